@@ -1,0 +1,1 @@
+"""Federated unlearning, judged: one federation, every method, every evaluation of four papers."""

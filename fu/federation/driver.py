@@ -1,0 +1,101 @@
+"""The one loop around every method: rounds, metrics, histories, time, checkpoints, resume and divergence."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fu.evaluation.measure import conflicts, measure
+from fu.federation.checkpoint import Checkpoint
+from fu.federation.history import KINDS
+from fu.federation.progress import Progress
+from fu.federation.task import State, Task, theta_of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The last state, the recorded histories, a row per round, the seconds of training and the round of divergence."""
+
+    state: State
+    histories: dict[str, dict[str, torch.Tensor]]
+    rows: list[dict[str, Any]]
+    seconds: float
+    diverged: int | None
+
+
+def drive(
+    task: Task,
+    start: Callable[[], State],
+    step: Callable[[State, int], State],
+    checkpoint: Checkpoint,
+    label: str,
+    *,
+    first_round: int = 0,
+    evaluate_every: int = 1,
+    count_conflicts: bool = False,
+    kinds: tuple[str, ...] = (),
+) -> Outcome:
+    """Run `task.rounds` rounds, numbered from `first_round`.
+
+    A row is written before the first round and after every round; metrics are measured in the first row, every
+    `evaluate_every` rounds and in the last. Seconds cover start and steps only. Parameters that leave the finite
+    numbers end the run: `diverged` then names the round (counted from 1), and the state is the last finite one.
+    """
+    device = task.federation.device
+
+    def synchronise() -> float:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    def row(state: State, done: int, extra: dict[str, float]) -> dict[str, Any]:
+        last = done == task.rounds
+        metrics = measure(task, theta_of(state)) if done % evaluate_every == 0 or last else {}
+        return {"round": first_round + done, **metrics, **extra, **task.federation.cost.record()}
+
+    saved = checkpoint.load(str(device))
+    if saved is None:
+        begun = synchronise()
+        state = start()
+        seconds, done = synchronise() - begun, 0
+        rows = [row(state, 0, {})]
+    else:
+        state, notes = saved
+        seconds, done, rows = notes["seconds"], notes["done"], notes["rows"]
+        task.federation.cost.add(**notes["cost"])
+    histories = {kind: _unpack(state, kind) for kind in kinds}
+    progress = Progress(label, task.rounds, done)
+    diverged = None
+    while done < task.rounds:
+        number = first_round + done
+        before = theta_of(state)
+        begun = synchronise()
+        following = step(state, number)
+        seconds += synchronise() - begun
+        if not torch.isfinite(theta_of(following)).all():
+            diverged = number + 1
+            break
+        for kind in kinds:
+            histories[kind] = KINDS[kind](task, histories[kind], before, number)
+        extra = {"conflicts": conflicts(task, before, theta_of(following), number)} if count_conflicts else {}
+        state, done = following, done + 1
+        rows.append(row(state, done, extra))
+        progress.advance({name: rows[-1][name] for name in ("asr", "r_acc") if name in rows[-1]})
+        if done < task.rounds and checkpoint.due():
+            notes = {"seconds": seconds, "done": done, "rows": rows, "cost": task.federation.cost.record()}
+            checkpoint.save({**state, **_pack(histories)}, notes)
+    progress.finish(f"diverged in round {diverged}" if diverged else "")
+    return Outcome(state, histories, rows, seconds, diverged)
+
+
+def _pack(histories: dict[str, dict[str, torch.Tensor]]) -> State:
+    return {f"history.{kind}.{name}": value for kind, record in histories.items() for name, value in record.items()}
+
+
+def _unpack(state: State, kind: str) -> dict[str, torch.Tensor]:
+    prefix = f"history.{kind}."
+    names = [name for name in state if name.startswith(prefix)]
+    record = {name.removeprefix(prefix): state.pop(name) for name in names}
+    return {name: value for name, value in record.items() if isinstance(value, torch.Tensor)}

@@ -1,0 +1,228 @@
+"""Local training: the one primitive of federated learning, and what it costs."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fu.data.clients import ClientData
+from fu.federation.layout import Layout
+from fu.federation.objectives import OBJECTIVES
+from fu.federation.seeds import derive_integer
+
+FLOAT_BYTES = 4
+
+
+@dataclass
+class Cost:
+    """What training cost so far: rounds of single clients, gradient steps, samples seen, bytes sent."""
+
+    client_rounds: int = 0
+    steps: int = 0
+    samples: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+    def add(self, **amounts: int) -> None:
+        """Count amounts by name."""
+        for name, amount in amounts.items():
+            setattr(self, name, getattr(self, name) + amount)
+
+    def record(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class LocalTraining:
+    """How clients train: SGD with rate lr * lr_decay ** round, `local_epochs` over shuffled batches.
+
+    `late`: (a round, its rate), where one round takes another rate, because a change of rate comes late.
+    """
+
+    lr: float
+    lr_decay: float
+    batch_size: int
+    local_epochs: int
+    late: tuple[int, float] | None = None
+
+    def rate(self, round: int) -> float:
+        """The learning rate of a round."""
+        lr = self.late[1] if self.late and self.late[0] == round else self.lr
+        return lr * self.lr_decay**round
+
+
+@dataclass(frozen=True)
+class Updates:
+    """What m clients return: `delta` [m, d] = theta_i - theta, their sample counts and mean training losses [m]."""
+
+    delta: Tensor
+    sizes: Tensor
+    losses: Tensor
+
+
+Hook = Callable[[Tensor, Tensor], None]
+Projection = Callable[[Tensor], None]
+
+
+def generator(*parts: int | str) -> torch.Generator:
+    """Return a CPU generator seeded by name."""
+    return torch.Generator().manual_seed(derive_integer(*parts))
+
+
+class Federation:
+    """Clients, a model and a way to train: `local_updates` is all that a method needs of them."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: ClientData,
+        training: LocalTraining,
+        stream: str,
+        seed: int,
+        strategy: str = "auto",
+    ) -> None:
+        """Bind a model to the clients' data.
+
+        `stream` names the random draws ("training", "unlearning"). `strategy` is "sequential" (client after
+        client), "vectorised" (all clients at once through torch.func) or "auto": vectorised for small models on
+        a GPU, sequential otherwise.
+        """
+        self.data, self.training, self.seed, self.stream = data, training, seed, stream
+        self.device = data.device
+        self.model = model.to(self.device)
+        self.layout = Layout(model)
+        self.cost = Cost()
+        if strategy == "auto":
+            small = self.layout.size < 1_000_000
+            strategy = "vectorised" if small and self.device.type == "cuda" else "sequential"
+        self.strategy = strategy
+        self._weights = torch.zeros(self.layout.size, device=self.device)
+        self._gradient = torch.zeros_like(self._weights)
+        self.layout.bind(self.model, self._weights, self._gradient)
+        self._known: tuple[Tensor, int, dict[tuple[int, str, int | None], tuple[Tensor, Tensor]]] | None = None
+
+    def rate(self, round: int) -> float:
+        """The learning rate of a round."""
+        return self.training.rate(round)
+
+    def local_updates(
+        self,
+        theta: Tensor,
+        clients: Sequence[int],
+        round: int,
+        objective: str = "cross_entropy",
+        steps: int | None = None,
+        *,
+        regularise: Hook | None = None,
+        project: Projection | None = None,
+        counted: bool = True,
+    ) -> Updates:
+        """Train every client from theta [d] and return what each sends back.
+
+        `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient in place before
+        a step, `project(weights)` moves the flat weights after it; both force the sequential strategy. Updates
+        that are asked for again with the same theta and round (as the driver does for the conflicts that it
+        reports) are not computed twice. `counted=False` keeps them out of the cost. Theta is left unchanged.
+        """
+        clients = list(clients)
+        hooked = regularise is not None or project is not None
+        if self._known is None or self._known[0] is not theta or self._known[1] != round:
+            self._known = theta, round, {}
+        known = {} if hooked else self._known[2]
+        missing = [client for client in clients if (client, objective, steps) not in known]
+        if missing:
+            if self.strategy == "vectorised" and not hooked:
+                from fu.federation.vectorised import train_all
+
+                delta, losses = train_all(self, theta, missing, round, objective, steps)
+            else:
+                delta, losses = self._train_each(theta, missing, round, objective, steps, regularise, project)
+            for k, client in enumerate(missing):
+                known[client, objective, steps] = delta[k], losses[k]
+        found = [known[client, objective, steps] for client in clients]
+        sizes = torch.tensor([self.data.size(client) for client in clients], dtype=torch.float32, device=self.device)
+        if counted:
+            self._count(clients, steps)
+        return Updates(
+            torch.stack([row for row, _ in found]) if found else theta.new_zeros(0, theta.numel()),
+            sizes,
+            torch.stack([loss for _, loss in found]) if found else theta.new_zeros(0),
+        )
+
+    def batches(self, client: int, round: int, steps: int | None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield a client's batches of a round: reshuffled every epoch, gathered once an epoch."""
+        size, batch = self.data.size(client), self.training.batch_size
+        random = generator(self.seed, self.stream, "batches", client, round)
+        left = self.steps_of(client, steps)
+        while left > 0:
+            x, y = self.data.train(client, torch.randperm(size, generator=random).to(self.device))
+            for start in range(0, min(size, left * batch), batch):
+                yield x[start : start + batch], y[start : start + batch]
+                left -= 1
+
+    def steps_of(self, client: int, steps: int | None) -> int:
+        """The number of gradient steps that a client takes in a round."""
+        if steps is not None:
+            return steps
+        return self.training.local_epochs * math.ceil(self.data.size(client) / self.training.batch_size)
+
+    def _train_each(
+        self,
+        theta: Tensor,
+        clients: list[int],
+        round: int,
+        objective: str,
+        steps: int | None,
+        regularise: Hook | None,
+        project: Projection | None,
+    ) -> tuple[Tensor, Tensor]:
+        weights, gradient, rate = self._weights, self._gradient, self.rate(round)
+        loss_of = OBJECTIVES[objective]
+        delta = torch.empty(len(clients), self.layout.size, device=self.device)
+        losses = torch.zeros(len(clients), device=self.device)
+        for k, client in enumerate(clients):
+            weights.copy_(theta)
+            for x, y in self.batches(client, round, steps):
+                gradient.zero_()
+                loss = loss_of(self.model(x), y).mean()
+                loss.backward()
+                losses[k] += loss.detach()
+                if regularise is not None:
+                    regularise(weights, gradient)
+                weights.add_(gradient, alpha=-rate)
+                if project is not None:
+                    project(weights)
+            torch.sub(weights, theta, out=delta[k])
+            losses[k] /= max(1, self.steps_of(client, steps))
+        return delta, losses
+
+    def _count(self, clients: list[int], steps: int | None) -> None:
+        taken = {client: self.steps_of(client, steps) for client in clients}
+        samples = 0
+        for client, number in taken.items():
+            size, batch = self.data.size(client), self.training.batch_size
+            epochs, rest = divmod(number, math.ceil(size / batch))
+            samples += epochs * size + min(rest * batch, size)
+        moved = len(clients) * self.layout.size * FLOAT_BYTES
+        self.cost.add(
+            client_rounds=len(clients),
+            steps=sum(taken.values()),
+            samples=samples,
+            bytes_up=moved,
+            bytes_down=moved,
+        )
+
+    @torch.no_grad()
+    def logits(self, theta: Tensor, x: Tensor, batch: int = 1000) -> Tensor:
+        """Return the model's outputs [n, C] at theta for images [n, c, h, w]."""
+        self._weights.copy_(theta)
+        return torch.cat([self.model(piece) for piece in x.split(batch)])
+
+
+def aggregate(updates: Updates, weights: str) -> Tensor:
+    """Return the weighted mean update [d]; `weights`: "samples" (p_i = N_i / N, FedAvg) or "equal" (1 / m)."""
+    share = updates.sizes if weights == "samples" else torch.ones_like(updates.sizes)
+    return (share / share.sum()) @ updates.delta

@@ -1,0 +1,49 @@
+"""A progress bar on a terminal, and a line now and then in a log file."""
+
+import sys
+import time
+
+from tqdm import tqdm
+
+
+class Progress:
+    """Shows rounds done, the latest metrics and the time left."""
+
+    def __init__(self, label: str, rounds: int, done: int = 0, every_seconds: float = 10.0) -> None:
+        """Start at `done` of `rounds` (after a resume)."""
+        self.label, self.rounds, self.done, self.every_seconds = label, rounds, done, every_seconds
+        self._started, self._first = time.monotonic(), done
+        self._said = float("-inf")
+        self._latest: dict[str, float] = {}
+        self._bar = tqdm(total=rounds, initial=done, desc=label, unit="round") if sys.stderr.isatty() else None
+        if done:
+            self._say(f"resumed after round {done}")
+
+    def advance(self, metrics: dict[str, float]) -> None:
+        """Count one round."""
+        self.done += 1
+        self._latest = metrics or self._latest
+        text = "".join(f", {name} {value:.3f}" for name, value in self._latest.items())
+        if self._bar is not None:
+            self._bar.set_postfix_str(text.removeprefix(", "), refresh=False)
+            self._bar.update()
+            return
+        now = time.monotonic()
+        if now - self._said >= self.every_seconds or self.done == self.rounds:
+            each = (now - self._started) / (self.done - self._first)
+            left = each * (self.rounds - self.done)
+            self._say(
+                f"round {self.done}/{self.rounds} ({self.done / self.rounds:.0%}){text}, "
+                f"{each:.2f} s a round, {left:.0f} s left"
+            )
+
+    def finish(self, text: str = "") -> None:
+        """Close the bar, with a last word."""
+        if self._bar is not None:
+            self._bar.close()
+        if text:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        self._said = time.monotonic()
+        print(f"{time.strftime('%H:%M:%S')} {self.label}: {text}", file=sys.stderr, flush=True)

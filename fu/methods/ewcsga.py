@@ -1,0 +1,73 @@
+"""EWCSGA: gradient ascent held back by elastic weight consolidation (Wu et al. 2022; FedOSD sections 2.2 and 4.1).
+
+The forgotten client alone trains while unlearning and descends -CE + (lambda / 2) sum_j F_j (w_j - w0_j)^2, with w0 the
+original model and F the diagonal Fisher information of the retained data. The paper that introduced it is not at hand:
+the loss is FedOSD's description; the empirical Fisher (true labels), its sample and lambda are our reading. Stores F [d]; communicates one
+model up and down per round.
+"""
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from fu.federation.local import generator
+from fu.federation.objectives import cross_entropy
+from fu.federation.task import State, Task, theta_of
+
+needs: set[str] = set()
+CHUNK = 50  # samples whose gradients are held at once
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    lambda_: float = Field(
+        1.0, ge=0, alias="lambda", description="weight of the penalty: our choice, no paper at hand prints it"
+    )
+    fisher_samples: int = Field(
+        100, gt=0, description="training samples per retained client for F: our choice, F changes little beyond"
+    )
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at the original model and estimate the Fisher information there."""
+    return {"theta": task.original_model, "fisher": fisher(task, p.fisher_samples)}
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """One round of penalised ascent by the forgotten clients."""
+    theta, information = theta_of(state), state["fisher"]
+    assert isinstance(information, Tensor)
+    weight, anchor = p.lambda_ * information, task.original_model
+
+    def regularise(weights: Tensor, gradient: Tensor) -> None:
+        gradient.addcmul_(weight, weights - anchor)
+
+    updates = task.federation.local_updates(
+        theta, task.forgotten, round, "negative_cross_entropy", regularise=regularise
+    )
+    return {"theta": theta + updates.delta.mean(0), "fisher": information}
+
+
+def fisher(task: Task, samples: int) -> Tensor:
+    """Return the diagonal of the empirical Fisher information [d] at the original model: the mean squared gradient
+    of log p(y | x) over `samples` training samples of each retained client.
+    """
+    federation = task.federation
+
+    def loss(weights: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        logits = functional_call(federation.model, federation.layout.views(weights), (x[None],))
+        return cross_entropy(logits, y[None]).sum()
+
+    gradients = vmap(grad(loss), in_dims=(None, 0, 0))
+    total, seen = torch.zeros_like(task.original_model), 0
+    for client in task.retained:
+        random = generator(task.seed, "fisher", client)
+        rows = torch.randperm(federation.data.size(client), generator=random)[:samples].to(federation.device)
+        x, y = federation.data.train(client, rows)
+        for part_x, part_y in zip(x.split(CHUNK), y.split(CHUNK), strict=True):
+            total += gradients(task.original_model, part_x, part_y).square().sum(0)
+        seen += len(y)
+    return total / seen

@@ -1,0 +1,247 @@
+"""The typed config: what a user sets, what a paper states, what a preset scales. Unknown keys are errors."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from fu.data.assignment import pathological
+from fu.data.datasets import DATASETS
+from fu.errors import UserError, nearest
+from fu.plan.digest import module_file
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
+
+
+class Strict(BaseModel):
+    """A record with no unknown key."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _fraction(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            return float(Fraction(value))
+        except (ValueError, ZeroDivisionError):
+            raise ValueError("must be a number or a fraction like 6/7") from None
+    return value
+
+
+def _listed(value: Any) -> Any:
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+Share = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0)]
+Name = Annotated[str, Field(pattern=NAME, max_length=80)]
+Names = Annotated[list[Name], BeforeValidator(_listed)]
+Seed = Annotated[int, Field(ge=0)]
+
+
+class Config(Strict):
+    """config.yaml: what a user edits."""
+
+    preset: Name = Field("smoke", description="how papers are scaled: smoke, reduced, paper, or a file of your own")
+    papers: Names = Field(description="the papers to reproduce")
+    seeds: list[Seed] | None = Field(None, min_length=1, description="replaces the seeds of preset and paper")
+    data_dir: str = Field("data", min_length=1, description="folder with archives ({dataset}.npz); downloads go there")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where training runs")
+    threads: Count = Field(1, description="CPU threads of one job; two jobs of one beat one of two on small work")
+    overrides: dict[str, Any] = Field(
+        default_factory=dict, description="per paper: anything of its YAML file, laid over paper and preset"
+    )
+
+
+class Partition(Strict):
+    """How clients share the classes."""
+
+    kind: Literal["iid", "pat"] = Field(description="iid: a share of every class; pat: some classes per client")
+    classes_per_client: Count | None = Field(None, description="of `pat`: how many classes a client holds")
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Partition":
+        if (self.kind == "pat") != (self.classes_per_client is not None):
+            raise ValueError("classes_per_client belongs to kind pat, and kind pat needs it")
+        return self
+
+
+class Forget(Strict):
+    """Who is to be forgotten."""
+
+    clients: Count | Annotated[list[Seed], Field(min_length=1)] = Field(
+        description="how many clients to draw, or which (counted from 0)"
+    )
+
+
+class Backdoor(Strict):
+    """The implanted backdoor."""
+
+    share: Share = Field(description="share of the forgotten clients' training samples that carry the trigger")
+    size: Count = Field(description="side of the square patch in pixels")
+    margin: Annotated[int, Field(ge=0)] = Field(description="pixels between patch and lower right border")
+    value: float = Field(description="value of set pixels in model-input space", allow_inf_nan=False)
+    label_shift: Share = Field(description="y becomes (y + label_shift * classes) mod classes")
+
+
+class Data(Strict):
+    """Data set and partition."""
+
+    dataset: str = Field(description=f"one of {', '.join(DATASETS)}")
+    clients: Count = Field(description="number of clients m")
+    partition: Partition
+    train_share: Share = Field(description="share of a client's pool that is training data")
+    validation_share: Share = Field(description="share of the training data held out for choosing rates")
+    forget: Forget
+    backdoor: Backdoor | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Data":
+        if self.dataset not in DATASETS:
+            raise ValueError(f"dataset: unknown data set {self.dataset!r}{nearest(self.dataset, DATASETS)}")
+        about = DATASETS[self.dataset]
+        wanted = self.forget.clients
+        number = wanted if isinstance(wanted, int) else len(set(wanted))
+        if number >= self.clients:
+            raise ValueError(f"forget.clients: {number} of {self.clients} clients cannot be forgotten; one must stay")
+        if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
+            raise ValueError(f"forget.clients: {wanted} must be different clients from 0 to {self.clients - 1}")
+        if self.clients * 2 > about.samples:
+            raise ValueError(f"clients: {self.clients} clients cannot share {about.samples} samples")
+        if self.partition.classes_per_client is not None:
+            try:
+                pathological(self.clients, about.classes, self.partition.classes_per_client)
+            except UserError as error:
+                raise ValueError(f"partition: {error}") from None
+        if self.backdoor and self.backdoor.size + self.backdoor.margin > min(about.shape[:2]):
+            raise ValueError(f"backdoor: a patch of {self.backdoor.size} does not fit {about.shape[0]} pixels")
+        return self
+
+
+class Plugin(Strict):
+    """A plug-in by name, with its hyper-parameters."""
+
+    name: Name
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class Phase(Strict):
+    """Local training in one phase."""
+
+    lr: Rate = Field(description="learning rate of local SGD")
+    lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor on the rate per round")
+    batch_size: Count
+    local_epochs: Count
+    evaluate_every: Count = Field(description="rounds between two measurements in the trace")
+
+
+class Training(Phase):
+    """The original training."""
+
+    method: Plugin
+    rounds: Count
+    history: list[Name] = Field(description="what is recorded on the way for methods that need it")
+
+
+class Unlearning(Phase):
+    """The unlearning phase."""
+
+    rounds: Count
+    conflicts: bool = Field(description="count the conflicts of every round (costs the retained clients' training)")
+
+
+class Recovery(Phase):
+    """Post-training; it fills up to `total_rounds`."""
+
+    client_weights: Literal["samples", "equal"]
+    late: bool = Field(description="the first round still takes the unlearning rate (as in FedOSD's code)")
+
+
+class Settings(Strict):
+    """Everything that one scenario computes with, for one method."""
+
+    data: Data
+    model: Plugin
+    training: Training
+    unlearning: Unlearning
+    recovery: Recovery
+    total_rounds: Count = Field(description="unlearning and post-training rounds together")
+    evaluators: list[Name] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rounds(self) -> "Settings":
+        if self.unlearning.rounds > self.total_rounds:
+            raise ValueError(
+                f"unlearning.rounds: {self.unlearning.rounds} rounds exceed total_rounds, {self.total_rounds}"
+            )
+        return self
+
+
+class Scenario(Strict):
+    """One scenario of a paper: its settings differ from the paper's common ones."""
+
+    label: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Method(Strict):
+    """One entry of a method: the plug-in, its hyper-parameters, and settings of its own."""
+
+    label: str
+    plugin: Name
+    source: str = Field(description="who proposed it, and whose variant this is")
+    in_paper: bool = Field(True, description="false: rows are marked as not in the paper")
+    params: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict, description="laid over the scenario's settings")
+
+
+class Artefact(Strict):
+    """One table or figure."""
+
+    kind: Name = Field(description="table, curves, losses, images: a file of fu/publishing")
+    title: str
+    caption: str
+    in_paper: bool = Field(True, description="false: an extra artefact of ours")
+    published: bool = Field(False, description="workflow/published/<paper>/<artefact>.csv holds the paper's numbers")
+    scenarios: list[Name] = Field(default_factory=list)
+    methods: list[Name] = Field(default_factory=list)
+    metrics: list[Name] = Field(default_factory=list)
+
+
+class Paper(Strict):
+    """One paper as data."""
+
+    title: str
+    citation: str
+    seeds: list[Seed] = Field(min_length=1)
+    settings: dict[str, Any]
+    scenarios: dict[Name, Scenario]
+    methods: dict[Name, Method]
+    artefacts: dict[Name, Artefact]
+
+
+class Preset(Strict):
+    """How a preset scales papers down."""
+
+    description: str
+    seeds: list[Seed] | None = None
+    replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> the one used instead")
+    papers: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="laid over a paper's YAML")
+
+
+def merge(base: Any, top: Any) -> Any:
+    """Return `base` with `top` laid over it: mappings key by key, anything else replaced."""
+    if isinstance(base, Mapping) and isinstance(top, Mapping):
+        merged = dict(base)
+        for key, value in top.items():
+            merged[key] = merge(base[key], value) if key in base else value
+        return merged
+    return top
+
+
+def check_plugin(kind: str, name: str, available: list[str], where: str) -> None:
+    """Raise `UserError` where a kind has no plug-in of that name."""
+    if name not in available or module_file(f"fu.{kind}.{name}") is None:
+        raise UserError(f"{where}: there is no {kind} plug-in {name!r}{nearest(name, available)}.")

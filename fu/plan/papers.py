@@ -1,0 +1,125 @@
+"""Read papers, presets and overrides, and lay them over each other."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from fu.errors import UserError, nearest
+from fu.plan.config import Config, Paper, Preset, merge
+from fu.plan.digest import ROOT
+from fu.sentences import first_problem
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(model: type[Model], values: Any, where: str) -> Model:
+    """Return the typed record, or raise `UserError` with one sentence."""
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: must be a mapping of keys to values, got {type(values).__name__}.")
+    try:
+        return model(**{str(key): value for key, value in values.items()})
+    except ValidationError as error:
+        raise UserError(first_problem(error, model, where)) from None
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file with the safe loader."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        raise UserError(f"{path.name}:{line} is no valid YAML ({getattr(error, 'problem', 'not UTF-8')}).") from None
+
+
+def unique_keys(path: Path) -> None:
+    """Raise `UserError` where a YAML file names a key twice (YAML itself would keep the last one silently)."""
+
+    def walk(node: yaml.Node) -> None:
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                if key.value in seen:
+                    line = key.start_mark.line + 1
+                    raise UserError(f"{path.name}: line {line}: {key.value!r} is named twice; names must differ.")
+                seen.add(key.value)
+                walk(value)
+        elif isinstance(node, yaml.SequenceNode):
+            for value in node.value:
+                walk(value)
+
+    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    if root is not None:
+        walk(root)
+
+
+def names(folder: str) -> list[str]:
+    """Return the names of the YAML files in a folder of `workflow/`."""
+    return sorted(path.stem for path in (ROOT / "workflow" / folder).glob("*.yaml"))
+
+
+def load(folder: str, name: str, what: str) -> Any:
+    """Read `workflow/<folder>/<name>.yaml`; an unknown name is one sentence."""
+    if name not in names(folder):
+        raise UserError(f"config: {what}: there is no {what} {name!r}{nearest(name, names(folder))}.")
+    path = ROOT / "workflow" / folder / f"{name}.yaml"
+    content = read_yaml(path)
+    unique_keys(path)
+    return content
+
+
+def split_sources(tree: Any, path: str = "") -> tuple[Any, dict[str, str]]:
+    """Return the plain values of a tree with `{value: ..., source: ...}` leaves, and path -> source."""
+    if not isinstance(tree, dict):
+        return tree, {}
+    if set(tree) == {"value", "source"}:
+        return tree["value"], {path: str(tree["source"])}
+    values, sources = {}, {}
+    for key, below in tree.items():
+        values[key], found = split_sources(below, f"{path}.{key}" if path else str(key))
+        sources.update(found)
+    return values, sources
+
+
+def unsourced(tree: Any, path: str) -> list[str]:
+    """Return the paths of leaves that have no source."""
+    if isinstance(tree, dict):
+        if set(tree) == {"value", "source"}:
+            return []
+        return [found for key, below in tree.items() for found in unsourced(below, f"{path}.{key}")]
+    return [path]
+
+
+def read_paper(name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a paper's plain values and their sources; a number without a source is refused."""
+    raw = load("papers", name, "paper")
+    if not isinstance(raw, dict):
+        raise UserError(f"{name}.yaml: must be a mapping of keys to values.")
+    parts: dict[str, Any] = {"settings": raw.get("settings", {}), "seeds": raw.get("seeds", {})}
+    for group in ("scenarios", "methods"):
+        for key, entry in (raw.get(group) or {}).items():
+            if isinstance(entry, dict):
+                parts[f"{group}.{key}.settings"] = entry.get("settings", {})
+                parts[f"{group}.{key}.params"] = entry.get("params", {})
+    missing = [path for part, tree in parts.items() for path in unsourced(tree, part)]
+    if missing:
+        raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")
+    return split_sources(raw)
+
+
+def resolve(config: Config) -> tuple[Preset, dict[str, Paper], dict[str, dict[str, str]]]:
+    """Return preset, papers with preset and overrides laid over them, and each paper's sources."""
+    preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
+    papers, sources = {}, {}
+    for name in config.papers:
+        values, sources[name] = read_paper(name)
+        values = merge(values, preset.papers.get(name, {}))
+        values = merge(values, config.overrides.get(name, {}))
+        papers[name] = validate(Paper, values, f"{name}.yaml")
+    known = names("papers")
+    for name in config.overrides:
+        if name not in known:
+            raise UserError(f"config: overrides: there is no paper {name!r}{nearest(name, known)}.")
+    return preset, papers, sources

@@ -1,0 +1,37 @@
+"""Rough needs of a job, for a scheduler: never part of a result."""
+
+import math
+
+from fu.data.datasets import DATASETS
+from fu.plan.config import Settings
+
+# Milliseconds of one gradient step on 200 samples, measured on one core of a server CPU (docs/measurements.md).
+STEP_MS = {"lenet5": 14.0, "mlp": 4.0, "cnn": 220.0}
+DEFAULT_STEP_MS = 1000.0
+BASE_MB = 500
+
+
+def mem_mb(dataset: str, clients: int) -> int:
+    """Memory of one job in MB: the libraries, the data set as bytes and as float32, and an epoch of one client."""
+    about = DATASETS[dataset]
+    pixels = math.prod(about.shape) * about.samples
+    return BASE_MB + round(pixels * (2 + 4 + 2 * 4 / clients) / 1e6)
+
+
+def hours(settings: Settings, phase: str) -> float:
+    """Hours of one phase on one core, all clients taking part."""
+    rounds = {
+        "training": settings.training.rounds,
+        "unlearning": settings.unlearning.rounds,
+        "recovery": settings.total_rounds - settings.unlearning.rounds,
+    }[phase]
+    local = getattr(settings, phase)
+    samples = DATASETS[settings.data.dataset].samples * settings.data.train_share
+    steps = max(settings.data.clients, samples / local.batch_size)
+    step_ms = STEP_MS.get(settings.model.name, DEFAULT_STEP_MS) * max(0.1, local.batch_size / 200)
+    return rounds * local.local_epochs * steps * step_ms / 3.6e6
+
+
+def minutes(settings: Settings, phase: str) -> int:
+    """A run-time limit in minutes: twice the estimate, and ten more."""
+    return 10 + math.ceil(120 * hours(settings, phase))

@@ -1,0 +1,40 @@
+"""Turn pydantic's validation errors into one sentence: where, what, what is allowed."""
+
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from fu.errors import nearest
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for arg in get_args(annotation) for model in _models(arg)]
+
+
+def _allowed_keys(model: type[BaseModel], location: tuple[Any, ...]) -> set[str]:
+    """Return the keys of the model that holds the last part of `location`."""
+    here = [model]
+    for part in location[:-1]:
+        fields = [m.model_fields[part].annotation for m in here if part in m.model_fields]
+        below = [found for annotation in fields for found in _models(annotation)]
+        here = below or here
+    return {key for m in here for key in m.model_fields}
+
+
+def first_problem(error: ValidationError, model: type[BaseModel], where: str) -> str:
+    """Return the first problem as one sentence; `where` names the file or the part that holds it."""
+    problem = error.errors(include_url=False)[0]
+    location = problem["loc"]
+    path = ".".join(str(part) for part in location)
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if problem["type"] == "extra_forbidden":
+        text = f"unknown key{nearest(str(location[-1]), _allowed_keys(model, location))}"
+    elif problem["type"] == "missing":
+        text = "is missing"
+    else:
+        value = problem["input"]
+        shown = "" if isinstance(value, dict) else f", got {value!r}"
+        text = problem["msg"].removeprefix("Value error, ") + shown
+    return f"{where}: {path + ': ' if path else ''}{text}{more}."

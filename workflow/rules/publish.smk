@@ -1,0 +1,28 @@
+rule publish:
+    input:
+        results=lambda w: plan.artefact_inputs(w.paper, w.artefact),
+        published=lambda w: plan.published(w.paper, w.artefact),
+        costs=lambda w: ancient(plan.artefact_costs(w.paper, w.artefact)),
+    output:
+        report(
+            f"{ROOT}/artefacts/{{paper}}/{{artefact}}.png",
+            caption="../report/artefact.rst",
+            category="{paper}",
+        ),
+        multiext(
+            f"{ROOT}/artefacts/{{paper}}/{{artefact}}", ".csv", ".md", ".pdf", ".json"
+        ),
+    log:
+        f"{ROOT}/logs/artefacts/{{paper}}/{{artefact}}.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        spec=lambda w: plan.spec_publish(w.paper, w.artefact),
+        code=lambda w: plan.code(
+            "publish", kind=plan.artefacts[w.paper, w.artefact].kind
+        ),
+        base=lambda w: f"{ROOT}/artefacts/{w.paper}/{w.artefact}",
+    shell:
+        "{PYTHON} -m fu.stages.publish --spec {params.spec:q} --root {ROOT} --output {params.base} 2> {log}"

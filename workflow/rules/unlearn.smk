@@ -1,0 +1,48 @@
+rule unlearn:
+    input:
+        data=lambda w: plan.dataset(w.run),
+        partition=f"{ROOT}/{{run}}/partition.npz",
+        original=f"{ROOT}/{{run}}/original.safetensors",
+        histories=lambda w: plan.needed_histories(w.run, w.method),
+    output:
+        model=f"{ROOT}/{{run}}/{{method}}.unlearned.safetensors",
+        trace=f"{ROOT}/{{run}}/{{method}}.unlearned.csv",
+        cost=f"{ROOT}/{{run}}/{{method}}.unlearned.cost.json",
+    log:
+        f"{ROOT}/logs/{{run}}/{{method}}.unlearned.log",
+    threads: plan.config.threads
+    resources:
+        mem_mb=lambda w: plan.mem_mb(w.run),
+        runtime=lambda w: plan.runtime(w.run, "unlearning", w.method),
+    params:
+        spec=lambda w: plan.spec("unlearn", w.run, w.method),
+        code=lambda w: plan.code("unlearn", w.run, w.method),
+    shell:
+        "{PYTHON} -m fu.stages.unlearn --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        " --original {input.original} --model {output.model} --trace {output.trace} --cost {output.cost}"
+        " --histories {input.histories}" + COMPUTE
+
+
+rule recover:
+    input:
+        data=lambda w: plan.dataset(w.run),
+        partition=f"{ROOT}/{{run}}/partition.npz",
+        original=f"{ROOT}/{{run}}/original.safetensors",
+        unlearned=f"{ROOT}/{{run}}/{{method}}.unlearned.safetensors",
+    output:
+        model=f"{ROOT}/{{run}}/{{method}}.recovered.safetensors",
+        trace=f"{ROOT}/{{run}}/{{method}}.recovered.csv",
+        cost=f"{ROOT}/{{run}}/{{method}}.recovered.cost.json",
+    log:
+        f"{ROOT}/logs/{{run}}/{{method}}.recovered.log",
+    threads: plan.config.threads
+    resources:
+        mem_mb=lambda w: plan.mem_mb(w.run),
+        runtime=lambda w: plan.runtime(w.run, "recovery", w.method),
+    params:
+        spec=lambda w: plan.spec("recover", w.run, w.method),
+        code=lambda w: plan.code("recover", w.run, w.method),
+    shell:
+        "{PYTHON} -m fu.stages.recover --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        " --original {input.original} --unlearned {input.unlearned}"
+        " --model {output.model} --trace {output.trace} --cost {output.cost}" + COMPUTE
