@@ -6,6 +6,8 @@ from pydantic import BaseModel, ValidationError
 
 from fu.errors import nearest
 
+_TEXTS = {"string_pattern_mismatch": "a name must be letters and digits, with '-', '_' or '.' inside and no '/'"}
+
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -27,6 +29,8 @@ def first_problem(error: ValidationError, model: type[BaseModel], where: str) ->
     """Return the first problem as one sentence; `where` names the file or the part that holds it."""
     problem = error.errors(include_url=False)[0]
     location = problem["loc"]
+    if location and location[-1] == "[key]":  # the key itself is wrong: the text shows it
+        location = location[:-2]
     path = ".".join(str(part) for part in location)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if problem["type"] == "extra_forbidden":
@@ -36,5 +40,7 @@ def first_problem(error: ValidationError, model: type[BaseModel], where: str) ->
     else:
         value = problem["input"]
         shown = "" if isinstance(value, dict) else f", got {value!r}"
-        text = problem["msg"].removeprefix("Value error, ") + shown
+        text = _TEXTS.get(problem["type"], problem["msg"].removeprefix("Value error, ")) + shown
+        if problem["type"] == "float_type" and isinstance(value, str):
+            text += ", which YAML reads as text (a power of ten needs a point: 1.0e-3)"
     return f"{where}: {path + ': ' if path else ''}{text}{more}."

@@ -1,6 +1,5 @@
 """Round checkpoints: a killed job goes on where it was, to the same bytes; an edited one starts anew."""
 
-import contextlib
 import json
 import time
 from pathlib import Path
@@ -37,13 +36,15 @@ class Checkpoint:
 
     def load(self, device: str) -> tuple[State, dict[str, Any]] | None:
         """Return what was saved under this key, or None; a checkpoint of another key or a torn one does not count."""
-        with contextlib.suppress(FileNotFoundError, SafetensorError, KeyError, json.JSONDecodeError):
+        try:
             with safe_open(self.path, framework="pt", device=device) as file:
                 content = json.loads(file.metadata()["json"])
-                if content["key"] == self.key:
-                    tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                    return {**tensors, **content["numbers"]}, content["notes"]
-        return None
+                if content["key"] != self.key:
+                    return None
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (FileNotFoundError, SafetensorError, KeyError, TypeError, json.JSONDecodeError):
+            return None
+        return {**tensors, **content["numbers"]}, content["notes"]
 
     def clear(self) -> None:
         """Remove the file, after success."""

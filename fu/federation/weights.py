@@ -28,9 +28,9 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, int | None]]:
     """Return the named tensors and notes of a file; `UserError` where it is missing or truncated."""
     try:
         with safe_open(path, framework="pt") as file:
-            notes = json.loads((file.metadata() or {}).get("fu", "{}"))
+            notes = dict(json.loads((file.metadata() or {}).get("fu", "{}")))
             return {name: file.get_tensor(name) for name in file.keys()}, notes  # noqa: SIM118
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such weights file.") from None
-    except (SafetensorError, OSError):
-        raise UserError(f"{path}: the weights file is truncated; delete it and run snakemake again.") from None
+    except (SafetensorError, OSError, TypeError, ValueError):
+        raise UserError(f"{path}: the weights file is truncated or damaged; delete it and run snakemake again.") from None

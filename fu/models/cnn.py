@@ -8,7 +8,7 @@ from torch import nn
 
 
 class Params(BaseModel):
-    """This CNN has no hyper-parameters."""
+    """The CNN has no hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,16 +1,19 @@
 """The typed config: what a user sets, what a paper states, what a preset scales. Unknown keys are errors."""
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from fu.data.assignment import pathological
 from fu.data.datasets import DATASETS
 from fu.errors import UserError, nearest
 from fu.plan.digest import module_file
 
+ORIGINAL = "original"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
 
 
@@ -33,24 +36,66 @@ def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
+def _typed(value: Any) -> Any:
+    """Read numbers, true, false and null inside lists and mappings, which `snakemake --config` leaves as text."""
+    if isinstance(value, dict):
+        return {key: _typed(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_typed(below) for below in value]
+    if isinstance(value, str):
+        try:
+            found = yaml.safe_load(value)
+        except yaml.YAMLError:
+            return value
+        return found if isinstance(found, int | float) or value == "null" else value
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Refuse what JSON cannot hold: specs are JSON."""
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise ValueError("keys must be text")
+        for below in value.values():
+            _plain(below)
+    elif isinstance(value, list):
+        for below in value:
+            _plain(below)
+    elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
+        raise ValueError("values must be finite numbers, text, true, false, null, lists or mappings of these")
+    return value
+
+
+def _clients(value: Any) -> Any:
+    def whole(number: Any, least: int) -> bool:
+        return isinstance(number, int) and not isinstance(number, bool) and number >= least
+
+    if whole(value, 1) or (isinstance(value, list) and value and all(whole(client, 0) for client in value)):
+        return value
+    raise ValueError("must be how many clients to draw (1 or more), or a list of clients counted from 0")
+
+
 Share = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
 Name = Annotated[str, Field(pattern=NAME, max_length=80)]
 Names = Annotated[list[Name], BeforeValidator(_listed)]
 Seed = Annotated[int, Field(ge=0)]
+Params = Annotated[dict[str, Any], AfterValidator(_plain)]
 
 
 class Config(Strict):
     """config.yaml: what a user edits."""
 
     preset: Name = Field("smoke", description="how papers are scaled: smoke, reduced, paper, or a file of your own")
-    papers: Names = Field(description="the papers to reproduce")
-    seeds: list[Seed] | None = Field(None, min_length=1, description="replaces the seeds of preset and paper")
+    papers: Names = Field(min_length=1, description="the papers to reproduce")
+    seeds: Annotated[list[Seed] | None, BeforeValidator(_typed)] = Field(
+        None, min_length=1, description="replaces the seeds of preset and paper"
+    )
     data_dir: str = Field("data", min_length=1, description="folder with archives ({dataset}.npz); downloads go there")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where training runs")
     threads: Count = Field(1, description="CPU threads of one job; two jobs of one beat one of two on small work")
-    overrides: dict[str, Any] = Field(
+    overrides: Annotated[dict[str, Any], BeforeValidator(_typed)] = Field(
         default_factory=dict, description="per paper: anything of its YAML file, laid over paper and preset"
     )
 
@@ -71,7 +116,7 @@ class Partition(Strict):
 class Forget(Strict):
     """Who is to be forgotten."""
 
-    clients: Count | Annotated[list[Seed], Field(min_length=1)] = Field(
+    clients: Annotated[int | list[int], BeforeValidator(_clients)] = Field(
         description="how many clients to draw, or which (counted from 0)"
     )
 
@@ -92,8 +137,8 @@ class Data(Strict):
     dataset: str = Field(description=f"one of {', '.join(DATASETS)}")
     clients: Count = Field(description="number of clients m")
     partition: Partition
-    train_share: Share = Field(description="share of a client's pool that is training data")
-    validation_share: Share = Field(description="share of the training data held out for choosing rates")
+    train_share: Share = Field(gt=0, lt=1, description="share of a client's pool that is training data")
+    validation_share: Share = Field(lt=1, description="share of the training data held out for choosing rates")
     forget: Forget
     backdoor: Backdoor | None = None
 
@@ -124,7 +169,7 @@ class Plugin(Strict):
     """A plug-in by name, with its hyper-parameters."""
 
     name: Name
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict)
 
 
 class Phase(Strict):
@@ -193,7 +238,7 @@ class Method(Strict):
     plugin: Name
     source: str = Field(description="who proposed it, and whose variant this is")
     in_paper: bool = Field(True, description="false: rows are marked as not in the paper")
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict)
     settings: dict[str, Any] = Field(default_factory=dict, description="laid over the scenario's settings")
 
 
@@ -221,6 +266,13 @@ class Paper(Strict):
     methods: dict[Name, Method]
     artefacts: dict[Name, Artefact]
 
+    @field_validator("methods")
+    @classmethod
+    def _not_reserved(cls, methods: dict[str, Method]) -> dict[str, Method]:
+        if ORIGINAL in methods:
+            raise ValueError(f"{ORIGINAL!r} is the name of the original model; a method needs another")
+        return methods
+
 
 class Preset(Strict):
     """How a preset scales papers down."""
@@ -229,6 +281,14 @@ class Preset(Strict):
     seeds: list[Seed] | None = None
     replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> the one used instead")
     papers: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="laid over a paper's YAML")
+
+    @field_validator("replace_datasets")
+    @classmethod
+    def _known(cls, replaced: dict[str, str]) -> dict[str, str]:
+        for name in (*replaced, *replaced.values()):
+            if name not in DATASETS:
+                raise ValueError(f"unknown data set {name!r}{nearest(name, DATASETS)}")
+        return replaced
 
 
 def merge(base: Any, top: Any) -> Any:

@@ -68,6 +68,12 @@ def needs(method: str) -> set[str]:
     return declared
 
 
+@cache
+def histories() -> list[str]:
+    """Return the kinds of history that any method needs."""
+    return sorted({kind for method in available("methods") for kind in needs(method)})
+
+
 def reads(kind: str) -> str:
     """Return what an artefact kind is made from: evaluations, traces, data or nothing."""
     return str(_constants("publishing", kind)["READS"])

@@ -13,14 +13,13 @@ from fu.data.datasets import DATASETS
 from fu.errors import UserError, nearest
 from fu.evaluation.metrics import METRICS
 from fu.plan import inputs, resources, specs
-from fu.plan.config import Artefact, Config, Paper, Settings, check_plugin, merge
+from fu.plan.config import ORIGINAL, Artefact, Config, Paper, Settings, check_plugin, merge
 from fu.plan.digest import ROOT, digest, stage_modules
 from fu.plan.papers import resolve, validate
 from fu.plan.specs import Cell
 
 # What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds")
-ORIGINAL = "original"
 
 
 def canonical(values: dict[str, Any]) -> str:
@@ -40,6 +39,8 @@ class Plan:
         for name, paper in self.papers.items():
             self._check(name, paper)
         inputs.check_params(self._planned_params())
+        for key in self.artefacts:
+            self.published(*key)
 
     # ---- expansion -------------------------------------------------------------------------------------------
 
@@ -76,11 +77,14 @@ class Plan:
             values = merge(values, entry.settings)
             where = f"{where} with methods.{method}"
         dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
-        if dataset in self.preset.replace_datasets:
+        if isinstance(dataset, str) and dataset in self.preset.replace_datasets:
             values = merge(values, {"data": {"dataset": self.preset.replace_datasets[dataset]}})
         settings = validate(Settings, values, where)
         check_plugin("models", settings.model.name, inputs.available("models"), where)
         check_plugin("training", settings.training.method.name, inputs.available("training"), where)
+        for kind in settings.training.history:
+            if kind not in inputs.histories():
+                raise UserError(f"{where}: training.history: there is no {kind!r}{nearest(kind, inputs.histories())}.")
         for evaluator in settings.evaluators:
             check_plugin("evaluation", evaluator, inputs.available("evaluation"), where)
         if entry:

@@ -26,7 +26,7 @@ def make(spec: dict[str, Any], root: Path) -> Result:
         parts.append(pd.DataFrame({"loss": name, "p": grid, "value": values.tolist(), "derivative": slopes.tolist()}))
     frame = pd.concat(parts, ignore_index=True)
     marked = frame[frame["p"].isin(MARKED)].pivot(index="p", columns="loss", values=["value", "derivative"])
-    marked.columns = pd.Index([f"{loss} {what}" for what, loss in marked.columns.to_flat_index().tolist()])
+    marked.columns = pd.Index([" ".join(map(str, pair)) for pair in marked.columns.to_list()])
     text = marked.reset_index().to_markdown(index=False, floatfmt=".4g")
     return Result(frame, f"{text}\n\nThe paper prints no numbers for this figure.\n", _picture(frame))
 

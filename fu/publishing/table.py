@@ -1,5 +1,6 @@
 """A table of metrics: one panel per scenario, one row per model, the published number and the difference beside."""
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fu.publishing.result import Result, footnotes, models_of, read
 
 READS = "evaluations"
 KEYS = ["scenario", "method", "stage", "metric"]
+Cell = dict[Hashable, Any]
 SPREAD = {"r_acc": "r_acc_std"}  # shown in parentheses behind the mean, as the paper does
 
 
@@ -62,13 +64,14 @@ def collect(spec: dict[str, Any], root: Path) -> pd.DataFrame:
 
 def panel(spec: dict[str, Any], frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     """Return one scenario's rows as text: for each metric ours, the paper's and the difference."""
-    cells = frame[frame["scenario"] == scenario].set_index(KEYS[1:])
+    records = frame[frame["scenario"] == scenario].to_dict("records")
+    cells = {(record["method"], record["stage"], record["metric"]): record for record in records}
     rows = []
     for method, role, label in models_of(spec, scenario):
         row = {"Method": label}
         for metric in spec["metrics"]:
-            cell = cells.loc[(method, role, metric), :]
-            spread = cells.loc[(method, role, SPREAD[metric]), :] if metric in SPREAD else None
+            cell = cells[method, role, metric]
+            spread = cells[method, role, SPREAD[metric]] if metric in SPREAD else None
             name = METRICS[metric].label
             row[name] = _ours(cell, spread)
             if spec["published"]:
@@ -85,7 +88,7 @@ def _number(value: float, spread: float | None = None) -> str:
     return text if spread is None or pd.isna(spread) else f"{text} ({spread:.3f})"
 
 
-def _ours(cell: pd.Series, spread: pd.Series | None) -> str:
+def _ours(cell: Cell, spread: Cell | None) -> str:
     if cell["diverged"] and not cell["n"]:
         return f"diverged (round {int(cell['diverged_round'])})"
     text = _number(cell["mean"], None if spread is None else spread["mean"])
