@@ -33,4 +33,6 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, int | None]]:
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such weights file.") from None
     except (SafetensorError, OSError, TypeError, ValueError):
-        raise UserError(f"{path}: the weights file is truncated or damaged; delete it and run snakemake again.") from None
+        raise UserError(
+            f"{path}: the weights file is truncated or broken; delete it and run snakemake again."
+        ) from None

@@ -70,13 +70,12 @@ def test_fedosd_direction_equals_equation_6_computed_with_a_pseudo_inverse(kind:
 @pytest.mark.parametrize("kind", ["independent", "duplicated", "nearly parallel by 1e-2", "zero among others"])
 def test_no_other_orthogonal_vector_is_closer_to_the_target(kind: str) -> None:
     retained, target = ROWS[kind](), random(D, seed=7)
-    ours = cosines(fedosd.direction(retained, target)[None], target)
+    best = fedosd.direction(retained, target)
+    ours = cosines(best[None], target)
     _, values, basis = torch.linalg.svd(retained.double())
     rank = int((values > 1e-6 * values.max()).sum())
-    null = basis[rank:]
-    others = random(200, len(null)).double() @ null
-    near = ours * others.norm(dim=1, keepdim=True)  # and their neighbours around the best one
-    others = torch.cat([others, fedosd.direction(retained, target).double() + 0.01 * near * others])
+    others = random(200, D - rank).double() @ basis[rank:]
+    others = torch.cat([others, best.double() + 0.01 * others])  # anywhere, and beside ours
     assert (retained.double() @ others.T).abs().max() < 1e-5
     assert ours > 0
     assert (cosines(others, target) <= ours + 1e-9).all()
@@ -111,9 +110,7 @@ def test_there_is_no_direction_where_the_target_lies_in_the_span(retained: Tenso
 
 @pytest.mark.parametrize("function", [fedosd.direction, fedosd.published_direction])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_infinite_updates_give_no_finite_direction(
-    function: Callable[[Tensor, Tensor], Tensor], value: float
-) -> None:
+def test_infinite_updates_give_no_finite_direction(function: Callable[[Tensor, Tensor], Tensor], value: float) -> None:
     retained, target = random(3, D), random(D, seed=7)
     broken = retained.clone()
     broken[1, 2] = value

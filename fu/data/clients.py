@@ -1,0 +1,99 @@
+"""The clients' data on the device, once: normalised images as float32 [n, height, width, channel] and labels."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fu.data import archives, partition
+from fu.data.datasets import DATASETS
+from fu.data.partition import SPLITS, Partition
+from fu.errors import UserError
+
+Poison = Literal["share", "all"]
+
+
+class ClientData:
+    """What every client holds, by index; only the forgotten clients own copies, because they carry the trigger."""
+
+    def __init__(self, x: Tensor, y: Tensor, part: Partition, classes: int, poison: Poison) -> None:
+        """Take the merged data set (x [n, h, w, c] normalised, y [n]) to its clients.
+
+        `poison`: "share" puts the trigger on the backdoored share of the forgotten clients' training samples (the
+        original training), "all" on all of them (FedOSD's code: 80% while pretraining, 100% while unlearning).
+        """
+        self.x, self.y, self.partition, self.classes = x, y, part, classes
+        self.device = x.device
+        self._train = [torch.from_numpy(rows).to(self.device) for rows in part.train]
+        self._own: dict[int, tuple[Tensor, Tensor]] = {}
+        if part.trigger.size:
+            for client in part.forgotten:
+                clean_x, clean_y = x[self._train[client]], y[self._train[client]]
+                marked_x, marked_y = self.trigger(clean_x, clean_y)
+                if poison == "share":
+                    clean = torch.from_numpy(~np.isin(part.train[client], part.backdoored)).to(self.device)
+                    marked_x[clean], marked_y[clean] = clean_x[clean], clean_y[clean]
+                self._own[client] = marked_x, marked_y
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, channels of one image."""
+        return tuple(self.x.shape[1:])  # type: ignore[return-value]
+
+    def size(self, client: int) -> int:
+        """The number of training samples of a client."""
+        return len(self._train[client])
+
+    def train(self, client: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return training images [n, c, h, w] (channels last in memory) and labels [n], in the order `rows`."""
+        if client in self._own:
+            x, y = self._own[client]
+            if rows is not None:
+                x, y = x.index_select(0, rows), y.index_select(0, rows)
+        else:
+            index = self._train[client] if rows is None else self._train[client].index_select(0, rows)
+            x, y = self.x.index_select(0, index), self.y.index_select(0, index)
+        return x.permute(0, 3, 1, 2), y
+
+    def held_out(self, client: int, split: Literal["validation", "test"]) -> tuple[Tensor, Tensor]:
+        """Return a client's validation or test images [n, c, h, w] and labels [n]: never with a trigger."""
+        index = torch.from_numpy(getattr(self.partition, split)[client]).to(self.device)
+        return self.x.index_select(0, index).permute(0, 3, 1, 2), self.y.index_select(0, index)
+
+    def backdoored(self, client: int) -> tuple[Tensor, Tensor]:
+        """Return all training images of a forgotten client with the trigger, and the flipped labels."""
+        index = self._train[client]
+        x, y = self.trigger(self.x.index_select(0, index), self.y.index_select(0, index))
+        return x.permute(0, 3, 1, 2), y
+
+    def trigger(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a copy of images [n, h, w, c] with the trigger near the lower right corner, and flipped labels."""
+        part = self.partition
+        pattern = torch.from_numpy(part.trigger).to(self.device)
+        height, width = pattern.shape
+        bottom, right = x.shape[1] - part.trigger_margin, x.shape[2] - part.trigger_margin
+        x = x.clone()
+        x[:, bottom - height : bottom, right - width : right][:, pattern] = part.trigger_value
+        return x, (y + part.label_shift) % self.classes
+
+
+def load(archive: Path, partition_file: Path, dataset: str, device: torch.device, poison: Poison) -> ClientData:
+    """Load an archive and a partition to the device."""
+    arrays = archives.read(archive, dataset)
+    part = partition.load(partition_file)
+    samples = len(arrays["y_train"]) + len(arrays["y_test"])
+    highest = max(int(rows.max(initial=-1)) for split in SPLITS for rows in getattr(part, split))
+    if highest >= samples:
+        raise UserError(
+            f"{partition_file}: the partition belongs to another data set: it names sample {highest}, "
+            f"{archive} has samples 0 to {samples - 1}."
+        )
+    about = DATASETS[dataset]
+    pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
+    labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    x = torch.from_numpy(pixels).to(device).float()
+    x.div_(255).sub_(torch.tensor(about.mean, device=device)).div_(torch.tensor(about.std, device=device))
+    y = torch.from_numpy(labels).to(device).long()
+    return ClientData(x, y, part, about.classes, poison)
