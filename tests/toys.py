@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,11 @@ def default_params(model: type[BaseModel]) -> Any:
     """Return hyper-parameters with the defaults; a field without one takes the first of its documented examples."""
     required = {name: field for name, field in model.model_fields.items() if field.is_required()}
     return model(**{field.alias or name: (field.examples or [None])[0] for name, field in required.items()})
+
+
+def params_of(plugin: ModuleType, **values: Any) -> Any:
+    """Return a plug-in's hyper-parameters, with defaults for what is not given."""
+    return plugin.Params(**values)
 
 
 def cosines(rows: Tensor, vector: Tensor) -> Tensor:

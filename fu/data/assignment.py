@@ -10,9 +10,7 @@ def pathological(clients: int, classes: int, classes_per_client: int) -> list[li
     for a class take it. Raises `UserError` where a client or a class would be left empty.
     """
     if not 1 <= classes_per_client <= classes:
-        raise UserError(
-            f"a client cannot hold {classes_per_client} classes of {classes}; 1 to {classes} are allowed"
-        )
+        raise UserError(f"a client cannot hold {classes_per_client} classes of {classes}; 1 to {classes} are allowed")
     sharing = clients * classes_per_client // classes
     room = [classes_per_client] * clients
     holders: list[list[int]] = []

@@ -90,7 +90,9 @@ def load(path: Path) -> Partition:
         raise UserError(f"{path}: this is no partition file; delete it and run snakemake again.") from None
 
 
-def _pools(y: NDArray[Any], classes: int, clients: int, kind: dict[str, Any], rng: np.random.Generator) -> list[Indices]:
+def _pools(
+    y: NDArray[Any], classes: int, clients: int, kind: dict[str, Any], rng: np.random.Generator
+) -> list[Indices]:
     """Split all samples to clients, class by class."""
     pools: list[list[Indices]] = [[] for _ in range(clients)]
     iid = kind["kind"] == "iid"

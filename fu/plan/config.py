@@ -136,11 +136,11 @@ class Data(Strict):
 
     dataset: str = Field(description=f"one of {', '.join(DATASETS)}")
     clients: Count = Field(description="number of clients m")
-    partition: Partition
+    partition: Partition = Field(description="how clients share the classes")
     train_share: Share = Field(gt=0, lt=1, description="share of a client's pool that is training data")
     validation_share: Share = Field(lt=1, description="share of the training data held out for choosing rates")
-    forget: Forget
-    backdoor: Backdoor | None = None
+    forget: Forget = Field(description="who is to be forgotten")
+    backdoor: Backdoor | None = Field(None, description="the implanted backdoor, or none")
 
     @model_validator(mode="after")
     def _possible(self) -> "Data":
@@ -168,8 +168,8 @@ class Data(Strict):
 class Plugin(Strict):
     """A plug-in by name, with its hyper-parameters."""
 
-    name: Name
-    params: Params = Field(default_factory=dict)
+    name: Name = Field(description="file name of the plug-in, without .py")
+    params: Params = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
 
 
 class Phase(Strict):
@@ -177,43 +177,43 @@ class Phase(Strict):
 
     lr: Rate = Field(description="learning rate of local SGD")
     lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor on the rate per round")
-    batch_size: Count
-    local_epochs: Count
+    batch_size: Count = Field(description="samples of one gradient step")
+    local_epochs: Count = Field(description="epochs of a client in a round, E")
     evaluate_every: Count = Field(description="rounds between two measurements in the trace")
 
 
 class Training(Phase):
     """The original training."""
 
-    method: Plugin
-    rounds: Count
+    method: Plugin = Field(description="way to train the original model (fu/training)")
+    rounds: Count = Field(description="rounds of the original training")
     history: list[Name] = Field(description="what is recorded on the way for methods that need it")
 
 
 class Unlearning(Phase):
     """The unlearning phase."""
 
-    rounds: Count
+    rounds: Count = Field(description="unlearning rounds")
     conflicts: bool = Field(description="count the conflicts of every round (costs the retained clients' training)")
 
 
 class Recovery(Phase):
     """Post-training; it fills up to `total_rounds`."""
 
-    client_weights: Literal["samples", "equal"]
+    client_weights: Literal["samples", "equal"] = Field(description="samples: p_i = N_i / N; equal: 1 / m")
     late: bool = Field(description="the first round still takes the unlearning rate (as in FedOSD's code)")
 
 
 class Settings(Strict):
     """Everything that one scenario computes with, for one method."""
 
-    data: Data
-    model: Plugin
-    training: Training
-    unlearning: Unlearning
-    recovery: Recovery
+    data: Data = Field(description="data set, partition, forgetting, backdoor")
+    model: Plugin = Field(description="architecture (fu/models)")
+    training: Training = Field(description="the original training")
+    unlearning: Unlearning = Field(description="the unlearning phase")
+    recovery: Recovery = Field(description="post-training")
     total_rounds: Count = Field(description="unlearning and post-training rounds together")
-    evaluators: list[Name] = Field(min_length=1)
+    evaluators: list[Name] = Field(min_length=1, description="what is evaluated (fu/evaluation)")
 
     @model_validator(mode="after")
     def _rounds(self) -> "Settings":
@@ -227,18 +227,18 @@ class Settings(Strict):
 class Scenario(Strict):
     """One scenario of a paper: its settings differ from the paper's common ones."""
 
-    label: str
-    settings: dict[str, Any] = Field(default_factory=dict)
+    label: str = Field(description="how tables name it")
+    settings: dict[str, Any] = Field(default_factory=dict, description="laid over the paper's settings")
 
 
 class Method(Strict):
     """One entry of a method: the plug-in, its hyper-parameters, and settings of its own."""
 
-    label: str
-    plugin: Name
+    label: str = Field(description="how tables name it")
+    plugin: Name = Field(description="file of fu/methods")
     source: str = Field(description="who proposed it, and whose variant this is")
     in_paper: bool = Field(True, description="false: rows are marked as not in the paper")
-    params: Params = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict, description="its hyper-parameters")
     settings: dict[str, Any] = Field(default_factory=dict, description="laid over the scenario's settings")
 
 
@@ -246,25 +246,25 @@ class Artefact(Strict):
     """One table or figure."""
 
     kind: Name = Field(description="table, curves, losses, images: a file of fu/publishing")
-    title: str
-    caption: str
+    title: str = Field(description="heading")
+    caption: str = Field(description="what it shows")
     in_paper: bool = Field(True, description="false: an extra artefact of ours")
     published: bool = Field(False, description="workflow/published/<paper>/<artefact>.csv holds the paper's numbers")
-    scenarios: list[Name] = Field(default_factory=list)
-    methods: list[Name] = Field(default_factory=list)
-    metrics: list[Name] = Field(default_factory=list)
+    scenarios: list[Name] = Field(default_factory=list, description="scenarios, in order")
+    methods: list[Name] = Field(default_factory=list, description="methods, in order")
+    metrics: list[Name] = Field(default_factory=list, description="metrics, in order (fu/evaluation/metrics.py)")
 
 
 class Paper(Strict):
     """One paper as data."""
 
-    title: str
-    citation: str
-    seeds: list[Seed] = Field(min_length=1)
-    settings: dict[str, Any]
-    scenarios: dict[Name, Scenario]
-    methods: dict[Name, Method]
-    artefacts: dict[Name, Artefact]
+    title: str = Field(description="title of the paper")
+    citation: str = Field(description="how artefacts cite it")
+    seeds: list[Seed] = Field(min_length=1, description="one run of everything for each")
+    settings: dict[str, Any] = Field(description="common to all scenarios")
+    scenarios: dict[Name, Scenario] = Field(description="name -> scenario")
+    methods: dict[Name, Method] = Field(description="name -> method")
+    artefacts: dict[Name, Artefact] = Field(description="name -> table or figure")
 
     @field_validator("methods")
     @classmethod
@@ -277,8 +277,8 @@ class Paper(Strict):
 class Preset(Strict):
     """How a preset scales papers down."""
 
-    description: str
-    seeds: list[Seed] | None = None
+    description: str = Field(description="what the preset is for")
+    seeds: list[Seed] | None = Field(None, description="replaces the papers' seeds")
     replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> the one used instead")
     papers: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="laid over a paper's YAML")
 

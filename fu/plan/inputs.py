@@ -70,8 +70,14 @@ def needs(method: str) -> set[str]:
 
 @cache
 def histories() -> list[str]:
-    """Return the kinds of history that any method needs."""
-    return sorted({kind for method in available("methods") for kind in needs(method)})
+    """Return the kinds of history that training can record: the keys of `KINDS` in fu/federation/history.py."""
+    path = module_file("fu.federation.history")
+    assert path is not None
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "KINDS":
+            assert isinstance(node.value, ast.Dict)
+            return sorted(ast.literal_eval(key) for key in node.value.keys if key is not None)
+    return []
 
 
 def reads(kind: str) -> str:

@@ -24,7 +24,11 @@ def make(spec: dict[str, Any], root: Path) -> Result:
         f"## {spec['scenarios'][name]['label']}\n\n{rows.to_markdown(index=False, disable_numparse=True)}\n"
         for name, rows in panels.items()
     )
-    notes = footnotes(spec) + (" Difference: ours minus paper." if spec["published"] else "")
+    notes = (
+        footnotes(spec)
+        + (" Diverged: the round." if frame["diverged"].any() else "")
+        + (" Difference: ours minus paper." if spec["published"] else "")
+    )
     return Result(frame, f"{body}\n{notes}\n", picture(spec, panels, notes))
 
 
@@ -74,6 +78,9 @@ def panel(spec: dict[str, Any], frame: pd.DataFrame, scenario: str) -> pd.DataFr
             spread = cells[method, role, SPREAD[metric]] if metric in SPREAD else None
             name = METRICS[metric].label
             row[name] = _ours(cell, spread)
+            if cell["diverged"] and not cell["n"]:
+                first = metric == spec["metrics"][0]
+                row[name] = f"diverged in {cell['diverged_round']:.0f}" if first else "–"
             if spec["published"]:
                 row[f"{name} paper"] = _number(cell["published"], spread["published"] if spread is not None else None)
                 row[f"{name} diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.3f}"
@@ -89,8 +96,6 @@ def _number(value: float, spread: float | None = None) -> str:
 
 
 def _ours(cell: Cell, spread: Cell | None) -> str:
-    if cell["diverged"] and not cell["n"]:
-        return f"diverged (round {int(cell['diverged_round'])})"
     text = _number(cell["mean"], None if spread is None else spread["mean"])
     if cell["n"] > 1:
         text += f" ±{cell['std']:.3f}"
@@ -106,7 +111,7 @@ def picture(spec: dict[str, Any], panels: dict[str, pd.DataFrame], notes: str) -
     for axis, (name, table) in zip(axes[:, 0], panels.items(), strict=True):
         axis.axis("off")
         axis.set_title(spec["scenarios"][name]["label"], fontsize=9, loc="left")
-        widths = [2.4, *[1.25 if "(" in str(table[c].iloc[0]) else 0.8 for c in table.columns[1:]]]
+        widths = [2.2, 1.2, *[1.25 if "(" in str(table[c].iloc[0]) else 0.8 for c in table.columns[2:]]]
         drawn = axis.table(
             table.values.tolist(),
             colLabels=[column.replace(" ", "\n", 1) for column in table.columns],

@@ -26,7 +26,7 @@ from fu.federation.layout import Layout
 from fu.models import lenet5, mlp
 from fu.plan import digest
 from fu.plan.plan import Plan
-from fu.stages.common import arguments
+from fu.stages.common import arguments, whole
 
 ROOT = digest.ROOT
 NAN, INFINITE = math.nan, math.inf
@@ -496,8 +496,8 @@ def test_a_malformed_archive_is_told_in_one_sentence(
 
 def halve(path: Path) -> None:
     np.savez(path, allow_pickle=False, **digits_like())
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
 
 
 def save_one_array(path: Path) -> None:
@@ -733,3 +733,16 @@ def test_the_evaluate_stage_leaves_everything_as_it_is_after_truncated_weights(t
 def test_the_stage_refuses_a_spec_that_is_no_json(tmp_path: Path) -> None:
     files = ("--data", str(tmp_path / "x.npz"), "--output", str(tmp_path / "y.npz"))
     ends_with_one_sentence(tmp_path, "--spec is no JSON object", "fu.stages.partition", "--spec", "{", *files)
+
+
+def test_an_error_while_writing_keeps_the_older_result_and_leaves_no_part(tmp_path: Path) -> None:
+    older, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    older.write_text("an older result\n")
+
+    def write() -> None:
+        with whole(older, other) as parts:
+            parts[0].write_text("half")
+            raise UserError("the disk is full.")
+
+    sentence(write)
+    assert contents(tmp_path) == {"a.csv": b"an older result\n"}

@@ -14,7 +14,18 @@ from fu.federation.local import aggregate, generator
 from fu.federation.task import Task, initial_parameters, theta_of
 from fu.methods import ewcsga, fedosd, fupga, retrain
 from fu.training import fedavg
-from tests.toys import CLASSES, MARK, SIZES, builder, cosines, make_data, make_federation, make_partition, make_task
+from tests.toys import (
+    CLASSES,
+    MARK,
+    SIZES,
+    builder,
+    cosines,
+    make_data,
+    make_federation,
+    make_partition,
+    make_task,
+    params_of,
+)
 
 D = 40
 
@@ -139,7 +150,7 @@ def test_the_published_code_does_not_drop_the_directions_below_its_tolerance() -
 @pytest.mark.parametrize("gram", ["float64", "as-published-code"])
 def test_a_round_of_fedosd_moves_along_its_direction(gram: str) -> None:
     task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3))), lr=0.05))
-    theta, p = task.original_model, fedosd.Params(gram=gram)  # type: ignore[arg-type]
+    theta, p = task.original_model, params_of(fedosd, gram=gram)
     found = theta_of(fedosd.step(task, p, {"theta": theta}, 2)) - theta
     fresh = make_federation(task.federation.data, lr=0.05)
     retained = fresh.local_updates(theta, [0, 2], 2).delta
@@ -173,7 +184,7 @@ def towards_and_away(task: Task, theta: Tensor) -> tuple[Tensor, Tensor]:
 def test_post_training_projects_exactly_the_updates_that_pull_back(away: tuple[Task, Tensor]) -> None:
     task, theta = away
     delta, back = towards_and_away(task, theta)
-    found = fedosd.project(task, fedosd.Params(), theta, delta)
+    found = fedosd.project(task, params_of(fedosd), theta, delta)
     assert torch.equal(found[~back], delta[~back])
     assert (found[back] != delta[back]).any(1).all()
 
@@ -184,7 +195,7 @@ def test_projected_updates_are_orthogonal_to_the_way_back_and_keep_their_norm(
 ) -> None:
     task, theta = away
     delta, back = towards_and_away(task, theta)
-    p: Any = fedosd.Params(project=mode)  # type: ignore[arg-type]
+    p = params_of(fedosd, project=mode)
     found = fedosd.project(task, p, theta, delta)
     changed = back if mode == "conflicting" else torch.ones_like(back)
     assert torch.equal((found != delta).any(1), changed)
@@ -200,14 +211,14 @@ def test_projected_updates_are_orthogonal_to_the_way_back_and_keep_their_norm(
 def test_at_the_original_model_nothing_is_projected(mode: str) -> None:
     task = make_task()
     delta = random(4, task.original_model.numel())
-    p = fedosd.Params(project=mode)  # type: ignore[arg-type]
+    p = params_of(fedosd, project=mode)
     assert torch.equal(fedosd.project(task, p, task.original_model.clone(), delta), delta)
 
 
 def test_an_update_of_zero_stays_zero(away: tuple[Task, Tensor]) -> None:
     task, theta = away
     delta = torch.zeros(2, len(theta))
-    assert torch.equal(fedosd.project(task, fedosd.Params(project="always"), theta, delta), delta)
+    assert torch.equal(fedosd.project(task, params_of(fedosd, project="always"), theta, delta), delta)
 
 
 @pytest.mark.parametrize("client_weights", ["samples", "equal"])
@@ -233,7 +244,7 @@ def test_a_post_training_round_averages_what_the_projection_leaves(
 
 def test_ewcsga_without_a_penalty_is_plain_ascent_of_the_target() -> None:
     task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3)))))
-    p = ewcsga.Params(lambda_=0.0)
+    p = params_of(ewcsga, lambda_=0.0)
     state = ewcsga.start(task, p)
     assert torch.equal(theta_of(state), task.original_model)
     for round in range(2):
@@ -248,7 +259,7 @@ def test_the_penalty_of_ewcsga_adds_lambda_times_fisher_times_distance_to_the_gr
     task = make_task(make_federation(local_epochs=1, batch_size=100))
     fisher = random(task.original_model.numel()).abs()
     theta = task.original_model + random(len(fisher), seed=1)
-    found = theta_of(ewcsga.step(task, ewcsga.Params(**{"lambda": 3.0}), {"theta": theta, "fisher": fisher}, 0))
+    found = theta_of(ewcsga.step(task, params_of(ewcsga, lambda_=3.0), {"theta": theta, "fisher": fisher}, 0))
     ascent = make_federation(local_epochs=1, batch_size=100).local_updates(theta, [1], 0, "negative_cross_entropy")
     expected = theta + ascent.delta[0] - 0.1 * 3 * fisher * (theta - task.original_model)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
@@ -276,7 +287,7 @@ def test_the_fisher_information_is_the_mean_squared_gradient_of_single_samples(s
 
 def test_ewcsga_asks_only_the_forgotten_client_while_unlearning() -> None:
     task = make_task()
-    p = ewcsga.Params()
+    p = params_of(ewcsga)
     ewcsga.step(task, p, ewcsga.start(task, p), 0)
     assert (task.federation.cost.client_rounds, task.federation.cost.samples) == (1, 2 * SIZES[1])
 
@@ -292,7 +303,7 @@ def with_local_models(task: Task) -> Task:
 def test_fupga_starts_at_the_model_without_the_forgotten_clients_part(forgotten: tuple[int, ...]) -> None:
     task = with_local_models(make_task(make_federation(make_data(make_partition((7, 12, 9, 8), forgotten)))))
     locals_ = make_federation(task.federation.data).local_updates(task.original_model, forgotten, 0).delta
-    state = fupga.start(task, fupga.Params())
+    state = fupga.start(task, params_of(fupga))
     gone = len(forgotten)
     expected = (4 * task.original_model - (task.original_model + locals_).sum(0)) / (4 - gone)
     torch.testing.assert_close(theta_of(state), expected, rtol=1e-5, atol=1e-6)
@@ -303,13 +314,13 @@ def test_the_radius_of_fupga_is_a_third_of_the_mean_distance_to_ten_random_model
     task = with_local_models(make_task())
     models = torch.stack([initial_parameters(builder(), 3, "model", "random", k) for k in range(10)])
     assert torch.unique(models, dim=0).shape == models.shape
-    radius = fupga.start(task, fupga.Params())["radius"]
+    radius = fupga.start(task, params_of(fupga))["radius"]
     assert radius == pytest.approx((models - task.original_model).norm(dim=1).mean().item() / 3, rel=1e-5)
 
 
 def test_fupga_never_leaves_the_ball_around_its_reference() -> None:
     task = with_local_models(make_task(make_federation(lr=0.5)))
-    p = fupga.Params(radius_share=0.02)
+    p = params_of(fupga, radius_share=0.02)
     state = fupga.start(task, p)
     reference, radius = state["reference"], state["radius"]
     assert isinstance(reference, Tensor)
@@ -318,13 +329,13 @@ def test_fupga_never_leaves_the_ball_around_its_reference() -> None:
         distance = (theta_of(state) - reference).norm().item()
         assert distance <= radius * (1 + 1e-5)
         assert distance > 0.9 * radius  # the ascent is strong enough to be held back
-        assert torch.equal(state["reference"], reference)  # type: ignore[arg-type]
+        assert state["reference"] is reference
         assert state["radius"] == radius
 
 
 def test_fupga_projects_every_step() -> None:
     task = with_local_models(make_task(make_federation(lr=0.5)))
-    p = fupga.Params(radius_share=0.02)
+    p = params_of(fupga, radius_share=0.02)
     state = fupga.start(task, p)
     reference, radius = state["reference"], state["radius"]
     seen: list[float] = []
@@ -342,7 +353,7 @@ def test_fupga_projects_every_step() -> None:
 
 def test_fupga_inside_a_large_ball_is_plain_ascent_of_the_target() -> None:
     task = with_local_models(make_task())
-    p = fupga.Params(radius_share=100)
+    p = params_of(fupga, radius_share=100)
     state = fupga.start(task, p)
     expected = make_federation().local_updates(theta_of(state), [1], 0, "negative_cross_entropy").delta[0]
     found = theta_of(fupga.step(task, p, state, 0)) - theta_of(state)
@@ -362,9 +373,9 @@ def test_retraining_never_touches_the_data_of_a_forgotten_client() -> None:
     for x in (clean.x, poisoned_x):
         data = ClientData(x, clean.y, part, CLASSES, "all")
         task = make_task(make_federation(data))
-        state = retrain.start(task, retrain.Params())
+        state = retrain.start(task, params_of(retrain))
         for round in range(3):
-            state = retrain.step(task, retrain.Params(), state, round)
+            state = retrain.step(task, params_of(retrain), state, round)
         results.append(theta_of(state))
         assert data.train(1)[0].isnan().any() == x.isnan().any()
     assert torch.isfinite(results[0]).all()
@@ -373,11 +384,11 @@ def test_retraining_never_touches_the_data_of_a_forgotten_client() -> None:
 
 def test_retraining_starts_from_another_model_than_the_training() -> None:
     task = make_task(make_federation(seed=3))
-    again = theta_of(retrain.start(task, retrain.Params()))
+    again = theta_of(retrain.start(task, params_of(retrain)))
     assert torch.equal(again, initial_parameters(builder(), 3, "model", "retrained"))
-    assert not torch.equal(again, theta_of(fedavg.start(task, fedavg.Params())))
+    assert not torch.equal(again, theta_of(fedavg.start(task, params_of(fedavg))))
     other_seed = make_task(make_federation(seed=4))
-    assert not torch.equal(again, theta_of(retrain.start(other_seed, retrain.Params())))
+    assert not torch.equal(again, theta_of(retrain.start(other_seed, params_of(retrain))))
 
 
 @pytest.mark.parametrize("client_weights", ["samples", "equal"])
@@ -386,7 +397,7 @@ def test_a_round_of_federated_averaging_adds_the_mean_update(
     plugin: Any, clients: list[int], client_weights: str
 ) -> None:
     task = make_task()
-    p = plugin.Params(client_weights=client_weights)
+    p = params_of(plugin, client_weights=client_weights)
     theta = task.original_model
     delta = make_federation().local_updates(theta, clients, 1).delta
     sizes = [SIZES[client] if client_weights == "samples" else 1 for client in clients]
@@ -405,7 +416,7 @@ def test_training_marks_eighty_percent_of_the_targets_samples(poison: Any, marke
     images: list[Tensor] = []
     federation.model.register_forward_pre_hook(lambda _, inputs: images.append(inputs[0].clone()))
     task = make_task(federation)
-    fedavg.step(task, fedavg.Params(), {"theta": task.original_model}, 0)
+    fedavg.step(task, params_of(fedavg), {"theta": task.original_model}, 0)
     corner = torch.cat(images)[:, 0, 5:7, 5:7]  # 2 x 2 pixels, one pixel from the border
     triggered = (corner == MARK)[:, torch.tensor([[True, False], [True, True]])].all(1)
     assert len(corner) == 20
