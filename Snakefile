@@ -1,11 +1,16 @@
 """Every table and figure of the planned papers. `snakemake -n` shows what would be made."""
 
+import os
 import sys
+from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 sys.path.insert(0, str(workflow.basedir))
+os.environ["PATH"] = (
+    f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
+)
 from fu.errors import UserError
 from fu.plan.plan import Plan
 
@@ -15,6 +20,10 @@ min_version("9.0")
 configfile: "config.yaml"
 
 
+envvars:
+    "PATH",
+
+
 try:
     plan = Plan(config)
     targets = {key: plan.targets(*key) for key in plan.artefacts}
@@ -22,8 +31,6 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 ROOT = plan.root
-PYTHON = sys.executable
-COMPUTE = " --threads {threads} --device {plan.config.device} 2> {log}"
 
 
 wildcard_constraints:

@@ -50,7 +50,7 @@ def cell(plan: Plan, name: str, config: list[str]) -> None:
         output = re.search(r"^ +output: (.*)$", block, re.M)
         shell = re.search(r"^Shell command: (.*)$", block, re.M)
         if output and shell and found[0] in output[1].split(", "):
-            print(shell[1])
+            print(shell[1].replace("python ", f"{os.path.relpath(sys.executable)} ", 1))
             return
     sys.exit(done.stdout + done.stderr)
 

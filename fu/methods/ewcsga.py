@@ -2,8 +2,8 @@
 
 The forgotten client alone trains while unlearning and descends -CE + (lambda / 2) sum_j F_j (w_j - w0_j)^2, with w0 the
 original model and F the diagonal Fisher information of the retained data. The paper that introduced it is not at hand:
-the loss is FedOSD's description; the empirical Fisher (true labels), its sample and lambda are our reading. Stores F
-[d]; communicates one model up and down per round.
+the loss is FedOSD's description; the empirical Fisher (true labels), its sample and lambda are our reading. The
+penalty is stable only while lr * lambda * max F < 2. Stores F [d]; communicates one model up and down per round.
 """
 
 import torch

@@ -18,7 +18,8 @@ from torch import Tensor
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()
-RANK_TOLERANCE = 1e-12  # of the largest eigenvalue of the float64 Gram matrix: below it a direction is not there
+RANK_TOLERANCE = 2e-7  # of the largest singular value of the normalised updates: below it is rounding of float32
+SPAN_TOLERANCE = 1e-6  # of the target's norm: what is left of it below that is rounding of float32 updates
 PUBLISHED_TOLERANCE = 1e-6  # absolute, of the singular values of the float32 Gram matrix, in the published code
 
 
@@ -28,8 +29,8 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     gram: Literal["float64", "as-published-code"] = Field(
         "float64",
-        description="GG^T in float64 with relative tolerance (ours), or the authors' code: float32, singular values "
-        "below 1e-6 left as they are instead of dropped",
+        description="orthogonalisation in float64 with relative tolerance (ours), or the authors' code: GG^T in "
+        "float32, singular values below 1e-6 left as they are instead of dropped",
     )
     project: Literal["conflicting", "always"] = Field(
         "conflicting", description="Algorithm 1, line 15: only where g_i . g_a > 0; the authors' code: always"
@@ -55,21 +56,21 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
 def direction(retained: Tensor, target: Tensor) -> Tensor:
     """Return the vector closest to `target` [d] that is orthogonal to the rows of `retained` [m, d], with its norm.
 
-    Orthogonal to max |cos| of about 1e-8, whatever the rank; zero where the target lies in the span of the rows.
+    Orthogonal to far below max |cos| = 1e-6, whatever the rank (QR in float64: a Gram matrix would square the condition
+    number); zero where the target lies in the span of the rows to float32 rounding.
     """
     rows, wanted = retained.double(), target.double()
     if not (torch.isfinite(rows).all() and torch.isfinite(wanted).all()):
         return torch.full_like(target, torch.nan)
     lengths = rows.norm(dim=1, keepdim=True)
     rows = rows / torch.where(lengths > 0, lengths, torch.ones_like(lengths))
-    values, vectors = torch.linalg.eigh(rows @ rows.T)
-    kept = values > RANK_TOLERANCE * values.max()
-    basis = (vectors[:, kept] / values[kept].sqrt()).T @ rows
-    rest = wanted
-    for _ in range(2):  # the second pass removes what rounding left of the first
-        rest = rest - basis.T @ (basis @ rest)
+    q, r = torch.linalg.qr(rows.T)
+    u, values, _ = torch.linalg.svd(r)
+    basis = q @ u[:, values > RANK_TOLERANCE * values.max()]
+    rest = wanted - basis @ (basis.T @ wanted)
+    rest = rest - basis @ (basis.T @ rest)  # the second pass removes what rounding left of the first
     length = rest.norm()
-    if length <= 1e-12 * wanted.norm():
+    if length <= SPAN_TOLERANCE * wanted.norm():
         return torch.zeros_like(target)
     return (rest * (wanted.norm() / length)).to(target.dtype)
 
@@ -81,7 +82,8 @@ def published_direction(retained: Tensor, target: Tensor) -> Tensor:
     u, values, vh = torch.linalg.svd(retained @ retained.T)
     inverse = torch.where(values > PUBLISHED_TOLERANCE, 1 / values, values)
     rest = target - retained.T @ (vh.T @ (inverse * (u.T @ (retained @ target))))
-    return rest * (target.norm() / rest.norm())
+    length = rest.norm()
+    return rest * (target.norm() / torch.where(length > 0, length, torch.ones_like(length)))
 
 
 def project(task: Task, p: Params, theta: Tensor, delta: Tensor) -> Tensor:
@@ -90,13 +92,14 @@ def project(task: Task, p: Params, theta: Tensor, delta: Tensor) -> Tensor:
     g_a = theta - theta_original; g_i . g_a > 0 is delta_i . g_a < 0. At the original model itself (g_a = 0) nothing
     is projected.
     """
-    away = theta - task.original_model
+    away, full = (theta - task.original_model).double(), delta.double()
     square = away @ away
     if square == 0:
         return delta
-    along = delta @ away
+    along = full @ away
     moved = torch.ones_like(along, dtype=torch.bool) if p.project == "always" else along < 0
-    flat = delta - (along / square)[:, None] * away
-    lengths = flat.norm(dim=1)
-    scale = delta.norm(dim=1) / torch.where(lengths > 0, lengths, torch.ones_like(lengths))
-    return torch.where(moved[:, None], flat * scale[:, None], delta)
+    flat = full - (along / square)[:, None] * away
+    lengths, norms = flat.norm(dim=1), full.norm(dim=1)
+    # An update along the line alone leaves nothing but rounding, which must not be scaled up.
+    scale = torch.where(lengths > SPAN_TOLERANCE * norms, norms / lengths, torch.zeros_like(norms))
+    return torch.where(moved[:, None], (flat * scale[:, None]).to(delta.dtype), delta)

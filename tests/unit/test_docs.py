@@ -35,6 +35,12 @@ def test_the_method_of_the_readme_runs(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
+def test_the_conda_environment_pins_what_the_lock_pins() -> None:
+    pip = yaml.safe_load((ROOT / "envs/environment.yaml").read_text())["dependencies"][-1]["pip"]
+    lock = [line for line in (ROOT / "envs/lock.txt").read_text().splitlines() if not line.startswith("#")]
+    assert pip == lock
+
+
 def test_the_citation_file_names_four_papers() -> None:
     content = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert len(content["references"]) == 4

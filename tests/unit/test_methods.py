@@ -434,3 +434,33 @@ def test_exactly_the_backdoored_samples_carry_trigger_and_flipped_label() -> Non
     assert changed.tolist() == np.isin(rows, part.backdoored).tolist()
     assert torch.equal(y, torch.where(changed, (data.y[rows] + 5) % 10, data.y[rows]))
     assert (x != clean)[changed].flatten(1).sum(1).tolist() == [3] * 8
+
+
+def test_fedosd_direction_stays_orthogonal_to_nearly_parallel_updates() -> None:
+    basis = torch.eye(3, 50)
+    rows = basis[0].repeat(10, 1)
+    rows[0] += 3e-6 * basis[1]
+    d = fedosd.direction(rows, basis[1] + 1e-3 * basis[2])
+    assert cosines(rows, d).abs().max() <= 1e-6
+
+
+def test_fedosd_direction_is_zero_where_float32_rounding_alone_is_left_of_the_target() -> None:
+    random = torch.Generator().manual_seed(0)
+    rows = torch.randn(4, 50, generator=random)
+    target = torch.randn(4, generator=random) @ rows
+    assert torch.equal(fedosd.direction(rows, target), torch.zeros(50))
+
+
+def test_fedosd_published_direction_of_a_vanished_target_is_zero_and_no_divergence() -> None:
+    rows = torch.randn(3, 20, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(fedosd.published_direction(rows, torch.zeros(20)), torch.zeros(20))
+
+
+def test_fedosd_projection_leaves_nothing_of_an_update_straight_back_to_the_original() -> None:
+    task = make_task()
+    away = torch.randn(task.original_model.numel(), generator=torch.Generator().manual_seed(0))
+    delta = torch.stack([-0.3 * away, -0.7 * away + 1e-3 * away.flip(0)])
+    projected = fedosd.project(task, fedosd.Params(), task.original_model + away, delta)
+    moved = (task.original_model + away) - task.original_model
+    assert projected[0].norm() <= 1e-6 * delta[0].norm()
+    assert cosines(projected[1:], moved).abs().max() <= 1e-6

@@ -3,13 +3,16 @@ rule data:
         f"{ROOT}/data/{{dataset}}.npz",
     log:
         f"{ROOT}/logs/data/{{dataset}}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=1500,
         runtime=60,
+        data_dir=plan.config.data_dir,
     params:
         spec=lambda w: plan.spec_data(w.dataset),
         code=plan.code("data"),
     shell:
-        "{PYTHON} -m fu.stages.data --spec {params.spec:q} --data-dir {plan.config.data_dir:q}"
+        "python -m fu.stages.data --spec {params.spec:q} --data-dir {resources.data_dir:q}"
         " --output {output} 2> {log}"

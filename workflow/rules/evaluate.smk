@@ -10,14 +10,17 @@ rule evaluate:
         f"{ROOT}/{{run}}/{{model}}.evaluation.csv",
     log:
         f"{ROOT}/logs/{{run}}/{{model}}.evaluation.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
         mem_mb=lambda w: plan.mem_mb(w.run),
         runtime=10,
+        device=plan.config.device,
     params:
         spec=lambda w: plan.spec("evaluate", w.run),
         code=lambda w: plan.code("evaluate", w.run),
     shell:
-        "{PYTHON} -m fu.stages.evaluate --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        "python -m fu.stages.evaluate --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --models {input.models} --traces {input.traces} --output {output}"
-        + COMPUTE
+        " --threads {threads} --device {resources.device} 2> {log}"

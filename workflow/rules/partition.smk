@@ -5,6 +5,8 @@ rule partition:
         f"{ROOT}/{{run}}/partition.npz",
     log:
         f"{ROOT}/logs/{{run}}/partition.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=1500,
@@ -13,4 +15,4 @@ rule partition:
         spec=lambda w: plan.spec("partition", w.run),
         code=plan.code("partition"),
     shell:
-        "{PYTHON} -m fu.stages.partition --spec {params.spec:q} --data {input.data} --output {output} 2> {log}"
+        "python -m fu.stages.partition --spec {params.spec:q} --data {input.data} --output {output} 2> {log}"

@@ -14,6 +14,8 @@ rule publish:
         ),
     log:
         f"{ROOT}/logs/artefacts/{{paper}}/{{artefact}}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -23,6 +25,7 @@ rule publish:
         code=lambda w: plan.code(
             "publish", kind=plan.artefacts[w.paper, w.artefact].kind
         ),
+        root=lambda w: ROOT,
         base=lambda w: f"{ROOT}/artefacts/{w.paper}/{w.artefact}",
     shell:
-        "{PYTHON} -m fu.stages.publish --spec {params.spec:q} --root {ROOT} --output {params.base} 2> {log}"
+        "python -m fu.stages.publish --spec {params.spec:q} --root {params.root} --output {params.base} 2> {log}"

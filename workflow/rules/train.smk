@@ -16,14 +16,18 @@ for kinds, scenarios in plan.runs_by_history.items():
             f"{ROOT}/logs/{{run}}/original.log",
         wildcard_constraints:
             run=rf"({'|'.join(map(re.escape, scenarios))})/seed\d+",
+        conda:
+            "../../envs/environment.yaml"
         threads: plan.config.threads
         resources:
             mem_mb=lambda w: plan.mem_mb(w.run),
             runtime=lambda w: plan.runtime(w.run, "training"),
+            device=plan.config.device,
         params:
             spec=lambda w: plan.spec("train", w.run),
             code=lambda w: plan.code("train", w.run),
         shell:
-            "{PYTHON} -m fu.stages.train --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+            "python -m fu.stages.train --spec {params.spec:q} --data {input.data} --partition {input.partition}"
             " --model {output.model} --trace {output.trace} --cost {output.cost}"
-            " --histories {output.histories}" + COMPUTE
+            " --histories {output.histories}"
+            " --threads {threads} --device {resources.device} 2> {log}"

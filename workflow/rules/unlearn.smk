@@ -10,17 +10,21 @@ rule unlearn:
         cost=f"{ROOT}/{{run}}/{{method}}.unlearned.cost.json",
     log:
         f"{ROOT}/logs/{{run}}/{{method}}.unlearned.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
         mem_mb=lambda w: plan.mem_mb(w.run),
         runtime=lambda w: plan.runtime(w.run, "unlearning", w.method),
+        device=plan.config.device,
     params:
         spec=lambda w: plan.spec("unlearn", w.run, w.method),
         code=lambda w: plan.code("unlearn", w.run, w.method),
     shell:
-        "{PYTHON} -m fu.stages.unlearn --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        "python -m fu.stages.unlearn --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --model {output.model} --trace {output.trace} --cost {output.cost}"
-        " --histories {input.histories}" + COMPUTE
+        " --histories {input.histories}"
+        " --threads {threads} --device {resources.device} 2> {log}"
 
 
 rule recover:
@@ -35,14 +39,18 @@ rule recover:
         cost=f"{ROOT}/{{run}}/{{method}}.recovered.cost.json",
     log:
         f"{ROOT}/logs/{{run}}/{{method}}.recovered.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
         mem_mb=lambda w: plan.mem_mb(w.run),
         runtime=lambda w: plan.runtime(w.run, "recovery", w.method),
+        device=plan.config.device,
     params:
         spec=lambda w: plan.spec("recover", w.run, w.method),
         code=lambda w: plan.code("recover", w.run, w.method),
     shell:
-        "{PYTHON} -m fu.stages.recover --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        "python -m fu.stages.recover --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --unlearned {input.unlearned}"
-        " --model {output.model} --trace {output.trace} --cost {output.cost}" + COMPUTE
+        " --model {output.model} --trace {output.trace} --cost {output.cost}"
+        " --threads {threads} --device {resources.device} 2> {log}"
