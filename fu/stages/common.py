@@ -53,10 +53,17 @@ def whole(*paths: Path) -> Iterator[list[Path]]:
             path.parent.mkdir(parents=True, exist_ok=True)
         yield parts
         for part, path in zip(parts, paths, strict=True):
+            part.chmod(0o666 & ~_umask())  # safetensors would keep a model from everybody else
             part.replace(path)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:

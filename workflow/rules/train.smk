@@ -16,6 +16,7 @@ for kinds, scenarios in plan.runs_by_history.items():
             f"{ROOT}/logs/{{run}}/original.log",
         wildcard_constraints:
             run=rf"({'|'.join(map(re.escape, scenarios))})/seed\d+",
+        priority: 10  # everything else waits for it
         conda:
             "../../envs/environment.yaml"
         threads: plan.config.threads
