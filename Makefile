@@ -41,8 +41,8 @@ show: .venv/installed
 	@$(BIN)/python workflow/show.py cell $(CELL) $(CONFIG)
 
 benchmark: .venv/installed
-	$(BIN)/python benchmarks/fedavg_round.py $(if $(DATA_DIR),--data-dir $(DATA_DIR))
-	$(BIN)/python benchmarks/plan.py
+	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir $(DATA_DIR))
+	$(BIN)/python -m benchmarks.plan
 
 unlock: .venv/installed
 	$(BIN)/snakemake --unlock $(WITH_CONFIG)

@@ -1,6 +1,6 @@
 """One FedAvg round against a plain loop over the same batches, in the same process, alternating.
 
-python benchmarks/fedavg_round.py [--data-dir DIR with mnist.npz] [--threads 2] [--rounds 7]
+python -m benchmarks.fedavg_round [--data-dir DIR with mnist.npz] [--threads 2] [--rounds 7]
 
 The plain loop does forward, backward and torch.optim.SGD on batches that already lie in memory as contiguous tensors;
 "plain, fast" is the same with channels-last memory. Both leave out what a round also does: drawing, gathering,

@@ -12,7 +12,7 @@ def dry_run(preset: str, repeats: int = 3) -> None:
     for _ in range(repeats):
         begun = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-m", "snakemake", "-n", "--quiet", "--config", f"preset={preset}"],
+            [sys.executable, "-m", "snakemake", "-n", "--quiet", "rules", "--config", f"preset={preset}"],
             capture_output=True,
             text=True,
             check=True,

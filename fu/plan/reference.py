@@ -7,7 +7,7 @@ from pydantic.fields import FieldInfo
 
 from fu.plan import config
 
-MODELS = {
+MODELS: dict[str, type[BaseModel]] = {
     "config.yaml": config.Config,
     "A paper's YAML file (workflow/papers)": config.Paper,
     "settings: what a scenario computes with": config.Settings,

@@ -132,7 +132,7 @@ def test_another_python_gets_one_clear_sentence(tmp_path: Path) -> None:
 
 
 def test_the_papers_preset_is_planned_with_everything_the_paper_states(finished: Project) -> None:
-    done = finished.snakemake("-n", "--quiet", "--config", "preset=paper")
+    done = finished.snakemake("-n", "--config", "preset=paper")
     text = done.stdout + done.stderr
     # 3 scenarios x 5 seeds: partition, training, 5 unlearnings, 4 recoveries, 6 evaluations; data, 4 artefacts, all
     assert f"total {3 * 5 * (1 + 1 + 5 + 4 + 6) + 1 + 4 + 1}" in " ".join(text.split())
