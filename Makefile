@@ -6,13 +6,13 @@
 PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
-CONFIG := $(if $(PRESET),preset=$(PRESET)) $(if $(PAPERS),papers=$(PAPERS)) $(if $(DATA_DIR),data_dir=$(DATA_DIR))
+CONFIG := $(if $(PRESET),preset=$(PRESET)) $(if $(PAPERS),papers=$(PAPERS)) $(if $(DATA_DIR),'data_dir=$(DATA_DIR)')
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
 .PHONY: reproduce test lint show benchmark unlock
 .DEFAULT_GOAL := reproduce
 
-# Made anew when the lock or the Python version changes; a half-made one has no stamp.
+# Made anew when the lock changes; a half-made one has no stamp.
 .venv/installed: envs/lock.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
 	  { echo "fu needs Python 3.11, 3.12 or 3.13, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -n 1); name another with: make PYTHON=python3.12" >&2; exit 1; }
@@ -41,7 +41,7 @@ show: .venv/installed
 	@$(BIN)/python workflow/show.py cell $(CELL) $(CONFIG)
 
 benchmark: .venv/installed
-	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir $(DATA_DIR))
+	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir '$(DATA_DIR)')
 	$(BIN)/python -m benchmarks.plan
 
 unlock: .venv/installed

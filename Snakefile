@@ -4,7 +4,6 @@ import os
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 sys.path.insert(0, str(workflow.basedir))
@@ -28,7 +27,7 @@ try:
     plan = Plan(config)
     targets = {key: plan.targets(*key) for key in plan.artefacts}
 except UserError as error:
-    raise WorkflowError(str(error)) from None
+    sys.exit(f"error: {error}")
 
 ROOT = plan.root
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from fu import plugins
 from fu.data.clients import ClientData, Poison
 from fu.data.partition import Partition
-from fu.federation.history import KINDS
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task, initial_parameters
+from fu.plan.inputs import available
 
 torch.set_num_threads(1)
 
@@ -103,6 +103,9 @@ def make_task(
     if original is None and trained:
         original = initial_parameters(build, 99)
     return Task(federation, build, part.forgotten, part.retained, rounds, federation.seed, original, histories or {})
+
+
+KINDS = {kind: plugins.load("histories", kind).record for kind in available("histories")}
 
 
 def make_histories(task: Task) -> dict[str, dict[str, Tensor]]:

@@ -50,7 +50,8 @@ def cell(plan: Plan, name: str, config: list[str]) -> None:
         output = re.search(r"^ +output: (.*)$", block, re.M)
         shell = re.search(r"^Shell command: (.*)$", block, re.M)
         if output and shell and found[0] in output[1].split(", "):
-            print(shell[1].replace("python ", f"{os.path.relpath(sys.executable)} ", 1))
+            command = shell[1].rpartition(" 2> ")[0]  # the log is for batch runs
+            print(command.replace("python ", f"{os.path.relpath(sys.executable)} ", 1))
             return
     sys.exit(done.stdout + done.stderr)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fu.data.datasets import DATASETS
+from fu.data.dataset import about
 from fu.errors import UserError
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -27,7 +27,8 @@ def read(path: Path, dataset: str) -> Arrays:
         raise UserError(
             f"{path}: the archive lacks {', '.join(missing)}; it must hold {', '.join(KEYS)} (see docs/data.md)."
         )
-    height, width, channels = DATASETS[dataset].shape
+    facts = about(dataset)
+    height, width, channels = facts.shape
     for split in ("train", "test"):
         x, y = arrays[f"x_{split}"], arrays[f"y_{split}"]
         for key, array in ((f"x_{split}", x), (f"y_{split}", y)):
@@ -43,10 +44,9 @@ def read(path: Path, dataset: str) -> Arrays:
             raise UserError(
                 f"{path}: y_{split} must be [{len(x)}] like x_{split} and not empty, but is {list(y.shape)}."
             )
-        if int(y.max()) >= DATASETS[dataset].classes:
+        if int(y.max()) >= facts.classes:
             raise UserError(
-                f"{path}: y_{split} holds class {int(y.max())}, but {dataset} has classes 0 to "
-                f"{DATASETS[dataset].classes - 1}."
+                f"{path}: y_{split} holds class {int(y.max())}, but {dataset} has classes 0 to {facts.classes - 1}."
             )
     return {key: arrays[key] for key in KEYS}
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fu.data import archives, partition
-from fu.data.datasets import DATASETS
+from fu.data.dataset import about
 from fu.data.partition import SPLITS, Partition
 from fu.errors import UserError
 
@@ -90,10 +90,10 @@ def load(archive: Path, partition_file: Path, dataset: str, device: torch.device
             f"{partition_file}: the partition belongs to another data set: it names sample {highest}, "
             f"{archive} has samples 0 to {samples - 1}."
         )
-    about = DATASETS[dataset]
+    facts = about(dataset)
     pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
     labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
     x = torch.from_numpy(pixels).to(device).float()
-    x.div_(255).sub_(torch.tensor(about.mean, device=device)).div_(torch.tensor(about.std, device=device))
+    x.div_(255).sub_(torch.tensor(facts.mean, device=device)).div_(torch.tensor(facts.std, device=device))
     y = torch.from_numpy(labels).to(device).long()
-    return ClientData(x, y, part, about.classes, poison)
+    return ClientData(x, y, part, facts.classes, poison)

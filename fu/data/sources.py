@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from fu.data.archives import Arrays
-from fu.data.datasets import DATASETS
+from fu.data.dataset import about
 from fu.errors import UserError
 
 
@@ -14,7 +14,7 @@ def download(dataset: str, data_dir: Path) -> Arrays:
     """Download through torchvision, which verifies the checksums, and return arrays as in the archive format."""
     from fu.data.torchvision_import import datasets
 
-    name = DATASETS[dataset].torchvision
+    name = about(dataset).torchvision
     root = data_dir / "torchvision"
     arrays: Arrays = {}
     try:
@@ -41,7 +41,7 @@ def embedded(dataset: str) -> Arrays:
 
     digits = load_digits()
     images = np.round(digits.images * (255 / 16)).astype(np.uint8)
-    height, _, channels = DATASETS[dataset].shape
+    height, _, channels = about(dataset).shape
     scale = height // 8
     margin = (height - 8 * scale) // 2
     large = np.kron(images, np.ones((1, scale, scale), np.uint8))

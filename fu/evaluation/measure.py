@@ -1,12 +1,9 @@
-"""What is measured after a round as well as at the end: accuracies, distance, conflicts."""
+"""What is measured after a round as well as at the end: accuracies and distance."""
 
 import torch
 from torch import Tensor
 
 from fu.federation.task import Task
-
-# Below this cosine an update counts as against a client: float32 rounding of theta alone reaches 1e-4.
-CONFLICT_COSINE = -1e-3
 
 
 def accuracy(task: Task, theta: Tensor, x: Tensor, y: Tensor) -> float:
@@ -49,16 +46,3 @@ def measure(task: Task, theta: Tensor) -> dict[str, float]:
     if task.original is not None:
         out["distance"] = distance(task, theta)
     return out
-
-
-def conflicts(task: Task, before: Tensor, after: Tensor, round: int) -> float:
-    """Return NC: how many retained clients' gradients conflict with the round's update (FedOSD Definition 1, Table 3).
-
-    Client i's gradient is g_i = -delta_i / lr, so the update d conflicts with it where delta_i . d < 0. FedOSD's
-    updates are orthogonal to every g_i, hence the tolerance of `CONFLICT_COSINE` for rounding.
-    """
-    update = after - before
-    delta = task.federation.local_updates(before, task.retained, round, counted=False).delta
-    norms = delta.norm(dim=1) * update.norm()
-    cosines = (delta @ update) / torch.where(norms > 0, norms, torch.ones_like(norms))
-    return float((cosines < CONFLICT_COSINE).sum())

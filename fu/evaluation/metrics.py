@@ -15,6 +15,9 @@ class Metric:
     source: str
 
 
+# The metrics of a trace, in the order of its columns.
+TRACED = ["asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts"]
+TRACED += ["client_rounds", "steps", "samples", "bytes_up", "bytes_down"]
 _DEFINITION = "FedOSD section 4.1"
 METRICS = {
     "asr": Metric(
@@ -42,7 +45,7 @@ METRICS = {
         "NC",
         "clients",
         "lower",
-        "mean over unlearning rounds of the number of retained clients with cos(g_i, d) > 0.001, w <- w + lr d",
+        "mean over unlearning rounds of the number of retained clients with g_i . d > 0 beyond rounding, w <- w + lr d",
         "FedOSD Table 3",
     ),
     "client_rounds": Metric("Client-rounds", "rounds of one client", "lower", "local trainings run", "FedOSD B.4"),

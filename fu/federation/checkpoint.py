@@ -1,5 +1,6 @@
 """Round checkpoints: a killed job goes on where it was, to the same bytes; an edited one starts anew."""
 
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -13,11 +14,12 @@ from fu.federation.task import State
 
 
 class Checkpoint:
-    """One file beside a job's output, valid for one key (spec, code digest, contents of the inputs)."""
+    """One file beside a job's output, valid for what it is `about`: spec, code digest, inputs, machine."""
 
-    def __init__(self, path: Path, key: str, every_seconds: float) -> None:
+    def __init__(self, path: Path, about: dict[str, Any], every_seconds: float) -> None:
         """`every_seconds`: the least time between two checkpoints."""
-        self.path, self.key, self.every_seconds = path, key, every_seconds
+        self.path, self.about, self.every_seconds = path, about, every_seconds
+        self.key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
         self._last = time.monotonic()
 
     def due(self) -> bool:

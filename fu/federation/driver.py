@@ -1,17 +1,18 @@
 """The one loop around every method: rounds, metrics, histories, time, checkpoints, resume and divergence."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from fu.evaluation.measure import conflicts, measure
 from fu.federation.checkpoint import Checkpoint
-from fu.federation.history import KINDS
 from fu.federation.progress import Progress
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import Record, State, Task, theta_of
+
+Recorder = Callable[[Task, Record, Tensor, int], Record]
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Outcome:
     """The last state, the recorded histories, a row per round, the seconds of training and the round of divergence."""
 
     state: State
-    histories: dict[str, dict[str, torch.Tensor]]
+    histories: dict[str, Record]
     rows: list[dict[str, Any]]
     seconds: float
     diverged: int | None
@@ -29,18 +30,20 @@ def drive(
     task: Task,
     start: Callable[[], State],
     step: Callable[[State, int], State],
+    measure: Callable[[Tensor], dict[str, float]],
     checkpoint: Checkpoint,
     label: str,
     *,
     first_round: int = 0,
     evaluate_every: int = 1,
-    count_conflicts: bool = False,
-    kinds: tuple[str, ...] = (),
+    watch: Callable[[Tensor, Tensor, int], dict[str, float]] | None = None,
+    recorders: Mapping[str, Recorder] | None = None,
 ) -> Outcome:
     """Run `task.rounds` rounds, numbered from `first_round`.
 
-    A row is written before the first round and after every round; metrics are measured in the first row, every
-    `evaluate_every` rounds and in the last. Seconds cover start and steps only. Parameters that leave the finite
+    A row is written before the first round and after every round; `measure(theta)` fills the first row, every
+    `evaluate_every`-th and the last, `watch(before, after, round)` every row. `recorders`: what to keep of each round
+    for methods that need it, by kind. Seconds cover start and steps only. Parameters that leave the finite
     numbers end the run: `diverged` then names the round (counted from 1), and the state is the last finite one.
     """
     device = task.federation.device
@@ -52,7 +55,7 @@ def drive(
 
     def row(state: State, done: int, extra: dict[str, float]) -> dict[str, Any]:
         last = done == task.rounds
-        metrics = measure(task, theta_of(state)) if done % evaluate_every == 0 or last else {}
+        metrics = measure(theta_of(state)) if done % evaluate_every == 0 or last else {}
         return {"round": first_round + done, **metrics, **extra, **task.federation.cost.record()}
 
     saved = checkpoint.load(str(device))
@@ -65,7 +68,8 @@ def drive(
         state, notes = saved
         seconds, done, rows = notes["seconds"], notes["done"], notes["rows"]
         task.federation.cost.add(**notes["cost"])
-    histories = {kind: _unpack(state, kind) for kind in kinds}
+    recorders = recorders or {}
+    histories = {kind: _unpack(state, kind) for kind in recorders}
     progress = Progress(label, task.rounds, done)
     diverged = None
     while done < task.rounds:
@@ -77,9 +81,9 @@ def drive(
         if not torch.isfinite(theta_of(following)).all():
             diverged = number + 1
             break
-        for kind in kinds:
-            histories[kind] = KINDS[kind](task, histories[kind], before, number)
-        extra = {"conflicts": conflicts(task, before, theta_of(following), number)} if count_conflicts else {}
+        for kind, record in recorders.items():
+            histories[kind] = record(task, histories[kind], before, number)
+        extra = watch(before, theta_of(following), number) if watch else {}
         state, done = following, done + 1
         rows.append(row(state, done, extra))
         progress.advance({name: rows[-1][name] for name in ("asr", "r_acc") if name in rows[-1]})
@@ -90,12 +94,12 @@ def drive(
     return Outcome(state, histories, rows, seconds, diverged)
 
 
-def _pack(histories: dict[str, dict[str, torch.Tensor]]) -> State:
+def _pack(histories: dict[str, Record]) -> State:
     return {f"history.{kind}.{name}": value for kind, record in histories.items() for name, value in record.items()}
 
 
-def _unpack(state: State, kind: str) -> dict[str, torch.Tensor]:
+def _unpack(state: State, kind: str) -> Record:
     prefix = f"history.{kind}."
     names = [name for name in state if name.startswith(prefix)]
     record = {name.removeprefix(prefix): state.pop(name) for name in names}
-    return {name: value for name, value in record.items() if isinstance(value, torch.Tensor)}
+    return {name: value for name, value in record.items() if isinstance(value, Tensor)}

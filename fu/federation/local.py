@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from fu.data.clients import ClientData
 from fu.federation.layout import Layout
-from fu.federation.objectives import OBJECTIVES
+from fu.federation.objectives import Objective, resolve
 from fu.federation.seeds import derive_integer
 
 FLOAT_BYTES = 4
@@ -64,6 +64,7 @@ class Updates:
 
 
 Hook = Callable[[Tensor, Tensor], None]
+Asked = tuple[int, str | Objective, int | None]  # client, objective, steps
 Projection = Callable[[Tensor], None]
 
 
@@ -102,7 +103,9 @@ class Federation:
         self._weights = torch.zeros(self.layout.size, device=self.device)
         self._gradient = torch.zeros_like(self._weights)
         self.layout.bind(self.model, self._weights, self._gradient)
-        self._known: tuple[Tensor, int, dict[tuple[int, str, int | None], tuple[Tensor, Tensor]]] | None = None
+        self._known: tuple[Tensor, int, dict[tuple[int, str | Objective, int | None], tuple[Tensor, Tensor]]] | None = (
+            None
+        )
 
     def rate(self, round: int) -> float:
         """The learning rate of a round."""
@@ -113,7 +116,7 @@ class Federation:
         theta: Tensor,
         clients: Sequence[int],
         round: int,
-        objective: str = "cross_entropy",
+        objective: str | Objective = "cross_entropy",
         steps: int | None = None,
         *,
         regularise: Hook | None = None,
@@ -122,10 +125,11 @@ class Federation:
     ) -> Updates:
         """Train every client from theta [d] and return what each sends back.
 
-        `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient in place before
-        a step, `project(weights)` moves the flat weights after it; both force the sequential strategy. Updates
-        that are asked for again with the same theta and round (as the driver does for the conflicts that it
-        reports) are not computed twice. `counted=False` keeps them out of the cost. Theta is left unchanged.
+        `objective` is a name of `OBJECTIVES` or a function of logits and labels (a method's own loss stays in the
+        method's file). `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient
+        in place before a step, `project(weights)` moves the flat weights after it; both force the sequential strategy.
+        Updates that are asked for again with the same theta and round (as for conflicts and histories) are not
+        computed twice. `counted=False` keeps them out of the cost. Theta is left unchanged.
         """
         clients = list(clients)
         hooked = regularise is not None or project is not None
@@ -174,13 +178,13 @@ class Federation:
         theta: Tensor,
         clients: list[int],
         round: int,
-        objective: str,
+        objective: str | Objective,
         steps: int | None,
         regularise: Hook | None,
         project: Projection | None,
     ) -> tuple[Tensor, Tensor]:
         weights, gradient, rate = self._weights, self._gradient, self.rate(round)
-        loss_of = OBJECTIVES[objective]
+        loss_of = resolve(objective)
         delta = torch.empty(len(clients), self.layout.size, device=self.device)
         losses = torch.zeros(len(clients), device=self.device)
         for k, client in enumerate(clients):

@@ -1,4 +1,7 @@
-"""The loss functions that a client can train on: name -> per-sample loss of logits [n, C] and labels [n]."""
+"""The loss functions shared by methods: name -> per-sample loss of logits [n, C] and labels [n].
+
+An edit here concerns all training; a loss of one method belongs into that method's file.
+"""
 
 import math
 from collections.abc import Callable
@@ -28,3 +31,8 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 OBJECTIVES: dict[str, Objective] = {
     function.__name__: function for function in (cross_entropy, negative_cross_entropy, unlearning_cross_entropy)
 }
+
+
+def resolve(objective: str | Objective) -> Objective:
+    """Return the loss function that a name stands for, or the function itself."""
+    return OBJECTIVES[objective] if isinstance(objective, str) else objective

@@ -11,6 +11,7 @@ from fu.federation.local import Federation
 from fu.federation.seeds import derive_integer
 
 State = dict[str, Tensor | float | int]
+Record = dict[str, Tensor]
 
 
 def theta_of(state: State) -> Tensor:

@@ -10,17 +10,22 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
-from fu.federation.objectives import OBJECTIVES
+from fu.federation.objectives import Objective, resolve
 
 if TYPE_CHECKING:
     from fu.federation.local import Federation
 
 
 def train_all(
-    federation: "Federation", theta: Tensor, clients: list[int], round: int, objective: str, steps: int | None
+    federation: "Federation",
+    theta: Tensor,
+    clients: list[int],
+    round: int,
+    objective: str | Objective,
+    steps: int | None,
 ) -> tuple[Tensor, Tensor]:
     """Return updates [m, d] and mean losses [m] of the clients, trained side by side from theta [d]."""
-    loss_of, layout, rate = OBJECTIVES[objective], federation.layout, federation.rate(round)
+    loss_of, layout, rate = resolve(objective), federation.layout, federation.rate(round)
 
     def loss(weights: Tensor, x: Tensor, y: Tensor, share: Tensor) -> Tensor:
         logits = functional_call(federation.model, layout.views(weights), (x,))

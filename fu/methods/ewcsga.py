@@ -3,7 +3,8 @@
 The forgotten client alone trains while unlearning and descends -CE + (lambda / 2) sum_j F_j (w_j - w0_j)^2, with w0 the
 original model and F the diagonal Fisher information of the retained data. The paper that introduced it is not at hand:
 the loss is FedOSD's description; the empirical Fisher (true labels), its sample and lambda are our reading. The
-penalty is stable only while lr * lambda * max F < 2. Stores F [d]; communicates one model up and down per round.
+penalty is stable only while lr * lambda * max F < 2. Stores F [d]; communicates one model up and down per round,
+and once a model and a diagonal per retained client.
 """
 
 import torch
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
-from fu.federation.local import generator
+from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.objectives import cross_entropy
 from fu.federation.task import State, Task, theta_of
 
@@ -74,4 +75,6 @@ def fisher(task: Task, samples: int) -> Tensor:
         for part_x, part_y in zip(x.split(CHUNK), y.split(CHUNK), strict=True):
             total += gradients(task.original_model, part_x, part_y).square().sum(0)
         seen += len(y)
+    moved = len(task.retained) * federation.layout.size * FLOAT_BYTES
+    federation.cost.add(samples=seen, bytes_up=moved, bytes_down=moved)
     return total / seen

@@ -9,8 +9,8 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from fu.data.assignment import pathological
-from fu.data.datasets import DATASETS
 from fu.errors import UserError, nearest
+from fu.plan.datasets import DATASETS
 from fu.plan.digest import module_file
 
 ORIGINAL = "original"
@@ -75,12 +75,19 @@ def _clients(value: Any) -> Any:
     raise ValueError("must be how many clients to draw (1 or more), or a list of clients counted from 0")
 
 
+def _different(values: list[int]) -> list[int]:
+    if len(set(values)) < len(values):
+        raise ValueError("must be different numbers")
+    return values
+
+
 Share = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
 Name = Annotated[str, Field(pattern=NAME, max_length=80)]
 Names = Annotated[list[Name], BeforeValidator(_listed)]
 Seed = Annotated[int, Field(ge=0)]
+Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_different)]
 Params = Annotated[dict[str, Any], AfterValidator(_plain)]
 
 
@@ -89,8 +96,8 @@ class Config(Strict):
 
     preset: Name = Field("smoke", description="how papers are scaled: smoke, reduced, paper, or a file of your own")
     papers: Names = Field(min_length=1, description="the papers to reproduce")
-    seeds: Annotated[list[Seed] | None, BeforeValidator(_typed)] = Field(
-        None, min_length=1, description="replaces the seeds of preset and paper"
+    seeds: Annotated[Seeds | None, BeforeValidator(_typed)] = Field(
+        None, description="replaces the seeds of preset and paper"
     )
     data_dir: str = Field("data", min_length=1, description="folder with archives ({dataset}.npz); downloads go there")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where training runs")
@@ -160,6 +167,10 @@ class Data(Strict):
                 pathological(self.clients, about.classes, self.partition.classes_per_client)
             except UserError as error:
                 raise ValueError(f"partition: {error}") from None
+        if self.backdoor and not 0 < int(about.classes * self.backdoor.label_shift) < about.classes:
+            raise ValueError(
+                f"backdoor.label_shift: {self.backdoor.label_shift} of {about.classes} classes flips nothing"
+            )
         if self.backdoor and self.backdoor.size + self.backdoor.margin > min(about.shape[:2]):
             raise ValueError(f"backdoor: a patch of {self.backdoor.size} does not fit {about.shape[0]} pixels")
         return self
@@ -260,7 +271,7 @@ class Paper(Strict):
 
     title: str = Field(description="title of the paper")
     citation: str = Field(description="how artefacts cite it")
-    seeds: list[Seed] = Field(min_length=1, description="one run of everything for each")
+    seeds: Seeds = Field(description="one run of everything for each")
     settings: dict[str, Any] = Field(description="common to all scenarios")
     scenarios: dict[Name, Scenario] = Field(description="name -> scenario")
     methods: dict[Name, Method] = Field(description="name -> method")
@@ -278,7 +289,7 @@ class Preset(Strict):
     """How a preset scales papers down."""
 
     description: str = Field(description="what the preset is for")
-    seeds: list[Seed] | None = Field(None, description="replaces the papers' seeds")
+    seeds: Seeds | None = Field(None, description="replaces the papers' seeds")
     replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> the one used instead")
     papers: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="laid over a paper's YAML")
 

@@ -1,14 +1,18 @@
 """Code digests: SHA-256 over the syntax trees of everything that a stage can import from `fu`.
 
-Comments, docstrings and layout do not count, so that only an edit that can change a result makes one anew.
+Comments, docstrings, layout and field descriptions do not count, so that only an edit that can change a result makes
+one anew.
 """
 
 import ast
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+SELECTED = {"models": "model", "training": "training", "methods": "method"}  # kind of plug-in -> key of the spec
 
 
 def module_file(module: str) -> Path | None:
@@ -34,6 +38,19 @@ def _parse(path: Path) -> ast.Module:
     return tree
 
 
+def _text(node: Any) -> str:
+    """Return a syntax tree as text: without places, empty fields (which differ between versions of Python) and the
+    `description=` of a field (which only people read).
+    """
+    if isinstance(node, ast.AST):
+        fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
+        return f"{type(node).__name__}({','.join(f'{name}={_text(value)}' for name, value in fields)})"
+    if isinstance(node, list):
+        kept = [x for x in node if not (isinstance(x, ast.keyword) and x.arg == "description")]
+        return f"[{','.join(map(_text, kept))}]"
+    return repr(node)
+
+
 def _imports(tree: ast.Module, package: list[str]) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -57,7 +74,7 @@ def _read(module: str) -> tuple[str, frozenset[str]]:
     package = parts if path.name == "__init__.py" else parts[:-1]
     parents = {".".join(parts[:k]) for k in range(1, len(parts))}
     imports = {name for name in _imports(tree, package) | parents if module_file(name)}
-    return ast.dump(tree), frozenset(imports)
+    return _text(tree), frozenset(imports)
 
 
 @cache
@@ -82,6 +99,13 @@ def digest(*modules: str) -> str:
     return text.hexdigest()[:16]
 
 
-def stage_modules(stage: str, plugins: dict[str, str]) -> tuple[str, ...]:
-    """Return the modules a stage starts from: itself and the plug-ins (kind -> name) that its spec selects."""
-    return (f"fu.stages.{stage}", *(f"fu.{kind}.{name}" for kind, name in sorted(plugins.items())))
+def modules_of(stage: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the modules a stage starts from: itself and the plug-ins that its spec selects."""
+    chosen = [("datasets", spec.get("dataset"))]
+    chosen += [("datasets", about["dataset"]) for about in dict(spec.get("scenarios", [])).values()]
+    chosen += [(kind, spec.get(key, {}).get("name")) for kind, key in SELECTED.items()]
+    chosen += [("evaluation", name) for name in spec.get("evaluators", [])]
+    chosen += [("histories", name) for name in spec.get("history", [])]
+    chosen += [("publishing", spec.get("kind"))]
+    plugins = sorted({f"fu.{kind}.{name}" for kind, name in chosen if name})
+    return (f"fu.stages.{stage}", *plugins)

@@ -68,18 +68,6 @@ def needs(method: str) -> set[str]:
     return declared
 
 
-@cache
-def histories() -> list[str]:
-    """Return the kinds of history that training can record: the keys of `KINDS` in fu/federation/history.py."""
-    path = module_file("fu.federation.history")
-    assert path is not None
-    for node in ast.parse(path.read_bytes()).body:
-        if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "KINDS":
-            assert isinstance(node.value, ast.Dict)
-            return sorted(ast.literal_eval(key) for key in node.value.keys if key is not None)
-    return []
-
-
 def reads(kind: str) -> str:
     """Return what an artefact kind is made from: evaluations, traces, data or nothing."""
     return str(_constants("publishing", kind)["READS"])
@@ -111,15 +99,20 @@ def check_params(planned: Iterable[Planned]) -> None:
     _remember("params", fresh)
 
 
-def archive_checksum(path: Path) -> str:
-    """Return the SHA-256 of an archive; hashed again only when size or modification time changed."""
+def archive_of(path: Path, made: str) -> str | None:
+    """Return the SHA-256 of an archive; hashed again only when size or modification time changed.
+
+    Where the archive is absent now, but `made` was made from one, that one's: a forgotten data_dir undoes nothing.
+    None where there never was one.
+    """
+    if not path.is_file():
+        return _remembered("made").get(made) if Path(made).is_file() else None
     about = path.stat()
     key = f"{path.resolve()}:{about.st_size}:{about.st_mtime_ns}"
-    found = _remembered("archives").get(key)
-    if found is None:
-        found = checksum(path)
-        _remember("archives", {key: found})
-    return str(found)
+    found = str(_remembered("archives").get(key) or checksum(path))
+    _remember("archives", {key: found})
+    _remember("made", {made: found})
+    return found
 
 
 def _read_cache() -> dict[str, dict[str, Any]]:
@@ -135,9 +128,9 @@ def _remembered(topic: str) -> dict[str, Any]:
 
 
 def _remember(topic: str, entries: dict[str, Any]) -> None:
-    if not entries:
-        return
     content = _read_cache()
+    if entries.items() <= content.get(topic, {}).items():
+        return
     content.setdefault(topic, {}).update(entries)
     with contextlib.suppress(OSError):  # a read-only folder costs time, nothing else
         CACHE.parent.mkdir(parents=True, exist_ok=True)

@@ -71,17 +71,13 @@ def load(folder: str, name: str, what: str) -> Any:
     return content
 
 
-def split_sources(tree: Any, path: str = "") -> tuple[Any, dict[str, str]]:
-    """Return the plain values of a tree with `{value: ..., source: ...}` leaves, and path -> source."""
+def without_sources(tree: Any) -> Any:
+    """Return the plain values of a tree with `{value: ..., source: ...}` leaves."""
     if not isinstance(tree, dict):
-        return tree, {}
+        return tree
     if set(tree) == {"value", "source"}:
-        return tree["value"], {path: str(tree["source"])}
-    values, sources = {}, {}
-    for key, below in tree.items():
-        values[key], found = split_sources(below, f"{path}.{key}" if path else str(key))
-        sources.update(found)
-    return values, sources
+        return tree["value"]
+    return {key: without_sources(below) for key, below in tree.items()}
 
 
 def unsourced(tree: Any, path: str) -> list[str]:
@@ -93,8 +89,8 @@ def unsourced(tree: Any, path: str) -> list[str]:
     return [path]
 
 
-def read_paper(name: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a paper's plain values and their sources; a number without a source is refused."""
+def read_paper(name: str) -> dict[str, Any]:
+    """Return a paper's plain values; a value without a source is refused."""
     raw = load("papers", name, "paper")
     if not isinstance(raw, dict):
         raise UserError(f"{name}.yaml: must be a mapping of keys to values.")
@@ -108,15 +104,16 @@ def read_paper(name: str) -> tuple[dict[str, Any], dict[str, str]]:
     missing = [path for part, tree in parts.items() for path in unsourced(tree, part)]
     if missing:
         raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")
-    return split_sources(raw)
+    plain: dict[str, Any] = without_sources(raw)
+    return plain
 
 
-def resolve(config: Config) -> tuple[Preset, dict[str, Paper], dict[str, dict[str, str]]]:
-    """Return preset, papers with preset and overrides laid over them, and each paper's sources."""
+def resolve(config: Config) -> tuple[Preset, dict[str, Paper]]:
+    """Return the preset, and the papers with preset and overrides laid over them."""
     preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
-    papers, sources = {}, {}
+    papers = {}
     for name in config.papers:
-        values, sources[name] = read_paper(name)
+        values = read_paper(name)
         values = merge(values, preset.papers.get(name, {}))
         values = merge(values, config.overrides.get(name, {}))
         papers[name] = validate(Paper, values, f"{name}.yaml")
@@ -125,4 +122,4 @@ def resolve(config: Config) -> tuple[Preset, dict[str, Paper], dict[str, dict[st
         for name in given:
             if name not in known:
                 raise UserError(f"{where}: there is no paper {name!r}{nearest(name, known)}.")
-    return preset, papers, sources
+    return preset, papers

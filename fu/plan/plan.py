@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fu.data.datasets import DATASETS
+from fu.data.archives import checksum
 from fu.errors import UserError, nearest
-from fu.evaluation.metrics import METRICS
+from fu.evaluation.metrics import METRICS, TRACED
 from fu.plan import inputs, resources, specs
 from fu.plan.config import ORIGINAL, Artefact, Config, Paper, Settings, check_plugin, merge
-from fu.plan.digest import ROOT, digest, stage_modules
+from fu.plan.datasets import DATASETS
+from fu.plan.digest import ROOT, digest, modules_of
 from fu.plan.papers import resolve, validate
 from fu.plan.specs import Cell
 
@@ -33,7 +34,7 @@ class Plan:
     def __init__(self, values: dict[str, Any]) -> None:
         """Validate the config (a plain mapping) and expand it; raises `UserError` with one sentence."""
         self.config = validate(Config, values, "config")
-        self.preset, self.papers, self.sources = resolve(self.config)
+        self.preset, self.papers = resolve(self.config)
         self.root = f"results/{self.config.preset}"
         self.cells: dict[tuple[str, str], Cell] = {}
         for name, paper in self.papers.items():
@@ -45,9 +46,12 @@ class Plan:
     # ---- expansion -------------------------------------------------------------------------------------------
 
     def _check(self, name: str, paper: Paper) -> None:
+        for key, method in paper.methods.items():
+            check_plugin("methods", method.plugin, inputs.available("methods"), f"{name}.yaml: methods.{key}")
         for artefact, entry in paper.artefacts.items():
             where = f"{name}.yaml: artefacts.{artefact}"
             check_plugin("publishing", entry.kind, inputs.available("publishing"), where)
+            self._check_shown(entry, where)
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
                 ("method", entry.methods, list(paper.methods)),
@@ -59,6 +63,16 @@ class Plan:
             for scenario in entry.scenarios:
                 for method in [ORIGINAL, *entry.methods]:
                     self.cells.setdefault((f"{name}/{scenario}", method), self._cell(name, paper, scenario, method))
+
+    def _check_shown(self, entry: Artefact, where: str) -> None:
+        reads = inputs.reads(entry.kind)
+        if reads != "nothing" and not entry.scenarios:
+            raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
+        if reads in ("evaluations", "traces") and not (entry.methods and entry.metrics):
+            raise UserError(f"{where}: kind {entry.kind} needs methods and metrics; name at least one of each.")
+        untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in TRACED]
+        if untraced:
+            raise UserError(f"{where}: {untraced[0]!r} is not measured per round; allowed: {', '.join(TRACED)}.")
 
     def _cell(self, name: str, paper: Paper, scenario: str, method: str) -> Cell:
         known = self.cells.get((f"{name}/{scenario}", method))
@@ -82,13 +96,12 @@ class Plan:
         settings = validate(Settings, values, where)
         check_plugin("models", settings.model.name, inputs.available("models"), where)
         check_plugin("training", settings.training.method.name, inputs.available("training"), where)
+        known_histories = inputs.available("histories")
         for kind in settings.training.history:
-            if kind not in inputs.histories():
-                raise UserError(f"{where}: training.history: there is no {kind!r}{nearest(kind, inputs.histories())}.")
+            if kind not in known_histories:
+                raise UserError(f"{where}: training.history: there is no {kind!r}{nearest(kind, known_histories)}.")
         for evaluator in settings.evaluators:
             check_plugin("evaluation", evaluator, inputs.available("evaluation"), where)
-        if entry:
-            check_plugin("methods", entry.plugin, inputs.available("methods"), f"{name}.yaml: methods.{method}")
         return Cell(settings, entry)
 
     def _planned_params(self) -> Iterator[inputs.Planned]:
@@ -130,14 +143,6 @@ class Plan:
             if method == ORIGINAL:
                 groups.setdefault(tuple(cell.settings.training.history), []).append(scenario)
         return groups
-
-    def methods_where(self, recovers: bool) -> list[str]:
-        """Return the `paper/scenario/method` of all cells with or without post-training."""
-        return [
-            f"{scenario}/{method}"
-            for (scenario, method), cell in self.cells.items()
-            if cell.method and cell.recovers is recovers
-        ]
 
     def runs(self, paper: str, artefact: str) -> list[str]:
         """The runs that an artefact shows."""
@@ -234,8 +239,8 @@ class Plan:
         """Return the spec of the stage `data`; it knows an archive by its contents, not by its place."""
         archive = None
         if DATASETS[dataset].torchvision:
-            path = Path(self.config.data_dir) / f"{dataset}.npz"
-            archive = inputs.archive_checksum(path) if path.is_file() else None
+            path = Path(self.config.data_dir).expanduser() / f"{dataset}.npz"
+            archive = inputs.archive_of(path, f"{self.root}/data/{dataset}.npz")
         return canonical({"dataset": dataset, "archive": archive})
 
     def spec_publish(self, paper: str, artefact: str) -> str:
@@ -261,26 +266,14 @@ class Plan:
             "citation": source.citation,
             "seeds": self.seeds(paper),
         }
-        return canonical({**entry.model_dump(), **shown, "scenarios": scenarios, "methods": methods})
+        numbers = [checksum(ROOT / path) for path in self.published(paper, artefact)]
+        return canonical(
+            {**entry.model_dump(), **shown, "scenarios": scenarios, "methods": methods, "numbers": numbers}
+        )
 
-    def code(self, stage: str, run: str = "", method: str = "", kind: str = "") -> str:
-        """Return the code digest of a stage with the plug-ins that the wildcards select."""
-        plugins: dict[str, str] = {}
-        if run:
-            settings = self.cell(run).settings
-            plugins["models"] = settings.model.name
-            if stage == "train":
-                plugins["training"] = settings.training.method.name
-            if stage == "evaluate":
-                modules = [f"fu.evaluation.{name}" for name in settings.evaluators]
-                return digest(*stage_modules(stage, plugins), *modules)
-        if method:
-            entry = self.cell(run, method).method
-            assert entry is not None
-            plugins["methods"] = entry.plugin
-        if kind:
-            plugins["publishing"] = kind
-        return digest(*stage_modules(stage, plugins))
+    def code(self, stage: str, spec: str) -> str:
+        """Return the code digest of a stage with the plug-ins that its spec selects."""
+        return digest(*modules_of(stage, json.loads(spec)))
 
     # ---- resources -------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 import math
 
-from fu.data.datasets import DATASETS
 from fu.plan.config import Settings
+from fu.plan.datasets import DATASETS
 
 # Milliseconds of one gradient step on 200 samples, measured on one core of a server CPU (docs/measurements.md).
 STEP_MS = {"lenet5": 14.0, "mlp": 4.0, "cnn": 220.0}

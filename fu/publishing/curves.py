@@ -38,7 +38,7 @@ def _label(spec: dict[str, Any], method: str) -> str:
 
 
 def _summary(spec: dict[str, Any], frame: pd.DataFrame) -> str:
-    """Return the values at the request, after unlearning and at the end."""
+    """Return the values at the start, after unlearning and at the end."""
     text = []
     for scenario, about in spec["scenarios"].items():
         rows = []
@@ -47,13 +47,16 @@ def _summary(spec: dict[str, Any], frame: pd.DataFrame) -> str:
             row = {"Method": _label(spec, method)}
             for metric in spec["metrics"]:
                 values = here[here["metric"] == metric].sort_values("round")
+                if values.empty:
+                    row[METRICS[metric].label] = "–"
+                    continue
                 turn = values[values["stage"] == "unlearned"].iloc[-1]
                 ends = {"start": values.iloc[0], f"round {turn['round']}": turn, "end": values.iloc[-1]}
                 short = [f"{value['mean']:.3f}" for value in ends.values()]
                 row[METRICS[metric].label] = " → ".join(short)
             rows.append(row)
         table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {about['label']}\n\nAt the request → after unlearning → at the end:\n\n{table}\n")
+        text.append(f"## {about['label']}\n\nAt the start of the method → after unlearning → at the end:\n\n{table}\n")
     return "\n".join(text) + "\nThe paper prints no numbers for its curves.\n"
 
 

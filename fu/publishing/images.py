@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 
 from fu.data import clients
-from fu.data.datasets import DATASETS
+from fu.data.dataset import about
 from fu.publishing.result import Result
 
 READS = "data"
@@ -18,12 +18,12 @@ EXAMPLES = 4
 def make(spec: dict[str, Any], root: Path) -> Result:
     """Show the first samples of each scenario's first forgotten client, as the models see them."""
     rows, pictures = [], []
-    for scenario, about in spec["scenarios"].items():
+    for scenario, shown in spec["scenarios"].items():
         run = root / spec["paper"] / scenario / f"seed{spec['seeds'][0]}"
         data = clients.load(
-            root / "data" / f"{about['dataset']}.npz",
+            root / "data" / f"{shown['dataset']}.npz",
             run / "partition.npz",
-            about["dataset"],
+            shown["dataset"],
             torch.device("cpu"),
             "all",
         )
@@ -42,7 +42,7 @@ def make(spec: dict[str, Any], root: Path) -> Result:
                     "changed_pixels": int((clean[k] != marked[k]).any(-1).sum()),
                 }
             )
-            pictures.append((about, labels[k], clean[k], flipped[k], marked[k]))
+            pictures.append((shown, labels[k], clean[k], flipped[k], marked[k]))
     frame = pd.DataFrame(rows)
     table = frame.to_markdown(index=False)
     return Result(frame, f"{table}\n", _picture(len(spec["scenarios"]), pictures))
@@ -53,9 +53,9 @@ def _picture(scenarios: int, pictures: list[tuple[Any, ...]]) -> Figure:
     axes = figure.subplots(2 * scenarios, EXAMPLES, squeeze=False)
     for axis in axes.flat:
         axis.axis("off")
-    for place, (about, label, clean, flipped, marked) in enumerate(pictures):
+    for place, (shown, label, clean, flipped, marked) in enumerate(pictures):
         block, column = divmod(place, EXAMPLES)
-        dataset = DATASETS[about["dataset"]]
+        dataset = about(shown["dataset"])
         for line, (image, text) in enumerate(((clean, f"label {label}"), (marked, f"with trigger: {flipped}"))):
             axis = axes[2 * block + line, column]
             pixels = (image * torch.tensor(dataset.std) + torch.tensor(dataset.mean)).clamp(0, 1)

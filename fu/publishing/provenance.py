@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fu.data.archives import checksum
-from fu.plan.digest import digest, stage_modules
+from fu.plan.digest import digest, modules_of
 
 PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors")
 
@@ -30,7 +30,7 @@ def describe(spec: dict[str, Any], inputs: list[Path], costs: list[Path]) -> dic
         "clean": None if changed is None else not changed,
         "preset": spec["preset"],
         "spec": spec,
-        "code": digest(*stage_modules("publish", {"publishing": spec["kind"]})),
+        "code": digest(*modules_of("publish", spec)),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "seconds": round(sum(cost["seconds"] for cost in spent.values()), 3),
         "devices": sorted({cost["device"] for cost in spent.values()}),

@@ -5,7 +5,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,22 +21,31 @@ class Spec(dict[str, Any]):
 
 
 def arguments(
-    description: str | None, inputs: list[str], outputs: list[str], argv: list[str] | None, *, compute: bool = True
+    description: str | None,
+    inputs: list[str],
+    outputs: list[str],
+    argv: list[str] | None,
+    *,
+    lists: Mapping[str, str] | None = None,
+    compute: bool = True,
 ) -> argparse.Namespace:
-    """Parse --spec (JSON) and the named paths; `compute` adds --threads, --device and --checkpoint-seconds."""
+    """Parse --spec (JSON), the named paths and the lists of paths (name -> help).
+
+    `compute` adds --threads, --device and --checkpoint-seconds.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spec", required=True, help="JSON with the values that this stage reads")
     for name in inputs:
         parser.add_argument(f"--{name}", type=Path, required=True, help="input file")
     for name in outputs:
         parser.add_argument(f"--{name}", type=Path, required=True, help="output file")
+    for name, text in (lists or {}).items():
+        parser.add_argument(f"--{name}", type=Path, nargs="*", default=[], help=text)
     if compute:
         parser.add_argument("--threads", type=int, default=1)
         parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
         parser.add_argument("--checkpoint-seconds", type=float, default=30.0, help="least time between checkpoints")
-    args, rest = parser.parse_known_args(argv)
-    if rest:
-        parser.error(f"unknown arguments: {' '.join(rest)}")
+    args = parser.parse_args(argv)
     try:
         args.spec = Spec(json.loads(args.spec))
     except (json.JSONDecodeError, TypeError, ValueError):
@@ -51,6 +60,8 @@ def whole(*paths: Path) -> Iterator[list[Path]]:
     try:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
+            for left in path.parent.glob(f".part-*-{path.name}"):  # of a killed job: one job makes one file
+                left.unlink()
         yield parts
         for part, path in zip(parts, paths, strict=True):
             part.chmod(0o666 & ~_umask())  # safetensors would keep a model from everybody else

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import ctypes
-import hashlib
 import json
 import os
 import platform
@@ -18,20 +17,18 @@ from fu import plugins
 from fu.data import clients
 from fu.data.archives import checksum
 from fu.data.clients import Poison
-from fu.data.datasets import DATASETS
+from fu.data.dataset import about
 from fu.errors import UserError
+from fu.evaluation.metrics import TRACED
 from fu.federation import weights
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task
-from fu.plan.digest import digest, stage_modules
+from fu.plan.digest import digest, modules_of
 from fu.stages.common import write_rows
 
-TRACE = [
-    *("round", "asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts"),
-    *("client_rounds", "steps", "samples", "bytes_up", "bytes_down"),
-]
+TRACE = ["round", *TRACED]
 
 
 def keep_memory() -> None:
@@ -59,10 +56,16 @@ def device_of(args: argparse.Namespace) -> torch.device:
 def task_of(args: argparse.Namespace, rounds: int, stream: str, poison: Poison) -> Task:
     """Build the task from the spec (dataset, model, local, seed) and the data and partition files."""
     spec, device = args.spec, device_of(args)
+    installed = torch.__version__.partition("+")[0]
+    if installed != spec["torch"]:
+        raise UserError(
+            f"torch {installed} is installed, but envs/lock.txt pins {spec['torch']}; run `make` to set up again, or "
+            "pin the installed version there."
+        )
     data = clients.load(args.data, args.partition, spec["dataset"], device, poison)
     kind = spec["model"]
     params = plugins.params("models", kind["name"], kind["params"], "model")
-    build = partial(plugins.load("models", kind["name"]).build, data.shape, DATASETS[spec["dataset"]].classes, params)
+    build = partial(plugins.load("models", kind["name"]).build, data.shape, about(spec["dataset"]).classes, params)
     local = spec.get("local")
     training = LocalTraining(**local) if local else LocalTraining(0.0, 1.0, 1, 1)
     federation = Federation(build(), data, training, stream, spec["seed"])
@@ -70,26 +73,34 @@ def task_of(args: argparse.Namespace, rounds: int, stream: str, poison: Poison) 
     return Task(federation, build, part.forgotten, part.retained, rounds, spec["seed"])
 
 
-def checkpoint_of(args: argparse.Namespace, stage: str, code_plugins: dict[str, str], inputs: list[Path]) -> Checkpoint:
-    """Return the checkpoint beside the job's model, keyed by spec, code digest and the contents of the inputs."""
-    key = hashlib.sha256(
-        json.dumps(
-            [args.spec, digest(*stage_modules(stage, code_plugins)), [checksum(path) for path in inputs]],
-            sort_keys=True,
-        ).encode()
-    ).hexdigest()
+def checkpoint_of(task: Task, args: argparse.Namespace, stage: str, inputs: list[Path]) -> Checkpoint:
+    """Return the checkpoint beside the job's model, keyed by all that equal bytes are promised for."""
+    about = {
+        "spec": args.spec,
+        "code": digest(*modules_of(stage, args.spec)),
+        "inputs": [checksum(path) for path in inputs],
+        "machine": [task.federation.device.type, task.federation.strategy, args.threads, torch.__version__],
+    }
     args.model.parent.mkdir(parents=True, exist_ok=True)
-    return Checkpoint(args.model.with_name(f".{args.model.stem}.checkpoint"), key, args.checkpoint_seconds)
+    return Checkpoint(args.model.with_name(f".{args.model.stem}.checkpoint"), about, args.checkpoint_seconds)
 
 
-def write_outcome(task: Task, outcome: Outcome, args: argparse.Namespace, paths: list[Path]) -> None:
+def nothing_left(task: Task, diverged: int | None) -> Outcome:
+    """Return the outcome of a run whose first model had diverged: that stays the result."""
+    return Outcome({"theta": torch.empty(task.federation.layout.size)}, {}, [], 0.0, diverged)
+
+
+def write_outcome(
+    task: Task, outcome: Outcome, args: argparse.Namespace, checkpoint: Checkpoint, paths: list[Path]
+) -> None:
     """Write model, trace and cost file to `paths`."""
     model, trace, cost = paths
     theta = outcome.state["theta"]
     assert isinstance(theta, torch.Tensor)
     weights.save(model, task.federation.layout, theta, outcome.diverged)
     write_rows(trace, outcome.rows, TRACE)
-    cost.write_text(json.dumps(cost_of(task, outcome.seconds, args.threads), indent=2) + "\n")
+    about = {**cost_of(task, outcome.seconds, args.threads), **checkpoint.about}
+    cost.write_text(json.dumps(about, indent=2) + "\n")
 
 
 def cost_of(task: Task, seconds: float, threads: int) -> dict[str, Any]:

@@ -1,14 +1,11 @@
 """Evaluate the models of one run with every evaluator that the spec names."""
 
-import argparse
 import csv
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
 from fu import plugins
-from fu.errors import UserError
 from fu.evaluation.context import Context
 from fu.federation import weights
 from fu.stages.common import arguments, run, whole, write_rows
@@ -18,19 +15,15 @@ from fu.stages.compute import task_of
 @torch.no_grad()
 def main(argv: list[str] | None = None) -> None:
     """Spec: dataset, model, evaluators, seed. The role of `x.unlearned.safetensors` is `unlearned`."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--models", type=Path, nargs="+", required=True)
-    parser.add_argument("--traces", type=Path, nargs="+", required=True)
-    own, rest = parser.parse_known_args(argv)
-    args = arguments(__doc__, ["data", "partition", "original"], ["output"], rest)
+    lists = {"models": "models of the run", "traces": "their traces, in the same order"}
+    args = arguments(__doc__, ["data", "partition", "original"], ["output"], argv, lists=lists)
     task = task_of(args, 0, "evaluation", "all")
     layout, device = task.federation.layout, task.federation.device
-    original, diverged = weights.load(args.original, layout)
-    if original is None:
-        raise UserError(f"{args.original}: the original model diverged in round {diverged}; lower training.lr.")
-    task = replace(task, original=original.to(device))
-    rows = []
-    for model, trace in zip(own.models, own.traces, strict=True):
+    original, _ = weights.load(args.original, layout)
+    if original is not None:
+        task = replace(task, original=original.to(device))
+    rows: list[dict[str, object]] = []
+    for model, trace in zip(args.models, args.traces, strict=True):
         role = model.stem.rpartition(".")[2]
         theta, diverged = weights.load(model, layout)
         if theta is None:

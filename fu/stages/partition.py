@@ -3,7 +3,7 @@
 import numpy as np
 
 from fu.data import archives, partition
-from fu.data.datasets import DATASETS
+from fu.data.dataset import about
 from fu.stages.common import arguments, run, whole
 
 
@@ -13,7 +13,7 @@ def main(argv: list[str] | None = None) -> None:
     dataset = args.spec["dataset"]
     arrays = archives.read(args.data, dataset)
     labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    drawn = partition.draw(labels, DATASETS[dataset].classes, args.spec)
+    drawn = partition.draw(labels, about(dataset).classes, args.spec)
     with whole(args.output) as (part,):
         np.savez(part, allow_pickle=False, **drawn.arrays())
 

@@ -1,6 +1,5 @@
 """Make one artefact: csv, md, pdf, png, and its provenance as json."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,14 @@ from fu.stages.common import arguments, run, whole
 
 def main(argv: list[str] | None = None) -> None:
     """Spec: the artefact's entry with its scenarios, methods and seeds."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--root", type=Path, required=True, help="results/{preset}")
-    own, rest = parser.parse_known_args(argv)
-    args = arguments(__doc__, [], ["output"], rest, compute=False)
+    args = arguments(__doc__, ["root"], ["output"], argv, compute=False)
     spec = {**args.spec, "scenarios": dict(args.spec["scenarios"]), "methods": dict(args.spec["methods"])}
     kind = plugins.load("publishing", spec["kind"])
-    made = kind.make(spec, own.root)
+    made = kind.make(spec, args.root)
     files = [args.output.with_name(f"{args.output.name}.{suffix}") for suffix in ("csv", "md", "pdf", "png", "json")]
     with whole(*files) as (csv, md, pdf, png, about):
         result.write(made, spec, csv, md, pdf, png)
-        inputs, costs = behind(spec, own.root, kind.READS)
+        inputs, costs = behind(spec, args.root, kind.READS)
         about.write_text(json.dumps(provenance.describe(spec, inputs, costs), indent=2) + "\n")
 
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from torch import Tensor
 
 from fu import plugins
 from fu.evaluation.context import Context
+from fu.evaluation.measure import measure
 from fu.evaluation.metrics import METRICS
+from fu.evaluation.watch import conflicts
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome, drive
-from fu.federation.history import KINDS
 from fu.federation.layout import Layout
 from fu.federation.task import State, Task, theta_of
 from fu.plan.digest import module_file
@@ -30,6 +32,7 @@ from tests.toys import (
     CLASSES,
     COLOUR,
     GREY,
+    KINDS,
     default_params,
     make_data,
     make_federation,
@@ -127,10 +130,16 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
             raise KilledError
         return module.step(task, p, state, round)
 
-    checkpoint = Checkpoint(folder / "job.checkpoint", "key", 0.0)
-    kinds = tuple(KINDS) if kind == "training" else ()
+    checkpoint = Checkpoint(folder / "job.checkpoint", {"key": "key"}, 0.0)
     return task, drive(
-        task, lambda: module.start(task, p), step, checkpoint, name, count_conflicts=kind == "methods", kinds=kinds
+        task,
+        lambda: module.start(task, p),
+        step,
+        partial(measure, task),
+        checkpoint,
+        name,
+        watch=partial(conflicts, task) if kind == "methods" else None,
+        recorders=KINDS if kind == "training" else None,
     )
 
 

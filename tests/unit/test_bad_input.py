@@ -26,6 +26,7 @@ from fu.federation.layout import Layout
 from fu.models import lenet5, mlp
 from fu.plan import digest
 from fu.plan.plan import Plan
+from fu.plan.specs import TORCH
 from fu.stages.common import arguments, whole
 
 ROOT = digest.ROOT
@@ -100,6 +101,20 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no paper": (config(papers=[]), ("config: papers: List should have at least 1 item",)),
     "papers as a number": (config(papers=5), ("config: papers: Input should be a valid list, got 5",)),
     "a negative seed": (config(seeds=[-1]), ("config: seeds.0: Input should be greater than or equal to 0, got -1",)),
+    "one seed twice": (config(seeds=[0, 0]), ("config: seeds: must be different numbers, got [0, 0]",)),
+    "a label shift that flips nothing": (
+        data(backdoor={"label_shift": 0.01}),
+        ("data: backdoor.label_shift: 0.01 of 10 classes flips nothing",),
+    ),
+    "a table without methods": (artefact(methods=[]), ("artefacts.table8: kind table needs methods and metrics",)),
+    "curves of no scenario": (
+        laid_over(artefacts={"mnist_curves": {"scenarios": []}}),
+        ("artefacts.mnist_curves: kind curves needs scenarios; name at least one.",),
+    ),
+    "curves of what is not measured per round": (
+        laid_over(artefacts={"mnist_curves": {"metrics": ["r_acc_validation"]}}),
+        ("'r_acc_validation' is not measured per round", "allowed: asr, r_acc"),
+    ),
     "no seed": (config(seeds=[]), ("config: seeds: List should have at least 1 item",)),
     "overrides as a list": (config(overrides=[1]), ("config: overrides: Input should be a valid dictionary, got [1]",)),
     "a paper's override as a number": (
@@ -725,7 +740,7 @@ def test_the_evaluate_stage_leaves_everything_as_it_is_after_truncated_weights(t
     named = {"data": archive, "partition": part, "original": model, "models": model, "traces": trace, "output": output}
     files = [text for name, path in named.items() for text in (f"--{name}", str(path))]
     model_spec = {"name": "mlp", "params": {"hidden": 4}}
-    spec = json.dumps({"dataset": "digits", "model": model_spec, "evaluators": ["utility"], "seed": 0, "torch": ""})
+    spec = json.dumps({"dataset": "digits", "model": model_spec, "evaluators": ["utility"], "seed": 0, "torch": TORCH})
     words = f"{model}: the weights file is truncated"
     ends_with_one_sentence(tmp_path, words, "fu.stages.evaluate", "--spec", spec, "--device", "cpu", *files)
 

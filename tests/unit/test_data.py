@@ -18,9 +18,9 @@ from sklearn.datasets import load_digits
 
 from fu.data import archives, clients, partition, sources
 from fu.data.archives import Arrays
-from fu.data.datasets import DATASETS
 from fu.data.torchvision_import import datasets
 from fu.errors import UserError
+from fu.plan.datasets import DATASETS
 from fu.stages import data as stage
 
 Bytes = NDArray[np.uint8]

@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,15 +12,15 @@ from safetensors import safe_open
 from torch import Tensor
 
 from fu.errors import UserError
-from fu.evaluation.measure import conflicts, measure
+from fu.evaluation.measure import measure
+from fu.evaluation.watch import conflicts
 from fu.federation import driver, progress, weights
 from fu.federation.checkpoint import Checkpoint
-from fu.federation.driver import Outcome, drive
-from fu.federation.history import KINDS
+from fu.federation.driver import Outcome
 from fu.federation.progress import Progress
 from fu.federation.task import State, Task, theta_of
 from fu.training import fedavg
-from tests.toys import make_data, make_federation, make_partition, make_task, params_of
+from tests.toys import KINDS, make_data, make_federation, make_partition, make_task, params_of
 
 METRICS = {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr", "distance"}
 COSTS = {"client_rounds", "steps", "samples", "bytes_up", "bytes_down"}
@@ -29,14 +30,33 @@ class KilledError(Exception):
     """Stands for whatever ends a job in the middle."""
 
 
+def drive(
+    task: Task,
+    start: Callable[[], State],
+    step: Callable[[State, int], State],
+    checkpoint: Checkpoint,
+    label: str,
+    *,
+    count_conflicts: bool = False,
+    kinds: tuple[str, ...] = (),
+    **more: Any,
+) -> Outcome:
+    """Drive with the metrics, the watch and the recorders that the stages use."""
+    watch = partial(conflicts, task) if count_conflicts else None
+    recorders = {kind: KINDS[kind] for kind in kinds}
+    return driver.drive(
+        task, start, step, partial(measure, task), checkpoint, label, watch=watch, recorders=recorders, **more
+    )
+
+
 def never(folder: Path) -> Checkpoint:
     """A checkpoint that is never due."""
-    return Checkpoint(folder / "job.checkpoint", "key", float("inf"))
+    return Checkpoint(folder / "job.checkpoint", {"key": "key"}, float("inf"))
 
 
 def always(folder: Path, key: str = "key") -> Checkpoint:
     """A checkpoint that is due after every round."""
-    return Checkpoint(folder / "job.checkpoint", key, 0.0)
+    return Checkpoint(folder / "job.checkpoint", {"key": key}, 0.0)
 
 
 def toy(rounds: int = 4, trained: bool = True) -> Task:
@@ -149,13 +169,16 @@ class Clock:
 def test_seconds_cover_start_and_steps_but_no_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, task = Clock(), toy(rounds=3)
     monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
-    monkeypatch.setattr(driver, "measure", clock.takes(100, measure))
-    monkeypatch.setattr(driver, "conflicts", clock.takes(1000, conflicts))
-    kinds = {kind: clock.takes(10_000, record) for kind, record in KINDS.items()}
-    monkeypatch.setattr(driver, "KINDS", kinds)
     start = clock.takes(0.5, lambda: {"theta": task.original_model})
-    outcome = drive(
-        task, start, clock.takes(0.125, nudge), never(tmp_path), "toy", count_conflicts=True, kinds=("target_model",)
+    outcome = driver.drive(
+        task,
+        start,
+        clock.takes(0.125, nudge),
+        clock.takes(100, partial(measure, task)),
+        never(tmp_path),
+        "toy",
+        watch=clock.takes(1000, partial(conflicts, task)),
+        recorders={"target_model": clock.takes(10_000, KINDS["target_model"])},
     )
     assert outcome.seconds == 0.5 + 3 * 0.125
     assert clock.now == 0.5 + 3 * 0.125 + 4 * 100 + 3 * 1000 + 3 * 10_000
@@ -359,7 +382,7 @@ def test_a_history_that_grows_over_the_rounds_survives_a_resume(
     def add(task: Task, record: dict[str, Tensor], theta: Tensor, round: int) -> dict[str, Tensor]:
         return {"sum": record.get("sum", torch.zeros_like(theta)) + theta, "rounds": torch.tensor([round])}
 
-    monkeypatch.setattr(driver, "KINDS", {"total": add})
+    monkeypatch.setitem(KINDS, "total", add)
     seen: list[Tensor] = []
     whole = train(toy(), never(tmp_path), seen=seen, kinds=("total",)).histories["total"]
     with pytest.raises(KilledError):

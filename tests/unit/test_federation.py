@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fu.errors import UserError
-from fu.evaluation.measure import conflicts
+from fu.evaluation.watch import conflicts
 from fu.federation.layout import Layout
 from fu.federation.local import Federation, Updates, aggregate
 from fu.federation.objectives import (
@@ -364,10 +364,10 @@ def test_conflicts_reuse_the_rounds_updates_and_cost_nothing() -> None:
     theta = task.original_model
     delta = task.federation.local_updates(theta, task.retained, 0).delta
     before, calls = task.federation.cost.record(), count_calls(task.federation.model)
-    assert conflicts(task, theta, theta - delta.sum(0), 0) == 2
-    assert conflicts(task, theta, theta + delta.sum(0), 0) == 0
+    assert conflicts(task, theta, theta - delta.sum(0), 0) == {"conflicts": 2}
+    assert conflicts(task, theta, theta + delta.sum(0), 0) == {"conflicts": 0}
     assert calls == []
-    assert conflicts(task, theta.clone(), theta, 0) == 0  # no update is against nobody
+    assert conflicts(task, theta.clone(), theta, 0) == {"conflicts": 0}  # no update is against nobody
     assert sum(calls) == 2 * (SIZES[0] + SIZES[2])
     assert task.federation.cost.record() == before
 

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from fu.data.clients import ClientData
 from fu.federation import recovery
-from fu.federation.history import target_model
 from fu.federation.local import aggregate, generator
 from fu.federation.task import Task, initial_parameters, theta_of
+from fu.histories.target_model import record as target_model
 from fu.methods import ewcsga, fedosd, fupga, retrain
 from fu.training import fedavg
 from tests.toys import (
@@ -288,8 +288,16 @@ def test_the_fisher_information_is_the_mean_squared_gradient_of_single_samples(s
 def test_ewcsga_asks_only_the_forgotten_client_while_unlearning() -> None:
     task = make_task()
     p = params_of(ewcsga)
-    ewcsga.step(task, p, ewcsga.start(task, p), 0)
-    assert (task.federation.cost.client_rounds, task.federation.cost.samples) == (1, 2 * SIZES[1])
+    state = ewcsga.start(task, p)
+    cost = task.federation.cost
+    model = 4 * task.federation.layout.size
+    assert cost.samples == sum(SIZES[client] for client in task.retained)  # for the Fisher information, once
+    assert cost.bytes_up == cost.bytes_down == len(task.retained) * model
+    assert (cost.client_rounds, cost.steps) == (0, 0)
+    before = cost.samples
+    ewcsga.step(task, p, state, 0)
+    assert (cost.client_rounds, cost.samples - before) == (1, 2 * SIZES[1])
+    assert cost.bytes_up == (len(task.retained) + 1) * model
 
 
 # ---- FUPGA ---------------------------------------------------------------------------------------------------------

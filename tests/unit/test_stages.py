@@ -23,7 +23,13 @@ def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> No
 def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     old = tmp_path / "old.csv"
     old.write_text("before")
-    with pytest.raises(RuntimeError, match="stop"), whole(old, tmp_path / "new.csv") as (a, _):
-        a.write_text("half")
-        raise RuntimeError("stop")
+    (tmp_path / ".part-1-old.csv").write_text("left by a killed job")
+
+    def job() -> None:
+        with whole(old, tmp_path / "new.csv") as (part, _):
+            part.write_text("half")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        job()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old.csv": "before"}

@@ -84,7 +84,7 @@ def start_and_kill(command: list[str], project: Project, checkpoint: Path) -> No
 
 def test_a_killed_job_goes_on_to_the_same_bytes_and_an_edited_one_starts_anew(project: Project) -> None:
     run = project.root / "results/smoke/fedosd/mnist-pat50/seed0"
-    command = [*shlex.split(show(project, "fedosd/mnist-pat50/seed0/original").stdout.partition(" 2> ")[0])]
+    command = shlex.split(show(project, "fedosd/mnist-pat50/seed0/original").stdout)
     command += ["--checkpoint-seconds", "0"]
     outputs = [run / name for name in ("original.safetensors", "original.csv", "history.target_model.safetensors")]
     expected = [path.read_bytes() for path in outputs]

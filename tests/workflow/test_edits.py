@@ -186,7 +186,7 @@ def command_of(project: Project, path: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "workflow/show.py", "cell", path], cwd=project.root, capture_output=True, text=True, check=True
     )
-    return shlex.split(done.stdout.partition(" 2> ")[0])
+    return shlex.split(done.stdout)
 
 
 @pytest.mark.parametrize("cell", ["data/digits", "fedosd/mnist-pat50/seed0/original"])

@@ -12,7 +12,7 @@ rule data:
         data_dir=plan.config.data_dir,
     params:
         spec=lambda w: plan.spec_data(w.dataset),
-        code=plan.code("data"),
+        code=lambda w: plan.code("data", plan.spec_data(w.dataset)),
     shell:
         "python -m fu.stages.data --spec {params.spec:q} --data-dir {resources.data_dir:q}"
         " --output {output} 2> {log}"

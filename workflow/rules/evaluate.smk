@@ -19,7 +19,7 @@ rule evaluate:
         device=plan.config.device,
     params:
         spec=lambda w: plan.spec("evaluate", w.run),
-        code=lambda w: plan.code("evaluate", w.run),
+        code=lambda w: plan.code("evaluate", plan.spec("evaluate", w.run)),
     shell:
         "python -m fu.stages.evaluate --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --models {input.models} --traces {input.traces} --output {output}"

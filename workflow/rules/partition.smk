@@ -13,6 +13,6 @@ rule partition:
         runtime=10,
     params:
         spec=lambda w: plan.spec("partition", w.run),
-        code=plan.code("partition"),
+        code=lambda w: plan.code("partition", plan.spec("partition", w.run)),
     shell:
         "python -m fu.stages.partition --spec {params.spec:q} --data {input.data} --output {output} 2> {log}"

@@ -22,10 +22,7 @@ rule publish:
         runtime=10,
     params:
         spec=lambda w: plan.spec_publish(w.paper, w.artefact),
-        code=lambda w: plan.code(
-            "publish", kind=plan.artefacts[w.paper, w.artefact].kind
-        ),
-        root=lambda w: ROOT,
+        code=lambda w: plan.code("publish", plan.spec_publish(w.paper, w.artefact)),
         base=lambda w: f"{ROOT}/artefacts/{w.paper}/{w.artefact}",
     shell:
         "python -m fu.stages.publish --spec {params.spec:q} --root {params.root} --output {params.base} 2> {log}"

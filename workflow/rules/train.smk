@@ -26,7 +26,7 @@ for kinds, scenarios in plan.runs_by_history.items():
             device=plan.config.device,
         params:
             spec=lambda w: plan.spec("train", w.run),
-            code=lambda w: plan.code("train", w.run),
+            code=lambda w: plan.code("train", plan.spec("train", w.run)),
         shell:
             "python -m fu.stages.train --spec {params.spec:q} --data {input.data} --partition {input.partition}"
             " --model {output.model} --trace {output.trace} --cost {output.cost}"

@@ -19,7 +19,7 @@ rule unlearn:
         device=plan.config.device,
     params:
         spec=lambda w: plan.spec("unlearn", w.run, w.method),
-        code=lambda w: plan.code("unlearn", w.run, w.method),
+        code=lambda w: plan.code("unlearn", plan.spec("unlearn", w.run, w.method)),
     shell:
         "python -m fu.stages.unlearn --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --model {output.model} --trace {output.trace} --cost {output.cost}"
@@ -48,7 +48,7 @@ rule recover:
         device=plan.config.device,
     params:
         spec=lambda w: plan.spec("recover", w.run, w.method),
-        code=lambda w: plan.code("recover", w.run, w.method),
+        code=lambda w: plan.code("recover", plan.spec("recover", w.run, w.method)),
     shell:
         "python -m fu.stages.recover --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --unlearned {input.unlearned}"

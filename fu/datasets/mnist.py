@@ -1,0 +1,5 @@
+"""MNIST (LeCun et al. 1998); FedOSD's code scales pixels to [0, 1] only."""
+
+from fu.data.dataset import Dataset
+
+ABOUT = Dataset((28, 28, 1), 10, 70_000, torchvision="MNIST")
