@@ -240,6 +240,9 @@ class Scenario(Strict):
 
     label: str = Field(description="how tables name it")
     settings: dict[str, Any] = Field(default_factory=dict, description="laid over the paper's settings")
+    methods: dict[Name, dict[str, Any]] = Field(
+        default_factory=dict, description="method -> settings of that method in this scenario alone"
+    )
 
 
 class Method(Strict):

@@ -101,6 +101,7 @@ def read_paper(name: str) -> dict[str, Any]:
             if isinstance(entry, dict):
                 parts[f"{group}.{key}.settings"] = entry.get("settings", {})
                 parts[f"{group}.{key}.params"] = entry.get("params", {})
+                parts[f"{group}.{key}.methods"] = entry.get("methods", {})
     missing = [path for part, tree in parts.items() for path in unsourced(tree, part)]
     if missing:
         raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")

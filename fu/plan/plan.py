@@ -48,6 +48,12 @@ class Plan:
     def _check(self, name: str, paper: Paper) -> None:
         for key, method in paper.methods.items():
             check_plugin("methods", method.plugin, inputs.available("methods"), f"{name}.yaml: methods.{key}")
+        for key, scenario in paper.scenarios.items():
+            for method in scenario.methods:
+                if method not in paper.methods:
+                    raise UserError(
+                        f"{name}.yaml: scenarios.{key}.methods: there is no {method!r}{nearest(method, paper.methods)}."
+                    )
         for artefact, entry in paper.artefacts.items():
             where = f"{name}.yaml: artefacts.{artefact}"
             check_plugin("publishing", entry.kind, inputs.available("publishing"), where)
@@ -82,13 +88,14 @@ class Plan:
         values = merge(paper.settings, paper.scenarios[scenario].settings)
         where = f"{name}.yaml: scenarios.{scenario}"
         if entry:
-            foreign = [key for key in entry.settings if key not in OWN_SETTINGS]
+            own = merge(entry.settings, paper.scenarios[scenario].methods.get(method, {}))
+            foreign = [key for key in own if key not in OWN_SETTINGS]
             if foreign:
                 raise UserError(
                     f"{name}.yaml: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
                     f"a method may set {', '.join(OWN_SETTINGS)}."
                 )
-            values = merge(values, entry.settings)
+            values = merge(values, own)
             where = f"{where} with methods.{method}"
         dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
         if isinstance(dataset, str) and dataset in self.preset.replace_datasets:

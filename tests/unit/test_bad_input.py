@@ -101,6 +101,14 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no paper": (config(papers=[]), ("config: papers: List should have at least 1 item",)),
     "papers as a number": (config(papers=5), ("config: papers: Input should be a valid list, got 5",)),
     "a negative seed": (config(seeds=[-1]), ("config: seeds.0: Input should be greater than or equal to 0, got -1",)),
+    "an unknown method in a scenario": (
+        laid_over(scenarios={"mnist-iid": {"methods": {"fedosdd": {}}}}),
+        ("fedosd.yaml: scenarios.mnist-iid.methods: there is no 'fedosdd'", "did you mean 'fedosd'?"),
+    ),
+    "a scenario's method that touches what all share": (
+        laid_over(scenarios={"mnist-iid": {"methods": {"fedosd": {"data": {}}}}}),
+        ("methods.fedosd.settings: 'data' is shared by all methods",),
+    ),
     "one seed twice": (config(seeds=[0, 0]), ("config: seeds: must be different numbers, got [0, 0]",)),
     "a label shift that flips nothing": (
         data(backdoor={"label_shift": 0.01}),
