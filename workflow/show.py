@@ -50,8 +50,8 @@ def cell(plan: Plan, name: str, config: list[str]) -> None:
         output = re.search(r"^ +output: (.*)$", block, re.M)
         shell = re.search(r"^Shell command: (.*)$", block, re.M)
         if output and shell and found[0] in output[1].split(", "):
-            command = shell[1].rpartition(" 2> ")[0]  # the log is for batch runs
-            print(command.replace("python ", f"{os.path.relpath(sys.executable)} ", 1))
+            bare = shell[1].rpartition(" 2> ")[0]  # the log is for batch runs
+            print(bare.replace("python ", f"{os.path.relpath(sys.executable)} ", 1))
             return
     sys.exit(done.stdout + done.stderr)
 

@@ -48,12 +48,11 @@ class Plan:
     def _check(self, name: str, paper: Paper) -> None:
         for key, method in paper.methods.items():
             check_plugin("methods", method.plugin, inputs.available("methods"), f"{name}.yaml: methods.{key}")
-        for key, scenario in paper.scenarios.items():
-            for method in scenario.methods:
-                if method not in paper.methods:
-                    raise UserError(
-                        f"{name}.yaml: scenarios.{key}.methods: there is no {method!r}{nearest(method, paper.methods)}."
-                    )
+        for key, about in paper.scenarios.items():
+            for special in about.methods:
+                if special not in paper.methods:
+                    hint = nearest(special, paper.methods)
+                    raise UserError(f"{name}.yaml: scenarios.{key}.methods: there is no {special!r}{hint}.")
         for artefact, entry in paper.artefacts.items():
             where = f"{name}.yaml: artefacts.{artefact}"
             check_plugin("publishing", entry.kind, inputs.available("publishing"), where)
@@ -67,8 +66,8 @@ class Plan:
                     if item not in known:
                         raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
             for scenario in entry.scenarios:
-                for method in [ORIGINAL, *entry.methods]:
-                    self.cells.setdefault((f"{name}/{scenario}", method), self._cell(name, paper, scenario, method))
+                for shown in [ORIGINAL, *entry.methods]:
+                    self.cells.setdefault((f"{name}/{scenario}", shown), self._cell(name, paper, scenario, shown))
 
     def _check_shown(self, entry: Artefact, where: str) -> None:
         reads = inputs.reads(entry.kind)
