@@ -23,6 +23,7 @@ rule publish:
     params:
         spec=lambda w: plan.spec_publish(w.paper, w.artefact),
         code=lambda w: plan.code("publish", plan.spec_publish(w.paper, w.artefact)),
+        root=lambda w: ROOT,
         base=lambda w: f"{ROOT}/artefacts/{w.paper}/{w.artefact}",
     shell:
         "python -m fu.stages.publish --spec {params.spec:q} --root {params.root} --output {params.base} 2> {log}"
