@@ -47,7 +47,7 @@ def device_of(args: argparse.Namespace) -> torch.device:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     keep_memory()
     torch.set_num_threads(args.threads)
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")  # as use_deterministic_algorithms, which imports for a second
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     auto = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(auto if args.device == "auto" else args.device)
