@@ -63,6 +63,12 @@ def test_the_conflicts_of_fedosd_are_none_and_of_ascent_are_some(finished: Proje
     assert conflicts("fupga") > 0
 
 
+def test_the_html_report_holds_every_artefact(finished: Project) -> None:
+    finished.snakemake("--report", "report.html")
+    text = (finished.root / "report.html").read_text()
+    assert all(f"{name}.png" in text for name in ("table8", "mnist_curves", "fig3", "fig7"))
+
+
 def test_an_unknown_cell_names_the_nearest(finished: Project) -> None:
     done = show(finished, "fedosd/mnist-pat50/seed0/fedosd.unlearnt", check=False)
     assert done.returncode != 0
