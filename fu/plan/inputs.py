@@ -99,19 +99,21 @@ def check_params(planned: Iterable[Planned]) -> None:
     _remember("params", fresh)
 
 
-def archive_of(path: Path, made: str) -> str | None:
+def archive_of(path: Path, made: Path) -> str | None:
     """Return the SHA-256 of an archive; hashed again only when size or modification time changed.
 
-    Where the archive is absent now, but `made` was made from one, that one's: a forgotten data_dir undoes nothing.
-    None where there never was one.
+    Where the archive is absent now, but the file `made` was made from one, that one's, as the job noted it: a forgotten
+    data_dir undoes nothing. None where there was none.
     """
     if not path.is_file():
-        return _remembered("made").get(made) if Path(made).is_file() else None
+        with contextlib.suppress(OSError, json.JSONDecodeError):
+            noted = json.loads(made.with_suffix(".source.json").read_text())["archive"]
+            return noted if made.is_file() else None
+        return None
     about = path.stat()
     key = f"{path.resolve()}:{about.st_size}:{about.st_mtime_ns}"
     found = str(_remembered("archives").get(key) or checksum(path))
     _remember("archives", {key: found})
-    _remember("made", {made: found})
     return found
 
 

@@ -246,7 +246,7 @@ class Plan:
         archive = None
         if DATASETS[dataset].torchvision:
             path = Path(self.config.data_dir).expanduser() / f"{dataset}.npz"
-            archive = inputs.archive_of(path, f"{self.root}/data/{dataset}.npz")
+            archive = inputs.archive_of(path, Path(f"{self.root}/data/{dataset}.npz"))
         return canonical({"dataset": dataset, "archive": archive})
 
     def spec_publish(self, paper: str, artefact: str) -> str:

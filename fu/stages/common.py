@@ -86,7 +86,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> No
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a stage's main; a `UserError` ends it with one sentence and exit status 2."""
+    """Run a stage's main; a `UserError` ends it with one sentence and exit status 1."""
     try:
         main()
     except UserError as error:

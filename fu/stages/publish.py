@@ -30,7 +30,8 @@ def behind(spec: dict[str, Any], root: Path, reads: str) -> tuple[list[Path], li
         for seed in spec["seeds"]:
             folder = root / spec["paper"] / scenario / f"seed{seed}"
             if reads == "data":
-                inputs.append(folder / "partition.npz")
+                dataset = spec["scenarios"][scenario]["dataset"]
+                inputs += [folder / "partition.npz", root / "data" / f"{dataset}.npz"]
                 continue
             inputs += sorted(folder / f"{method}.evaluation.csv" for method in ["original", *spec["methods"]])
             costs.append(folder / "original.cost.json")

@@ -7,7 +7,6 @@ from safetensors.torch import save_file
 from fu import plugins
 from fu.evaluation.measure import measure
 from fu.federation.driver import drive
-from fu.federation.task import State
 from fu.stages.common import arguments, run, whole
 from fu.stages.compute import checkpoint_of, task_of, write_outcome
 
@@ -22,14 +21,10 @@ def main(argv: list[str] | None = None) -> None:
     way = plugins.load("training", name)
     params = plugins.params("training", name, spec["training"]["params"], f"training {name}")
     checkpoint = checkpoint_of(task, args, "train", [args.data, args.partition])
-
-    def step(state: State, round: int) -> State:
-        return way.step(task, params, state, round)
-
     outcome = drive(
         task,
         lambda: way.start(task, params),
-        step,
+        lambda state, round: way.step(task, params, state, round),
         partial(measure, task),
         checkpoint,
         f"train {args.model.parent}",

@@ -79,6 +79,8 @@ def test_a_forgotten_data_dir_undoes_nothing(tmp_path: Path, monkeypatch: pytest
     assert json.loads(elsewhere.spec_data("mnist"))["archive"] is None  # nothing made yet: download
     made.parent.mkdir(parents=True)
     made.write_bytes(b"made from it")
+    made.with_suffix(".source.json").write_text(json.dumps({"archive": json.loads(with_archive)["archive"]}))
     assert elsewhere.spec_data("mnist") == with_archive
     archive.write_bytes(b"another archive")
     assert Plan({**config, "data_dir": str(tmp_path)}).spec_data("mnist") != with_archive
+    assert elsewhere.spec_data("mnist") == with_archive  # planning with another archive made nothing from it

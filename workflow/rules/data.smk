@@ -1,6 +1,7 @@
 rule data:
     output:
-        f"{ROOT}/data/{{dataset}}.npz",
+        archive=f"{ROOT}/data/{{dataset}}.npz",
+        source=f"{ROOT}/data/{{dataset}}.source.json",
     log:
         f"{ROOT}/logs/data/{{dataset}}.log",
     conda:
@@ -15,4 +16,4 @@ rule data:
         code=lambda w: plan.code("data", plan.spec_data(w.dataset)),
     shell:
         "python -m fu.stages.data --spec {params.spec:q} --data-dir {resources.data_dir:q}"
-        " --output {output} 2> {log}"
+        " --output {output.archive} 2> {log}"
