@@ -10,6 +10,7 @@ sys.path.insert(0, str(workflow.basedir))
 os.environ["PATH"] = (
     f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
 )
+from fu import warm
 from fu.errors import UserError
 from fu.plan.plan import Plan
 
@@ -38,12 +39,14 @@ wildcard_constraints:
     dataset=r"[a-z0-9_]+",
     model=r"[^/]+",
     method=r"[^/]+",
+    scope=r"[^/]+/[^/]+",
     paper=r"[^/]+",
     artefact=r"[^/]+",
 
 
 onstart:
     print(plan.overview(), file=sys.stderr)
+    warm.start()
 
 
 rule all:
@@ -57,4 +60,5 @@ include: "workflow/rules/partition.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/unlearn.smk"
 include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/select.smk"
 include: "workflow/rules/publish.smk"

@@ -51,6 +51,7 @@ def cell(plan: Plan, name: str, config: list[str]) -> None:
         shell = re.search(r"^Shell command: (.*)$", block, re.M)
         if output and shell and found[0] in output[1].split(", "):
             bare = shell[1].rpartition(" 2> ")[0]  # the log is for batch runs
+            bare = bare.replace(" -m fu.warm ", " -m ", 1)  # as is the server
             print(bare.replace("python ", f"{os.path.relpath(sys.executable)} ", 1))
             return
     sys.exit(done.stdout + done.stderr)

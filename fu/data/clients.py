@@ -62,9 +62,9 @@ class ClientData:
         index = torch.from_numpy(getattr(self.partition, split)[client]).to(self.device)
         return self.x.index_select(0, index).permute(0, 3, 1, 2), self.y.index_select(0, index)
 
-    def backdoored(self, client: int) -> tuple[Tensor, Tensor]:
-        """Return all training images of a forgotten client with the trigger, and the flipped labels."""
-        index = self._train[client]
+    def backdoored(self, client: int, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
+        """Return all training (or validation) images of a forgotten client with the trigger, and the flipped labels."""
+        index = torch.from_numpy(getattr(self.partition, split)[client]).to(self.device)
         x, y = self.trigger(self.x.index_select(0, index), self.y.index_select(0, index))
         return x.permute(0, 3, 1, 2), y
 

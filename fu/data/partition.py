@@ -109,13 +109,16 @@ def _pools(
 def draw(y: NDArray[Any], classes: int, spec: dict[str, Any]) -> Partition:
     """Draw the partition of a data set with labels `y` [n] (train and test merged) as `spec` says.
 
-    `spec`: seed, clients, partition (kind `iid` or `pat` with classes_per_client), train_share, validation_share
-    (of the training samples), forget (clients: a number to draw or a list) and backdoor (or None).
+    `spec`: seed, samples (how many of them to use, drawn at random; None: all), clients, partition (kind `iid` or `pat`
+    with classes_per_client), train_share, validation_share (of the training samples), forget (clients: a number to draw
+    or a list) and backdoor (or None).
     """
     rng = np.random.default_rng(derive_integer(spec["seed"], "partition"))
     train, validation, test = [], [], []
-    for client, pool in enumerate(_pools(y, classes, spec["clients"], spec["partition"], rng)):
-        order = rng.permutation(pool)
+    limit = spec.get("samples")
+    used = np.arange(len(y)) if limit is None else np.sort(rng.choice(len(y), limit, replace=False))
+    for client, pool in enumerate(_pools(y[used], classes, spec["clients"], spec["partition"], rng)):
+        order = used[rng.permutation(pool)]
         cut = int(len(order) * spec["train_share"])
         held_out = int(cut * spec["validation_share"])
         train.append(order[held_out:cut])

@@ -1,5 +1,7 @@
 """What is measured after a round as well as at the end: accuracies and distance."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -21,9 +23,11 @@ def client_accuracies(task: Task, theta: Tensor, split: str = "test") -> Tensor:
     return torch.stack([part.mean() for part in parts])
 
 
-def attack_success_rate(task: Task, theta: Tensor) -> float:
-    """Return ASR: the accuracy on all training samples of the forgotten clients, triggered and with flipped labels."""
-    pairs = [task.federation.data.backdoored(client) for client in task.forgotten]
+def attack_success_rate(task: Task, theta: Tensor, split: Literal["train", "validation"] = "train") -> float:
+    """Return ASR: the accuracy on all training (or validation) samples of the forgotten clients, triggered and with
+    flipped labels.
+    """
+    pairs = [task.federation.data.backdoored(client, split) for client in task.forgotten]
     return accuracy(task, theta, torch.cat([x for x, _ in pairs]), torch.cat([y for _, y in pairs]))
 
 

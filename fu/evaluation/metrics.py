@@ -27,6 +27,13 @@ METRICS = {
         "accuracy on all training samples of the forgotten clients, with trigger and flipped labels",
         _DEFINITION,
     ),
+    "asr_validation": Metric(
+        "ASR (validation)",
+        "fraction",
+        "lower",
+        "as ASR, on the validation samples of the forgotten clients",
+        "our choice: to choose rates",
+    ),
     "r_acc": Metric(
         "R-Acc", "fraction", "higher", "mean over retained clients of the accuracy on the own test set", _DEFINITION
     ),
@@ -51,6 +58,13 @@ METRICS = {
     "client_rounds": Metric("Client-rounds", "rounds of one client", "lower", "local trainings run", "FedOSD B.4"),
     "steps": Metric("Gradient steps", "steps", "lower", "minibatch steps of all clients", "FedOSD B.4"),
     "samples": Metric("Samples", "samples", "lower", "training samples processed", "FedOSD B.4"),
+    "seconds": Metric(
+        "Seconds",
+        "s per 200 rounds",
+        "lower",
+        "training time of all clients and the server, without evaluation",
+        "FedOSD B.4",
+    ),
     "bytes_up": Metric("Bytes up", "bytes", "lower", "updates sent to the server, 4 bytes a number", "our choice"),
     "bytes_down": Metric("Bytes down", "bytes", "lower", "models sent to clients, 4 bytes a number", "our choice"),
     "diverged_round": Metric(

@@ -20,7 +20,8 @@ class Layout:
         if list(model.buffers()):
             raise TypeError("models with buffers (batch normalisation) have no flat vector")
         self.shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
-        self.size = sum(p.numel() for p in model.parameters())
+        self.sizes = [p.numel() for p in model.parameters()]
+        self.size = sum(self.sizes)
 
     def views(self, theta: Tensor) -> dict[str, Tensor]:
         """Return the named tensors as views of the last dimension of theta [..., d]."""

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData
 from fu.federation.layout import Layout
@@ -66,6 +68,7 @@ class Updates:
 Hook = Callable[[Tensor, Tensor], None]
 Asked = tuple[int, str | Objective, int | None]  # client, objective, steps
 Projection = Callable[[Tensor], None]
+Relabel = Callable[[Tensor, Tensor], Tensor]
 
 
 def generator(*parts: int | str) -> torch.Generator:
@@ -93,12 +96,15 @@ class Federation:
         """
         self.data, self.training, self.seed, self.stream = data, training, seed, stream
         self.device = data.device
-        self.model = model.to(self.device)
+        self.model = model.to(self.device).eval()
+        self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules())
         self.layout = Layout(model)
         self.cost = Cost()
         if strategy == "auto":
-            small = self.layout.size < 1_000_000
+            small = self.layout.size < 1_000_000 and not self.stochastic
             strategy = "vectorised" if small and self.device.type == "cuda" else "sequential"
+        if strategy == "vectorised" and self.stochastic:
+            raise ValueError("dropout draws per client and round, which only the sequential strategy can do")
         self.strategy = strategy
         self._weights = torch.zeros(self.layout.size, device=self.device)
         self._gradient = torch.zeros_like(self._weights)
@@ -121,18 +127,21 @@ class Federation:
         *,
         regularise: Hook | None = None,
         project: Projection | None = None,
+        relabel: Relabel | None = None,
         counted: bool = True,
     ) -> Updates:
         """Train every client from theta [d] and return what each sends back.
 
         `objective` is a name of `OBJECTIVES` or a function of logits and labels (a method's own loss stays in the
-        method's file). `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient
-        in place before a step, `project(weights)` moves the flat weights after it; both force the sequential strategy.
-        Updates that are asked for again with the same theta and round (as for conflicts and histories) are not
-        computed twice. `counted=False` keeps them out of the cost. Theta is left unchanged.
+        method's file). `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient in
+        place before a step, `project(weights)` moves the flat weights after it, `relabel(x, y)` returns the labels of a
+        batch that are trained on instead; each forces the sequential strategy. Updates that are asked for again with
+        the same theta and round (as for conflicts and histories) are not computed twice. `counted=False` keeps them out
+        of the cost. Theta is left unchanged.
         """
         clients = list(clients)
-        hooked = regularise is not None or project is not None
+        hooks = (regularise, project, relabel)
+        hooked = any(hook is not None for hook in hooks)
         if self._known is None or self._known[0] is not theta or self._known[1] != round:
             self._known = theta, round, {}
         known = {} if hooked else self._known[2]
@@ -143,7 +152,7 @@ class Federation:
 
                 delta, losses = train_all(self, theta, missing, round, objective, steps)
             else:
-                delta, losses = self._train_each(theta, missing, round, objective, steps, regularise, project)
+                delta, losses = self._train_each(theta, missing, round, objective, steps, *hooks)
             for k, client in enumerate(missing):
                 known[client, objective, steps] = delta[k], losses[k]
         found = [known[client, objective, steps] for client in clients]
@@ -182,6 +191,7 @@ class Federation:
         steps: int | None,
         regularise: Hook | None,
         project: Projection | None,
+        relabel: Relabel | None,
     ) -> tuple[Tensor, Tensor]:
         weights, gradient, rate = self._weights, self._gradient, self.rate(round)
         loss_of = resolve(objective)
@@ -189,19 +199,36 @@ class Federation:
         losses = torch.zeros(len(clients), device=self.device)
         for k, client in enumerate(clients):
             weights.copy_(theta)
-            for x, y in self.batches(client, round, steps):
-                gradient.zero_()
-                loss = loss_of(self.model(x), y).mean()
-                loss.backward()
-                losses[k] += loss.detach()
-                if regularise is not None:
-                    regularise(weights, gradient)
-                weights.add_(gradient, alpha=-rate)
-                if project is not None:
-                    project(weights)
+            with self._training_mode(client, round):
+                for x, y in self.batches(client, round, steps):
+                    if relabel is not None:
+                        y = relabel(x, y)
+                    gradient.zero_()
+                    loss = loss_of(self.model(x), y).mean()
+                    loss.backward()
+                    losses[k] += loss.detach()
+                    if regularise is not None:
+                        regularise(weights, gradient)
+                    weights.add_(gradient, alpha=-rate)
+                    if project is not None:
+                        project(weights)
             torch.sub(weights, theta, out=delta[k])
             losses[k] /= max(1, self.steps_of(client, steps))
         return delta, losses
+
+    @contextmanager
+    def _training_mode(self, client: int, round: int) -> Iterator[None]:
+        """Switch dropout on for a client's round, drawn by name; the global generator stays as it was."""
+        if not self.stochastic:
+            yield
+            return
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(derive_integer(self.seed, self.stream, "dropout", client, round))
+            self.model.train()
+            try:
+                yield
+            finally:
+                self.model.eval()
 
     def _count(self, clients: list[int], steps: int | None) -> None:
         taken = {client: self.steps_of(client, steps) for client in clients}

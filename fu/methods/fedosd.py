@@ -1,12 +1,13 @@
-"""FedOSD: orthogonal steepest descent (Pan et al. 2025, Algorithm 1).
+"""FedOSD: orthogonal steepest descent (Pan et al. 2025, Algorithm 1), and the variants of its ablation (section 4.3).
 
 Unlearning: the forgotten client trains on UCE (Eq. 3), the retained on CE; the server moves along d, the vector closest
-to -g_u among those orthogonal to every retained g_i, with the norm of g_u (Eq. 5 and 6). Post-training: a retained
-update that would pull back to the original model is projected off that line (Eq. 7) and rescaled (line 17).
+to -g_u among those orthogonal to every retained g_i, with the norm of g_u (Eq. 5 and 6). The projection of
+post-training (Eq. 7) is `fu/projections/away_from_original.py`, its absence M5.
 
-With delta_i = theta_i - theta = -lr g_i every formula is written in updates, and lr d = direction(delta). The printed
-mu of Eq. 6 gives a vector of norm ||g_u||^2; the norm that Eq. 5 asks for is set directly. Several forgotten clients
-are summed into one g_u. Stores nothing; communicates one model up and down per client and round.
+With delta_i = theta_i - theta = -lr g_i every formula is written in updates, and lr d is a function of them. The
+printed mu of Eq. 6 gives a vector of norm ||g_u||^2; the norm that Eq. 5 asks for is set directly, also for M3 and M4.
+Several forgotten clients are summed into one g_u. Stores nothing; communicates one model up and down per client and
+round.
 """
 
 from typing import Literal
@@ -15,6 +16,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from fu.federation.local import generator
+from fu.federation.objectives import Objective
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()
@@ -23,17 +26,32 @@ SPAN_TOLERANCE = 1e-6  # of the target's norm: what is left of it below that is 
 PUBLISHED_TOLERANCE = 1e-6  # absolute, of the singular values of the float32 Gram matrix, in the published code
 
 
+def undivided(logits: Tensor, labels: Tensor) -> Tensor:
+    """-log(1 - p_y), UCE without the division by 2 (M6, appendix B.2): unbounded towards p_y = 1."""
+    others = logits.scatter(1, labels[:, None], -torch.inf)
+    return logits.logsumexp(1) - others.logsumexp(1)
+
+
+LOSSES: dict[str, str | Objective] = {
+    "uce": "unlearning_cross_entropy",
+    "ascent": "negative_cross_entropy",
+    "uce-undivided": undivided,
+}
+
+
 class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    gram: Literal["float64", "as-published-code"] = Field(
-        "float64",
-        description="orthogonalisation in float64 with relative tolerance (ours), or the authors' code: GG^T in "
-        "float32, singular values below 1e-6 left as they are instead of dropped",
+    loss: Literal["uce", "ascent", "uce-undivided"] = Field(
+        "uce",
+        description="the forgotten client's: UCE (Eq. 3); M1: gradient ascent on CE; M6: -log(1 - p), UCE without the "
+        "division by 2",
     )
-    project: Literal["conflicting", "always"] = Field(
-        "conflicting", description="Algorithm 1, line 15: only where g_i . g_a > 0; the authors' code: always"
+    direction: Literal["orthogonal", "target", "common-descent", "random", "as-published-code"] = Field(
+        "orthogonal",
+        description="Eq. 6 in float64; M2: -g_u; M3: common descent by MGDA (Fliege and Svaiter 2000); M4: a random "
+        "solution of G d = 0 with d . g_u < 0; the authors' code: Eq. 6 with GG^T in float32",
     )
 
 
@@ -45,12 +63,21 @@ def start(task: Task, p: Params) -> State:
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """One round of Algorithm 1, lines 3 to 8."""
     theta = theta_of(state)
+    target = task.federation.local_updates(theta, task.forgotten, round, LOSSES[p.loss]).delta.sum(0)
+    if p.direction == "target":
+        return {"theta": theta + target}
     retained = task.federation.local_updates(theta, task.retained, round).delta
-    target = task.federation.local_updates(theta, task.forgotten, round, "unlearning_cross_entropy").delta.sum(0)
-    if p.gram == "float64":
-        return {"theta": theta + direction(retained, target)}
-    rate = task.federation.rate(round)
-    return {"theta": theta + rate * published_direction(retained / rate, target / rate)}
+    if not (torch.isfinite(retained).all() and torch.isfinite(target).all()):
+        return {"theta": torch.full_like(theta, torch.nan)}
+    if p.direction == "as-published-code":
+        rate = task.federation.rate(round)
+        return {"theta": theta + rate * published_direction(retained / rate, target / rate)}
+    if p.direction == "common-descent":
+        return {"theta": theta + common_descent(retained, target)}
+    if p.direction == "random":
+        drawn = torch.randn(len(theta), generator=generator(task.seed, "direction", round)).to(theta.device)
+        return {"theta": theta + random_direction(retained, target, drawn)}
+    return {"theta": theta + direction(retained, target)}
 
 
 def direction(retained: Tensor, target: Tensor) -> Tensor:
@@ -59,9 +86,47 @@ def direction(retained: Tensor, target: Tensor) -> Tensor:
     Orthogonal to far below max |cos| = 1e-6, whatever the rank (QR in float64: a Gram matrix would square the condition
     number); zero where the target lies in the span of the rows to float32 rounding.
     """
-    rows, wanted = retained.double(), target.double()
-    if not (torch.isfinite(rows).all() and torch.isfinite(wanted).all()):
-        return torch.full_like(target, torch.nan)
+    return scaled(outside(retained, target), target)
+
+
+def random_direction(retained: Tensor, target: Tensor, drawn: Tensor) -> Tensor:
+    """Return the part of `drawn` [d] orthogonal to the rows, turned to the target's side, with its norm (M4)."""
+    rest = outside(retained, drawn)
+    return scaled(rest if rest @ target.double() >= 0 else -rest, target)
+
+
+def common_descent(retained: Tensor, target: Tensor) -> Tensor:
+    """Return the direction that no client's gradient opposes, the target's included, with the target's norm (M3).
+
+    The minimum-norm point of the convex hull of all updates: its product with each of them is at least its squared
+    norm.
+    """
+    rows = torch.cat([retained, target[None]]).double()
+    return scaled(minimum_norm_weights(rows) @ rows, target)
+
+
+def minimum_norm_weights(rows: Tensor) -> Tensor:
+    """Return the weights [m] >= 0 of sum 1 for which ||weights @ rows|| is least (rows [m, d], float64).
+
+    Least-distance programming (Lawson and Hanson 1974, chapter 23): the non-negative least squares u of
+    [rows^T; s 1^T] u = (0, s) are a multiple of the weights, whatever s > 0 is. QR first leaves m numbers a row.
+    """
+    from scipy.optimize import nnls  # a third of a second that M3 alone has to pay
+
+    r = torch.linalg.qr(rows.T, mode="r").R
+    size = r.norm(dim=0).max().clamp(min=torch.finfo(r.dtype).tiny)
+    system = torch.cat([r / size, torch.ones_like(r[:1])])
+    wanted = torch.zeros(len(system), dtype=r.dtype)
+    wanted[-1] = 1
+    found = torch.from_numpy(nnls(system.cpu().numpy(), wanted.numpy())[0]).to(rows.device)
+    return found / found.sum()
+
+
+def outside(retained: Tensor, vector: Tensor) -> Tensor:
+    """Return the part of `vector` [d] that is orthogonal to the rows of `retained` [m, d], in float64; zero where only
+    rounding is left.
+    """
+    rows, wanted = retained.double(), vector.double()
     lengths = rows.norm(dim=1, keepdim=True)
     rows = rows / torch.where(lengths > 0, lengths, torch.ones_like(lengths))
     q, r = torch.linalg.qr(rows.T)
@@ -69,37 +134,21 @@ def direction(retained: Tensor, target: Tensor) -> Tensor:
     basis = q @ u[:, values > RANK_TOLERANCE * values.max()]
     rest = wanted - basis @ (basis.T @ wanted)
     rest = rest - basis @ (basis.T @ rest)  # the second pass removes what rounding left of the first
-    length = rest.norm()
-    if length <= SPAN_TOLERANCE * wanted.norm():
+    return rest if rest.norm() > SPAN_TOLERANCE * wanted.norm() else torch.zeros_like(rest)
+
+
+def scaled(vector: Tensor, target: Tensor) -> Tensor:
+    """Return `vector` [d] with the norm and type of `target` [d]; zero stays zero."""
+    length = vector.norm()
+    if length <= SPAN_TOLERANCE * target.double().norm():
         return torch.zeros_like(target)
-    return (rest * (wanted.norm() / length)).to(target.dtype)
+    return (vector * (target.double().norm() / length)).to(target.dtype)
 
 
 def published_direction(retained: Tensor, target: Tensor) -> Tensor:
     """Return the direction as the authors' code has it: orthogonal to about 1e-4."""
-    if not (torch.isfinite(retained).all() and torch.isfinite(target).all()):
-        return torch.full_like(target, torch.nan)
     u, values, vh = torch.linalg.svd(retained @ retained.T)
     inverse = torch.where(values > PUBLISHED_TOLERANCE, 1 / values, values)
     rest = target - retained.T @ (vh.T @ (inverse * (u.T @ (retained @ target))))
     length = rest.norm()
     return rest * (target.norm() / torch.where(length > 0, length, torch.ones_like(length)))
-
-
-def project(task: Task, p: Params, theta: Tensor, delta: Tensor) -> Tensor:
-    """Return the retained updates [m, d] without their part towards the original model (lines 14 to 20).
-
-    g_a = theta - theta_original; g_i . g_a > 0 is delta_i . g_a < 0. At the original model itself (g_a = 0) nothing
-    is projected.
-    """
-    away, full = (theta - task.original_model).double(), delta.double()
-    square = away @ away
-    if square == 0:
-        return delta
-    along = full @ away
-    moved = torch.ones_like(along, dtype=torch.bool) if p.project == "always" else along < 0
-    flat = full - (along / square)[:, None] * away
-    lengths, norms = flat.norm(dim=1), full.norm(dim=1)
-    # An update along the line alone leaves nothing but rounding, which must not be scaled up.
-    scale = torch.where(lengths > SPAN_TOLERANCE * norms, norms / lengths, torch.zeros_like(norms))
-    return torch.where(moved[:, None], (flat * scale[:, None]).to(delta.dtype), delta)

@@ -1,33 +1,47 @@
 """CNN with two convolutions of 64 (Halimi et al. 2022, as in FedOSD's code): 797,962 parameters on 32 x 32 x 3.
 
-Without dropout, as the paper has it.
+Without dropout, as the paper has it; the published code has dropout of .2 and .5. Where it stands there is our reading:
+.2 after each pooling, .5 after each hidden layer.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
 
 
 class Params(BaseModel):
-    """The CNN has no hyper-parameters."""
+    """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
+    channels: int = Field(64, gt=0, description="channels of each convolution (FedOSD appendix B.1: 64)")
+    dropout: tuple[float, float] = Field(
+        (0.0, 0.0), description="after convolutions and after hidden layers (the paper: none; FedOSD's code: .2, .5)"
+    )
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:
     """Return the model for images of (height, width, channels)."""
     height, width, channels = shape
     rows, columns = (((side - 4) // 2 - 4) // 2 for side in (height, width))
+
+    def dropped(share: float) -> list[nn.Module]:
+        return [nn.Dropout(share)] if share else []
+
+    early, late = p.dropout
     return nn.Sequential(
-        nn.Conv2d(channels, 64, 5),
+        nn.Conv2d(channels, p.channels, 5),
         nn.MaxPool2d(2),
         nn.ReLU(),
-        nn.Conv2d(64, 64, 5),
+        *dropped(early),
+        nn.Conv2d(p.channels, p.channels, 5),
         nn.MaxPool2d(2),
         nn.ReLU(),
+        *dropped(early),
         nn.Flatten(),
-        nn.Linear(64 * rows * columns, 384),
+        nn.Linear(p.channels * rows * columns, 384),
         nn.ReLU(),
+        *dropped(late),
         nn.Linear(384, 192),
         nn.ReLU(),
+        *dropped(late),
         nn.Linear(192, classes),
     )

@@ -89,6 +89,7 @@ Names = Annotated[list[Name], BeforeValidator(_listed)]
 Seed = Annotated[int, Field(ge=0)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_different)]
 Params = Annotated[dict[str, Any], AfterValidator(_plain)]
+GridKey = Annotated[str, Field(pattern=r"^(unlearning|recovery|params)\.[A-Za-z_]+$")]
 
 
 class Config(Strict):
@@ -111,13 +112,24 @@ class Partition(Strict):
     """How clients share the classes."""
 
     kind: Literal["iid", "pat"] = Field(description="iid: a share of every class; pat: some classes per client")
-    classes_per_client: Count | None = Field(None, description="of `pat`: how many classes a client holds")
+    class_share: Annotated[float, BeforeValidator(_fraction), Field(gt=0, le=1)] | None = Field(
+        None, description="of `pat`: which share of all classes a client holds"
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> "Partition":
-        if (self.kind == "pat") != (self.classes_per_client is not None):
-            raise ValueError("classes_per_client belongs to kind pat, and kind pat needs it")
+        if (self.kind == "pat") != (self.class_share is not None):
+            raise ValueError("class_share belongs to kind pat, and kind pat needs it")
         return self
+
+    def classes_per_client(self, classes: int) -> int | None:
+        """How many classes a client holds; `ValueError` where the share is no whole number of classes."""
+        if self.class_share is None:
+            return None
+        number = self.class_share * classes
+        if abs(number - round(number)) > 1e-6 or round(number) < 1:
+            raise ValueError(f"class_share: {self.class_share} of {classes} classes is no whole number of classes")
+        return round(number)
 
 
 class Forget(Strict):
@@ -142,6 +154,7 @@ class Data(Strict):
     """Data set and partition."""
 
     dataset: str = Field(description=f"one of {', '.join(DATASETS)}")
+    samples: Count | None = Field(None, description="how many samples are used, drawn at random; null: all")
     clients: Count = Field(description="number of clients m")
     partition: Partition = Field(description="how clients share the classes")
     train_share: Share = Field(gt=0, lt=1, description="share of a client's pool that is training data")
@@ -160,11 +173,14 @@ class Data(Strict):
             raise ValueError(f"forget.clients: {number} of {self.clients} clients cannot be forgotten; one must stay")
         if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
             raise ValueError(f"forget.clients: {wanted} must be different clients from 0 to {self.clients - 1}")
-        if self.clients * 2 > about.samples:
-            raise ValueError(f"clients: {self.clients} clients cannot share {about.samples} samples")
-        if self.partition.classes_per_client is not None:
+        if self.samples is not None and self.samples > about.samples:
+            raise ValueError(f"samples: {self.samples} of {about.samples} samples of {self.dataset} cannot be used")
+        if self.clients * 2 > (self.samples or about.samples):
+            raise ValueError(f"clients: {self.clients} clients cannot share {self.samples or about.samples} samples")
+        per_client = self.partition.classes_per_client(about.classes)
+        if per_client is not None:
             try:
-                pathological(self.clients, about.classes, self.partition.classes_per_client)
+                pathological(self.clients, about.classes, per_client)
             except UserError as error:
                 raise ValueError(f"partition: {error}") from None
         if self.backdoor and not 0 < int(about.classes * self.backdoor.label_shift) < about.classes:
@@ -184,7 +200,7 @@ class Plugin(Strict):
 
 
 class Phase(Strict):
-    """Local training in one phase."""
+    """Local training in one phase. null: as in the phase before (training, unlearning, recovery)."""
 
     lr: Rate = Field(description="learning rate of local SGD")
     lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor on the rate per round")
@@ -213,6 +229,10 @@ class Recovery(Phase):
 
     client_weights: Literal["samples", "equal"] = Field(description="samples: p_i = N_i / N; equal: 1 / m")
     late: bool = Field(description="the first round still takes the unlearning rate (as in FedOSD's code)")
+    projection: Plugin | None = Field(
+        None,
+        description="what is done to each client's update before they are averaged (fu/projections); null: nothing",
+    )
 
 
 class Settings(Strict):
@@ -225,6 +245,11 @@ class Settings(Strict):
     recovery: Recovery = Field(description="post-training")
     total_rounds: Count = Field(description="unlearning and post-training rounds together")
     evaluators: list[Name] = Field(min_length=1, description="what is evaluated (fu/evaluation)")
+    grid: dict[GridKey, list[float | int | str]] = Field(
+        default_factory=dict,
+        description="setting -> values: a method is run with each (`unlearning.lr`, `recovery.lr`, `params.x`, ...); "
+        "a table shows the one that is best on validation data; an empty list: the setting as it is",
+    )
 
     @model_validator(mode="after")
     def _rounds(self) -> "Settings":
@@ -239,6 +264,7 @@ class Scenario(Strict):
     """One scenario of a paper: its settings differ from the paper's common ones."""
 
     label: str = Field(description="how tables name it")
+    base: Name | None = Field(None, description="a scenario whose settings and methods this one's are laid over")
     settings: dict[str, Any] = Field(default_factory=dict, description="laid over the paper's settings")
     methods: dict[Name, dict[str, Any]] = Field(
         default_factory=dict, description="method -> settings of that method in this scenario alone"
@@ -249,17 +275,32 @@ class Method(Strict):
     """One entry of a method: the plug-in, its hyper-parameters, and settings of its own."""
 
     label: str = Field(description="how tables name it")
-    plugin: Name = Field(description="file of fu/methods")
+    plugin: Name | None = Field(None, description="file of fu/methods")
+    unlearned_from: Name | None = Field(
+        None, description="instead of a plug-in: another method, whose unlearned model this one only trains on"
+    )
+    post_training: Literal["after", "none", "own"] = Field(
+        "after",
+        description="after: it fills up total_rounds; none: nothing follows; own: the method takes all total_rounds",
+    )
     source: str = Field(description="who proposed it, and whose variant this is")
     in_paper: bool = Field(True, description="false: rows are marked as not in the paper")
     params: Params = Field(default_factory=dict, description="its hyper-parameters")
     settings: dict[str, Any] = Field(default_factory=dict, description="laid over the scenario's settings")
 
+    @model_validator(mode="after")
+    def _one_start(self) -> "Method":
+        if (self.plugin is None) == (self.unlearned_from is None):
+            raise ValueError("needs either plugin or unlearned_from, and not both")
+        if self.unlearned_from and (self.params or "unlearning" in self.settings):
+            raise ValueError("unlearned_from takes another method's unlearning; params and settings.unlearning are its")
+        return self
+
 
 class Artefact(Strict):
     """One table or figure."""
 
-    kind: Name = Field(description="table, curves, losses, images: a file of fu/publishing")
+    kind: Name = Field(description="table, curves, bars, sweep, runtime, losses, images: a file of fu/publishing")
     title: str = Field(description="heading")
     caption: str = Field(description="what it shows")
     in_paper: bool = Field(True, description="false: an extra artefact of ours")
@@ -267,6 +308,9 @@ class Artefact(Strict):
     scenarios: list[Name] = Field(default_factory=list, description="scenarios, in order")
     methods: list[Name] = Field(default_factory=list, description="methods, in order")
     metrics: list[Name] = Field(default_factory=list, description="metrics, in order (fu/evaluation/metrics.py)")
+    stages: list[Literal["original", "unlearned", "recovered"]] = Field(
+        ["original", "unlearned", "recovered"], min_length=1, description="which models of a method are shown"
+    )
 
 
 class Paper(Strict):
@@ -306,8 +350,14 @@ class Preset(Strict):
 
 
 def merge(base: Any, top: Any) -> Any:
-    """Return `base` with `top` laid over it: mappings key by key, anything else replaced."""
+    """Return `base` with `top` laid over it: mappings key by key, anything else replaced.
+
+    A plug-in of another name brings its own parameters.
+    """
     if isinstance(base, Mapping) and isinstance(top, Mapping):
+        names = base.get("name"), top.get("name")
+        if all(isinstance(name, str) for name in names) and names[0] != names[1]:
+            return top
         merged = dict(base)
         for key, value in top.items():
             merged[key] = merge(base[key], value) if key in base else value

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-SELECTED = {"models": "model", "training": "training", "methods": "method"}  # kind of plug-in -> key of the spec
+SELECTED = {
+    "models": "model",
+    "training": "training",
+    "methods": "method",
+    "projections": "projection",
+}  # kind of plug-in -> key of the spec
 
 
 def module_file(module: str) -> Path | None:
@@ -103,7 +108,7 @@ def modules_of(stage: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the modules a stage starts from: itself and the plug-ins that its spec selects."""
     chosen = [("datasets", spec.get("dataset"))]
     chosen += [("datasets", about["dataset"]) for about in dict(spec.get("scenarios", [])).values()]
-    chosen += [(kind, spec.get(key, {}).get("name")) for kind, key in SELECTED.items()]
+    chosen += [(kind, (spec.get(key) or {}).get("name")) for kind, key in SELECTED.items()]
     chosen += [("evaluation", name) for name in spec.get("evaluators", [])]
     chosen += [("histories", name) for name in spec.get("history", [])]
     chosen += [("publishing", spec.get("kind"))]

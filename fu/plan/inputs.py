@@ -73,6 +73,11 @@ def reads(kind: str) -> str:
     return str(_constants("publishing", kind)["READS"])
 
 
+def selects(kind: str) -> bool:
+    """Return whether an artefact kind shows a method's best point; one with `POINTS = "all"` shows all of them."""
+    return reads(kind) in ("evaluations", "traces") and _constants("publishing", kind).get("POINTS") != "all"
+
+
 def check_params(planned: Iterable[Planned]) -> None:
     """Check every planned plug-in's hyper-parameters against its `Params`, and that its histories are recorded.
 

@@ -4,8 +4,10 @@ A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its f
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,63 @@ from fu.plan.papers import resolve, validate
 from fu.plan.specs import Cell
 
 # What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
-OWN_SETTINGS = ("unlearning", "recovery", "total_rounds")
+OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
+PHASES = ("training", "unlearning", "recovery")
 
 
 def canonical(values: dict[str, Any]) -> str:
     """Return JSON with sorted keys and no spaces."""
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def point_name(method: str, coordinates: Mapping[str, Any]) -> str:
+    """Return the name of a point of a grid: `fedosd+lr0.005`."""
+    parts = []
+    for key, value in coordinates.items():
+        section, _, last = key.partition(".")
+        prefix = f"{section}-" if section == "recovery" else ""
+        parts.append(f"{prefix}{last}{value:g}" if isinstance(value, float) else f"{prefix}{last}{value}")
+    return "-".join([f"{method}+{parts[0]}", *parts[1:]]) if parts else method
+
+
+def inherited(name: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a scenario's settings and its settings of single methods, laid over those of its base and the paper."""
+    line = [scenario]
+    while (base := paper.scenarios[line[-1]].base) is not None:
+        where = f"{name}.yaml: scenarios.{line[-1]}.base"
+        if base not in paper.scenarios:
+            raise UserError(f"{where}: there is no scenario {base!r}{nearest(base, paper.scenarios)}.")
+        if base in line:
+            raise UserError(f"{where}: {base!r} is built on itself; name another scenario.")
+        line.append(base)
+    settings = paper.settings
+    methods: dict[str, Any] = {}
+    for layer in reversed(line):
+        settings = merge(settings, paper.scenarios[layer].settings)
+        methods = merge(methods, paper.scenarios[layer].methods)
+    return settings, methods
+
+
+def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
+    """Fill in what a phase takes from the phase before, and the rounds that a method without post-training has."""
+    if not all(isinstance(values.get(phase), dict) for phase in PHASES):
+        return values  # the validation says so
+    phases = {phase: dict(values[phase]) for phase in PHASES}
+    for before, phase in pairwise(PHASES):
+        for key, value in phases[phase].items():
+            if value is None and key in ("lr", "lr_decay", "batch_size", "local_epochs"):
+                phases[phase][key] = phases[before].get(key)
+    total = values.get("total_rounds")
+    if post_training == "own":
+        phases["unlearning"]["rounds"] = total
+    elif post_training == "none":
+        total = phases["unlearning"].get("rounds")
+    return {**values, **phases, "total_rounds": total}
+
+
+def unique(items: Iterable[str]) -> list[str]:
+    """Return the items in order, each once."""
+    return list(dict.fromkeys(items))
 
 
 class Plan:
@@ -36,7 +89,8 @@ class Plan:
         self.config = validate(Config, values, "config")
         self.preset, self.papers = resolve(self.config)
         self.root = f"results/{self.config.preset}"
-        self.cells: dict[tuple[str, str], Cell] = {}
+        self.cells: dict[tuple[str, str], Cell] = {}  # (paper/scenario, method or point of its grid)
+        self.points: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, method) -> its points, or itself
         for name, paper in self.papers.items():
             self._check(name, paper)
         inputs.check_params(self._planned_params())
@@ -47,7 +101,14 @@ class Plan:
 
     def _check(self, name: str, paper: Paper) -> None:
         for key, method in paper.methods.items():
-            check_plugin("methods", method.plugin, inputs.available("methods"), f"{name}.yaml: methods.{key}")
+            where = f"{name}.yaml: methods.{key}"
+            if method.plugin:
+                check_plugin("methods", method.plugin, inputs.available("methods"), where)
+            elif method.unlearned_from not in paper.methods:
+                hint = nearest(str(method.unlearned_from), paper.methods)
+                raise UserError(f"{where}.unlearned_from: there is no method {method.unlearned_from!r}{hint}.")
+            elif paper.methods[method.unlearned_from].unlearned_from:
+                raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} has no unlearning of its own.")
         for key, about in paper.scenarios.items():
             for special in about.methods:
                 if special not in paper.methods:
@@ -67,7 +128,9 @@ class Plan:
                         raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
             for scenario in entry.scenarios:
                 for shown in [ORIGINAL, *entry.methods]:
-                    self.cells.setdefault((f"{name}/{scenario}", shown), self._cell(name, paper, scenario, shown))
+                    self._expand(name, paper, scenario, shown)
+                if inputs.selects(entry.kind):
+                    self._check_selection(name, scenario, entry.methods)
 
     def _check_shown(self, entry: Artefact, where: str) -> None:
         reads = inputs.reads(entry.kind)
@@ -79,15 +142,47 @@ class Plan:
         if untraced:
             raise UserError(f"{where}: {untraced[0]!r} is not measured per round; allowed: {', '.join(TRACED)}.")
 
-    def _cell(self, name: str, paper: Paper, scenario: str, method: str) -> Cell:
-        known = self.cells.get((f"{name}/{scenario}", method))
-        if known:
-            return known
+    def _expand(self, name: str, paper: Paper, scenario: str, method: str) -> list[str]:
+        """Add the cells of a method, one for every point of its grid, and return the points' names."""
+        where = (f"{name}/{scenario}", method)
+        if where in self.points:
+            return self.points[where]
+        values = self._values(name, paper, scenario, method)
         entry = None if method == ORIGINAL else paper.methods[method]
-        values = merge(paper.settings, paper.scenarios[scenario].settings)
-        where = f"{name}.yaml: scenarios.{scenario}"
-        if entry:
-            own = merge(entry.settings, paper.scenarios[scenario].methods.get(method, {}))
+        base = entry.unlearned_from if entry else None
+        if base:
+            self._expand(name, paper, scenario, base)
+        grid = {} if entry is None else {key: found for key, found in values.get("grid", {}).items() if found}
+        found = []
+        for chosen in product(*grid.values()):
+            coordinates = dict(zip(grid, chosen, strict=True))
+            point = point_name(method, coordinates)
+            cell = self._cell(name, paper, scenario, method, values, coordinates)
+            if base:
+                shared = {key: value for key, value in coordinates.items() if key != "recovery.lr"}
+                cell = replace(cell, unlearned=point_name(base, shared))
+                if (where[0], cell.unlearned) not in self.cells:
+                    raise UserError(
+                        f"{name}.yaml: methods.{method}: there is no {cell.unlearned!r} to begin from; its grid must "
+                        f"be that of {base!r}, apart from recovery.lr."
+                    )
+            self.cells[where[0], point] = cell
+            found.append(point)
+        self.points[where] = found
+        return found
+
+    def _values(self, name: str, paper: Paper, scenario: str, method: str) -> dict[str, Any]:
+        """Return the settings of a method in a scenario, laid over each other but not yet validated."""
+        values, special = inherited(name, paper, scenario)
+        if method != ORIGINAL:
+            entry = paper.methods[method]
+            layers = [entry.settings, special.get(method, {})]
+            if entry.unlearned_from:
+                base = entry.unlearned_from
+                layers = [paper.methods[base].settings, special.get(base, {}), *layers]
+            own: dict[str, Any] = {}
+            for layer in layers:
+                own = merge(own, layer)
             foreign = [key for key in own if key not in OWN_SETTINGS]
             if foreign:
                 raise UserError(
@@ -95,10 +190,24 @@ class Plan:
                     f"a method may set {', '.join(OWN_SETTINGS)}."
                 )
             values = merge(values, own)
-            where = f"{where} with methods.{method}"
         dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
         if isinstance(dataset, str) and dataset in self.preset.replace_datasets:
             values = merge(values, {"data": {"dataset": self.preset.replace_datasets[dataset]}})
+        return values
+
+    def _cell(
+        self, name: str, paper: Paper, scenario: str, method: str, values: dict[str, Any], coordinates: dict[str, Any]
+    ) -> Cell:
+        entry = None if method == ORIGINAL else paper.methods[method]
+        where = f"{name}.yaml: scenarios.{scenario}" + (f" with methods.{method}" if entry else "")
+        params: dict[str, Any] = {}
+        for key, value in coordinates.items():
+            section, _, last = key.partition(".")
+            if section == "params":
+                params[last] = value
+            else:
+                values = merge(values, {section: {last: value}})
+        values = completed(values, entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         check_plugin("models", settings.model.name, inputs.available("models"), where)
         check_plugin("training", settings.training.method.name, inputs.available("training"), where)
@@ -108,7 +217,26 @@ class Plan:
                 raise UserError(f"{where}: training.history: there is no {kind!r}{nearest(kind, known_histories)}.")
         for evaluator in settings.evaluators:
             check_plugin("evaluation", evaluator, inputs.available("evaluation"), where)
-        return Cell(settings, entry)
+        if settings.recovery.projection:
+            check_plugin("projections", settings.recovery.projection.name, inputs.available("projections"), where)
+        if entry is None:
+            return Cell(settings, None)
+        if entry.unlearned_from:
+            entry = entry.model_copy(update={"params": paper.methods[entry.unlearned_from].params})
+        if params:
+            entry = entry.model_copy(update={"params": {**entry.params, **params}})
+        return Cell(settings, entry, point_name(method, coordinates), coordinates)
+
+    def _check_selection(self, name: str, scenario: str, methods: list[str]) -> None:
+        """Raise `UserError` where a choice among points is to be made and nothing is held out for it."""
+        for method in methods:
+            points = self.points[f"{name}/{scenario}", method]
+            share = self.cells[f"{name}/{scenario}", points[0]].settings.data.validation_share
+            if len(points) > 1 and not share:
+                raise UserError(
+                    f"{name}.yaml: scenarios.{scenario}: data.validation_share is 0, but methods.{method} has a grid; "
+                    "its best point is chosen on validation data, so hold some out."
+                )
 
     def _planned_params(self) -> Iterator[inputs.Planned]:
         for (scenario, name), cell in self.cells.items():
@@ -117,14 +245,13 @@ class Plan:
             way = settings.training.method
             history = tuple(settings.training.history)
             yield inputs.Planned("training", way.name, canonical(way.params), f"{where}: training.method", history)
-            if cell.method:
-                yield inputs.Planned(
-                    "methods",
-                    cell.method.plugin,
-                    canonical(cell.method.params),
-                    f"{where}: methods.{name}",
-                    history,
-                )
+            projection = settings.recovery.projection
+            if projection:
+                values = canonical(projection.params)
+                yield inputs.Planned("projections", projection.name, values, f"{where}: recovery.projection")
+            if cell.method and cell.method.plugin:
+                values = canonical(cell.method.params)
+                yield inputs.Planned("methods", cell.method.plugin, values, f"{where}: methods.{name}", history)
 
     def seeds(self, paper: str) -> list[int]:
         """The seeds of a paper: the user's, else the preset's, else the paper's."""
@@ -157,16 +284,25 @@ class Plan:
 
     # ---- files -----------------------------------------------------------------------------------------------
 
-    def models(self, run: str, method: str) -> list[str]:
-        """The model files of a run and method, in the order of their roles."""
+    def stems(self, run: str, method: str) -> list[str]:
+        """The names of a run's and method's models without their suffix, in the order of their roles."""
         if method == ORIGINAL:
-            return [f"{self.root}/{run}/original.safetensors"]
-        roles = ["unlearned", "recovered"] if self.cell(run, method).recovers else ["unlearned"]
-        return [f"{self.root}/{run}/{method}.{role}.safetensors" for role in roles]
+            return [ORIGINAL]
+        cell = self.cell(run, method)
+        return [f"{cell.unlearned}.unlearned", *([f"{method}.recovered"] if cell.recovers else [])]
+
+    def models(self, run: str, method: str) -> list[str]:
+        """The model files of a run and method."""
+        return [f"{self.root}/{run}/{stem}.safetensors" for stem in self.stems(run, method)]
 
     def traces(self, run: str, method: str) -> list[str]:
         """The traces of the same."""
-        return [path.removesuffix(".safetensors") + ".csv" for path in self.models(run, method)]
+        return [f"{self.root}/{run}/{stem}.csv" for stem in self.stems(run, method)]
+
+    def shown(self, run: str, methods: list[str]) -> list[str]:
+        """The original and all points of the methods: what an artefact may show of a run."""
+        scenario = run.rpartition("/")[0]
+        return [ORIGINAL, *(point for method in methods for point in self.points[scenario, method])]
 
     def dataset(self, run: str) -> str:
         """The archive of a run's data set."""
@@ -180,33 +316,54 @@ class Plan:
         """The history files that a method reads."""
         entry = self.cell(run, method).method
         assert entry is not None
+        assert entry.plugin is not None
         kinds = inputs.needs(entry.plugin)
         return [path for path in self.histories(run) if path.split(".")[-2] in kinds]
 
     def artefact_inputs(self, paper: str, artefact: str) -> list[str]:
         """What an artefact is made from, besides the published numbers."""
         entry = self.artefacts[paper, artefact]
-        runs = self.runs(paper, artefact)
-        if inputs.reads(entry.kind) == "data":
+        runs, reads = self.runs(paper, artefact), inputs.reads(entry.kind)
+        if reads == "data":
             return [file for run in runs for file in (self.dataset(run), f"{self.root}/{run}/partition.npz")]
-        pick = {"evaluations": self._evaluations, "traces": self.traces}.get(inputs.reads(entry.kind))
-        return [file for run in runs for m in [ORIGINAL, *entry.methods] for file in pick(run, m)] if pick else []
+        if reads == "nothing":
+            return []
+        pick = {"evaluations": self._evaluations, "traces": self.traces}[reads]
+        files = [file for run in runs for m in self.shown(run, entry.methods) for file in pick(run, m)]
+        return unique([*files, *self._selections(paper, artefact)])
 
     def _evaluations(self, run: str, method: str) -> list[str]:
         return [f"{self.root}/{run}/{method}.evaluation.csv"]
 
+    def _selections(self, paper: str, artefact: str) -> list[str]:
+        """The choices among points that an artefact depends on."""
+        entry = self.artefacts[paper, artefact]
+        if not inputs.selects(entry.kind):
+            return []
+        pairs = [(f"{paper}/{scenario}", method) for scenario in entry.scenarios for method in entry.methods]
+        return [
+            f"{self.root}/{scope}/{method}.selected.json"
+            for scope, method in pairs
+            if len(self.points[scope, method]) > 1
+        ]
+
+    def candidates(self, scope: str, method: str) -> list[str]:
+        """The evaluations that a method's point is chosen by: of every point, of every seed."""
+        seeds = self.seeds(scope.partition("/")[0])
+        return [
+            f"{self.root}/{scope}/seed{seed}/{point}.evaluation.csv"
+            for point in self.points[scope, method]
+            for seed in seeds
+        ]
+
     def artefact_costs(self, paper: str, artefact: str) -> list[str]:
         """The cost files behind an artefact, for its provenance."""
-        if inputs.reads(self.artefacts[paper, artefact].kind) in ("data", "nothing"):
-            return []
         entry = self.artefacts[paper, artefact]
-        files = [
-            file
-            for run in self.runs(paper, artefact)
-            for m in [ORIGINAL, *entry.methods]
-            for file in self.traces(run, m)
-        ]
-        return [file.removesuffix(".csv") + ".cost.json" for file in files]
+        if inputs.reads(entry.kind) in ("data", "nothing"):
+            return []
+        runs = self.runs(paper, artefact)
+        files = [file for run in runs for m in self.shown(run, entry.methods) for file in self.traces(run, m)]
+        return unique(file.removesuffix(".csv") + ".cost.json" for file in files)
 
     def published(self, paper: str, artefact: str) -> list[str]:
         """The file with the paper's own numbers, if the artefact has one."""
@@ -226,7 +383,7 @@ class Plan:
         if inputs.reads(entry.kind) in ("evaluations", "traces"):
             for run in self.runs(paper, artefact):
                 files += [self.dataset(run), f"{self.root}/{run}/partition.npz"]
-                for method in [ORIGINAL, *entry.methods]:
+                for method in self.shown(run, entry.methods):
                     files += [*self.models(run, method), *self.traces(run, method), *self._evaluations(run, method)]
         return sorted(set(files))
 
@@ -263,8 +420,9 @@ class Plan:
             scenarios.append([name, about])
         for name in entry.methods:
             method = source.methods[name]
-            roles = {s: len(self.models(f"{paper}/{s}/seed0", name)) for s in entry.scenarios}
-            methods.append([name, {"label": method.label, "in_paper": method.in_paper, "roles": roles}])
+            points = {scenario: self._points_shown(f"{paper}/{scenario}", name) for scenario in entry.scenarios}
+            about = method.model_dump(include={"label", "in_paper", "post_training"})
+            methods.append([name, {**about, "points": points}])
         shown = {
             "paper": paper,
             "artefact": artefact,
@@ -276,6 +434,20 @@ class Plan:
         return canonical(
             {**entry.model_dump(), **shown, "scenarios": scenarios, "methods": methods, "numbers": numbers}
         )
+
+    def _points_shown(self, scope: str, method: str) -> list[list[Any]]:
+        """Return pairs of a point's name and its rate, coordinates and models, in order."""
+        pairs: list[list[Any]] = []
+        for point in self.points[scope, method]:
+            cell = self.cells[scope, point]
+            rate = cell.settings.unlearning.lr
+            about = {"lr": rate, "coordinates": cell.coordinates, "models": self.stems(f"{scope}/seed0", point)}
+            pairs.append([point, about])
+        return pairs
+
+    def spec_select(self, scope: str, method: str) -> str:
+        """Return the spec of the stage `select`."""
+        return canonical({"points": self.points[scope, method]})
 
     def code(self, stage: str, spec: str) -> str:
         """Return the code digest of a stage with the plug-ins that its spec selects."""
@@ -301,7 +473,10 @@ class Plan:
         models = 0
         for (scenario, _), cell in self.cells.items():
             number = len(self.seeds(scenario.partition("/")[0]))
-            phases = ["training"] if cell.method is None else ["unlearning", *(["recovery"] if cell.recovers else [])]
+            phases = ["training"]
+            if cell.method:
+                phases = ["unlearning"] if cell.method.plugin else []
+                phases += ["recovery"] if cell.recovers else []
             models += number * len(phases)
             work += number * sum(resources.hours(cell.settings, phase) for phase in phases)
         names = ", ".join(self.papers)

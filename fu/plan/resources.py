@@ -6,7 +6,7 @@ from fu.plan.config import Settings
 from fu.plan.datasets import DATASETS
 
 # Milliseconds of one gradient step on 200 samples, measured on one core of a server CPU (docs/measurements.md).
-STEP_MS = {"lenet5": 14.0, "mlp": 4.0, "cnn": 220.0}
+STEP_MS = {"lenet5": 14.0, "mlp": 4.0, "cnn": 170.0, "nfresnet18": 9000.0}
 DEFAULT_STEP_MS = 1000.0
 BASE_MB = 500
 
@@ -26,7 +26,7 @@ def hours(settings: Settings, phase: str) -> float:
         "recovery": settings.total_rounds - settings.unlearning.rounds,
     }[phase]
     local = getattr(settings, phase)
-    samples = DATASETS[settings.data.dataset].samples * settings.data.train_share
+    samples = (settings.data.samples or DATASETS[settings.data.dataset].samples) * settings.data.train_share
     steps = max(settings.data.clients, samples / local.batch_size)
     step_ms = STEP_MS.get(settings.model.name, DEFAULT_STEP_MS) * max(0.1, local.batch_size / 200)
     return rounds * local.local_epochs * steps * step_ms / 3.6e6

@@ -3,10 +3,12 @@
 No paper's name, caption, thread count, memory or device. The seed is added by the plan.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from fu.plan.config import Method, Phase, Settings
+from fu.plan.datasets import DATASETS
 from fu.plan.digest import ROOT
 
 # Part of every spec that computes: Snakemake's cache between workflows knows no versions.
@@ -19,10 +21,16 @@ TORCH = next(
 
 @dataclass(frozen=True)
 class Cell:
-    """One method (None: the original training) in one scenario: the settings laid over each other and validated."""
+    """One method (None: the original training) at one point of its grid in one scenario, settings validated.
+
+    `unlearned`: the point whose unlearned model it has, another method's where only post-training is its own.
+    `coordinates`: the settings that the grid sets.
+    """
 
     settings: Settings
     method: Method | None
+    unlearned: str = ""
+    coordinates: Mapping[str, float | int | str] = field(default_factory=dict)
 
     @property
     def recovers(self) -> bool:
@@ -32,7 +40,9 @@ class Cell:
 
 def partition(cell: Cell) -> dict[str, Any]:
     """What the partition is drawn from."""
-    return cell.settings.data.model_dump()
+    data = cell.settings.data
+    per_client = data.partition.classes_per_client(DATASETS[data.dataset].classes)
+    return {**data.model_dump(), "partition": {"kind": data.partition.kind, "classes_per_client": per_client}}
 
 
 def train(cell: Cell) -> dict[str, Any]:
@@ -62,12 +72,12 @@ def unlearn(cell: Cell) -> dict[str, Any]:
 
 
 def recover(cell: Cell) -> dict[str, Any]:
-    """What a method's post-training reads; its rounds count on from the unlearning rounds."""
+    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds."""
     phase, before = cell.settings.recovery, cell.settings.unlearning
     late = {"late": [before.rounds, before.lr]} if phase.late else {}
     return {
         **_shared(cell),
-        "method": _method(cell),
+        "projection": phase.projection.model_dump() if phase.projection else None,
         "local": {**_local(phase), **late},
         "first_round": before.rounds,
         "rounds": cell.settings.total_rounds - before.rounds,

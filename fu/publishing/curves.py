@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from fu.evaluation.metrics import METRICS
-from fu.publishing.result import Result, read
+from fu.publishing.result import Result, read, shown
 
 READS = "traces"
 
@@ -25,8 +25,8 @@ def make(spec: dict[str, Any], root: Path) -> Result:
 
 def _trace(spec: dict[str, Any], root: Path, scenario: str, method: str, seed: int) -> pd.DataFrame:
     folder = root / spec["paper"] / scenario / f"seed{seed}"
-    roles = ["unlearned", "recovered"][: spec["methods"][method]["roles"][scenario]]
-    parts = [read(folder / f"{method}.{role}.csv").assign(stage=role) for role in roles]
+    stems = shown(spec, root, scenario, method).models
+    parts = [read(folder / f"{stem}.csv").assign(stage=stem.rpartition(".")[2]) for stem in stems]
     joined = pd.concat([parts[0], *(part.iloc[1:] for part in parts[1:])])  # the first row repeats the last
     tidy = joined.melt(["round", "stage"], spec["metrics"], "metric").dropna(subset="value")
     return tidy.assign(scenario=scenario, method=method, seed=seed)

@@ -1,5 +1,6 @@
 """What a kind of artefact returns, and how it is written: csv, md, pdf, png, each with preset and data stated."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -67,12 +68,37 @@ def read(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.") from None
 
 
+@dataclass(frozen=True)
+class Shown:
+    """The point of a method's grid that an artefact shows: its name, rate and models (file names without suffix)."""
+
+    point: str
+    lr: float
+    chosen: bool
+    models: list[str]
+
+
+def shown(spec: dict[str, Any], root: Path, scenario: str, method: str) -> Shown:
+    """Return the point that was chosen for a method in a scenario, or the only one."""
+    points = dict(spec["methods"][method]["points"][scenario])
+    name = next(iter(points))
+    if len(points) > 1:
+        path = root / spec["paper"] / scenario / f"{method}.selected.json"
+        try:
+            name = json.loads(path.read_text())["selected"]
+        except (OSError, json.JSONDecodeError, KeyError):
+            raise UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.") from None
+    return Shown(name, points[name]["lr"], len(points) > 1, points[name]["models"])
+
+
 def models_of(spec: dict[str, Any], scenario: str) -> list[tuple[str, str, str]]:
     """Return (method, role, label) of every model that an artefact shows for a scenario, in order of the rows."""
-    out = [("original", "original", "ω⁰")]
+    out = [("original", "original", "ω⁰")] if "original" in spec["stages"] else []
     for role in ("unlearned", "recovered"):
+        if role not in spec["stages"]:
+            continue
         for name, method in spec["methods"].items():
-            roles = method["roles"][scenario]
+            roles = len(method["points"][scenario][0][1]["models"])
             if role == "unlearned" or roles == 2:
                 mark = "" if method["in_paper"] else " *"
                 out.append((name, role, method["label"] + (STAGE_LABELS[role] if roles == 2 else "") + mark))

@@ -26,21 +26,22 @@ def behind(spec: dict[str, Any], root: Path, reads: str) -> tuple[list[Path], li
     """Return the files that the artefact was made from and the cost files of its models."""
     inputs: list[Path] = []
     costs: list[Path] = []
-    for scenario in spec["scenarios"]:
+    for scenario, about in spec["scenarios"].items():
+        points = {name: found for method in spec["methods"].values() for name, found in method["points"][scenario]}
         for seed in spec["seeds"]:
             folder = root / spec["paper"] / scenario / f"seed{seed}"
             if reads == "data":
-                dataset = spec["scenarios"][scenario]["dataset"]
-                inputs += [folder / "partition.npz", root / "data" / f"{dataset}.npz"]
+                inputs += [folder / "partition.npz", root / "data" / f"{about['dataset']}.npz"]
                 continue
-            inputs += sorted(folder / f"{method}.evaluation.csv" for method in ["original", *spec["methods"]])
-            costs.append(folder / "original.cost.json")
-            for name, method in spec["methods"].items():
-                roles = ["unlearned", "recovered"][: method["roles"][scenario]]
-                costs += [folder / f"{name}.{role}.cost.json" for role in roles]
-    if reads == "traces":
-        inputs = [path.with_name(path.name.replace(".cost.json", ".csv")) for path in costs]
-    return inputs, costs
+            stems = ["original", *(stem for found in points.values() for stem in found["models"])]
+            costs += [folder / f"{stem}.cost.json" for stem in stems]
+            ends = [f"{name}.evaluation.csv" for name in ["original", *points]]
+            inputs += [
+                folder / name for name in (ends if reads == "evaluations" else [f"{stem}.csv" for stem in stems])
+            ]
+        choices = (root / spec["paper"] / scenario / f"{name}.selected.json" for name in spec["methods"])
+        inputs += [path for path in choices if path.exists()] if reads != "data" else []
+    return list(dict.fromkeys(inputs)), list(dict.fromkeys(costs))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Post-training: the retained clients train on after unlearning, with the method's projection if it has one."""
+"""Post-training: the retained clients train on after unlearning; a projection may guard what was unlearned."""
 
 from dataclasses import replace
 from functools import partial
@@ -12,16 +12,13 @@ from fu.stages.compute import checkpoint_of, nothing_left, task_of, write_outcom
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Spec: dataset, model, method, local, client_weights, first_round, rounds, evaluate_every, seed."""
+    """Spec: dataset, model, projection, local, client_weights, first_round, rounds, evaluate_every, seed."""
     args = arguments(__doc__, ["data", "partition", "original", "unlearned"], ["model", "trace", "cost"], argv)
     spec = args.spec
     task = task_of(args, spec["rounds"], "unlearning", "all")
     layout, device = task.federation.layout, task.federation.device
     original, _ = weights.load(args.original, layout)
     unlearned, diverged = weights.load(args.unlearned, layout)
-    name = spec["method"]["name"]
-    method = plugins.load("methods", name)
-    params = plugins.params("methods", name, spec["method"]["params"], f"method {name}")
     inputs = [args.data, args.partition, args.original, args.unlearned]
     checkpoint = checkpoint_of(task, args, "recover", inputs)
     if original is None or unlearned is None:
@@ -29,8 +26,11 @@ def main(argv: list[str] | None = None) -> None:
     else:
         task = replace(task, original=original.to(device))
         start = unlearned.to(device)
-        supplied = getattr(method, "project", None)
-        project = partial(supplied, task, params) if supplied else None
+        project = None
+        if spec["projection"]:
+            name = spec["projection"]["name"]
+            params = plugins.params("projections", name, spec["projection"]["params"], f"projection {name}")
+            project = partial(plugins.load("projections", name).project, task, params)
         outcome = drive(
             task,
             lambda: {"theta": start},

@@ -16,16 +16,20 @@ import torch
 from torch import Tensor
 
 from fu import plugins
+from fu.errors import UserError
 from fu.evaluation.context import Context
 from fu.evaluation.measure import measure
 from fu.evaluation.metrics import METRICS
+from fu.evaluation.selection import RULE
 from fu.evaluation.watch import conflicts
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome, drive
 from fu.federation.layout import Layout
 from fu.federation.task import State, Task, theta_of
+from fu.plan import inputs
 from fu.plan.digest import module_file
-from fu.plan.inputs import available, needs, reads
+from fu.plan.inputs import available, needs, reads, selects
+from fu.plan.plan import Plan
 from fu.publishing.result import Result, write
 from fu.stages.compute import TRACE
 from tests.toys import (
@@ -42,8 +46,8 @@ from tests.toys import (
 )
 
 METHODS, TRAINING, MODELS = available("methods"), available("training"), available("models")
-EVALUATORS, ARTEFACTS = available("evaluation"), available("publishing")
-WITH_PARAMS = [(kind, name) for kind in ("methods", "training", "models") for name in available(kind)]
+PROJECTIONS, EVALUATORS, ARTEFACTS = available("projections"), available("evaluation"), available("publishing")
+WITH_PARAMS = [(kind, name) for kind in ("methods", "training", "models", "projections") for name in available(kind)]
 WITH_STEPS = [(kind, name) for kind in ("methods", "training") for name in available(kind)]
 
 
@@ -52,11 +56,13 @@ def documentation(kind: str, name: str) -> str:
 
 
 def test_every_kind_has_the_plugins_that_this_project_is_about() -> None:
-    assert {"retrain", "fedosd", "fupga", "ewcsga"} <= set(METHODS)
+    assert {"retrain", "federaser", "fedrecovery", "mode", "sfu", "ewcsga", "fupga", "fedosd"} <= set(METHODS)
     assert "fedavg" in TRAINING
-    assert {"mlp", "lenet5", "cnn"} <= set(MODELS)
+    assert "away_from_original" in PROJECTIONS
+    assert {"target_model", "update_norms", "update_sums"} <= set(KINDS)
+    assert {"mlp", "lenet5", "cnn", "nfresnet18"} <= set(MODELS)
     assert {"utility", "backdoor", "distance", "conflicts", "cost"} <= set(EVALUATORS)
-    assert {"table", "curves", "losses", "images"} <= set(ARTEFACTS)
+    assert {"table", "bars", "curves", "sweep", "runtime", "losses", "images"} <= set(ARTEFACTS)
 
 
 # ---- documentation and hyper-parameters ----------------------------------------------------------------------------
@@ -87,8 +93,13 @@ def test_hyper_parameters_are_documented_and_unknown_ones_refused(kind: str, nam
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_functions_are_documented(kind: str, name: str) -> None:
     module = plugins.load(kind, name)
-    for function in ("start", "step", *(["project"] if hasattr(module, "project") else [])):
-        assert getattr(module, function).__doc__
+    assert module.start.__doc__
+    assert module.step.__doc__
+
+
+@pytest.mark.parametrize("name", PROJECTIONS)
+def test_a_projection_is_documented(name: str) -> None:
+    assert plugins.load("projections", name).project.__doc__
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -170,7 +181,9 @@ def test_a_start_and_two_steps_are_finite_and_move(kind: str, name: str) -> None
         assert all(isinstance(value, Tensor | float | int) for value in following.values())
         assert following.keys() == state.keys()
         state = following
-    assert task.federation.cost.client_rounds > 0
+    trains = "communicates nothing" not in documentation(kind, name)  # what a method says of itself
+    assert (task.federation.cost.client_rounds > 0) is trains
+    assert (task.federation.cost.bytes_up > 0) is trains
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
@@ -227,16 +240,18 @@ def test_a_killed_run_resumes_to_the_same_bytes(kind: str, name: str, killed_aft
         assert all(torch.equal(value, resumed.histories[key][part]) for part, value in record.items())
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(plugins.load("methods", name), "project")])
+@pytest.mark.parametrize("name", PROJECTIONS)
 def test_a_projection_returns_finite_updates_and_leaves_its_inputs_unchanged(name: str) -> None:
-    module, task = plugins.load("methods", name), task_for("methods", name)
+    module, task = plugins.load("projections", name), make_task()
     p = default_params(module.Params)
     theta = task.original_model + 0.1
-    delta = torch.randn(2, len(theta), generator=torch.Generator().manual_seed(0))
+    delta = torch.randn(6, len(theta), generator=torch.Generator().manual_seed(0))
     copies = [value.clone() for value in (theta, delta, task.original_model)]
     found = module.project(task, p, theta, delta)
     assert found.shape == delta.shape
+    assert found.dtype == delta.dtype
     assert torch.isfinite(found).all()
+    assert not torch.equal(found, delta)
     assert torch.equal(found, module.project(task, p, theta, delta))
     assert all(torch.equal(*pair) for pair in zip((theta, delta, task.original_model), copies, strict=True))
 
@@ -263,7 +278,7 @@ def test_a_model_takes_images_to_outputs_and_is_drawn_by_the_seed(name: str, sha
     nets = []
     for seed in (0, 0, 1):
         torch.manual_seed(seed)
-        nets.append(module.build(shape, CLASSES, p))
+        nets.append(module.build(shape, CLASSES, p).eval())
     one, same, other = (Layout(net).flatten(dict(net.named_parameters())) for net in nets)
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
@@ -272,7 +287,7 @@ def test_a_model_takes_images_to_outputs_and_is_drawn_by_the_seed(name: str, sha
     y = nets[0](x)
     assert y.shape == (2, CLASSES)
     assert torch.isfinite(y).all()
-    assert torch.equal(y, nets[0](x))  # no dropout
+    assert torch.equal(y, nets[0](x))
     torch.testing.assert_close(nets[0](x[:1]), y[:1])  # a sample does not see the others
     assert module.build(shape, 7, p)(x).shape == (2, 7)
 
@@ -310,7 +325,7 @@ def test_an_evaluator_returns_its_finite_registered_metrics(
 
 def test_no_two_evaluators_return_the_same_metric() -> None:
     returned = [metric for name in EVALUATORS for metric in plugins.load("evaluation", name).METRICS]
-    assert sorted(returned) == sorted(set(METRICS) - {"diverged_round"})
+    assert sorted(returned) == sorted(set(METRICS) - {"diverged_round", "seconds"})
 
 
 @pytest.mark.parametrize("name", EVALUATORS)
@@ -330,9 +345,16 @@ def test_an_evaluator_knows_no_method(name: str) -> None:
 # ---- artefacts -----------------------------------------------------------------------------------------------------
 
 
+RATES = (0.1, 0.2, 0.4)
+CHOSEN = "ours+lr0.2"
+
+
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A folder with everything that an artefact may read, for one scenario, one method and two seeds."""
+    """A folder with everything that an artefact may read: one scenario, two seeds, and two methods.
+
+    `ours` has a grid of three rates, of which one is chosen; `scratch` has one point and no post-training.
+    """
     random = np.random.default_rng(0)
     (tmp_path / "data").mkdir()
     part = make_partition((7, 12, 9))
@@ -341,29 +363,45 @@ def results(tmp_path: Path) -> Path:
     np.savez(
         tmp_path / "data/digits.npz", x_train=images[:40], y_train=labels[:40], x_test=images[40:], y_test=labels[40:]
     )
+    evaluated = [metric for metric in METRICS if metric not in ("diverged_round", "seconds")]
+    points = {"original": ["original"], "scratch": ["unlearned"]}
+    points |= {f"ours+lr{rate}": ["unlearned", "recovered"] for rate in RATES}
     for seed in (0, 1):
         folder = tmp_path / "toy" / "small" / f"seed{seed}"
         folder.mkdir(parents=True)
         np.savez(folder / "partition.npz", **part.arrays())  # type: ignore[arg-type]
-        for method, roles in {"original": ["original"], "ours": ["unlearned", "recovered"]}.items():
-            rows = [
-                (role, metric, random.random()) for role in roles for metric in METRICS if metric != "diverged_round"
-            ]
+        for point, roles in points.items():
+            rows = [(role, metric, random.random()) for role in roles for metric in evaluated]
             frame = pd.DataFrame(rows, columns=["role", "metric", "value"])
-            frame.to_csv(folder / f"{method}.evaluation.csv", index=False)
+            frame.to_csv(folder / f"{point}.evaluation.csv", index=False)
             for k, role in enumerate(roles):
                 steps = pd.DataFrame(random.random((3, len(TRACE))), columns=TRACE).assign(
                     round=range(2 * k, 2 * k + 3)
                 )
-                name = "original" if method == "original" else f"ours.{role}"
-                steps.to_csv(folder / f"{name}.csv", index=False)
+                stem = "original" if point == "original" else f"{point}.{role}"
+                steps.to_csv(folder / f"{stem}.csv", index=False)
+                cost = {"seconds": 10 * random.random(), "device": "toy", "threads": 1}
+                (folder / f"{stem}.cost.json").write_text(json.dumps(cost))
+    (tmp_path / "toy/small/ours.selected.json").write_text(json.dumps({"selected": CHOSEN, "rule": "", "scores": {}}))
     return tmp_path
 
 
-def entry(kind: str) -> dict[str, Any]:
+def point_of(rate: float) -> list[Any]:
+    point = f"ours+lr{rate}"
+    models = [f"{point}.unlearned", f"{point}.recovered"]
+    return [point, {"lr": rate, "coordinates": {"unlearning.lr": rate}, "models": models}]
+
+
+def entry(kind: str, *, rates: tuple[float, ...] = RATES) -> dict[str, Any]:
+    """Return the spec of an artefact of a kind as the stage hands it over, with these points of `ours`."""
     empty = reads(kind) == "nothing"
     scenario = {"label": "Small", "dataset": "digits", "rounds": [2, 4]}
-    method = {"label": "Ours", "in_paper": False, "roles": {"small": 2}}
+    ours = {"label": "Ours", "in_paper": False, "post_training": "after"}
+    methods = {"ours": {**ours, "points": {"small": [point_of(rate) for rate in rates]}}}
+    if kind != "sweep":  # there every method has the setting that varies
+        one = ["scratch", {"lr": 0.3, "coordinates": {}, "models": ["scratch.unlearned"]}]
+        about = {"label": "Scratch", "in_paper": True, "post_training": "own"}
+        methods = {"scratch": {**about, "points": {"small": [one]}}, **methods}
     return {
         "paper": "toy",
         "artefact": "thing",
@@ -375,10 +413,28 @@ def entry(kind: str) -> dict[str, Any]:
         "in_paper": True,
         "published": False,
         "seeds": [0, 1],
-        "metrics": ["asr", "r_acc"],
+        "metrics": ["steps", "client_rounds"] if kind == "runtime" else ["asr", "r_acc"],
+        "stages": ["original", "unlearned", "recovered"],
         "scenarios": {} if empty else {"small": scenario},
-        "methods": {} if empty else {"ours": method},
+        "methods": {} if empty else methods,
+        "numbers": [],
     }
+
+
+def test_the_spec_of_these_tests_has_the_shape_that_the_plan_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "CACHE", tmp_path / "plan.json")
+    plan = Plan({"preset": "smoke", "papers": ["fedosd"]})
+    spec, ours = json.loads(plan.spec_publish("fedosd", "table8")), entry("table")
+    assert set(spec) == set(ours)
+    for key in ("scenarios", "methods"):
+        given, expected = dict(spec[key]), ours[key]
+        assert {name for about in given.values() for name in about} == set(next(iter(expected.values())))
+    for method in dict(spec["methods"]).values():
+        for points in method["points"].values():
+            assert all(set(found) == set(point_of(0.1)[1]) for _, found in points)
+            assert [found["models"][0].rpartition(".")[2] for _, found in points] == ["unlearned"] * len(points)
 
 
 @pytest.mark.parametrize("kind", ARTEFACTS)
@@ -410,19 +466,150 @@ def test_rows_of_methods_that_the_paper_lacks_are_marked(kind: str, results: Pat
     assert not re.search(r"Ours\S* \*", make(spec, results).body)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in ARTEFACTS if selects(kind)])
+def test_only_the_chosen_point_is_shown(kind: str, results: Path) -> None:
+    make: Callable[..., Result] = plugins.load("publishing", kind).make
+    folder = results / "toy" / "small"
+    alone = make(entry(kind, rates=(0.2,)), results).frame
+    among = make(entry(kind), results).frame
+    pd.testing.assert_frame_equal(among, alone)
+    (folder / "ours.selected.json").write_text(json.dumps({"selected": "ours+lr0.4"}))
+    other = make(entry(kind), results).frame
+    pd.testing.assert_frame_equal(other, make(entry(kind, rates=(0.4,)), results).frame)
+    ours = alone["method"] == "ours"
+    assert ours.any()
+    assert (alone[ours]["mean"] != other[ours]["mean"]).all()
+    assert (alone[~ours]["mean"] == other[~ours]["mean"]).all()
+    for file in [*folder.glob("seed*/ours+lr0.1.*"), *folder.glob("seed*/ours+lr0.2.*")]:
+        file.unlink()
+    pd.testing.assert_frame_equal(make(entry(kind), results).frame, other)  # the rest is not even read
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ARTEFACTS if selects(kind)])
+def test_a_choice_that_is_missing_or_damaged_is_one_sentence(kind: str, results: Path) -> None:
+    make: Callable[..., Result] = plugins.load("publishing", kind).make
+    for content in (None, "{", "{}"):
+        path = results / "toy/small/ours.selected.json"
+        path.unlink() if content is None else path.write_text(content)
+        with pytest.raises(UserError, match=r"ours\.selected\.json: the file is missing or damaged"):
+            make(entry(kind), results)
+        path.touch()
+
+
+def test_a_table_says_which_rates_were_chosen_and_which_were_given(results: Path) -> None:
+    body = plugins.load("publishing", "table").make(entry("table"), results).body
+    rates = {
+        cells[1].strip(): cells[2].strip() for cells in (line.split("|") for line in body.splitlines() if "|" in line)
+    }
+    assert rates == {**rates, "Scratch": "(0.3)", "Ours¹ *": "0.2", "Ours² *": "0.2", "ω⁰": "–"}
+    assert f"the rule: {RULE}." in body
+    assert RULE not in plugins.load("publishing", "table").make(entry("table", rates=(0.2,)), results).body
+
+
+def test_a_sweep_shows_every_point_and_chooses_none(results: Path) -> None:
+    (results / "toy/small/ours.selected.json").unlink()
+    made: Result = plugins.load("publishing", "sweep").make(entry("sweep"), results)
+    assert set(made.frame["setting"]) == {"unlearning.lr"}
+    assert len(made.frame) == len(RATES) * 2 * 2  # stages and metrics
+    for rate in RATES:
+        files = [results / f"toy/small/seed{seed}/ours+lr{rate}.evaluation.csv" for seed in (0, 1)]
+        values = pd.concat([pd.read_csv(file) for file in files]).groupby(["role", "metric"])["value"]
+        for row in made.frame[made.frame["x"] == rate].itertuples():
+            assert row.mean == pytest.approx(values.mean()[row.stage, row.metric])
+            assert row.std == pytest.approx(values.std()[row.stage, row.metric])
+            assert row.n == 2
+
+
+@pytest.mark.parametrize(
+    "coordinates",
+    [
+        [{}, {}],
+        [{"unlearning.lr": 0.1}, {"unlearning.lr": 0.1}],
+        [{"unlearning.lr": 0.1, "recovery.lr": 0.1}, {"unlearning.lr": 0.2, "recovery.lr": 0.2}],
+    ],
+    ids=["none", "one value", "two settings"],
+)
+def test_a_sweep_over_anything_but_one_setting_is_refused(coordinates: list[dict[str, float]], results: Path) -> None:
+    spec = entry("sweep", rates=(0.1, 0.2))
+    for point, values in zip(spec["methods"]["ours"]["points"]["small"], coordinates, strict=True):
+        point[1]["coordinates"] = values
+    with pytest.raises(UserError, match="a sweep needs methods whose grids vary one setting"):
+        plugins.load("publishing", "sweep").make(spec, results)
+
+
+def test_a_sweep_leaves_settings_that_all_points_share_alone(results: Path) -> None:
+    spec = entry("sweep")
+    for _, found in spec["methods"]["ours"]["points"]["small"]:
+        found["coordinates"]["params.lambda"] = 0.5
+    assert set(plugins.load("publishing", "sweep").make(spec, results).frame["setting"]) == {"unlearning.lr"}
+
+
+def test_runtime_is_the_sum_of_both_phases_scaled_to_two_hundred_rounds(results: Path) -> None:
+    made: Result = plugins.load("publishing", "runtime").make(entry("runtime"), results)
+    found = made.frame.set_index(["method", "metric"])
+    stems = {"ours": [f"{CHOSEN}.unlearned", f"{CHOSEN}.recovered"], "scratch": ["scratch.unlearned"]}
+    for method, scale in {"ours": 200 / 4, "scratch": 200 / 2}.items():  # the last round of each
+        seconds, steps = [], []
+        for seed in (0, 1):
+            folder = results / f"toy/small/seed{seed}"
+            costs = [json.loads((folder / f"{stem}.cost.json").read_text()) for stem in stems[method]]
+            seconds.append(scale * sum(cost["seconds"] for cost in costs))
+            steps.append(scale * sum(pd.read_csv(folder / f"{stem}.csv")["steps"].iloc[-1] for stem in stems[method]))
+        assert found.loc[(method, "seconds"), "mean"] == pytest.approx(np.mean(seconds))
+        assert found.loc[(method, "seconds"), "std"] == pytest.approx(np.std(seconds, ddof=1))
+        assert found.loc[(method, "steps"), "mean"] == pytest.approx(np.mean(steps))
+    assert "Ours: toy, 1 thread(s)." in made.body
+
+
 @pytest.mark.parametrize("seeds", [[0], [0, 1]], ids=["one seed", "one seed of two"])
 @pytest.mark.parametrize("kind", ARTEFACTS)
 def test_a_diverged_run_does_not_block_an_artefact(kind: str, seeds: list[int], results: Path) -> None:
     folder = results / "toy" / "small" / "seed0"  # as the stages leave it: no metrics, and no round of post-training
     lost = "role,metric,value\nunlearned,diverged_round,3\nrecovered,diverged_round,3\n"
-    (folder / "ours.evaluation.csv").write_text(lost)
-    (folder / "ours.recovered.csv").write_text(",".join(TRACE) + "\n")
-    made: Result = plugins.load("publishing", kind).make({**entry(kind), "seeds": seeds}, results)
+    (folder / f"{CHOSEN}.evaluation.csv").write_text(lost)
+    (folder / f"{CHOSEN}.recovered.csv").write_text(",".join(TRACE) + "\n")
+    spec = {**entry(kind), "seeds": seeds}
+    made: Result = plugins.load("publishing", kind).make(spec, results)
     assert len(made.frame) > 0
+    assert not re.search(r"\b(nan|inf)\b", made.body, re.IGNORECASE)
+    write(made, spec, *(results / f"thing.{suffix}" for suffix in ("csv", "md", "pdf", "png")))
     if reads(kind) == "evaluations":
         assert "diverged" in made.body
-        assert "nan" not in made.body
         cells = made.frame[made.frame["method"] == "ours"]
-        assert set(cells["diverged"]) == {1}
-        assert set(cells["diverged_round"]) == {3}
-        assert set(cells["n"]) == {len(seeds) - 1}
+        if selects(kind):
+            assert set(cells["diverged"]) == {1}
+            assert set(cells["diverged_round"]) == {3}
+            assert set(cells["n"]) == {len(seeds) - 1}
+        else:  # the point itself is left out
+            left = cells[cells["x"] == 0.2]
+            assert set(left["n"]) == ({1} if len(seeds) > 1 else set())
+            assert set(cells[cells["x"] != 0.2]["n"]) == {len(seeds)}
+    if kind == "runtime":
+        left = made.frame[made.frame["method"] == "ours"]
+        assert set(left["n"]) == ({1} if len(seeds) > 1 else set())
+        assert ("diverged" in made.body) is (len(seeds) == 1)
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("kind", [kind for kind in ARTEFACTS if reads(kind) == "traces"])
+def test_a_run_that_diverged_early_shows_no_infinite_number(kind: str, rounds: int, results: Path) -> None:
+    for seed in (0, 1):
+        for stem in (f"{CHOSEN}.unlearned", "scratch.unlearned"):  # without post-training: the only trace there is
+            path = results / f"toy/small/seed{seed}/{stem}.csv"
+            rows = pd.read_csv(path).iloc[:rounds]
+            rows.assign(steps=range(rounds), client_rounds=range(rounds)).to_csv(path, index=False)
+        (results / f"toy/small/seed{seed}/{CHOSEN}.recovered.csv").write_text(",".join(TRACE) + "\n")
+    made: Result = plugins.load("publishing", kind).make(entry(kind), results)
+    assert not re.search(r"\b(nan|inf)\b", made.body, re.IGNORECASE)
+    assert np.isfinite(made.frame["mean"].astype(float)).all()
+
+
+def test_a_sweep_all_of_whose_points_diverged_says_so(results: Path) -> None:
+    lost = "role,metric,value\nunlearned,diverged_round,3\nrecovered,diverged_round,3\n"
+    for file in results.glob("toy/small/seed*/ours+lr*.evaluation.csv"):
+        file.write_text(lost)
+    spec = entry("sweep")
+    made: Result = plugins.load("publishing", "sweep").make(spec, results)
+    write(made, spec, *(results / f"thing.{suffix}" for suffix in ("csv", "md", "pdf", "png")))
+    assert "diverged" in made.body
+    assert not re.search(r"\b(nan|inf)\b", made.body, re.IGNORECASE)

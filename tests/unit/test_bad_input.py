@@ -73,8 +73,20 @@ def method(name: str, **parts: Any) -> dict[str, Any]:
     return laid_over(methods={name: parts})
 
 
+def scenario(name: str, **parts: Any) -> dict[str, Any]:
+    return laid_over(scenarios={name: parts})
+
+
 def artefact(**parts: Any) -> dict[str, Any]:
     return laid_over(artefacts={"table8": parts})
+
+
+def pat(class_share: float | str) -> dict[str, Any]:
+    return data(partition={"kind": "pat", "class_share": class_share})
+
+
+def grid(name: str, values: Any) -> dict[str, Any]:
+    return method(name, settings={"grid": values})
 
 
 OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
@@ -163,28 +175,56 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "data set as a list": (data(dataset=["mnist"]), ("data.dataset: Input should be a valid string, got ['mnist']",)),
     "a client and a half": (data(clients=1.5), ("data.clients: Input should be a valid integer, got 1.5",)),
     "no client": (data(clients=0), ("data.clients: Input should be greater than 0, got 0",)),
-    "more clients than samples": (data(clients=100_000), ("clients: 100000 clients cannot share 1797 samples",)),
+    "more clients than samples": (
+        data(clients=100_000, samples=None),
+        ("clients: 100000 clients cannot share 1797 samples",),
+    ),
+    "more clients than samples in use": (data(clients=600), ("clients: 600 clients cannot share 1000 samples",)),
+    "more samples than the data set has": (
+        data(samples=5000),
+        ("data: samples: 5000 of 1797 samples of digits cannot be used",),
+    ),
+    "no sample in use": (data(samples=0), ("data.samples: Input should be greater than 0, got 0",)),
+    "a sample and a half": (data(samples=1.5), ("data.samples: Input should be a valid integer, got 1.5",)),
     "unknown kind of partition": (
         data(partition={"kind": "patt"}),
         ("data.partition.kind: Input should be 'iid' or 'pat', got 'patt'",),
     ),
-    "12 classes of 10": (
-        data(partition={"kind": "pat", "classes_per_client": 12}),
-        ("data: partition: a client cannot hold 12 classes of 10; 1 to 10 are allowed",),
+    "a share of all classes above 1": (
+        pat(1.2),
+        ("data.partition.class_share: Input should be less than or equal to 1, got 1.2",),
+    ),
+    "no class": (pat(0), ("data.partition.class_share: Input should be greater than 0, got 0",)),
+    "two and a half classes": (
+        pat(0.25),
+        ("scenarios.fmnist-iid: data: class_share: 0.25 of 10 classes is no whole number of classes",),
+    ),
+    "less than one class": (pat("1/100"), ("class_share: 0.01 of 10 classes is no whole number of classes",)),
+    "a class share that divides by zero": (
+        pat("1/0"),
+        ("data.partition.class_share: must be a number or a fraction like 6/7, got '1/0'",),
+    ),
+    "classes per client, as the share was once given": (
+        data(partition={"kind": "pat", "classes_per_client": 2}),
+        ("data.partition.classes_per_client: unknown key", "did you mean 'class_share'?"),
     ),
     "a client left empty": (
         laid_over(
-            scenarios={"mnist-pat20": {"settings": {"data": {"partition": {"classes_per_client": 5}}}}},
+            scenarios={"fmnist-pat20": {"settings": {"data": {"partition": {"class_share": 0.5}}}}},
             settings={"data": {"clients": 3}},
         ),
         (
-            "scenarios.mnist-pat20: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
+            "scenarios.fmnist-pat20: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
             "allowed is",
         ),
     ),
-    "classes per client of an IID partition": (
-        laid_over(scenarios={"mnist-iid": {"settings": {"data": {"partition": {"classes_per_client": 2}}}}}),
-        ("data.partition: classes_per_client belongs to kind pat, and kind pat needs it",),
+    "a class share of an IID partition": (
+        scenario("mnist-iid", settings={"data": {"partition": {"class_share": 0.2}}}),
+        ("scenarios.mnist-iid: data.partition: class_share belongs to kind pat, and kind pat needs it",),
+    ),
+    "a Pat partition without its class share": (
+        data(partition={"kind": "pat"}),
+        ("scenarios.fmnist-iid: data.partition: class_share belongs to kind pat, and kind pat needs it",),
     ),
     "more forgotten clients than clients": (
         data(forget={"clients": 11}),
@@ -238,7 +278,14 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         settings(unlearning={"rounds": 11}, total_rounds=10),
         ("unlearning.rounds: 11 rounds exceed total_rounds, 10",),
     ),
-    "a phase without settings": (settings(unlearning=None), ("unlearning.lr: is missing (and 5 more)",)),
+    "a rate that no phase states": (
+        settings(training={"lr": None}),
+        ("scenarios.fmnist-pat20: training.lr: Input should be a valid number, got None",),
+    ),
+    "a phase without settings": (
+        settings(unlearning=None),
+        ("scenarios.fmnist-pat20: unlearning: Input should be a valid dictionary", "got None"),
+    ),
     "unknown model": (
         settings(model={"name": "lenet"}),
         ("there is no models plug-in 'lenet'", "did you mean 'lenet5'?", "allowed: cnn, lenet5, mlp"),
@@ -261,14 +308,22 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown history": (
         settings(training={"history": ["target_model", "foo"]}),
-        ("training.history: there is no 'foo'", "allowed: target_model"),
+        ("training.history: there is no 'foo'", "allowed: target_model, update_norms, update_sums"),
     ),
     "a method without its history": (
         settings(training={"history": []}),
         (
-            "fedosd.yaml: methods.fupga: needs the history 'target_model'",
+            "fedosd.yaml: methods.federaser: needs the history 'update_norms'",
             "add it to settings.training.history",
             "recorded: none",
+        ),
+    ),
+    "a method without its history where others have theirs": (
+        settings(training={"history": ["update_norms", "update_sums"]}),
+        (
+            "fedosd.yaml: methods.fupga+lr0.0005: needs the history 'target_model'",
+            "add it to settings.training.history",
+            "recorded: update_norms, update_sums",
         ),
     ),
     "unknown method plug-in": (
@@ -276,12 +331,15 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("fedosd.yaml: methods.fedosd: there is no methods plug-in 'fedods'", "did you mean 'fedosd'?"),
     ),
     "unknown hyper-parameter of a method": (
-        method("fedosd", params={"gramm": "float64"}),
-        ("fedosd.yaml: methods.fedosd: params: gramm: unknown key", "did you mean 'gram'? allowed: gram, project"),
+        method("fedosd", params={"los": "uce"}),
+        (
+            "fedosd.yaml: methods.fedosd+lr0.005: params: los: unknown key",
+            "did you mean 'loss'? allowed: direction, loss",
+        ),
     ),
     "wrong hyper-parameter of a method": (
-        method("fedosd", params={"gram": "float16"}),
-        ("methods.fedosd: params: gram: Input should be 'float64' or 'as-published-code', got 'float16'",),
+        method("fedosd", params={"loss": "ce"}),
+        ("params: loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
     ),
     "a date as hyper-parameter": (
         method("ewcsga", params={"lambda": datetime.date(2020, 1, 1)}),
@@ -295,7 +353,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         method("fedosd", settings={"data": {"clients": 5}}),
         (
             "fedosd.yaml: methods.fedosd.settings: 'data' is shared by all methods",
-            "a method may set unlearning, recovery, total_rounds",
+            "a method may set unlearning, recovery, total_rounds, grid",
         ),
     ),
     "unknown scenario of an artefact": (
@@ -312,11 +370,191 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown kind of artefact": (
         artefact(kind="tabel"),
-        ("artefacts.table8: there is no publishing plug-in 'tabel'", "did you mean 'table'?", "allowed: curves"),
+        ("artefacts.table8: there is no publishing plug-in 'tabel'", "did you mean 'table'?", "allowed: bars, curves"),
     ),
     "an artefact with published numbers but no file": (
         laid_over(artefacts={"fig3": {"published": True}}),
         ("artefacts.fig3: published is true, but workflow/published/fedosd/fig3.csv does not exist",),
+    ),
+    "an unknown stage of an artefact": (
+        artefact(stages=["unlearned", "recoverd"]),
+        ("artefacts.table8.stages.1: Input should be 'original', 'unlearned' or 'recovered', got 'recoverd'",),
+    ),
+    "an artefact of no stage": (artefact(stages=[]), ("artefacts.table8.stages: List should have at least 1 item",)),
+    "bars without methods": (
+        laid_over(artefacts={"fig6": {"methods": []}}),
+        ("artefacts.fig6: kind bars needs methods and metrics; name at least one of each",),
+    ),
+    "a running time of nothing that is counted": (
+        laid_over(artefacts={"table12": {"metrics": []}}),
+        ("artefacts.table12: kind runtime needs methods and metrics; name at least one of each",),
+    ),
+    "a sweep of no scenario": (
+        laid_over(artefacts={"recovery_rate": {"scenarios": []}}),
+        ("artefacts.recovery_rate: kind sweep needs scenarios; name at least one",),
+    ),
+    "a sweep of a method without a grid": (
+        laid_over(artefacts={"recovery_rate": {"methods": ["retraining"]}}),
+        ("recovery_rate", "a sweep needs methods whose grids vary one setting"),
+    ),
+    "a sweep with one method that does not vary the setting": (
+        laid_over(artefacts={"recovery_rate": {"methods": ["fedosd.rates-free", "retraining"]}}),
+        ("recovery_rate", "retraining"),
+    ),
+    "a scenario on an unknown base": (
+        scenario("mnist-pat50", base="mnist-idd"),
+        (
+            "fedosd.yaml: scenarios.mnist-pat50.base: there is no scenario 'mnist-idd'",
+            "did you mean 'mnist-iid'? allowed: cifar10-iid",
+        ),
+    ),
+    "a scenario on an unknown base further up": (
+        scenario("fmnist-pat20", base="fmnist"),
+        ("fedosd.yaml: scenarios.fmnist-pat20.base: there is no scenario 'fmnist'", "did you mean 'fmnist-iid'?"),
+    ),
+    "a scenario on itself": (
+        scenario("mnist-iid", base="mnist-iid"),
+        ("fedosd.yaml: scenarios.mnist-iid.base: 'mnist-iid' is built on itself; name another scenario",),
+    ),
+    "two scenarios on each other": (
+        scenario("mnist-iid", base="mnist-pat50"),
+        (".base: 'mnist-", "is built on itself; name another scenario"),
+    ),
+    "a base that is a number": (
+        scenario("mnist-iid", base=5),
+        ("scenarios.mnist-iid.base: Input should be a valid string, got 5",),
+    ),
+    "a method from the unlearned model of an unknown one": (
+        method("fedosd.m5", unlearned_from="fedods"),
+        (
+            "fedosd.yaml: methods.fedosd.m5.unlearned_from: there is no method 'fedods'",
+            "did you mean 'fedosd'? allowed: ewcsga, federaser, fedosd",
+        ),
+    ),
+    "a method from the unlearned model of one that has none": (
+        method("fedosd.rates-free", unlearned_from="fedosd.m5"),
+        ("methods.fedosd.rates-free.unlearned_from: 'fedosd.m5' has no unlearning of its own",),
+    ),
+    "a method from its own unlearned model": (
+        method("fedosd.m5", unlearned_from="fedosd.m5"),
+        ("methods.fedosd.m5.unlearned_from: 'fedosd.m5' has no unlearning of its own",),
+    ),
+    "a method from the model of one that takes all rounds": (
+        method("fedosd.m5", unlearned_from="retraining"),
+        ("methods.fedosd.m5", "'retraining'"),
+    ),
+    "a method with a plug-in and another's unlearned model": (
+        method("fedosd.m5", plugin="fedosd"),
+        ("fedosd.yaml: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+    ),
+    "a method with neither": (
+        method("fedosd.m5", unlearned_from=None),
+        ("fedosd.yaml: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+    ),
+    "hyper-parameters where nothing is unlearned": (
+        method("fedosd.m5", params={"loss": "ascent"}),
+        ("methods.fedosd.m5: unlearned_from takes another method's unlearning", "params and settings.unlearning"),
+    ),
+    "unlearning rounds where nothing is unlearned": (
+        method("fedosd.m5", settings={"unlearning": {"rounds": 2}}),
+        ("methods.fedosd.m5: unlearned_from takes another method's unlearning", "params and settings.unlearning"),
+    ),
+    "a scenario's unlearning rounds where nothing is unlearned": (
+        scenario("fmnist-pat50", methods={"fedosd.m5": {"unlearning": {"rounds": 2}}}),
+        ("fedosd.m5", "unlearning"),
+    ),
+    "unknown post-training": (
+        method("fedosd", post_training="before"),
+        ("methods.fedosd.post_training: Input should be 'after', 'none' or 'own', got 'before'",),
+    ),
+    "unknown projection": (
+        settings(recovery={"projection": {"name": "away_from_orignal"}}),
+        (
+            "scenarios.fmnist-pat20: there is no projections plug-in 'away_from_orignal'",
+            "did you mean 'away_from_original'? allowed: away_from_original",
+        ),
+    ),
+    "a projection by its name alone": (
+        settings(recovery={"projection": "away_from_original"}),
+        ("recovery.projection: Input should be a valid dictionary", "got 'away_from_original'"),
+    ),
+    "a hyper-parameter that a projection does not have": (
+        method("fedosd", settings={"recovery": {"projection": {"params": {"were": "always"}}}}),
+        ("recovery.projection: params: were: unknown key", "did you mean 'where'? allowed: where"),
+    ),
+    "a wrong hyper-parameter of a projection": (
+        method("fedosd", settings={"recovery": {"projection": {"params": {"where": "never"}}}}),
+        ("recovery.projection: params: where: Input should be 'conflicting' or 'always', got 'never'",),
+    ),
+    "a grid of what a grid cannot hold": (
+        grid("mode", {"training.lr": [0.1, 0.2]}),
+        ("with methods.mode: grid", "'training.lr'", "unlearning", "recovery", "params"),
+    ),
+    "a grid of a setting without its phase": (grid("mode", {"lr": [0.1]}), ("with methods.mode: grid", "'lr'")),
+    "a grid of an unknown setting": (
+        grid("mode", {"unlearning.lrr": [0.1]}),
+        ("with methods.mode: unlearning.lrr: unknown key", "did you mean 'lr'?"),
+    ),
+    "a grid of an unknown hyper-parameter": (
+        grid("fedosd", {"params.los": ["uce"]}),
+        ("methods.fedosd+lr0.005-losuce: params: los: unknown key", "did you mean 'loss'?"),
+    ),
+    "a grid with a wrong hyper-parameter": (
+        grid("fedosd", {"params.loss": ["uce", "ce"]}),
+        ("params: loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
+    ),
+    "a grid with a negative rate": (
+        grid("mode", {"unlearning.lr": [0.1, -0.1]}),
+        ("fmnist-pat20 with methods.mode: unlearning.lr: Input should be greater than 0, got -0.1",),
+    ),
+    "a grid with an infinite rate": (
+        grid("mode", {"unlearning.lr": [0.1, INFINITE]}),
+        ("with methods.mode: unlearning.lr: Input should be a finite number, got inf",),
+    ),
+    "a grid with a truth value": (
+        grid("mode", {"unlearning.lr": [True]}),
+        ("with methods.mode: unlearning.lr: Input should be a valid number, got True",),
+    ),
+    "a grid with a rate that YAML reads as text": (
+        grid("mode", {"unlearning.lr": ["1e-3"]}),
+        ("with methods.mode: unlearning.lr: Input should be a valid number, got '1e-3'", "needs a point: 1.0e-3"),
+    ),
+    "a grid with more unlearning rounds than total rounds": (
+        grid("mode", {"unlearning.rounds": [2, 100]}),
+        ("with methods.mode: unlearning.rounds: 100 rounds exceed total_rounds, 6",),
+    ),
+    "a grid with one value twice": (grid("mode", {"unlearning.lr": [0.1, 0.1]}), ("methods.mode", "unlearning.lr")),
+    "a grid with two values of one name": (
+        grid("mode", {"unlearning.lr": [0.1, 0.10000001]}),
+        ("methods.mode", "unlearning.lr"),
+    ),
+    "a grid as a number": (grid("mode", 5), ("grid: Input should be a valid dictionary, got 5",)),
+    "a common grid as a number": (settings(grid=5), ("grid: Input should be a valid dictionary, got 5",)),
+    "no grid at all": (grid("mode", None), ("grid: Input should be a valid dictionary, got None",)),
+    "a grid with a rate outside a list": (
+        grid("mode", {"unlearning.lr": 0.1}),
+        ("unlearning.lr: Input should be a valid list, got 0.1",),
+    ),
+    "a grid and nothing held out to choose on": (
+        laid_over(
+            settings={"data": {"validation_share": 0}},
+            methods={"mode": {"settings": {"grid": {"unlearning.lr": [0.1, 0.2]}}}},
+        ),
+        (
+            "scenarios.fmnist-pat20: data.validation_share is 0, but methods.mode has a grid",
+            "its best point is chosen on validation data, so hold some out",
+        ),
+    ),
+    "a grid that the unlearned models do not have": (
+        grid("fedosd.m5", {"unlearning.lr": [0.1]}),
+        (
+            "fedosd.yaml: methods.fedosd.m5: there is no 'fedosd+lr0.1' to begin from",
+            "its grid must be that of 'fedosd', apart from recovery.lr",
+        ),
+    ),
+    "unlearned models of a grid and none of it after": (
+        grid("fedosd.m5", {"unlearning.lr": []}),
+        ("methods.fedosd.m5: there is no 'fedosd' to begin from", "its grid must be that of 'fedosd'"),
     ),
 }
 
@@ -328,6 +566,14 @@ def test_a_malformed_config_is_told_in_one_sentence(values: dict[str, Any], word
 
 def test_the_config_that_all_these_change_is_right() -> None:
     assert Plan(config()).config.preset == "smoke"
+
+
+def test_one_point_needs_nothing_held_out_and_two_that_are_all_shown_need_nothing_either() -> None:
+    held_out = {"settings": {"data": {"validation_share": 0}}}
+    one = {"methods": {"mode": {"grid": {"unlearning.lr": [0.02]}}, "fedosd": {"grid": {"unlearning.lr": [0.02]}}}}
+    made = Plan(laid_over(**held_out, scenarios={"mnist-pat50": one}))  # the sweep shows two rates for each method
+    assert made.cell("fedosd/mnist-pat50/seed0").settings.data.validation_share == 0
+    assert len(made.points["fedosd/mnist-pat50", "fedosd.rates-free"]) == 2
 
 
 def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
@@ -375,9 +621,19 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("fedosd.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}"),
     ),
     "a method's value without a source": (
-        r"^      gram: \{value: as-published-code, source: [^}]*\}$",
-        "      gram: {value: as-published-code}",
-        ("fedosd.yaml: methods.fedosd.as-published-code.params.gram", "has no source"),
+        r"^    params: \{direction: \{value: as-published-code, source: [^}]*\}\}$",
+        "    params: {direction: {value: as-published-code}}",
+        ("fedosd.yaml: methods.fedosd.as-published-code.params.direction", "has no source"),
+    ),
+    "a grid without a source": (
+        r"^  grid: \{unlearning.lr: .*$",
+        "  grid: {unlearning.lr: [0.005, 0.025]}",
+        ("fedosd.yaml: settings.grid.unlearning.lr: has no source", "write {value: ..., source: ...}"),
+    ),
+    "a scenario's value without a source": (
+        r"^      data: \{clients: \{value: 20, source: [^}]*\}\}$",
+        "      data: {clients: 20}",
+        ("fedosd.yaml: scenarios.cifar10-pat50-m20.settings.data.clients: has no source",),
     ),
     "a bracket left open": (
         r"^title: .*$",
@@ -403,7 +659,7 @@ def test_a_malformed_paper_is_told_in_one_sentence(
     workflow: Path, pattern: str, new: str, words: tuple[str, ...]
 ) -> None:
     replaced(workflow / "papers" / "fedosd.yaml", pattern, new)
-    has(sentence(lambda: Plan(config())), *words)
+    has(sentence(lambda: Plan(config(preset="paper"))), *words)  # nothing is laid over it
 
 
 @pytest.mark.parametrize(
@@ -597,6 +853,7 @@ def test_missing_weights_are_told_in_one_sentence(tmp_path: Path) -> None:
 SPEC = {
     "seed": 0,
     "dataset": "digits",
+    "samples": None,
     "clients": 2,
     "partition": {"kind": "iid", "classes_per_client": None},
     "train_share": 0.75,
@@ -630,6 +887,11 @@ def test_a_partition_of_another_data_set_is_told_in_one_sentence(tmp_path: Path)
     drawn(path, samples=40)
     text = sentence(lambda: clients.load(archive, path, "digits", torch.device("cpu"), "share"))
     has(text, f"{path}: the partition belongs to another data set", "sample 39", f"{archive} has samples 0 to 9")
+
+
+def test_clients_that_share_too_few_of_the_samples_are_told_in_one_sentence() -> None:
+    text = sentence(lambda: partition.draw(np.arange(40) % 2, 2, {**SPEC, "samples": 2}))
+    has(text, "client 0 gets 0 training", "both must be at least 1: use fewer clients or another train_share")
 
 
 def test_a_client_without_test_samples_is_told_in_one_sentence() -> None:

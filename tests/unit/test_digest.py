@@ -3,6 +3,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from fu.evaluation.metrics import METRICS
 from fu.plan import digest as digests
 from fu.plan.digest import closure, digest, modules_of
-from fu.plan.inputs import available, needs, reads
+from fu.plan.inputs import available, needs, reads, selects
 from fu.plan.specs import TORCH
 
 ROOT = digests.ROOT
@@ -146,7 +147,9 @@ def stages() -> dict[str, str]:
         "train": {**base, "training": {"name": "fedavg"}, "history": ["target_model"]},
         "evaluate": {**base, "evaluators": ["utility", "distance"]},
         **{f"unlearn {name}": {**base, "method": {"name": name}} for name in available("methods")},
-        **{f"recover {name}": {**base, "method": {"name": name}} for name in available("methods")},
+        "recover free": {**base, "projection": None},
+        **{f"recover {name}": {**base, "projection": {"name": name}} for name in available("projections")},
+        "select": {"points": ["one", "other"]},
         **{f"publish {name}": {"kind": name} for name in available("publishing")},
     }
     return {name: digest(*modules_of(name.split()[0], spec)) for name, spec in specs.items()}
@@ -155,8 +158,9 @@ def stages() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("file", "changed"),
     [
-        ("methods/fedosd.py", {"unlearn fedosd", "recover fedosd"}),
-        ("methods/ewcsga.py", {"unlearn ewcsga", "recover ewcsga"}),
+        ("methods/fedosd.py", {"unlearn fedosd"}),
+        ("methods/ewcsga.py", {"unlearn ewcsga"}),
+        ("projections/away_from_original.py", {"recover away_from_original"}),
         ("training/fedavg.py", {"train"}),
         ("models/mlp.py", {"train", "evaluate", "unlearn", "recover"}),
         ("models/lenet5.py", set()),
@@ -166,15 +170,20 @@ def stages() -> dict[str, str]:
         ("evaluation/utility.py", {"evaluate"}),
         ("evaluation/backdoor.py", set()),
         ("evaluation/watch.py", {"unlearn"}),
+        ("evaluation/selection.py", {"select", "publish table", "publish bars", "publish runtime"}),
         ("federation/local.py", {"train", "evaluate", "unlearn", "recover"}),
         ("federation/vectorised.py", {"train", "evaluate", "unlearn", "recover"}),
         ("federation/driver.py", {"train", "unlearn", "recover", "evaluate"}),
         ("federation/recovery.py", {"recover"}),
         ("data/sources.py", {"data"}),
         ("publishing/curves.py", {"publish curves"}),
+        ("publishing/sweep.py", {"publish sweep"}),
+        ("publishing/table.py", {"publish table", "publish bars", "publish runtime"}),
         ("publishing/result.py", {"publish"}),
         ("stages/partition.py", {"partition"}),
-        ("stages/common.py", {"data", "partition", "train", "evaluate", "unlearn", "recover", "publish"}),
+        ("stages/select.py", {"select"}),
+        ("stages/common.py", {"data", "partition", "train", "evaluate", "unlearn", "recover", "select", "publish"}),
+        ("warm.py", set()),
         ("plan/resources.py", set()),
         ("plan/plan.py", set()),
         ("plan/specs.py", set()),
@@ -256,12 +265,27 @@ def test_a_change_far_down_the_closure_counts(copy: Path) -> None:
     assert digest("fu.methods.fedosd") != before
 
 
+PLUGINS = ("fu.methods.", "fu.models.", "fu.training.", "fu.projections.")
+
+
 def test_methods_are_in_no_closure_but_their_own() -> None:
-    for stage in ("unlearn", "recover"):
-        for name in available("methods"):
-            found = closure(modules_of(stage, {"method": {"name": name}, "model": {"name": "mlp"}}))
-            plugins = {m for m in found if m.startswith(("fu.methods.", "fu.models.", "fu.training."))}
-            assert plugins == {f"fu.methods.{name}", "fu.models.mlp"}
+    for name in available("methods"):
+        found = closure(modules_of("unlearn", {"method": {"name": name}, "model": {"name": "mlp"}}))
+        assert {m for m in found if m.startswith(PLUGINS)} == {f"fu.methods.{name}", "fu.models.mlp"}
+
+
+def test_post_training_knows_its_projection_and_no_method() -> None:
+    spec: dict[str, Any] = {"model": {"name": "mlp"}}
+    found = closure(modules_of("recover", {**spec, "projection": None}))
+    assert {m for m in found if m.startswith(PLUGINS)} == {"fu.models.mlp"}
+    for name in available("projections"):
+        found = closure(modules_of("recover", {**spec, "projection": {"name": name, "params": {}}}))
+        assert {m for m in found if m.startswith(PLUGINS)} == {f"fu.projections.{name}", "fu.models.mlp"}
+
+
+def test_no_stage_knows_the_server_that_may_run_it() -> None:
+    for path in (ROOT / "fu" / "stages").glob("*.py"):
+        assert "fu.warm" not in closure((f"fu.stages.{path.stem}",))
 
 
 # ---- the guard: what a stage really loads is in its digest ---------------------------------------------------------
@@ -292,12 +316,14 @@ for job in json.loads(sys.stdin.read()):
 MODEL = {"name": "lenet5", "params": {}}
 SHARED = {"dataset": "digits", "model": MODEL, "seed": 0, "torch": TORCH}
 LOCAL = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 64, "local_epochs": 1}
+POINTS = {"fedosd": {"fedosd+lr0.0001": 1e-4, "fedosd+lr0.001": 1e-3}}  # the other methods have no grid
 PARTITION = {
     "dataset": "digits",
     "seed": 0,
+    "samples": 900,
     "clients": 3,
     "partition": {"kind": "iid", "classes_per_client": None},
-    "train_share": 0.2,
+    "train_share": 0.4,
     "validation_share": 0.1,
     "forget": {"clients": 1},
     "backdoor": {"share": 0.8, "size": 3, "margin": 1, "value": 0.8333, "label_shift": 0.5},
@@ -357,47 +383,61 @@ def workflow(root: Path) -> Jobs:
         spec = {**phase, "training": {"name": way, "params": {}}, "history": kinds}
         jobs.add(f"train {way}", spec, **shared, **files("original"), histories=list(histories.values()))
     for method in methods:
-        spec = {**phase, "method": {"name": method, "params": {}}}
         needed = [histories[kind] for kind in sorted(needs(method))]
-        unlearned = files(f"{method}.unlearned")
+        for point, rate in POINTS.get(method, {method: LOCAL["lr"]}).items():
+            local = {**LOCAL, "lr": rate}
+            spec = {**phase, "local": local, "method": {"name": method, "params": {}}, "conflicts": True}
+            unlearned = files(f"{point}.unlearned")
+            jobs.add(f"unlearn {point}", spec, **shared, original=original, **unlearned, histories=needed)
+    # Post-training knows no method: every projection, and none, at one of the points.
+    projections = [None, *({"name": name, "params": {}} for name in available("projections"))]
+    for point, projection in zip(cycle(POINTS["fedosd"]), projections, strict=False):
+        spec = {**phase, "projection": projection, "client_weights": "equal", "first_round": 1}
         jobs.add(
-            f"unlearn {method}",
-            {**spec, "conflicts": True},
+            f"recover {projection['name'] if projection else 'free'}",
+            spec,
             **shared,
             original=original,
-            **unlearned,
-            histories=needed,
+            unlearned=run / f"{point}.unlearned.safetensors",
+            **files(f"{point}.recovered"),
         )
-        jobs.add(
-            f"recover {method}",
-            {**spec, "client_weights": "equal", "first_round": 1},
-            **shared,
-            original=original,
-            unlearned=unlearned["model"],
-            **files(f"{method}.recovered"),
-        )
+    models = {"original": ["original"]}
+    for point in (point for method in methods for point in POINTS.get(method, [method])):
+        models[point] = [f"{point}.unlearned", *([f"{point}.recovered"] if point in POINTS["fedosd"] else [])]
     evaluators = available("evaluation")
-    for method in ["original", *methods]:
-        names = ["original"] if method == "original" else [f"{method}.unlearned", f"{method}.recovered"]
+    for point, names in models.items():
         jobs.add(
-            f"evaluate {method}",
+            f"evaluate {point}",
             {**SHARED, "evaluators": evaluators},
             **shared,
             original=original,
             models=[run / f"{name}.safetensors" for name in names],
             traces=[run / f"{name}.csv" for name in names],
-            output=run / f"{method}.evaluation.csv",
+            output=run / f"{point}.evaluation.csv",
         )
+    for method, points in POINTS.items():
+        evaluations = [run / f"{point}.evaluation.csv" for point in points]
+        chosen = run.parent / f"{method}.selected.json"
+        jobs.add(f"select {method}", {"points": list(points)}, evaluations=evaluations, output=chosen)
     for kind in available("publishing"):
         about = {"label": "Small", "dataset": "digits", "rounds": [1, 2]}
-        entry = {"label": "Method", "in_paper": True, "roles": {"small": 2}}
-        nothing = reads(kind) == "nothing"
+        nothing, all_points = reads(kind) == "nothing", not selects(kind) and reads(kind) == "evaluations"
+        entries = []
+        for method in POINTS if all_points else methods:
+            rates = POINTS.get(method, {method: LOCAL["lr"]})
+            shown = [
+                [point, {"lr": rate, "coordinates": {"unlearning.lr": rate}, "models": models[point]}]
+                for point, rate in rates.items()
+            ]
+            entry = {"label": "Method", "in_paper": True, "post_training": "after", "points": {"small": shown}}
+            entries.append([method, entry])
         spec = {
             **{"kind": kind, "title": "T", "caption": "C", "in_paper": True, "published": False, "citation": "X"},
             **{"paper": "toy", "artefact": kind, "preset": "smoke", "seeds": [0]},
             "metrics": [metric for metric in METRICS if metric in ("asr", "r_acc")],
+            "stages": ["original", "unlearned", "recovered"],
             "scenarios": [] if nothing else [["small", about]],
-            "methods": [] if nothing else [[method, entry] for method in methods],
+            "methods": [] if nothing else entries,
         }
         jobs.add(f"publish {kind}", spec, root=root, output=root / "artefacts" / kind)
     return jobs
@@ -409,8 +449,10 @@ def test_every_stage_loads_only_what_its_digest_covers(tmp_path: Path) -> None:
     stray = {name: found - jobs.covered[name] for name, found in loaded.items() if found - jobs.covered[name]}
     assert stray == {}
     unused = {name: jobs.chosen[name] - found for name, found in loaded.items() if jobs.chosen[name] - found}
-    # The jobs did load their plug-ins; an artefact of evaluations knows its data sets by name alone.
-    assert unused == {f"publish {kind}": {"fu.datasets.digits"} for kind in ("curves", "table")}
+    # The jobs did load their plug-ins; an artefact of evaluations or traces knows its data sets by name alone.
+    by_name = [kind for kind in available("publishing") if reads(kind) in ("evaluations", "traces")]
+    assert unused == {f"publish {kind}": {"fu.datasets.digits"} for kind in by_name}
+    assert json.loads((jobs.run.parent / "fedosd.selected.json").read_text())["selected"] in POINTS["fedosd"]
     assert {name.split()[0] for name in loaded} == {
         path.stem for path in (ROOT / "fu" / "stages").glob("*.py") if "__main__" in path.read_text()
     }

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from fu.data.clients import ClientData
 from fu.federation import recovery
-from fu.federation.local import aggregate, generator
+from fu.federation.local import Updates, aggregate, generator
 from fu.federation.task import Task, initial_parameters, theta_of
 from fu.histories.target_model import record as target_model
 from fu.methods import ewcsga, fedosd, fupga, retrain
+from fu.projections import away_from_original
 from fu.training import fedavg
 from tests.toys import (
     CLASSES,
@@ -119,14 +120,33 @@ def test_there_is_no_direction_where_the_target_lies_in_the_span(retained: Tenso
     assert torch.equal(fedosd.direction(retained, target), torch.zeros_like(target))
 
 
-@pytest.mark.parametrize("function", [fedosd.direction, fedosd.published_direction])
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_infinite_updates_give_no_finite_direction(function: Callable[[Tensor, Tensor], Tensor], value: float) -> None:
-    retained, target = random(3, D), random(D, seed=7)
-    broken = retained.clone()
-    broken[1, 2] = value
-    assert function(broken, target).isnan().all()
-    assert function(retained, target + value).isnan().all()
+DIRECTIONS = ["orthogonal", "target", "common-descent", "random", "as-published-code"]
+
+
+@pytest.mark.parametrize("broken", ["nobody's", "a retained client's", "the target's"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_single_infinite_number_in_an_update_that_is_used_ends_the_run(
+    direction: str, value: float, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task()
+    whole = task.federation.local_updates
+
+    def with_broken(theta: Tensor, clients: list[int], *args: Any) -> Updates:
+        found = whole(theta, clients, *args)
+        delta = found.delta.clone()
+        if broken == ("the target's" if clients == task.forgotten else "a retained client's"):
+            delta[-1, 2] = value
+        return replace(found, delta=delta)
+
+    monkeypatch.setattr(task.federation, "local_updates", with_broken)
+    theta = theta_of(fedosd.step(task, params_of(fedosd, direction=direction), {"theta": task.original_model}, 0))
+    if broken == "nobody's" or (direction == "target" and broken == "a retained client's"):
+        assert torch.isfinite(theta).all()
+    elif direction == "target":
+        assert theta.isfinite().logical_not().nonzero().tolist() == [[2]]
+    else:
+        assert theta.isnan().all()
 
 
 @pytest.mark.parametrize("kind", ["independent", "duplicated", "rank-deficient", "zero among others"])
@@ -147,10 +167,10 @@ def test_the_published_code_does_not_drop_the_directions_below_its_tolerance() -
     assert cosines(weak, fedosd.direction(weak, target)).abs() <= 1e-6
 
 
-@pytest.mark.parametrize("gram", ["float64", "as-published-code"])
-def test_a_round_of_fedosd_moves_along_its_direction(gram: str) -> None:
+@pytest.mark.parametrize("direction", ["orthogonal", "as-published-code"])
+def test_a_round_of_fedosd_moves_along_its_direction(direction: str) -> None:
     task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3))), lr=0.05))
-    theta, p = task.original_model, params_of(fedosd, gram=gram)
+    theta, p = task.original_model, params_of(fedosd, direction=direction)
     found = theta_of(fedosd.step(task, p, {"theta": theta}, 2)) - theta
     fresh = make_federation(task.federation.data, lr=0.05)
     retained = fresh.local_updates(theta, [0, 2], 2).delta
@@ -162,7 +182,7 @@ def test_a_round_of_fedosd_moves_along_its_direction(gram: str) -> None:
     assert task.federation.cost == fresh.cost
 
 
-# ---- FedOSD: post-training -----------------------------------------------------------------------------------------
+# ---- post-training and its projection --------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -184,7 +204,7 @@ def towards_and_away(task: Task, theta: Tensor) -> tuple[Tensor, Tensor]:
 def test_post_training_projects_exactly_the_updates_that_pull_back(away: tuple[Task, Tensor]) -> None:
     task, theta = away
     delta, back = towards_and_away(task, theta)
-    found = fedosd.project(task, params_of(fedosd), theta, delta)
+    found = away_from_original.project(task, params_of(away_from_original), theta, delta)
     assert torch.equal(found[~back], delta[~back])
     assert (found[back] != delta[back]).any(1).all()
 
@@ -195,8 +215,8 @@ def test_projected_updates_are_orthogonal_to_the_way_back_and_keep_their_norm(
 ) -> None:
     task, theta = away
     delta, back = towards_and_away(task, theta)
-    p = params_of(fedosd, project=mode)
-    found = fedosd.project(task, p, theta, delta)
+    p = params_of(away_from_original, where=mode)
+    found = away_from_original.project(task, p, theta, delta)
     changed = back if mode == "conflicting" else torch.ones_like(back)
     assert torch.equal((found != delta).any(1), changed)
     assert cosines(found[changed], theta - task.original_model).abs().max() <= 1e-5
@@ -211,14 +231,16 @@ def test_projected_updates_are_orthogonal_to_the_way_back_and_keep_their_norm(
 def test_at_the_original_model_nothing_is_projected(mode: str) -> None:
     task = make_task()
     delta = random(4, task.original_model.numel())
-    p = params_of(fedosd, project=mode)
-    assert torch.equal(fedosd.project(task, p, task.original_model.clone(), delta), delta)
+    p = params_of(away_from_original, where=mode)
+    assert torch.equal(away_from_original.project(task, p, task.original_model.clone(), delta), delta)
 
 
 def test_an_update_of_zero_stays_zero(away: tuple[Task, Tensor]) -> None:
     task, theta = away
     delta = torch.zeros(2, len(theta))
-    assert torch.equal(fedosd.project(task, params_of(fedosd, project="always"), theta, delta), delta)
+    assert torch.equal(
+        away_from_original.project(task, params_of(away_from_original, where="always"), theta, delta), delta
+    )
 
 
 @pytest.mark.parametrize("client_weights", ["samples", "equal"])
@@ -464,11 +486,11 @@ def test_fedosd_published_direction_of_a_vanished_target_is_zero_and_no_divergen
     assert torch.equal(fedosd.published_direction(rows, torch.zeros(20)), torch.zeros(20))
 
 
-def test_fedosd_projection_leaves_nothing_of_an_update_straight_back_to_the_original() -> None:
+def test_the_projection_leaves_nothing_of_an_update_straight_back_to_the_original() -> None:
     task = make_task()
     away = torch.randn(task.original_model.numel(), generator=torch.Generator().manual_seed(0))
     delta = torch.stack([-0.3 * away, -0.7 * away + 1e-3 * away.flip(0)])
-    projected = fedosd.project(task, fedosd.Params(), task.original_model + away, delta)
+    projected = away_from_original.project(task, params_of(away_from_original), task.original_model + away, delta)
     moved = (task.original_model + away) - task.original_model
     assert projected[0].norm() <= 1e-6 * delta[0].norm()
     assert cosines(projected[1:], moved).abs().max() <= 1e-6

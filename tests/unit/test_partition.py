@@ -137,6 +137,43 @@ def test_the_splits_of_a_client_are_drawn_and_not_cut_in_the_order_of_classes() 
         assert len(set(LABELS[part.validation[client]].tolist())) >= 3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("samples", [200, sum(SIZES) - 1])
+def test_as_many_samples_as_stated_are_dealt_out_and_each_once(kind: dict[str, Any], samples: int) -> None:
+    part = draw(partition=kind, samples=samples)
+    used = np.concatenate(pools(part))
+    assert len(used) == len(set(used.tolist())) == samples
+    assert 0 <= used.min() <= used.max() < sum(SIZES)
+    assert set(part.backdoored.tolist()) <= set(part.train[part.forgotten[0]].tolist())
+
+
+@pytest.mark.parametrize(
+    ("classes_per_client", "held"), [(1, [{client} for client in range(10)]), (5, [set(range(5))] * 5)]
+)
+def test_a_client_of_fewer_samples_holds_its_classes_and_no_other(
+    classes_per_client: int, held: list[set[int]]
+) -> None:
+    part = draw(partition=pat(classes_per_client), samples=300)
+    assert [set(LABELS[pool].tolist()) for pool in pools(part)][: len(held)] == held
+
+
+def test_the_samples_in_use_are_drawn_from_the_whole_data_set() -> None:
+    used = np.concatenate(pools(draw(samples=200)))
+    assert used.max() > 600  # training and test samples
+    counts = np.bincount(LABELS[used], minlength=10)
+    assert counts.min() >= 8
+    assert counts.max() <= 35
+    assert set(used.tolist()) == set(np.concatenate(pools(draw(samples=200))).tolist())
+    assert set(used.tolist()) != set(np.concatenate(pools(draw(samples=200, seed=1))).tolist())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_to_name_no_number_of_samples_is_to_use_all(kind: dict[str, Any]) -> None:
+    assert equal(draw(partition=kind, samples=None), draw(partition=kind))
+    everything = draw(partition=kind, samples=sum(SIZES))
+    assert sorted(np.concatenate(pools(everything)).tolist()) == list(range(sum(SIZES)))
+
+
 def equal(one: Partition, other: Partition) -> bool:
     first, second = one.arrays(), other.arrays()
     return set(first) == set(second) and all(np.array_equal(first[key], second[key]) for key in first)

@@ -31,13 +31,14 @@ def test_results_end_with_the_first_table(finished: Project) -> None:
     done = subprocess.run(
         [sys.executable, "workflow/show.py", "results"], cwd=finished.root, capture_output=True, text=True, check=True
     )
-    assert "results/smoke/artefacts/fedosd/table8.{md,csv,pdf,png}" in done.stdout
+    assert "results/smoke/artefacts/fedosd/table1.{md,csv,pdf,png}" in done.stdout
     assert "| FedOSD²" in done.stdout
 
 
 def test_every_artefact_has_its_five_files_and_states_preset_and_data(finished: Project) -> None:
     folder = finished.root / "results/smoke/artefacts/fedosd"
-    names = {"table8", "mnist_curves", "fig3", "fig7"}
+    names = {*(f"table{k}" for k in range(1, 13)), *(f"fig{k}" for k in (3, 5, 6, 7, 8, 9))}
+    names |= {"mnist_curves", "recovery_rate", "architectures"}
     assert {path.name for path in folder.iterdir()} == {
         f"{name}.{suffix}" for name in names for suffix in ("csv", "md", "pdf", "png", "json")
     }
@@ -47,8 +48,10 @@ def test_every_artefact_has_its_five_files_and_states_preset_and_data(finished: 
         assert about["preset"] == "smoke"
         assert set(about["versions"]) >= {"python", "torch", "numpy", "snakemake"}
     about = json.loads((folder / "table8.json").read_text())
-    assert len(about["inputs"]) == 18  # the original and five methods in three scenarios
-    assert len(about["costs"]) == 30  # three originals, 15 unlearned and 12 recovered models
+    assert (
+        len(about["inputs"]) == 31
+    )  # the original and eight methods in three scenarios; two points twice, two choices
+    assert len(about["costs"]) == 49  # three originals, 24 + 2 unlearned and 18 + 2 recovered models
     assert max(cost["peak_memory_mib"] for cost in about["costs"].values()) < 1536
 
 
@@ -59,20 +62,20 @@ def test_the_conflicts_of_fedosd_are_none_and_of_ascent_are_some(finished: Proje
         rows = [line.split(",") for line in (folder / f"{method}.evaluation.csv").read_text().splitlines()]
         return next(float(value) for _, metric, value in rows[1:] if metric == "conflicts")
 
-    assert conflicts("fedosd") == 0
-    assert conflicts("fupga") > 0
+    assert conflicts("fedosd+lr0.02") == 0
+    assert conflicts("fupga+lr0.0005") > 0
 
 
 def test_the_html_report_holds_every_artefact(finished: Project) -> None:
     finished.snakemake("--report", "report.html")
     text = (finished.root / "report.html").read_text()
-    assert all(f"{name}.png" in text for name in ("table8", "mnist_curves", "fig3", "fig7"))
+    assert all(f"{name}.png" in text for name in ("table8", "table12", "fig3", "fig6", "recovery_rate"))
 
 
 def test_an_unknown_cell_names_the_nearest(finished: Project) -> None:
-    done = show(finished, "fedosd/mnist-pat50/seed0/fedosd.unlearnt", check=False)
+    done = show(finished, "fedosd/mnist-pat50/seed0/fedosd+lr0.02.unlearnt", check=False)
     assert done.returncode != 0
-    assert "did you mean 'fedosd/mnist-pat50/seed0/fedosd.unlearned'?" in done.stderr
+    assert "did you mean 'fedosd/mnist-pat50/seed0/fedosd+lr0.02.unlearned'?" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -138,7 +141,9 @@ def test_another_python_gets_one_clear_sentence(tmp_path: Path) -> None:
 
 
 def test_the_papers_preset_is_planned_with_everything_the_paper_states(finished: Project) -> None:
-    done = finished.snakemake("-n", "--config", "preset=paper")
+    done = finished.snakemake("-n", "fedosd_table8", "--config", "preset=paper")
     text = done.stdout + done.stderr
-    # 3 scenarios x 5 seeds: partition, training, 5 unlearnings, 4 recoveries, 6 evaluations; data, 4 artefacts, all
-    assert f"total {3 * 5 * (1 + 1 + 5 + 4 + 6) + 1 + 4 + 1}" in " ".join(text.split())
+    # a run: partition, training, its evaluation; two methods of two jobs, five of three at four rates, one of three
+    jobs = 3 * 5 * (3 + 2 * 2 + 5 * 4 * 3 + 3)
+    choices, others = 3 * 5, 3  # a choice for five methods in three scenarios; data, table, target
+    assert f"total {jobs + choices + others}" in " ".join(text.split())

@@ -15,5 +15,5 @@ rule data:
         spec=lambda w: plan.spec_data(w.dataset),
         code=lambda w: plan.code("data", plan.spec_data(w.dataset)),
     shell:
-        "python -m fu.stages.data --spec {params.spec:q} --data-dir {resources.data_dir:q}"
+        "python -m fu.warm fu.stages.data --spec {params.spec:q} --data-dir {resources.data_dir:q}"
         " --output {output.archive} 2> {log}"

@@ -21,6 +21,6 @@ rule evaluate:
         spec=lambda w: plan.spec("evaluate", w.run),
         code=lambda w: plan.code("evaluate", plan.spec("evaluate", w.run)),
     shell:
-        "python -m fu.stages.evaluate --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        "python -m fu.warm fu.stages.evaluate --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --models {input.models} --traces {input.traces} --output {output}"
         " --threads {threads} --device {resources.device} 2> {log}"

@@ -15,4 +15,4 @@ rule partition:
         spec=lambda w: plan.spec("partition", w.run),
         code=lambda w: plan.code("partition", plan.spec("partition", w.run)),
     shell:
-        "python -m fu.stages.partition --spec {params.spec:q} --data {input.data} --output {output} 2> {log}"
+        "python -m fu.warm fu.stages.partition --spec {params.spec:q} --data {input.data} --output {output} 2> {log}"

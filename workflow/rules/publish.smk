@@ -26,4 +26,4 @@ rule publish:
         root=lambda w: ROOT,
         base=lambda w: f"{ROOT}/artefacts/{w.paper}/{w.artefact}",
     shell:
-        "python -m fu.stages.publish --spec {params.spec:q} --root {params.root} --output {params.base} 2> {log}"
+        "python -m fu.warm fu.stages.publish --spec {params.spec:q} --root {params.root} --output {params.base} 2> {log}"

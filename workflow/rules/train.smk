@@ -28,7 +28,7 @@ for kinds, scenarios in plan.runs_by_history.items():
             spec=lambda w: plan.spec("train", w.run),
             code=lambda w: plan.code("train", plan.spec("train", w.run)),
         shell:
-            "python -m fu.stages.train --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+            "python -m fu.warm fu.stages.train --spec {params.spec:q} --data {input.data} --partition {input.partition}"
             " --model {output.model} --trace {output.trace} --cost {output.cost}"
             " --histories {output.histories}"
             " --threads {threads} --device {resources.device} 2> {log}"

@@ -21,7 +21,7 @@ rule unlearn:
         spec=lambda w: plan.spec("unlearn", w.run, w.method),
         code=lambda w: plan.code("unlearn", plan.spec("unlearn", w.run, w.method)),
     shell:
-        "python -m fu.stages.unlearn --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        "python -m fu.warm fu.stages.unlearn --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --model {output.model} --trace {output.trace} --cost {output.cost}"
         " --histories {input.histories}"
         " --threads {threads} --device {resources.device} 2> {log}"
@@ -32,7 +32,7 @@ rule recover:
         data=lambda w: plan.dataset(w.run),
         partition=f"{ROOT}/{{run}}/partition.npz",
         original=f"{ROOT}/{{run}}/original.safetensors",
-        unlearned=f"{ROOT}/{{run}}/{{method}}.unlearned.safetensors",
+        unlearned=lambda w: plan.models(w.run, w.method)[0],
     output:
         model=f"{ROOT}/{{run}}/{{method}}.recovered.safetensors",
         trace=f"{ROOT}/{{run}}/{{method}}.recovered.csv",
@@ -50,7 +50,7 @@ rule recover:
         spec=lambda w: plan.spec("recover", w.run, w.method),
         code=lambda w: plan.code("recover", plan.spec("recover", w.run, w.method)),
     shell:
-        "python -m fu.stages.recover --spec {params.spec:q} --data {input.data} --partition {input.partition}"
+        "python -m fu.warm fu.stages.recover --spec {params.spec:q} --data {input.data} --partition {input.partition}"
         " --original {input.original} --unlearned {input.unlearned}"
         " --model {output.model} --trace {output.trace} --cost {output.cost}"
         " --threads {threads} --device {resources.device} 2> {log}"

@@ -1,0 +1,112 @@
+"""SFU: gradient ascent in the subspace that the retained data do not use (Li et al. 2023; FedOSD sections 2.2, A.3).
+
+The retained clients send the inputs of every layer on one batch; S [k, r] is an orthonormal basis of their span for a
+layer y = W x (patches for convolutions). Of the forgotten client's ascent gradient g the server takes the part that
+does not act on that span: W <- W + lr (g - g S S^T). So outputs on the sampled batches stay, as far as S is kept: all
+of it, and they do not change at all. Biases are frozen, which would break that (as FedOSD notes). The paper that
+introduced it is not at hand: the kept rank, the batch and that S is computed once are our reading; its factor that
+hides the inputs does not change their span and is left out. With standardised weights (NFResNet-18) the invariance
+holds only to first order. Stores S; communicates the layer inputs' second moments once, and one model up and down per
+round.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from fu.federation.local import FLOAT_BYTES, generator
+from fu.federation.task import State, Task, theta_of
+
+needs: set[str] = set()
+RANK_TOLERANCE = 1e-10  # of the largest eigenvalue of a layer's second moments: below it is rounding of float32 inputs
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    energy: float = Field(
+        0.95,
+        gt=0,
+        le=1,
+        description="kept share of the inputs' squared norm, which sets the rank r; 1: all of it (our choice; Saha et "
+        "al. 2021, from whom the idea comes, keep .95 to .99)",
+    )
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at the original model and compute the retained data's subspace there."""
+    bases = {name: basis(moments, p.energy) for name, moments in second_moments(task).items()}
+    return {"theta": task.original_model, **{f"basis.{name}": found for name, found in bases.items()}}
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """One round of projected ascent by the forgotten clients."""
+    theta, layout = theta_of(state), task.federation.layout
+    ascent = task.federation.local_updates(theta, task.forgotten, round, "negative_cross_entropy").delta.mean(0)
+    moved = torch.zeros_like(theta)
+    given, kept = layout.views(ascent), layout.views(moved)
+    for key, found in state.items():
+        if key.startswith("basis.") and isinstance(found, Tensor):
+            weight = given[key.removeprefix("basis.")]
+            flat = weight.reshape(len(weight), -1)
+            rest = flat - (flat @ found) @ found.T
+            kept[key.removeprefix("basis.")].copy_(rest.view(weight.shape))
+    return {**state, "theta": theta + moved}
+
+
+def basis(moments: Tensor, energy: float) -> Tensor:
+    """Return an orthonormal basis [k, r] of the leading directions of second moments [k, k]."""
+    values, vectors = torch.linalg.eigh(moments)
+    values, vectors = values.flip(0).clamp(min=0).cpu(), vectors.flip(1)  # cumsum is not deterministic on CUDA
+    present = int((values > RANK_TOLERANCE * values[0]).sum())
+    share = values.cumsum(0) / values.sum().clamp(min=torch.finfo(values.dtype).tiny)
+    rank = present if energy == 1 else min(present, int((share < energy).sum()) + 1)
+    return vectors[:, :rank].float().contiguous()
+
+
+def second_moments(task: Task) -> dict[str, Tensor]:
+    """Return sum x x^T [k, k] (float64) of every layer's inputs, by the name of its weight, at the original model.
+
+    One training batch of each retained client.
+    """
+    federation = task.federation
+    found: dict[str, Tensor] = {}
+    handles = [
+        layer.register_forward_pre_hook(_collector(found, f"{name}.weight"))
+        for name, layer in federation.model.named_modules()
+        if isinstance(layer, nn.Linear | nn.Conv2d)
+    ]
+    seen = 0
+    try:
+        for client in task.retained:
+            random = generator(task.seed, "representation", client)
+            rows = torch.randperm(federation.data.size(client), generator=random)[: federation.training.batch_size]
+            x, _ = federation.data.train(client, rows.to(federation.device))
+            federation.logits(task.original_model, x)
+            seen += len(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    sent = len(task.retained) * sum(moments.numel() for moments in found.values()) * FLOAT_BYTES
+    federation.cost.add(
+        samples=seen, bytes_up=sent, bytes_down=len(task.retained) * federation.layout.size * FLOAT_BYTES
+    )
+    return found
+
+
+def _collector(found: dict[str, Tensor], key: str) -> Callable[[nn.Module, Any], None]:
+    def collect(layer: nn.Module, inputs: tuple[Tensor]) -> None:
+        x = inputs[0]
+        if isinstance(layer, nn.Conv2d):
+            assert not isinstance(layer.padding, str)
+            patches = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+            x = patches.transpose(1, 2).flatten(0, 1)
+        x = x.double()
+        found[key] = found.get(key, 0) + x.T @ x
+
+    return collect
