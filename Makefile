@@ -1,4 +1,5 @@
 # make reproduce   set up and make every table and figure       PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
+#                  or some of them                              TARGETS="fedosd_table8 fedosd_fig5"
 # make test        set up and run lint, format, types and all tests
 # make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned      print the command of one result
 # make benchmark   measure speed against a plain loop           DATA_DIR=... (with mnist.npz)
@@ -24,7 +25,7 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 	@touch $@
 
 reproduce: .venv/installed
-	$(BIN)/snakemake --cores $(CORES) --quiet rules host $(WITH_CONFIG)
+	$(BIN)/snakemake --cores $(CORES) --quiet rules host $(WITH_CONFIG) $(if $(TARGETS),-- $(TARGETS))
 	@$(BIN)/python workflow/show.py results $(CONFIG)
 
 test: lint

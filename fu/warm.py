@@ -26,22 +26,34 @@ _servers: list["subprocess.Popen[bytes]"] = []  # kept, because a server ends wh
 
 def start() -> None:
     """Start a server that ends with this process, however that ends."""
-    path = os.environ[SOCKET] = f"{tempfile.mkdtemp(prefix='fu-')}/socket"
+    path = f"{tempfile.mkdtemp(prefix='fu-')}/socket"
+    os.environ[SOCKET] = os.pathsep.join([path, *_place()])
     _servers.append(subprocess.Popen([sys.executable, "-m", "fu.warm", "--serve", path], stdin=subprocess.PIPE))
+
+
+def _place() -> list[str]:
+    """What a job and its server must share: the installed libraries, and the allocation on a cluster."""
+    return [sys.prefix, os.environ.get("SLURM_JOB_ID", "")]
 
 
 def run(module: str, arguments: list[str]) -> int:
     """Have the server run the module and return its exit status; run it here where there is no server."""
-    path = os.environ.pop(SOCKET, "")
+    path, *place = os.environ.pop(SOCKET, "").split(os.pathsep)
+    message = json.dumps([str(Path.cwd()), dict(os.environ), module, arguments]).encode()
     with socket.socket(socket.AF_UNIX) as connection:
         try:
+            if place != _place():
+                raise OSError("another environment")
             connection.connect(path)
-        except OSError:  # none, or one of another machine
+            socket.send_fds(connection, [len(message).to_bytes(8, "big")], [1, 2])
+            connection.sendall(message)
+        except OSError:  # no server, one of another machine, or one that failed before it took the job
+            connection.close()
             return _run_module(module, arguments)
-        message = json.dumps([str(Path.cwd()), dict(os.environ), module, arguments]).encode()
-        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [1, 2])
-        connection.sendall(message)
-        status = connection.recv(1)
+        try:
+            status = connection.recv(1)
+        except OSError:
+            status = b""
     if not status:
         print("error: the job's process was killed.", file=sys.stderr)
         return 1
@@ -87,7 +99,7 @@ def _job(connection: socket.socket) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=end_with_the_client, daemon=True).start()
-    status = _run_module(module, arguments)
+    status = _run_module(module, arguments) & 0xFF
     sys.stdout.flush()
     sys.stderr.flush()
     connection.sendall(bytes([status]))

@@ -22,11 +22,13 @@ from fu.plan.plan import Plan  # noqa: E402
 
 
 def results(plan: Plan) -> None:
-    """Print the path of every artefact, and the first table itself."""
+    """Print the path of every artefact that was made, and the first table itself."""
     tables = []
     print(f"\nTables and figures ({plan.root}/artefacts):")
     for (paper, artefact), entry in plan.artefacts.items():
         base = f"{plan.root}/artefacts/{paper}/{artefact}"
+        if not Path(f"{base}.md").exists():
+            continue
         print(f"  {base}.{{md,csv,pdf,png}}   {entry.title}")
         if entry.kind == "table":
             tables.append(Path(f"{base}.md"))

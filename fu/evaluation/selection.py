@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 RULE = (
-    "highest R-Acc minus ASR on validation data after unlearning (mean over seeds) of the points that did not diverge; "
-    "among equals the same after post-training, then the first; where all diverged, the one that lasted longest"
+    "highest R-Acc minus ASR on validation data after unlearning (mean over seeds) of the points with the fewest "
+    "diverged seeds; among equals, as where a rate is one of post-training alone, the same after post-training, then "
+    "the first; where all diverged, the one that lasted longest"
 )
 Evaluation = Mapping[str, Mapping[str, float]]  # role -> metric -> value
 
@@ -22,21 +23,22 @@ def score(evaluations: Sequence[Evaluation], role: str) -> float | None:
     return fmean(metrics["r_acc_validation"] - metrics.get("asr_validation", 0.0) for metrics in found)
 
 
-def lasted(evaluations: Sequence[Evaluation]) -> float:
-    """Return the mean round in which the seeds diverged; infinity for one that did not."""
-    return fmean(evaluation.get("unlearned", {}).get("diverged_round", math.inf) for evaluation in evaluations)
+def rounds_of_divergence(evaluations: Sequence[Evaluation]) -> list[float]:
+    """Return the rounds in which seeds diverged, in unlearning or post-training; one for each diverged seed."""
+    rounds = [
+        [metrics["diverged_round"] for metrics in evaluation.values() if "diverged_round" in metrics]
+        for evaluation in evaluations
+    ]
+    return [min(found) for found in rounds if found]
 
 
 def choose(points: Mapping[str, Sequence[Evaluation]]) -> str:
     """Return the name of the best point by `RULE`; `points`: name -> an evaluation per seed."""
 
-    def key(name: str) -> tuple[float, float, float]:
-        unlearned, recovered = (score(points[name], role) for role in ("unlearned", "recovered"))
-        lowest = -math.inf
-        return (
-            lowest if unlearned is None else round(unlearned, 9),
-            lowest if recovered is None else round(recovered, 9),
-            lasted(points[name]),
-        )
+    def key(name: str) -> tuple[float, ...]:
+        lost = rounds_of_divergence(points[name])
+        scores = [score(points[name], role) for role in ("unlearned", "recovered")]
+        best = [-math.inf if found is None else round(found, 9) for found in scores]
+        return (-len(lost), *best, fmean(lost) if lost else math.inf)
 
     return max(points, key=key)  # the first of equals

@@ -66,7 +66,6 @@ class Updates:
 
 
 Hook = Callable[[Tensor, Tensor], None]
-Asked = tuple[int, str | Objective, int | None]  # client, objective, steps
 Projection = Callable[[Tensor], None]
 Relabel = Callable[[Tensor, Tensor], Tensor]
 

@@ -51,7 +51,7 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
 
 def calibration(federation: Federation, theta: Tensor, clients: list[int], round: int, ratio: float) -> Updates:
     """Return the clients' updates after a share of their local steps, at least one."""
-    wanted = [math.ceil(ratio * federation.steps_of(client, None)) for client in clients]
+    wanted = [math.ceil(ratio * federation.steps_of(client, None) - 1e-9) for client in clients]
     parts = {
         steps: federation.local_updates(
             theta, [c for c, n in zip(clients, wanted, strict=True) if n == steps], round, steps=steps

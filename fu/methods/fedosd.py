@@ -114,12 +114,16 @@ def minimum_norm_weights(rows: Tensor) -> Tensor:
     from scipy.optimize import nnls  # a third of a second that M3 alone has to pay
 
     r = torch.linalg.qr(rows.T, mode="r").R
-    size = r.norm(dim=0).max().clamp(min=torch.finfo(r.dtype).tiny)
-    system = torch.cat([r / size, torch.ones_like(r[:1])])
+    lengths = r.norm(dim=0)
+    if not lengths.min() > 0:  # a row of zeros is the minimum-norm point itself
+        return (lengths == lengths.min()).to(rows.dtype) / (lengths == lengths.min()).sum()
+    system = torch.cat([r / lengths.min(), torch.ones_like(r[:1])])  # the shortest row must not drown in the others
+    scale = system.norm(dim=0)
     wanted = torch.zeros(len(system), dtype=r.dtype)
     wanted[-1] = 1
-    found = torch.from_numpy(nnls(system.cpu().numpy(), wanted.numpy())[0]).to(rows.device)
-    return found / found.sum()
+    found = nnls((system / scale).cpu().numpy(), wanted.numpy(), maxiter=100 * len(rows))[0]
+    weights = torch.from_numpy(found).to(rows.device) / scale
+    return weights / weights.sum()
 
 
 def outside(retained: Tensor, vector: Tensor) -> Tensor:

@@ -56,7 +56,10 @@ def guidance(task: Task, theta: Tensor, second: Tensor, round: int) -> Tensor:
 
     @torch.no_grad()
     def relabel(x: Tensor, y: Tensor) -> Tensor:
+        training = federation.model.training
+        federation.model.eval()  # no dropout, and none of its draws
         logits: Tensor = functional_call(federation.model, views, (x,))
+        federation.model.train(training)
         return logits.argmax(1)
 
     gone = federation.local_updates(theta, task.forgotten, round, relabel=relabel)

@@ -4,8 +4,12 @@ Without dropout, as the paper has it; the published code has dropout of .2 and .
 .2 after each pooling, .5 after each hidden layer.
 """
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
+
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Params(BaseModel):
@@ -13,7 +17,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     channels: int = Field(64, gt=0, description="channels of each convolution (FedOSD appendix B.1: 64)")
-    dropout: tuple[float, float] = Field(
+    dropout: tuple[Share, Share] = Field(
         (0.0, 0.0), description="after convolutions and after hidden layers (the paper: none; FedOSD's code: .2, .5)"
     )
 

@@ -7,6 +7,8 @@ parameters at C = 100. FedOSD's code keeps two stages, `widths` [128, 256] after
 that its code has.
 """
 
+from typing import Annotated
+
 import torch
 import torch.nn.functional as F
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,7 +23,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     stem: int = Field(64, gt=0, description="channels of the stem (ResNet-18: 64)")
-    widths: list[int] = Field(
+    widths: list[Annotated[int, Field(gt=0)]] = Field(
         [64, 128, 256, 512],
         min_length=1,
         description="channels of each stage of two blocks (ResNet-18; FedOSD's code: 128, 256)",

@@ -4,6 +4,7 @@ A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its f
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from fu.plan.specs import Cell
 
 # What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
+POINT = re.compile(r"[A-Za-z0-9_.+-]+")
 PHASES = ("training", "unlearning", "recovery")
 
 
@@ -152,24 +154,41 @@ class Plan:
         base = entry.unlearned_from if entry else None
         if base:
             self._expand(name, paper, scenario, base)
-        grid = {} if entry is None else {key: found for key, found in values.get("grid", {}).items() if found}
+        given = {} if entry is None else values.get("grid", {})
+        if not isinstance(given, dict) or not all(isinstance(found, list) for found in given.values()):
+            self._cell(name, paper, scenario, method, values, {})  # whose validation says what is wrong
+        grid = {key: found for key, found in given.items() if found}
         found = []
         for chosen in product(*grid.values()):
             coordinates = dict(zip(grid, chosen, strict=True))
             point = point_name(method, coordinates)
             cell = self._cell(name, paper, scenario, method, values, coordinates)
             if base:
-                shared = {key: value for key, value in coordinates.items() if key != "recovery.lr"}
-                cell = replace(cell, unlearned=point_name(base, shared))
-                if (where[0], cell.unlearned) not in self.cells:
-                    raise UserError(
-                        f"{name}.yaml: methods.{method}: there is no {cell.unlearned!r} to begin from; its grid must "
-                        f"be that of {base!r}, apart from recovery.lr."
-                    )
+                cell = self._begun(name, paper, scenario, base, cell)
+            if point in found or not POINT.fullmatch(point):
+                raise UserError(
+                    f"{name}.yaml: methods.{method}: grid: {point!r} names a file; values must differ in six digits "
+                    "and be numbers or words of letters, digits, dots, dashes and underscores."
+                )
             self.cells[where[0], point] = cell
             found.append(point)
         self.points[where] = found
         return found
+
+    def _begun(self, name: str, paper: Paper, scenario: str, base: str, cell: Cell) -> Cell:
+        """Return a cell that begins from the point of `base` with its unlearning settings; that one is planned, too."""
+        shared = {key: value for key, value in cell.coordinates.items() if not key.startswith("recovery.")}
+        point = point_name(base, shared)
+        key = (f"{name}/{scenario}", point)
+        if key not in self.cells:
+            values = self._values(name, paper, scenario, base)
+            self.cells[key] = self._cell(name, paper, scenario, base, values, shared)
+        if specs.unlearn(cell) != specs.unlearn(self.cells[key]):
+            raise UserError(
+                f"{name}.yaml: scenarios.{scenario}: a method that begins from {point!r} must have its unlearning "
+                "settings; only recovery, total_rounds and the grid of recovery are its own."
+            )
+        return replace(cell, unlearned=point)
 
     def _values(self, name: str, paper: Paper, scenario: str, method: str) -> dict[str, Any]:
         """Return the settings of a method in a scenario, laid over each other but not yet validated."""
@@ -189,6 +208,14 @@ class Plan:
                     f"{name}.yaml: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
                     f"a method may set {', '.join(OWN_SETTINGS)}."
                 )
+            grid = merge(values.get("grid", {}), own.get("grid", {}))
+            for key in (key for key, found in grid.items() if found and "." in key):
+                section, _, last = key.partition(".")
+                if isinstance(own.get(section), dict) and own[section].get(last) is not None:
+                    raise UserError(
+                        f"{name}.yaml: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
+                        f"replace it; write grid: {{{key}: [{own[section][last]}]}} instead."
+                    )
             values = merge(values, own)
         dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
         if isinstance(dataset, str) and dataset in self.preset.replace_datasets:
@@ -222,7 +249,8 @@ class Plan:
         if entry is None:
             return Cell(settings, None)
         if entry.unlearned_from:
-            entry = entry.model_copy(update={"params": paper.methods[entry.unlearned_from].params})
+            base = paper.methods[entry.unlearned_from]
+            entry = entry.model_copy(update={"params": base.params, "plugin": base.plugin})
         if params:
             entry = entry.model_copy(update={"params": {**entry.params, **params}})
         return Cell(settings, entry, point_name(method, coordinates), coordinates)
@@ -458,7 +486,7 @@ class Plan:
     def mem_mb(self, run: str) -> int:
         """Estimated memory of a job that trains or evaluates."""
         settings = self.cell(run).settings
-        return resources.mem_mb(settings.data.dataset, settings.data.clients)
+        return resources.mem_mb(settings.data.dataset, settings.data.clients, settings.model.name)
 
     def runtime(self, run: str, phase: str, method: str = ORIGINAL) -> int:
         """Estimated minutes of a job, an upper bound on one CPU core."""
@@ -471,11 +499,11 @@ class Plan:
         )
         work = 0.0
         models = 0
-        for (scenario, _), cell in self.cells.items():
+        for (scenario, name), cell in self.cells.items():
             number = len(self.seeds(scenario.partition("/")[0]))
             phases = ["training"]
             if cell.method:
-                phases = ["unlearning"] if cell.method.plugin else []
+                phases = ["unlearning"] if cell.unlearned == name else []
                 phases += ["recovery"] if cell.recovers else []
             models += number * len(phases)
             work += number * sum(resources.hours(cell.settings, phase) for phase in phases)

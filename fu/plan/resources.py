@@ -8,14 +8,19 @@ from fu.plan.datasets import DATASETS
 # Milliseconds of one gradient step on 200 samples, measured on one core of a server CPU (docs/measurements.md).
 STEP_MS = {"lenet5": 14.0, "mlp": 4.0, "cnn": 170.0, "nfresnet18": 9000.0}
 DEFAULT_STEP_MS = 1000.0
+PARAMETERS = {"lenet5": 61_706, "mlp": 478_410, "cnn": 797_962, "nfresnet18": 11_215_332}
+DEFAULT_PARAMETERS = 1_000_000
 BASE_MB = 500
 
 
-def mem_mb(dataset: str, clients: int) -> int:
-    """Memory of one job in MB: the libraries, the data set as bytes and as float32, and an epoch of one client."""
+def mem_mb(dataset: str, clients: int, model: str) -> int:
+    """Memory of one job in MB: the libraries, the data set as bytes and as float32, an epoch of one client, and of
+    every client an update in float32 with copies in float64 (FedOSD's direction) or its recorded sum.
+    """
     about = DATASETS[dataset]
     pixels = math.prod(about.shape) * about.samples
-    return BASE_MB + round(pixels * (2 + 4 + 2 * 4 / clients) / 1e6)
+    updates = clients * PARAMETERS.get(model, DEFAULT_PARAMETERS) * (4 + 3 * 8)
+    return BASE_MB + round((pixels * (2 + 4 + 2 * 4 / clients) + updates) / 1e6)
 
 
 def hours(settings: Settings, phase: str) -> float:
@@ -33,5 +38,7 @@ def hours(settings: Settings, phase: str) -> float:
 
 
 def minutes(settings: Settings, phase: str) -> int:
-    """A run-time limit in minutes: twice the estimate, and ten more."""
-    return 10 + math.ceil(120 * hours(settings, phase))
+    """A run-time limit in minutes: three times the estimate (MoDe trains two models, counted conflicts cost a third
+    round), and twenty more.
+    """
+    return 20 + math.ceil(180 * hours(settings, phase))

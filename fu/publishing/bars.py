@@ -39,8 +39,8 @@ def _picture(spec: dict[str, Any], frame: pd.DataFrame) -> Figure:
                 ax=axis, legend="auto" if axis is axes[0, 0] else False,
             )  # fmt: skip
             axis.set_title(f"{spec['scenarios'][scenario]['label']}, {TITLES[stage]}", fontsize=9)
-            axis.set(xlabel="", ylabel="", ylim=(0, 1))
+            axis.set(xlabel="", ylabel="", ylim=(0, 1.12))
             axis.tick_params(axis="x", labelrotation=30, labelsize=8)
             axis.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].legend(fontsize=7, frameon=False)
+    axes[0, 0].legend(fontsize=7, ncols=3, loc="upper center", framealpha=0.9)
     return figure

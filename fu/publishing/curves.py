@@ -51,6 +51,14 @@ def _summary(spec: dict[str, Any], frame: pd.DataFrame) -> str:
                     row[METRICS[metric].label] = "–"
                     continue
                 turn = values[values["stage"] == "unlearned"].iloc[-1]
+                if (
+                    values["round"].iloc[-1] < about["rounds"][1]
+                    and spec["methods"][method]["post_training"] == "after"
+                ):
+                    row[METRICS[metric].label] = (
+                        f"{values['mean'].iloc[0]:.3f} → diverged after {values['round'].iloc[-1]}"
+                    )
+                    continue
                 ends = {"start": values.iloc[0], f"round {turn['round']}": turn, "end": values.iloc[-1]}
                 short = [f"{value['mean']:.3f}" for value in ends.values()]
                 row[METRICS[metric].label] = " → ".join(short)

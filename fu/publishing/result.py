@@ -70,10 +70,12 @@ def read(path: Path) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Shown:
-    """The point of a method's grid that an artefact shows: its name, rate and models (file names without suffix)."""
+    """The point of a method's grid that an artefact shows: its name, what the grid sets there (the rate where there is
+    no grid) and its models (file names without suffix).
+    """
 
     point: str
-    lr: float
+    setting: str
     chosen: bool
     models: list[str]
 
@@ -88,7 +90,9 @@ def shown(spec: dict[str, Any], root: Path, scenario: str, method: str) -> Shown
             name = json.loads(path.read_text())["selected"]
         except (OSError, json.JSONDecodeError, KeyError):
             raise UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.") from None
-    return Shown(name, points[name]["lr"], len(points) > 1, points[name]["models"])
+    set_to = list(points[name]["coordinates"].values()) or [points[name]["lr"]]
+    setting = ", ".join(f"{value:g}" if isinstance(value, int | float) else str(value) for value in set_to)
+    return Shown(name, setting, len(points) > 1, points[name]["models"])
 
 
 def models_of(spec: dict[str, Any], scenario: str) -> list[tuple[str, str, str]]:

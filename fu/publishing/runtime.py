@@ -30,8 +30,8 @@ def make(spec: dict[str, Any], root: Path) -> Result:
                 traces = [read(folder / f"{stem}.csv") for stem in stems]
                 costs = [json.loads((folder / f"{stem}.cost.json").read_text()) for stem in stems]
                 devices |= {f"{cost['device']}, {cost['threads']} thread(s)" for cost in costs}
-                if any(trace.empty for trace in traces):  # diverged before its first round
-                    continue
+                if any(trace.empty for trace in traces) or not traces[-1]["round"].iloc[-1]:
+                    continue  # diverged in its first round, or before
                 scale = ROUNDS / traces[-1]["round"].iloc[-1]
                 values = {name: sum(trace[name].iloc[-1] for trace in traces) * scale for name in spec["metrics"]}
                 values["seconds"] = sum(cost["seconds"] for cost in costs) * scale
@@ -59,7 +59,7 @@ def _panel(spec: dict[str, Any], frame: pd.DataFrame, scenario: str) -> pd.DataF
         here = frame[(frame["scenario"] == scenario) & (frame["method"] == method)].set_index("metric")
         label = about["label"] + ("" if about["in_paper"] else " *")
         if here.empty:
-            rows.append({"Method": f"{label}: diverged"})
+            rows.append({"Method": label, "seconds": "diverged"})
             continue
         seconds = here.loc["seconds"]
         spread = f" ±{seconds['std']:.2f}" if seconds["n"] > 1 else ""
@@ -69,4 +69,6 @@ def _panel(spec: dict[str, Any], frame: pd.DataFrame, scenario: str) -> pd.DataF
             row["seconds diff"] = f"{seconds['difference']:+.2f}" if pd.notna(seconds["difference"]) else "–"
         row |= {METRICS[name].label: f"{here.loc[name, 'mean']:.0f}" for name in spec["metrics"]}
         rows.append(row)
-    return pd.DataFrame(rows).fillna("–")
+    columns = ["Method", "seconds", *(["seconds paper", "seconds diff"] if spec["published"] else [])]
+    columns += [METRICS[name].label for name in spec["metrics"]]
+    return pd.DataFrame(rows, columns=columns).astype(object).fillna("–")

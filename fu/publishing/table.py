@@ -42,7 +42,7 @@ def notes_of(spec: dict[str, Any], frame: pd.DataFrame) -> str:
         parts.append("Diverged: the round.")
     if spec["published"]:
         parts.append("Difference: ours minus paper.")
-    parts.append("Bold: best of those that post-training follows or that it ended, retraining apart.")
+    parts.append("Bold: best of the paper's methods after unlearning and after post-training, retraining apart.")
     if (frame["mark"] != "").any() or (frame["published_mark"] != "").any():
         parts.append("r: ASR rises in post-training; r↓: and the model comes back towards ω⁰ (paper: r alone).")
     if any(len(found) > 1 for method in spec["methods"].values() for found in method["points"].values()):
@@ -113,7 +113,7 @@ def panel(spec: dict[str, Any], root: Path, frame: pd.DataFrame, scenario: str) 
         row = {"Method": label, "rate": "–"}
         if method != "original":
             point = shown(spec, root, scenario, method)
-            row["rate"] = f"{point.lr:g}" if point.chosen else f"({point.lr:g})"
+            row["rate"] = point.setting if point.chosen else f"({point.setting})"
         for metric in spec["metrics"]:
             cell = cells[method, role, metric]
             spread = cells[method, role, SPREAD[metric]] if metric in SPREAD else None
@@ -135,13 +135,15 @@ def panel(spec: dict[str, Any], root: Path, frame: pd.DataFrame, scenario: str) 
 def _best(spec: dict[str, Any], cells: dict[tuple[str, str, str], Cell]) -> set[tuple[str, str, str]]:
     """Return the cells that are best in their column, after unlearning and after post-training."""
     found: set[tuple[str, str, str]] = set()
+    theirs = {name: about for name, about in spec["methods"].items() if about["in_paper"] or not spec["in_paper"]}
+    rivals = {name for name, about in theirs.items() if about["post_training"] != "own"}
     for metric in spec["metrics"]:
         better = METRICS[metric].better
         for role in ("unlearned", "recovered"):
             values = {
                 key: round(cell["mean"], 3) * (-1 if better == "lower" else 1)
                 for key, cell in cells.items()
-                if key[1:] == (role, metric) and cell["n"] and spec["methods"][key[0]]["post_training"] != "own"
+                if key[1:] == (role, metric) and cell["n"] and key[0] in rivals
             }
             if len(values) > 1 and better != "neither":
                 found |= {key for key, value in values.items() if value == max(values.values())}

@@ -18,11 +18,11 @@ def main(argv: list[str] | None = None) -> None:
     files = [args.output.with_name(f"{args.output.name}.{suffix}") for suffix in ("csv", "md", "pdf", "png", "json")]
     with whole(*files) as (csv, md, pdf, png, about):
         result.write(made, spec, csv, md, pdf, png)
-        inputs, costs = behind(spec, args.root, kind.READS)
+        inputs, costs = behind(spec, args.root, kind.READS, getattr(kind, "POINTS", "chosen") == "chosen")
         about.write_text(json.dumps(provenance.describe(spec, inputs, costs), indent=2) + "\n")
 
 
-def behind(spec: dict[str, Any], root: Path, reads: str) -> tuple[list[Path], list[Path]]:
+def behind(spec: dict[str, Any], root: Path, reads: str, chosen: bool) -> tuple[list[Path], list[Path]]:
     """Return the files that the artefact was made from and the cost files of its models."""
     inputs: list[Path] = []
     costs: list[Path] = []
@@ -39,8 +39,8 @@ def behind(spec: dict[str, Any], root: Path, reads: str) -> tuple[list[Path], li
             inputs += [
                 folder / name for name in (ends if reads == "evaluations" else [f"{stem}.csv" for stem in stems])
             ]
-        choices = (root / spec["paper"] / scenario / f"{name}.selected.json" for name in spec["methods"])
-        inputs += [path for path in choices if path.exists()] if reads != "data" else []
+        several = [name for name, method in spec["methods"].items() if len(method["points"][scenario]) > 1]
+        inputs += [root / spec["paper"] / scenario / f"{name}.selected.json" for name in several if chosen]
     return list(dict.fromkeys(inputs)), list(dict.fromkeys(costs))
 
 

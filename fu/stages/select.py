@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+from fu.errors import UserError
 from fu.evaluation.selection import RULE, Evaluation, choose, score
 from fu.stages.common import arguments, run, whole
 
@@ -14,7 +15,14 @@ def main(argv: list[str] | None = None) -> None:
     args = arguments(__doc__, [], ["output"], argv, lists=lists, compute=False)
     points: dict[str, list[Evaluation]] = {point: [] for point in args.spec["points"]}
     for path in args.evaluations:
-        points[path.name.removesuffix(".evaluation.csv")].append(read(path))
+        evaluation = read(path)
+        for role, metrics in evaluation.items():
+            if "diverged_round" not in metrics and "r_acc_validation" not in metrics:
+                raise UserError(
+                    f"{path}: the {role} model has no R-Acc on validation data to choose by; every retained client "
+                    "needs a validation sample (data.validation_share), and the evaluators must include utility."
+                )
+        points[path.name.removesuffix(".evaluation.csv")].append(evaluation)
     found = {
         point: {role: score(seeds, role) for role in ("unlearned", "recovered")} for point, seeds in points.items()
     }

@@ -513,11 +513,12 @@ def test_a_sweep_shows_every_point_and_chooses_none(results: Path) -> None:
     assert len(made.frame) == len(RATES) * 2 * 2  # stages and metrics
     for rate in RATES:
         files = [results / f"toy/small/seed{seed}/ours+lr{rate}.evaluation.csv" for seed in (0, 1)]
-        values = pd.concat([pd.read_csv(file) for file in files]).groupby(["role", "metric"])["value"]
-        for row in made.frame[made.frame["x"] == rate].itertuples():
-            assert row.mean == pytest.approx(values.mean()[row.stage, row.metric])
-            assert row.std == pytest.approx(values.std()[row.stage, row.metric])
-            assert row.n == 2
+        pair = [pd.read_csv(file).set_index(["role", "metric"])["value"].to_dict() for file in files]
+        for row in made.frame[made.frame["x"] == rate].to_dict("records"):
+            values = [found[row["stage"], row["metric"]] for found in pair]
+            assert row["mean"] == pytest.approx(np.mean(values))
+            assert row["std"] == pytest.approx(np.std(values, ddof=1))
+            assert row["n"] == 2
 
 
 @pytest.mark.parametrize(
@@ -542,6 +543,42 @@ def test_a_sweep_leaves_settings_that_all_points_share_alone(results: Path) -> N
     for _, found in spec["methods"]["ours"]["points"]["small"]:
         found["coordinates"]["params.lambda"] = 0.5
     assert set(plugins.load("publishing", "sweep").make(spec, results).frame["setting"]) == {"unlearning.lr"}
+
+
+def test_a_sweep_needs_its_setting_of_every_method(results: Path) -> None:
+    spec = entry("sweep")
+    spec["methods"]["scratch"] = entry("table")["methods"]["scratch"]
+    with pytest.raises(UserError, match="a sweep needs"):
+        plugins.load("publishing", "sweep").make(spec, results)
+
+
+def test_a_sweep_may_be_over_words(results: Path) -> None:
+    spec, losses = entry("sweep"), ["uce", "ascent", "uce-undivided"]
+    for (_, found), loss in zip(spec["methods"]["ours"]["points"]["small"], losses, strict=True):
+        found["coordinates"] = {"params.loss": loss}
+    made: Result = plugins.load("publishing", "sweep").make(spec, results)
+    write(made, spec, *(results / f"thing.{suffix}" for suffix in ("csv", "md", "pdf", "png")))
+    assert made.frame["x"].unique().tolist() == losses
+    heads = [cell.strip() for cell in made.body.split("\n| Method")[1].splitlines()[0].split("|")]
+    assert [head for head in heads if head in losses] == losses
+
+
+def test_a_sweep_shows_a_number_before_only_where_all_points_begin_from_it(results: Path) -> None:
+    make: Callable[..., Result] = plugins.load("publishing", "sweep").make
+
+    def before() -> set[str]:
+        lines = [[cell.strip() for cell in line.split("|")] for line in make(entry("sweep"), results).body.splitlines()]
+        (heads,) = {tuple(line) for line in lines if "Method" in line}
+        return {line[heads.index("before")] for line in lines if "Ours *" in line}
+
+    assert before() == {"–"}
+    for rate in RATES:
+        for seed in (0, 1):
+            path = results / f"toy/small/seed{seed}/ours+lr{rate}.evaluation.csv"
+            rows = pd.read_csv(path)
+            rows.loc[rows["role"] == "unlearned", "value"] = 0.25
+            rows.to_csv(path, index=False)
+    assert before() == {"0.250"}
 
 
 def test_runtime_is_the_sum_of_both_phases_scaled_to_two_hundred_rounds(results: Path) -> None:
@@ -587,6 +624,7 @@ def test_a_diverged_run_does_not_block_an_artefact(kind: str, seeds: list[int], 
     if kind == "runtime":
         left = made.frame[made.frame["method"] == "ours"]
         assert set(left["n"]) == ({1} if len(seeds) > 1 else set())
+    if reads(kind) == "traces":
         assert ("diverged" in made.body) is (len(seeds) == 1)
 
 

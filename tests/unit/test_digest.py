@@ -358,7 +358,7 @@ class Jobs:
             capture_output=True,
             text=True,
             cwd=ROOT,
-            timeout=300,
+            timeout=900,
             check=False,
         )
         assert done.returncode == 0, done.stderr

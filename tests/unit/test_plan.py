@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fu.plan import inputs
+from fu.plan import inputs, papers
 from fu.plan.config import merge
 from fu.plan.digest import ROOT
 from fu.plan.papers import names
@@ -128,49 +129,75 @@ def test_a_preset_replaces_data_sets_that_a_base_names() -> None:
 def test_a_method_may_differ_in_all_scenarios_or_in_one() -> None:
     scenarios = {"mnist-iid": {"methods": {"fupga": {"unlearning": {"lr": 0.003}}}}}
     fupga = {"unlearning": {"lr": 0.002}, "grid": {"unlearning.lr": []}}
-    planned = plan("smoke", scenarios=scenarios, methods={"fupga": {"settings": fupga}}, artefacts=ALONE)
+    planned = plan(scenarios=scenarios, methods={"fupga": {"settings": fupga}}, artefacts=ALONE)
     assert rate(planned, RUN, "fupga") == 0.003
     assert rate(planned, "fedosd/mnist-pat20/seed0", "fupga") == 0.003  # its base is mnist-iid
     assert rate(planned, "fedosd/fmnist-pat50/seed0", "fupga") == 0.002
-    assert spec(planned, "unlearn", RUN, "ewcsga+lr0.0003") == spec(made("smoke"), "unlearn", RUN, "ewcsga+lr0.0003")
+    assert planned.spec("unlearn", RUN, "ewcsga+lr0.005") == made().spec("unlearn", RUN, "ewcsga+lr0.005")
 
 
 def test_a_scenario_inherits_the_settings_and_the_methods_of_its_bases() -> None:
-    extra = {
-        "a": {"label": "A", "base": "mnist-iid", "settings": {"data": {"clients": 20}, "training": {"rounds": 7}},
-              "methods": {"fedosd": {"unlearning": {"rounds": 5}, "grid": {"unlearning.lr": [0.1]}}}},
-        "b": {"label": "B", "base": "a", "settings": {"training": {"lr": 0.5}},
-              "methods": {"fedosd": {"unlearning": {"rounds": 4}}, "mode": {"unlearning": {"rounds": 2}}}},
-        "c": {"label": "C", "base": "b", "settings": {"training": {"rounds": 9}}},
-    }  # fmt: skip
+    five = {"unlearning": {"rounds": 5}, "grid": {"unlearning.lr": [0.1]}}
+    extra: dict[str, Any] = {
+        "a": {"base": "mnist-iid", "settings": {"data": {"clients": 20}, "training": {"rounds": 7}}},
+        "b": {"base": "a", "settings": {"training": {"lr": 0.5}}},
+        "c": {"base": "b", "settings": {"training": {"rounds": 9}}},
+    }
+    extra["a"]["methods"] = {"fedosd": five}
+    extra["b"]["methods"] = {"fedosd": {"unlearning": {"rounds": 4}}, "mode": {"unlearning": {"rounds": 2}}}
     shown = {"kind": "table", "title": "T", "caption": "C", "scenarios": list(extra), "metrics": ["asr"]}
-    planned = plan("smoke", scenarios=extra, artefacts={"mine": {**shown, "methods": ["fedosd", "mode"]}})
-    trained = {name: planned.cell(f"fedosd/{name}/seed0").settings for name in extra}
-    assert [trained[name].data.clients for name in extra] == [20, 20, 20]
-    assert [trained[name].training.rounds for name in extra] == [7, 7, 9]
-    assert [trained[name].training.lr for name in extra] == [0.1, 0.5, 0.5]
-    assert [trained[name].model.name for name in extra] == ["lenet5"] * 3
+    scenarios = {name: {"label": name, **entry} for name, entry in extra.items()}
+    planned = plan(scenarios=scenarios, artefacts={"mine": {**shown, "methods": ["fedosd", "mode"]}})
+    trained = [planned.cell(f"fedosd/{name}/seed0").settings for name in extra]
+    assert [settings.data.clients for settings in trained] == [20, 20, 20]
+    assert [settings.training.rounds for settings in trained] == [7, 7, 9]
+    assert [settings.training.lr for settings in trained] == [0.025, 0.5, 0.5]
+    assert [settings.model.name for settings in trained] == ["lenet5"] * 3
     unlearned = [spec(planned, "unlearn", f"fedosd/{name}/seed0", "fedosd+lr0.1")["rounds"] for name in extra]
     assert unlearned == [5, 4, 4]
-    of_mode = [spec(planned, "unlearn", f"fedosd/{name}/seed0", "mode+lr0.02")["rounds"] for name in extra]
-    assert of_mode == [6, 2, 2]
+    of_mode = [spec(planned, "unlearn", f"fedosd/{name}/seed0", "mode+lr0.005")["rounds"] for name in extra]
+    assert of_mode == [100, 2, 2]
     settings, methods = inherited("fedosd", planned.papers["fedosd"], "c")
     assert settings["training"]["rounds"] == 9
-    assert methods == {"fedosd": {"unlearning": {"rounds": 4}, "grid": {"unlearning.lr": [0.1]}},
-                       "mode": {"unlearning": {"rounds": 2}}}  # fmt: skip
+    assert methods == {
+        "fedosd": {"unlearning": {"rounds": 4}, "grid": {"unlearning.lr": [0.1]}},
+        "mode": {"unlearning": {"rounds": 2}},
+    }
 
 
-def test_what_a_preset_changes_of_a_base_reaches_what_is_built_on_it() -> None:
-    smoke = made("smoke")
-    for name in ("mnist-iid", "mnist-pat20", "mnist-pat50"):  # the preset names mnist-iid alone
-        settings = smoke.cell(f"fedosd/{name}/seed0").settings
-        assert (settings.training.rounds, settings.data.samples, settings.total_rounds) == (40, None, 12)
+PRESET = """
+description: of a test
+papers:
+  fedosd:
+    settings: {data: {samples: 5000}}
+    scenarios:
+      mnist-iid:
+        settings: {data: {samples: null}, training: {rounds: 40}}
+        methods: {mode: {unlearning: {rounds: 3}}}
+      cifar10-iid: {settings: {data: {samples: 6000}, model: {params: {channels: 8}}}}
+      cifar100-iid: {settings: {model: {params: {stem: 4}}}}
+"""
+
+
+def test_what_a_preset_changes_of_a_base_reaches_what_is_built_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    (tmp_path / "workflow/presets/mine.yaml").write_text(PRESET)
+    monkeypatch.setattr(papers, "ROOT", tmp_path)
+    planned = plan("mine")
+    found = {
+        scope.rpartition("/")[2]: cell.settings for (scope, name), cell in planned.cells.items() if name == "original"
+    }
+    for name in ("mnist-iid", "mnist-pat20", "mnist-pat50"):
+        assert (found[name].training.rounds, found[name].data.samples) == (40, None)
+        assert spec(planned, "unlearn", f"fedosd/{name}/seed0", "mode+lr0.005")["rounds"] == 3
     for name in ("fmnist-iid", "fmnist-pat20", "fmnist-pat20-e5"):
-        settings = smoke.cell(f"fedosd/{name}/seed0").settings
-        assert (settings.training.rounds, settings.data.samples, settings.total_rounds) == (12, 1000, 6)
-    deep = smoke.cell("fedosd/cifar100-pat50-two-stage/seed0").settings  # on cifar100-pat50, cifar100-iid, cifar10-iid
-    assert (deep.data.samples, deep.data.train_share) == (600, 5 / 6)
-    assert deep.model.params == {"stem": 4, "widths": [8]}
+        assert (found[name].training.rounds, found[name].data.samples) == (2000, 5000)
+    deep = found["cifar100-pat50-two-stage"]  # on cifar100-pat50, on cifar100-iid, on cifar10-iid
+    assert (deep.data.samples, deep.data.train_share) == (6000, 5 / 6)
+    assert (deep.model.name, deep.model.params) == ("nfresnet18", {"stem": 4, "widths": [128, 256]})
+    assert found["cifar10-pat50-dropout"].model.params == {"channels": 8, "dropout": [0.2, 0.5]}
 
 
 def test_a_base_that_changes_changes_what_is_built_on_it_and_nothing_else() -> None:
@@ -193,8 +220,6 @@ def test_a_plugin_of_another_name_brings_its_own_parameters() -> None:
     assert merge(cnn, {"model": {"name": "mlp", "params": {"hidden": 4}}}) == {
         "model": {"name": "mlp", "params": {"hidden": 4}}
     }
-    cell = made("smoke").cell("fedosd/cifar100-iid/seed0")  # on cifar10-iid, whose CNN the preset narrows
-    assert (cell.settings.model.name, sorted(cell.settings.model.params)) == ("nfresnet18", ["stem", "widths"])
 
 
 PHASE = {"lr": 0.1, "lr_decay": 0.9, "batch_size": 20, "local_epochs": 2, "evaluate_every": 1}
@@ -274,7 +299,7 @@ def test_a_point_is_named_after_its_values(coordinates: dict[str, Any], name: st
 
 def test_a_grid_is_every_combination_in_the_order_of_its_values() -> None:
     values = {"unlearning.lr": [0.1, 0.02], "params.loss": ["uce", "ascent"], "unlearning.rounds": [2]}
-    planned = plan("smoke", artefacts=ALONE, methods=grid("fedosd", values))
+    planned = plan(artefacts=ALONE, methods=grid("fedosd", values))
     found = points(planned, PAT50, "fedosd")
     assert found == [
         "fedosd+lr0.1-lossuce-rounds2",
@@ -282,29 +307,28 @@ def test_a_grid_is_every_combination_in_the_order_of_its_values() -> None:
         "fedosd+lr0.02-lossuce-rounds2",
         "fedosd+lr0.02-lossascent-rounds2",
     ]
-    made_with = [spec(planned, "unlearn", PAT50, point) for point in found]
-    assert [(each["local"]["lr"], each["method"]["params"]["loss"], each["rounds"]) for each in made_with] == [
+    specs = [spec(planned, "unlearn", PAT50, point) for point in found]
+    assert [(each["local"]["lr"], each["method"]["params"]["loss"], each["rounds"]) for each in specs] == [
         (0.1, "uce", 2),
         (0.1, "ascent", 2),
         (0.02, "uce", 2),
         (0.02, "ascent", 2),
     ]
-    assert {spec(planned, "recover", PAT50, point)["rounds"] for point in found} == {4}  # up to the 6 of all
+    assert {spec(planned, "recover", PAT50, point)["rounds"] for point in found} == {198}  # up to the 200 of all
 
 
 def test_an_empty_list_is_no_grid() -> None:
-    planned = plan("smoke", methods=grid("mode", {"unlearning.lr": []}))
-    scope = "fedosd/fmnist-pat50"
-    assert planned.points[scope, "mode"] == ["mode"]
-    assert rate(planned, PAT50, "mode") == 0.02
+    planned = plan(methods=grid("mode", {"unlearning.lr": []}))
+    assert points(planned, PAT50, "mode") == ["mode"]
+    assert rate(planned, PAT50, "mode") == 0.005
     assert names_of(planned.models(PAT50, "mode")) == ["mode.unlearned", "mode.recovered"]
-    assert not any("mode+" in path for path in planned.targets("fedosd", "table6"))
+    assert [path for path in planned.targets("fedosd", "table6") if "/mode+" in path or "/mode.selected" in path] == []
 
 
 def test_one_value_is_a_point_of_its_own_name_and_nothing_is_chosen() -> None:
-    planned = made("smoke")
-    assert points(planned, RUN, "fedosd") == ["fedosd+lr0.02"]
-    assert [path for path in planned.artefact_inputs("fedosd", "table1") if path.endswith(".selected.json")] == []
+    planned = plan(settings={"grid": {"unlearning.lr": [0.005]}})
+    assert points(planned, RUN, "fedosd") == ["fedosd+lr0.005"]
+    assert [path for path in planned.all_targets() if path.endswith(".selected.json")] == []
 
 
 def test_a_point_is_chosen_over_all_seeds_where_there_are_several() -> None:
@@ -320,16 +344,17 @@ def test_a_point_is_chosen_over_all_seeds_where_there_are_several() -> None:
 
 
 def test_an_artefact_rests_on_every_point_of_its_methods_and_on_the_choice_among_them() -> None:
-    planned = made("smoke")
-    needed = planned.artefact_inputs("fedosd", "table8")
-    here = [path.removeprefix("results/smoke/fedosd/") for path in needed if "/mnist-pat50/" in path]
-    for point in ("fedosd+lr0.02", "fedosd+lr0.005", "mode+lr0.1", "mode+lr0.02", "retraining", "original"):
-        assert f"mnist-pat50/seed0/{point}.evaluation.csv" in here
-    assert [path for path in here if path.endswith("json")] == [
-        "mnist-pat50/mode.selected.json",
-        "mnist-pat50/fedosd.selected.json",
-    ]
-    assert set(needed) <= set(planned.targets("fedosd", "table8"))
+    needed = made().artefact_inputs("fedosd", "table8")
+    here = [path.removeprefix("results/paper/fedosd/mnist-pat50/") for path in needed if "/mnist-pat50/" in path]
+    several = ["fedrecovery", "mode", "ewcsga", "fupga", "fedosd"]
+    shown = ["original", "retraining", "federaser", *(f"{name}+lr{value:g}" for name in several for value in RATES)]
+    evaluations = [f"seed{seed}/{name}.evaluation.csv" for seed in range(5) for name in shown]
+    assert set(here) == {
+        *evaluations,
+        *(f"seed{seed}/fedosd.as-published-code.evaluation.csv" for seed in range(5)),
+        *(f"{name}.selected.json" for name in several),
+    }
+    assert set(needed) <= set(made().targets("fedosd", "table8"))
 
 
 def test_a_sweep_shows_all_points_and_chooses_none() -> None:
@@ -383,18 +408,18 @@ def test_m5_begins_at_the_unlearned_models_of_fedosd_and_unlearns_nothing_itself
 
 
 def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
-    planned = plan("smoke", methods={"fedosd": {"settings": {"unlearning": {"rounds": 2}, "total_rounds": 7}}})
-    m5 = spec(planned, "recover", PAT50, "fedosd.m5+lr0.02")
+    planned = plan(methods={"fedosd": {"settings": {"unlearning": {"rounds": 2}, "total_rounds": 7}}})
+    m5 = spec(planned, "recover", PAT50, "fedosd.m5+lr0.005")
     assert (m5["first_round"], m5["rounds"]) == (2, 5)
-    scenarios = {"fmnist-pat50": {"methods": {"fedosd": {"unlearning": {"rounds": 1}}}}}
-    planned = plan("smoke", scenarios=scenarios)
-    assert spec(planned, "recover", PAT50, "fedosd.m5+lr0.02")["first_round"] == 1
+    planned = plan(scenarios={"fmnist-pat50": {"methods": {"fedosd": {"unlearning": {"rounds": 1}}}}})
+    assert spec(planned, "recover", PAT50, "fedosd.m5+lr0.005")["first_round"] == 1
 
 
 def test_a_method_that_takes_all_rounds_itself_has_one_model() -> None:
-    for planned, rounds in ((made(), 200), (made("smoke"), 12)):
+    assert spec(made(), "unlearn", RUN, "retraining")["rounds"] == 200
+    for planned in map(made, names("presets")):
         for method in ("retraining", "federaser"):
-            assert spec(planned, "unlearn", RUN, method)["rounds"] == rounds
+            assert spec(planned, "unlearn", RUN, method)["rounds"] == planned.cell(RUN).settings.total_rounds
             assert names_of(planned.models(RUN, method)) == [f"{method}.unlearned"]
             assert [path for path in planned.all_targets() if f"/{method}.recovered" in path] == []
 
@@ -423,15 +448,14 @@ def test_the_published_codes_post_training_rate_comes_one_round_late() -> None:
 
 
 def test_post_training_knows_no_method() -> None:
-    mode, fupga = (spec(made(), "recover", RUN, f"{name}+lr0.005") for name in ("mode", "fupga"))
-    assert mode == fupga
+    def recover(planned: Plan, method: str) -> str:
+        return planned.spec("recover", RUN, f"{method}+lr0.005")
+
+    assert recover(made(), "mode") == recover(made(), "fupga") != recover(made(), "fedosd")
     projection = {"recovery": {"projection": {"name": "away_from_original"}}}
-    planned = plan("smoke", methods={"mode": {"settings": projection}})
-    assert planned.spec("recover", PAT50, "mode+lr0.02") == planned.spec("recover", PAT50, "fedosd+lr0.02")
-    assert planned.spec("recover", PAT50, "mode+lr0.02") != made("smoke").spec("recover", PAT50, "mode+lr0.02")
-    assert [
-        name for name in inputs.available("methods") if f'"{name}"' in planned.spec("recover", PAT50, "mode+lr0.02")
-    ] == []
+    planned = plan(methods={"mode": {"settings": projection}})
+    assert recover(planned, "mode") == recover(planned, "fedosd") == recover(made(), "fedosd")
+    assert [name for name in inputs.available("methods") if f'"{name}"' in recover(planned, "mode")] == []
 
 
 # ---- specs ---------------------------------------------------------------------------------------------------------

@@ -119,16 +119,14 @@ def served(cold: Place) -> Iterator[Served]:
         patch.setenv(warm.SOCKET, "")  # so that its older value comes back
         patch.setattr(warm, "_servers", [])
         warm.start()
-        server = warm._servers[0]
-        path = os.environ[warm.SOCKET]
-        until(Path(path).exists)
-        place = Served(cold.folder, {warm.SOCKET: path}, server.pid)
-        until(lambda: json.loads(place.run("about")[1])["parent"] == server.pid)  # it listens
-        yield place
-        assert server.stdin is not None
-        server.stdin.close()
-        assert server.wait(timeout=300) == 0
-        assert not Path(path).parent.exists()
+        path = Path(os.environ[warm.SOCKET].split(os.pathsep)[0])
+        with warm._servers[0] as server:  # closes its standard input and waits
+            until(path.exists)
+            place = Served(cold.folder, {warm.SOCKET: os.environ[warm.SOCKET]}, server.pid)
+            until(lambda: json.loads(place.run("about")[1])["parent"] == server.pid)  # it listens
+            yield place
+        assert server.returncode == 0
+        assert not path.parent.exists()
 
 
 @pytest.fixture(params=["served", "cold"])
@@ -203,7 +201,7 @@ def test_with_a_server_a_job_is_its_child_and_finds_the_libraries_imported_and_n
 
 
 def test_without_a_server_a_job_runs_in_the_clients_process(cold: Place, tmp_path: Path) -> None:
-    for socket in ({}, {warm.SOCKET: ""}, {warm.SOCKET: str(tmp_path / "gone")}):
+    for socket in ({}, {warm.SOCKET: ""}, {warm.SOCKET: os.pathsep.join([str(tmp_path / "gone"), sys.prefix, ""])}):
         process = Place(cold.folder, socket).start("about")
         seen = json.loads(process.communicate(timeout=300)[0])
         assert (seen["pid"], seen["parent"]) == (process.pid, os.getpid())

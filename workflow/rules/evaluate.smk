@@ -15,7 +15,7 @@ rule evaluate:
     threads: plan.config.threads
     resources:
         mem_mb=lambda w: plan.mem_mb(w.run),
-        runtime=10,
+        runtime=30,
         device=plan.config.device,
     params:
         spec=lambda w: plan.spec("evaluate", w.run),
