@@ -75,6 +75,13 @@ def _clients(value: Any) -> Any:
     raise ValueError("must be how many clients to draw (1 or more), or a list of clients counted from 0")
 
 
+def _grid_key(key: str) -> str:
+    section, _, last = key.partition(".")
+    if section not in ("unlearning", "recovery", "params") or not last.isidentifier():
+        raise ValueError(f"{key!r} cannot be varied; a key must be unlearning.x, recovery.x or params.x")
+    return key
+
+
 def _different(values: list[int]) -> list[int]:
     if len(set(values)) < len(values):
         raise ValueError("must be different numbers")
@@ -89,7 +96,7 @@ Names = Annotated[list[Name], BeforeValidator(_listed)]
 Seed = Annotated[int, Field(ge=0)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_different)]
 Params = Annotated[dict[str, Any], AfterValidator(_plain)]
-GridKey = Annotated[str, Field(pattern=r"^(unlearning|recovery|params)\.[A-Za-z_]+$")]
+GridKey = Annotated[str, AfterValidator(_grid_key)]
 
 
 class Config(Strict):

@@ -133,6 +133,12 @@ class Plan:
                     self._expand(name, paper, scenario, shown)
                 if inputs.selects(entry.kind):
                     self._check_selection(name, scenario, entry.methods)
+                elif inputs.reads(entry.kind) in ("evaluations", "traces"):
+                    lone = [method for method in entry.methods if len(self.points[f"{name}/{scenario}", method]) < 2]
+                    if lone:
+                        raise UserError(
+                            f"{where}: kind {entry.kind} needs a grid of two values or more; {lone[0]!r} has none."
+                        )
 
     def _check_shown(self, entry: Artefact, where: str) -> None:
         reads = inputs.reads(entry.kind)
@@ -209,13 +215,22 @@ class Plan:
                     f"a method may set {', '.join(OWN_SETTINGS)}."
                 )
             grid = merge(values.get("grid", {}), own.get("grid", {}))
-            for key in (key for key, found in grid.items() if found and "." in key):
+            for key in (key for key, found in grid.items() if found) if isinstance(grid, dict) else ():
                 section, _, last = key.partition(".")
                 if isinstance(own.get(section), dict) and own[section].get(last) is not None:
                     raise UserError(
                         f"{name}.yaml: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
                         f"replace it; write grid: {{{key}: [{own[section][last]}]}} instead."
                     )
+            if (
+                entry.post_training == "own"
+                and isinstance(own.get("unlearning"), dict)
+                and "rounds" in own["unlearning"]
+            ):
+                raise UserError(
+                    f"{name}.yaml: methods.{method}.settings: unlearning.rounds: with post_training: own the method "
+                    "takes total_rounds; set that."
+                )
             values = merge(values, own)
         dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
         if isinstance(dataset, str) and dataset in self.preset.replace_datasets:

@@ -39,10 +39,12 @@ def make(spec: dict[str, Any], root: Path) -> Result:
     keys = ["scenario", "method", "stage", "metric"]
     long = pd.DataFrame(parts, columns=[*keys, "value"])
     frame = long.groupby(keys, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
-    frame["published"] = float("nan")
+    frame["published"] = frame["published_std"] = float("nan")
     if spec["published"]:
         published = pd.read_csv(Path("workflow/published") / spec["paper"] / f"{spec['artefact']}.csv")
         frame["published"] = frame[keys].merge(published, on=keys, how="left")["value"]
+        spread = published[published["metric"] == "seconds_std"].assign(metric="seconds")
+        frame["published_std"] = frame[keys].merge(spread, on=keys, how="left")["value"]
     frame["difference"] = frame["mean"] - frame["published"]
     panels = {scenario: _panel(spec, frame, scenario) for scenario in spec["scenarios"]}
     notes = f"Per {ROUNDS} rounds, without evaluation. Ours: {'; '.join(sorted(devices))}. * not in the paper."
@@ -65,7 +67,8 @@ def _panel(spec: dict[str, Any], frame: pd.DataFrame, scenario: str) -> pd.DataF
         spread = f" ±{seconds['std']:.2f}" if seconds["n"] > 1 else ""
         row = {"Method": label, "seconds": f"{seconds['mean']:.2f}{spread}"}
         if spec["published"]:
-            row["seconds paper"] = f"{seconds['published']:.2f}" if pd.notna(seconds["published"]) else "–"
+            theirs = f"{seconds['published']:.2f} ±{seconds['published_std']:.2f}"
+            row["seconds paper"] = theirs if pd.notna(seconds["published"]) else "–"
             row["seconds diff"] = f"{seconds['difference']:+.2f}" if pd.notna(seconds["difference"]) else "–"
         row |= {METRICS[name].label: f"{here.loc[name, 'mean']:.0f}" for name in spec["metrics"]}
         rows.append(row)

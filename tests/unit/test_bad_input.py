@@ -27,6 +27,8 @@ from fu.models import lenet5, mlp
 from fu.plan import digest
 from fu.plan.plan import Plan
 from fu.plan.specs import TORCH
+from fu.publishing import sweep
+from fu.stages import select
 from fu.stages.common import arguments, whole
 
 ROOT = digest.ROOT
@@ -398,14 +400,6 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         laid_over(artefacts={"recovery_rate": {"scenarios": []}}),
         ("artefacts.recovery_rate: kind sweep needs scenarios; name at least one",),
     ),
-    "a sweep of a method without a grid": (
-        laid_over(artefacts={"recovery_rate": {"methods": ["retraining"]}}),
-        ("recovery_rate", "a sweep needs methods whose grids vary one setting"),
-    ),
-    "a sweep with one method that does not vary the setting": (
-        laid_over(artefacts={"recovery_rate": {"methods": ["fedosd.rates-free", "retraining"]}}),
-        ("recovery_rate", "retraining"),
-    ),
     "a scenario on an unknown base": (
         scenario("mnist-pat50", base="mnist-idd"),
         (
@@ -446,7 +440,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a method from the model of one that takes all rounds": (
         method("fedosd.m5", unlearned_from="retraining"),
-        ("methods.fedosd.m5", "'retraining'"),
+        ("scenarios.fmnist-pat50: a method that begins from 'retraining' must have its unlearning settings",),
     ),
     "a method with a plug-in and another's unlearned model": (
         method("fedosd.m5", plugin="fedosd"),
@@ -465,8 +459,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("methods.fedosd.m5: unlearned_from takes another method's unlearning", "params and settings.unlearning"),
     ),
     "a scenario's unlearning rounds where nothing is unlearned": (
-        scenario("fmnist-pat50", methods={"fedosd.m5": {"unlearning": {"rounds": 2}}}),
-        ("fedosd.m5", "unlearning"),
+        scenario("fmnist-pat50", methods={"fedosd.m5": {"unlearning": {"rounds": 1}}}),
+        (
+            "scenarios.fmnist-pat50: a method that begins from 'fedosd+lr",
+            "must have its unlearning settings; only recovery, total_rounds and the grid of recovery are its own",
+        ),
     ),
     "unknown post-training": (
         method("fedosd", post_training="before"),
@@ -531,10 +528,28 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ),
         ("with methods.mode: unlearning.rounds: 7 rounds exceed total_rounds, 6",),
     ),
-    "a grid with one value twice": (grid("mode", {"unlearning.lr": [0.1, 0.1]}), ("methods.mode", "unlearning.lr")),
+    "a grid with one value twice": (
+        grid("mode", {"unlearning.lr": [0.1, 0.1]}),
+        ("methods.mode: grid: 'mode+lr0.1' names a file; values must differ in six digits",),
+    ),
     "a grid with two values of one name": (
         grid("mode", {"unlearning.lr": [0.1, 0.10000001]}),
-        ("methods.mode", "unlearning.lr"),
+        ("methods.mode: grid: 'mode+lr0.1' names a file; values must differ in six digits",),
+    ),
+    "a grid with a value outside results": (
+        grid("fedosd", {"params.loss": ["../x"]}),
+        ("methods.fedosd: grid: 'fedosd+lr", "-loss../x' names a file", "words of letters, digits, dots"),
+    ),
+    "a rate that a grid would replace": (
+        method("mode", settings={"unlearning": {"lr": 0.3}, "grid": {"unlearning.lr": [0.1, 0.2]}}),
+        (
+            "methods.mode.settings: unlearning.lr is set, but its grid [0.1, 0.2] would replace it",
+            "write grid: {unlearning.lr: [0.3]} instead",
+        ),
+    ),
+    "a scenario's rate that the common grid would replace": (
+        scenario("mnist-iid", methods={"mode": {"unlearning": {"lr": 0.3}}}),
+        ("methods.mode.settings: unlearning.lr is set, but its grid", "write grid: {unlearning.lr: [0.3]} instead"),
     ),
     "a grid as a number": (grid("mode", 5), ("grid: Input should be a valid dictionary, got 5",)),
     "a common grid as a number": (settings(grid=5), ("grid: Input should be a valid dictionary, got 5",)),
@@ -552,17 +567,6 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             "scenarios.fmnist-pat20: data.validation_share is 0, but methods.mode has a grid",
             "its best point is chosen on validation data, so hold some out",
         ),
-    ),
-    "a grid that the unlearned models do not have": (
-        grid("fedosd.m5", {"unlearning.lr": [0.1]}),
-        (
-            "fedosd.yaml: methods.fedosd.m5: there is no 'fedosd+lr0.1' to begin from",
-            "its grid must be that of 'fedosd', apart from recovery.lr",
-        ),
-    ),
-    "unlearned models of a grid and none of it after": (
-        grid("fedosd.m5", {"unlearning.lr": []}),
-        ("methods.fedosd.m5: there is no 'fedosd' to begin from", "its grid must be that of 'fedosd'"),
     ),
 }
 
@@ -593,6 +597,51 @@ def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
     cell = planned.cell("fedosd/mnist-iid/seed3")
     assert planned.seeds("fedosd") == [3, 4]
     assert (cell.settings.training.lr, cell.settings.unlearning.conflicts) == (0.5, True)
+
+
+def swept(**points: list[dict[str, Any]]) -> dict[str, Any]:
+    """The spec of a sweep: per method the coordinates of its points."""
+    about = {
+        name: {"points": {"small": [[f"{name}{k}", {"coordinates": each}] for k, each in enumerate(coordinates)]}}
+        for name, coordinates in points.items()
+    }
+    return {"artefact": "rates", "scenarios": {"small": {}}, "methods": about}
+
+
+VARIED = [{"recovery.lr": 0.1}, {"recovery.lr": 0.2}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (swept(a=[{}]), "rates: a sweep needs methods whose grids vary one setting, got none"),
+        (swept(a=VARIED[:1]), "rates: a sweep needs methods whose grids vary one setting, got none"),
+        (
+            swept(a=VARIED, b=[{"unlearning.lr": 0.1}, {"unlearning.lr": 0.2}]),
+            "a sweep needs methods whose grids vary one setting, got ['recovery.lr', 'unlearning.lr']",
+        ),
+        (swept(a=VARIED, b=[{}]), "rates: a sweep needs recovery.lr in the grid of every method; 'b' has none"),
+    ],
+    ids=["no grid", "one value", "two settings", "a method without a grid"],
+)
+def test_a_sweep_of_no_common_setting_is_told_in_one_sentence(tmp_path: Path, spec: dict[str, Any], words: str) -> None:
+    has(sentence(lambda: sweep.make(spec, tmp_path)), words)
+
+
+@pytest.mark.parametrize("lacking", ["r_acc_validation", "asr_validation"])
+def test_a_choice_without_validation_data_is_told_in_one_sentence(tmp_path: Path, lacking: str) -> None:
+    evaluation, output = tmp_path / "one.evaluation.csv", tmp_path / "made" / "mode.selected.json"
+    rows = {"r_acc_validation": 0.9, "asr_validation": 0.1}
+    lines = [f"unlearned,{metric},{value}" for metric, value in rows.items() if metric != lacking]
+    evaluation.write_text("\n".join(["role,metric,value", *lines, ""]))
+    argv = ["--spec", '{"points": ["one"]}', "--evaluations", str(evaluation), "--output", str(output)]
+    if lacking == "r_acc_validation":
+        text = sentence(lambda: select.main(argv))
+        has(text, f"{evaluation}: the unlearned model has no R-Acc on validation data", "data.validation_share")
+        assert not output.exists()
+    else:  # a scenario without a backdoor
+        select.main(argv)
+        assert json.loads(output.read_text())["selected"] == "one"
 
 
 @pytest.fixture

@@ -407,6 +407,18 @@ def test_m5_begins_at_the_unlearned_models_of_fedosd_and_unlearns_nothing_itself
         assert [path for path in targets if "/fmnist-pat50/" in path and "/fedosd.m5+" in path and ".recovered" in path]
 
 
+def test_a_rate_that_only_a_method_built_on_the_unlearned_model_asks_for_is_unlearned_with_too() -> None:
+    planned = plan(methods=grid("fedosd.m5", {"unlearning.lr": [0.3], "recovery.lr": [0.1, 0.2]}))
+    assert points(planned, PAT50, "fedosd") == points(made(), PAT50, "fedosd")  # no table of FedOSD shows it
+    found = points(planned, PAT50, "fedosd.m5")
+    assert found == ["fedosd.m5+lr0.3-recovery-lr0.1", "fedosd.m5+lr0.3-recovery-lr0.2"]
+    for point in found:
+        assert names_of(planned.models(PAT50, point)) == ["fedosd+lr0.3.unlearned", f"{point}.recovered"]
+    assert rate(planned, PAT50, "fedosd+lr0.3") == 0.3
+    here = [path for path in planned.all_targets() if "/fmnist-pat50/seed0/fedosd+lr0.3" in path]
+    assert names_of([path for path in here if path.endswith(".safetensors")]) == ["fedosd+lr0.3.unlearned"]
+
+
 def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
     planned = plan(methods={"fedosd": {"settings": {"unlearning": {"rounds": 2}, "total_rounds": 7}}})
     m5 = spec(planned, "recover", PAT50, "fedosd.m5+lr0.005")

@@ -117,6 +117,7 @@ def served(cold: Place) -> Iterator[Served]:
         patch.setenv("PYTHONPATH", f"{cold.folder}:{ROOT}")
         patch.setenv("OF_THE_SERVER", "1")
         patch.setenv(warm.SOCKET, "")  # so that its older value comes back
+        patch.delenv("SLURM_JOB_ID", raising=False)  # nor do the clients see it
         patch.setattr(warm, "_servers", [])
         warm.start()
         path = Path(os.environ[warm.SOCKET].split(os.pathsep)[0])
@@ -206,6 +207,15 @@ def test_without_a_server_a_job_runs_in_the_clients_process(cold: Place, tmp_pat
         seen = json.loads(process.communicate(timeout=300)[0])
         assert (seen["pid"], seen["parent"]) == (process.pid, os.getpid())
         assert "torch" not in seen["loaded"]
+
+
+def test_a_job_of_another_environment_or_allocation_runs_in_the_clients_process(served: Served) -> None:
+    own = served.environment[warm.SOCKET]
+    others: list[dict[str, str]] = [{"SLURM_JOB_ID": "7"}, {warm.SOCKET: own.replace(sys.prefix, "/other", 1)}]
+    for other in others:
+        process = Place(served.folder, {warm.SOCKET: own, **other}).start("about")
+        seen = json.loads(process.communicate(timeout=300)[0])
+        assert (seen["pid"], seen["parent"]) == (process.pid, os.getpid())
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
