@@ -81,9 +81,8 @@ def _picture(spec: dict[str, Any], long: pd.DataFrame) -> Figure:
                 part, x="round", y="value", hue="Method", hue_order=order, style="Method", style_order=order,
                 errorbar="sd", ax=axis, legend="auto" if axis is axes[0, 0] else False,
             )  # fmt: skip
-            turns = part[part["stage"] == "recovered"]["round"]
-            if len(turns):
-                axis.axvline(turns.min() - 1, color="0.6", linestyle=":", linewidth=1)
+            for first in part[part["stage"] == "recovered"].groupby("method")["round"].min().unique():
+                axis.axvline(first - 1, color="0.6", linestyle=":", linewidth=1)
             axis.set_ylabel(METRICS[metric].label)
             axis.set_title(spec["scenarios"][scenario]["label"], fontsize=9)
             axis.spines[["top", "right"]].set_visible(False)
