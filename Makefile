@@ -29,7 +29,8 @@ reproduce: .venv/installed
 	@$(BIN)/python workflow/show.py results $(CONFIG)
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/contract
+	$(BIN)/python -m pytest tests/workflow
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -15,8 +15,6 @@ import pytest
 from fu import warm
 from fu.plan.digest import ROOT
 
-pytestmark = pytest.mark.xdist_group("warm")  # one server for all
-
 JOB = """
 import json, os, signal, sys, time
 from pathlib import Path

@@ -10,11 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.workflow.conftest import REPOSITORY, Project
-
-pytestmark = pytest.mark.xdist_group("workflow")
 
 
 def show(project: Project, cell: str, check: bool = True) -> subprocess.CompletedProcess[str]:

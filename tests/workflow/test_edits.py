@@ -14,8 +14,6 @@ import pytest
 
 from tests.workflow.conftest import Project
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 # What every artefact shows, written down once more: the plan must come to the same.
 OWN_ROUNDS = ("retraining", "federaser")
 UNLEARNING = ("fedrecovery", "mode", "ewcsga", "fupga", "fedosd")
