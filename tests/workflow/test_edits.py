@@ -237,7 +237,7 @@ def test_touching_every_source_file_runs_nothing(project: Project) -> None:
 
 
 def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(project: Project) -> None:
-    project.edit("fu/methods/fupga.py", "radius = p.radius_share *", "radius = 0.5 * p.radius_share *")
+    project.edit("fu/methods/fupga.py", "theta + updates.delta.mean(0)", "theta + 0.5 * updates.delta.mean(0)")
     affected = method_jobs(["fupga"]) | showing("fupga")
     expect(project, affected)
     target = project.root / "results/smoke/fedosd/mnist-pat50/seed0/fupga+lr0.0005.unlearned.safetensors"
@@ -246,8 +246,9 @@ def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(pro
     def made_again() -> bool:  # Snakemake removes an output before it runs its job
         return target.exists() and target.stat().st_mtime_ns != before
 
+    ordered = ["--scheduler-subsample", "100000", "--prioritize", str(target.relative_to(project.root))]
     process = subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "--prioritize", target.relative_to(project.root)],
+        [sys.executable, "-m", "snakemake", "--cores", "1", *ordered],
         cwd=project.root,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
