@@ -625,7 +625,7 @@ def test_a_diverged_run_does_not_block_an_artefact(kind: str, seeds: list[int], 
         left = made.frame[made.frame["method"] == "ours"]
         assert set(left["n"]) == ({1} if len(seeds) > 1 else set())
     if reads(kind) == "traces":
-        assert ("diverged" in made.body) is (len(seeds) == 1)
+        assert ("(1 of 2 seeds diverged after 2)" if len(seeds) == 2 else "→ diverged after 2") in made.body
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -651,3 +651,24 @@ def test_a_sweep_all_of_whose_points_diverged_says_so(results: Path) -> None:
     write(made, spec, *(results / f"thing.{suffix}" for suffix in ("csv", "md", "pdf", "png")))
     assert "diverged" in made.body
     assert not re.search(r"\b(nan|inf)\b", made.body, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("seeds", [[1], [0, 1]], ids=["one of two seeds", "both seeds"])
+def test_curves_show_where_a_run_diverged(seeds: list[int], results: Path) -> None:
+    make: Callable[..., Result] = plugins.load("publishing", "curves").make
+    whole = make(entry("curves"), results)
+    assert "diverged" not in whole.body
+    for seed in seeds:
+        for stem in point_of(RATES[1])[1]["models"]:
+            path = results / f"toy/small/seed{seed}/{stem}.csv"
+            trace = pd.read_csv(path)
+            trace[trace["round"] <= 1].to_csv(path, index=False)
+    made = make(entry("curves"), results)
+    said = "diverged after 1, 1" if len(seeds) == 2 else "(1 of 2 seeds diverged after 1)"
+    assert made.body.count(said) == 2  # metrics
+    for axis in made.figure.axes:
+        marks = [np.asarray(line.get_xdata()).tolist() for line in axis.lines if line.get_marker() == "X"]
+        assert [mark for mark in marks if mark] == [[1]] * len(seeds)
+    legend = made.figure.axes[0].get_legend()
+    assert legend is not None
+    assert "diverged" in [text.get_text() for text in legend.get_texts()]
