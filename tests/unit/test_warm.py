@@ -216,6 +216,15 @@ def test_a_job_of_another_environment_or_allocation_runs_in_the_clients_process(
         assert (seen["pid"], seen["parent"]) == (process.pid, os.getpid())
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Where a shell started the tests with `&`, they ignore SIGINT, and so would the processes they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_job_ends_with_its_client(served: Served, tmp_path: Path, how: signal.Signals) -> None:
     client = served.start("last", cwd=tmp_path)
