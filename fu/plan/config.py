@@ -1,20 +1,15 @@
 """The typed config: what a user sets, what a paper states, what a preset scales. Unknown keys are errors."""
 
-import math
-from collections.abc import Mapping
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from fu.data.assignment import pathological
 from fu.errors import UserError, nearest
 from fu.plan.datasets import DATASETS
-from fu.plan.digest import module_file
+from fu.plan.fields import Count, GridKey, Name, Names, Params, Rate, Seeds, Share, fraction, typed, which_clients
 
 ORIGINAL = "original"
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
 
 
 class Strict(BaseModel):
@@ -23,94 +18,18 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _fraction(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            return float(Fraction(value))
-        except (ValueError, ZeroDivisionError):
-            raise ValueError("must be a number or a fraction like 6/7") from None
-    return value
-
-
-def _listed(value: Any) -> Any:
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-
-
-def _typed(value: Any) -> Any:
-    """Read numbers, true, false and null inside lists and mappings, which `snakemake --config` leaves as text."""
-    if isinstance(value, dict):
-        return {key: _typed(below) for key, below in value.items()}
-    if isinstance(value, list):
-        return [_typed(below) for below in value]
-    if isinstance(value, str):
-        try:
-            found = yaml.safe_load(value)
-        except yaml.YAMLError:
-            return value
-        return found if isinstance(found, int | float) or value == "null" else value
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """Refuse what JSON cannot hold: specs are JSON."""
-    if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
-            raise ValueError("keys must be text")
-        for below in value.values():
-            _plain(below)
-    elif isinstance(value, list):
-        for below in value:
-            _plain(below)
-    elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
-        raise ValueError("values must be finite numbers, text, true, false, null, lists or mappings of these")
-    return value
-
-
-def _clients(value: Any) -> Any:
-    def whole(number: Any, least: int) -> bool:
-        return isinstance(number, int) and not isinstance(number, bool) and number >= least
-
-    if whole(value, 1) or (isinstance(value, list) and value and all(whole(client, 0) for client in value)):
-        return value
-    raise ValueError("must be how many clients to draw (1 or more), or a list of clients counted from 0")
-
-
-def _grid_key(key: str) -> str:
-    section, _, last = key.partition(".")
-    if section not in ("unlearning", "recovery", "params") or not last.isidentifier():
-        raise ValueError(f"{key!r} cannot be varied; a key must be unlearning.x, recovery.x or params.x")
-    return key
-
-
-def _different(values: list[int]) -> list[int]:
-    if len(set(values)) < len(values):
-        raise ValueError("must be different numbers")
-    return values
-
-
-Share = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(gt=0)]
-Name = Annotated[str, Field(pattern=NAME, max_length=80)]
-Names = Annotated[list[Name], BeforeValidator(_listed)]
-Seed = Annotated[int, Field(ge=0)]
-Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_different)]
-Params = Annotated[dict[str, Any], AfterValidator(_plain)]
-GridKey = Annotated[str, AfterValidator(_grid_key)]
-
-
 class Config(Strict):
     """config.yaml: what a user edits."""
 
     preset: Name = Field("smoke", description="how papers are scaled: smoke, reduced, paper, or a file of your own")
     papers: Names = Field(min_length=1, description="the papers to reproduce")
-    seeds: Annotated[Seeds | None, BeforeValidator(_typed)] = Field(
+    seeds: Annotated[Seeds | None, BeforeValidator(typed)] = Field(
         None, description="replaces the seeds of preset and paper"
     )
     data_dir: str = Field("data", min_length=1, description="folder with archives ({dataset}.npz); downloads go there")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where training runs")
     threads: Count = Field(1, description="CPU threads of one job; two jobs of one beat one of two on small work")
-    overrides: Annotated[dict[str, Any], BeforeValidator(_typed)] = Field(
+    overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
         default_factory=dict, description="per paper: anything of its YAML file, laid over paper and preset"
     )
 
@@ -119,7 +38,7 @@ class Partition(Strict):
     """How clients share the classes."""
 
     kind: Literal["iid", "pat"] = Field(description="iid: a share of every class; pat: some classes per client")
-    class_share: Annotated[float, BeforeValidator(_fraction), Field(gt=0, le=1)] | None = Field(
+    class_share: Annotated[float, BeforeValidator(fraction), Field(gt=0, le=1)] | None = Field(
         None, description="of `pat`: which share of all classes a client holds"
     )
 
@@ -142,7 +61,7 @@ class Partition(Strict):
 class Forget(Strict):
     """Who is to be forgotten."""
 
-    clients: Annotated[int | list[int], BeforeValidator(_clients)] = Field(
+    clients: Annotated[int | list[int], BeforeValidator(which_clients)] = Field(
         description="how many clients to draw, or which (counted from 0)"
     )
 
@@ -354,25 +273,3 @@ class Preset(Strict):
             if name not in DATASETS:
                 raise ValueError(f"unknown data set {name!r}{nearest(name, DATASETS)}")
         return replaced
-
-
-def merge(base: Any, top: Any) -> Any:
-    """Return `base` with `top` laid over it: mappings key by key, anything else replaced.
-
-    A plug-in of another name brings its own parameters.
-    """
-    if isinstance(base, Mapping) and isinstance(top, Mapping):
-        names = base.get("name"), top.get("name")
-        if all(isinstance(name, str) for name in names) and names[0] != names[1]:
-            return top
-        merged = dict(base)
-        for key, value in top.items():
-            merged[key] = merge(base[key], value) if key in base else value
-        return merged
-    return top
-
-
-def check_plugin(kind: str, name: str, available: list[str], where: str) -> None:
-    """Raise `UserError` where a kind has no plug-in of that name."""
-    if name not in available or module_file(f"fu.{kind}.{name}") is None:
-        raise UserError(f"{where}: there is no {kind} plug-in {name!r}{nearest(name, available)}.")

@@ -13,8 +13,8 @@ from typing import Any
 from fu.errors import UserError, nearest
 from fu.evaluation.metrics import METRICS, TRACED
 from fu.plan import inputs, specs
-from fu.plan.config import ORIGINAL, Artefact, Paper, Preset, Settings, check_plugin, merge
-from fu.plan.papers import validate
+from fu.plan.config import ORIGINAL, Artefact, Paper, Preset, Settings
+from fu.plan.papers import merge, validate
 from fu.plan.specs import Cell
 
 # What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
@@ -88,7 +88,7 @@ class Expansion:
         for key, method in paper.methods.items():
             where = f"{name}.yaml: methods.{key}"
             if method.plugin:
-                check_plugin("methods", method.plugin, inputs.available("methods"), where)
+                inputs.check("methods", method.plugin, where)
             elif method.unlearned_from not in paper.methods:
                 hint = nearest(str(method.unlearned_from), paper.methods)
                 raise UserError(f"{where}.unlearned_from: there is no method {method.unlearned_from!r}{hint}.")
@@ -101,7 +101,7 @@ class Expansion:
                     raise UserError(f"{name}.yaml: scenarios.{key}.methods: there is no {special!r}{hint}.")
         for artefact, entry in paper.artefacts.items():
             where = f"{name}.yaml: artefacts.{artefact}"
-            check_plugin("publishing", entry.kind, inputs.available("publishing"), where)
+            inputs.check("publishing", entry.kind, where)
             self._check_shown(entry, where)
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
@@ -234,16 +234,14 @@ class Expansion:
                 values = merge(values, {section: {last: value}})
         values = completed(values, entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
-        check_plugin("models", settings.model.name, inputs.available("models"), where)
-        check_plugin("training", settings.training.method.name, inputs.available("training"), where)
-        known_histories = inputs.available("histories")
+        inputs.check("models", settings.model.name, where)
+        inputs.check("training", settings.training.method.name, where)
         for kind in settings.training.history:
-            if kind not in known_histories:
-                raise UserError(f"{where}: training.history: there is no {kind!r}{nearest(kind, known_histories)}.")
+            inputs.check("histories", kind, f"{where}: training.history")
         for evaluator in settings.evaluators:
-            check_plugin("evaluation", evaluator, inputs.available("evaluation"), where)
+            inputs.check("evaluation", evaluator, where)
         if settings.recovery.projection:
-            check_plugin("projections", settings.recovery.projection.name, inputs.available("projections"), where)
+            inputs.check("projections", settings.recovery.projection.name, where)
         if entry is None:
             return Cell(settings, None)
         if entry.unlearned_from:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fu.data.archives import checksum
-from fu.errors import UserError
+from fu.errors import UserError, nearest
 from fu.plan.digest import digest, module_file
 
 # Folders that hold more than plug-ins: the constant that makes a file one.
@@ -39,6 +39,12 @@ def available(kind: str) -> list[str]:
     assert package is not None
     names = sorted(path.stem for path in package.parent.glob("*.py") if path.stem != "__init__")
     return [name for name in names if kind not in MARKS or MARKS[kind] in _constants(kind, name)]
+
+
+def check(kind: str, name: str, where: str) -> None:
+    """Raise `UserError` where a kind has no plug-in of that name."""
+    if name not in available(kind):
+        raise UserError(f"{where}: there is no {kind} plug-in {name!r}{nearest(name, available(kind))}.")
 
 
 @cache

@@ -1,5 +1,6 @@
 """Read papers, presets and overrides, and lay them over each other."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -7,7 +8,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from fu.errors import UserError, nearest
-from fu.plan.config import Config, Paper, Preset, merge
+from fu.plan.config import Config, Paper, Preset
 from fu.plan.digest import ROOT
 from fu.sentences import first_problem
 
@@ -107,6 +108,22 @@ def read_paper(name: str) -> dict[str, Any]:
         raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")
     plain: dict[str, Any] = without_sources(raw)
     return plain
+
+
+def merge(base: Any, top: Any) -> Any:
+    """Return `base` with `top` laid over it: mappings key by key, anything else replaced.
+
+    A plug-in of another name brings its own parameters.
+    """
+    if isinstance(base, Mapping) and isinstance(top, Mapping):
+        names = base.get("name"), top.get("name")
+        if all(isinstance(name, str) for name in names) and names[0] != names[1]:
+            return top
+        merged = dict(base)
+        for key, value in top.items():
+            merged[key] = merge(base[key], value) if key in base else value
+        return merged
+    return top
 
 
 def resolve(config: Config) -> tuple[Preset, dict[str, Paper]]:

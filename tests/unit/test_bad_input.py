@@ -313,7 +313,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown history": (
         settings(training={"history": ["target_model", "foo"]}),
-        ("training.history: there is no 'foo'", "allowed: target_model, update_norms, update_sums"),
+        ("training.history: there is no histories plug-in 'foo'", "allowed: target_model, update_norms, update_sums"),
     ),
     "a method without its history": (
         settings(training={"history": []}),

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from fu.plan import inputs, papers
-from fu.plan.config import merge
 from fu.plan.digest import ROOT
 from fu.plan.expansion import completed, inherited, point_name
-from fu.plan.papers import names
+from fu.plan.papers import merge, names
 from fu.plan.plan import Plan
 from fu.publishing.result import models_of
 from fu.publishing.table import SPREAD
