@@ -1,7 +1,13 @@
-"""The one exception for mistakes that a person can mend: its text is a whole sentence."""
+"""The one exception for mistakes that a person can mend: its text is a whole sentence. No result depends on it."""
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, get_args
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+_TEXTS = {"string_pattern_mismatch": "a name must be letters and digits, with '-', '_' or '.' inside and no '/'"}
 
 
 class UserError(Exception):
@@ -14,3 +20,40 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
     return f"{hint} allowed: {', '.join(options) or 'none'}"
+
+
+def first_problem(error: "ValidationError", model: "type[BaseModel]", where: str) -> str:
+    """Return the first of pydantic's problems as one sentence; `where` names the file or the part that holds it."""
+    problem = error.errors(include_url=False)[0]
+    location = problem["loc"]
+    if location and location[-1] == "[key]":  # the key itself is wrong: the text shows it
+        location = location[:-2]
+    path = ".".join(str(part) for part in location)
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if problem["type"] == "extra_forbidden":
+        text = f"unknown key{nearest(str(location[-1]), _allowed_keys(model, location))}"
+    elif problem["type"] == "missing":
+        text = "is missing"
+    else:
+        value = problem["input"]
+        shown = "" if isinstance(value, dict) else f", got {value!r}"
+        text = _TEXTS.get(problem["type"], problem["msg"].removeprefix("Value error, ")) + shown
+        if problem["type"] == "float_type" and isinstance(value, str):
+            text += ", which YAML reads as text (a power of ten needs a point: 1.0e-3)"
+    return f"{where}: {path + ': ' if path else ''}{text}{more}."
+
+
+def _allowed_keys(model: "type[BaseModel]", location: tuple[Any, ...]) -> set[str]:
+    """Return the keys of the model that holds the last part of `location`."""
+    here = [model]
+    for part in location[:-1]:
+        fields = [m.model_fields[part].annotation for m in here if part in m.model_fields]
+        below = [found for annotation in fields for found in _models(annotation)]
+        here = below or here
+    return {key for m in here for key in m.model_fields}
+
+
+def _models(annotation: Any) -> "list[type[BaseModel]]":
+    if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
+        return [annotation]
+    return [model for arg in get_args(annotation) for model in _models(arg)]

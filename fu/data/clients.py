@@ -1,5 +1,7 @@
 """The clients' data on the device, once: normalised images as float32 [n, height, width, channel] and labels."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -7,31 +9,36 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fu import plugins
 from fu.data import archives, partition
 from fu.data.dataset import about
 from fu.data.partition import SPLITS, Partition
 from fu.errors import UserError
 
 Poison = Literal["share", "all"]
+Mark = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class ClientData:
     """What every client holds, by index; only the forgotten clients own copies, because they carry the trigger."""
 
-    def __init__(self, x: Tensor, y: Tensor, part: Partition, classes: int, poison: Poison) -> None:
+    def __init__(
+        self, x: Tensor, y: Tensor, part: Partition, classes: int, poison: Poison, mark: Mark | None = None
+    ) -> None:
         """Take the merged data set (x [n, h, w, c] normalised, y [n]) to its clients.
 
-        `poison`: "share" puts the trigger on the backdoored share of the forgotten clients' training samples (the
-        original training), "all" on all of them (FedOSD's code: 80% while pretraining, 100% while unlearning).
+        `mark` puts the attack's trigger on a copy of images and flips their labels; None: nobody is attacked.
+        `poison`: "share" marks the backdoored share of the forgotten clients' training samples (the original
+        training), "all" all of them (FedOSD's code: 80% while pretraining, 100% while unlearning).
         """
-        self.x, self.y, self.partition, self.classes = x, y, part, classes
+        self.x, self.y, self.partition, self.classes, self.mark = x, y, part, classes, mark
         self.device = x.device
         self._train = [torch.from_numpy(rows).to(self.device) for rows in part.train]
         self._own: dict[int, tuple[Tensor, Tensor]] = {}
-        if part.trigger.size:
+        if mark is not None:
             for client in part.forgotten:
                 clean_x, clean_y = x[self._train[client]], y[self._train[client]]
-                marked_x, marked_y = self.trigger(clean_x, clean_y)
+                marked_x, marked_y = mark(clean_x, clean_y)
                 if poison == "share":
                     clean = torch.from_numpy(~np.isin(part.train[client], part.backdoored)).to(self.device)
                     marked_x[clean], marked_y[clean] = clean_x[clean], clean_y[clean]
@@ -64,23 +71,16 @@ class ClientData:
 
     def backdoored(self, client: int, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
         """Return all training (or validation) images of a forgotten client with the trigger, and the flipped labels."""
+        assert self.mark is not None
         index = torch.from_numpy(getattr(self.partition, split)[client]).to(self.device)
-        x, y = self.trigger(self.x.index_select(0, index), self.y.index_select(0, index))
+        x, y = self.mark(self.x.index_select(0, index), self.y.index_select(0, index))
         return x.permute(0, 3, 1, 2), y
 
-    def trigger(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a copy of images [n, h, w, c] with the trigger near the lower right corner, and flipped labels."""
-        part = self.partition
-        pattern = torch.from_numpy(part.trigger).to(self.device)
-        height, width = pattern.shape
-        bottom, right = x.shape[1] - part.trigger_margin, x.shape[2] - part.trigger_margin
-        x = x.clone()
-        x[:, bottom - height : bottom, right - width : right][:, pattern] = part.trigger_value
-        return x, (y + part.label_shift) % self.classes
 
-
-def load(archive: Path, partition_file: Path, dataset: str, device: torch.device, poison: Poison) -> ClientData:
-    """Load an archive and a partition to the device."""
+def load(
+    archive: Path, partition_file: Path, dataset: str, attack: str | None, device: torch.device, poison: Poison
+) -> ClientData:
+    """Load an archive and a partition to the device; `attack` names the plug-in that has drawn the trigger."""
     arrays = archives.read(archive, dataset)
     part = partition.load(partition_file)
     samples = len(arrays["y_train"]) + len(arrays["y_test"])
@@ -96,4 +96,7 @@ def load(archive: Path, partition_file: Path, dataset: str, device: torch.device
     x = torch.from_numpy(pixels).to(device).float()
     x.div_(255).sub_(torch.tensor(facts.mean, device=device)).div_(torch.tensor(facts.std, device=device))
     y = torch.from_numpy(labels).to(device).long()
-    return ClientData(x, y, part, facts.classes, poison)
+    mark = None
+    if attack:
+        mark = partial(plugins.load("attacks", attack).mark, part.attack, classes=facts.classes)
+    return ClientData(x, y, part, facts.classes, poison, mark)

@@ -1,0 +1,1 @@
+"""Plug-ins: data sets, each a constant `ABOUT`. Use `fu.data.dataset`."""

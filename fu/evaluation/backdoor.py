@@ -3,15 +3,30 @@
 from fu.evaluation.context import Context
 from fu.evaluation.measure import attack_success_rate
 
-METRICS = ("asr", "asr_validation")
+METRICS = {
+    "asr": {
+        "label": "ASR",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "accuracy on all training samples of the forgotten clients, with trigger and flipped labels",
+        "source": "FedOSD section 4.1",
+    },
+    "asr_validation": {
+        "label": "ASR (validation)",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "as ASR, on the validation samples of the forgotten clients",
+        "source": "our choice: to choose rates",
+    },
+}
 
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return asr, and on validation data where there are any; nothing where the scenario has no backdoor."""
-    task, part = context.task, context.task.federation.data.partition
-    if not part.trigger.size:
+    part = context.data.partition
+    if context.data.mark is None:
         return {}
-    out = {"asr": attack_success_rate(task, context.theta)}
+    out = {"asr": attack_success_rate(context)}
     if all(len(part.validation[client]) for client in part.forgotten):
-        out["asr_validation"] = attack_success_rate(task, context.theta, "validation")
+        out["asr_validation"] = attack_success_rate(context, "validation")
     return out

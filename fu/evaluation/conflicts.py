@@ -1,10 +1,36 @@
-"""NC: retained clients per unlearning round whose gradients conflict with the update (FedOSD Table 3)."""
+"""NC: retained clients whose gradients conflict with an unlearning round's update (FedOSD Definition 1, Table 3)."""
 
 from statistics import fmean
 
-from fu.evaluation.context import Context
+import torch
+from torch import Tensor
 
-METRICS = ("conflicts",)
+from fu.evaluation.context import Context
+from fu.federation.task import Task
+
+METRICS = {
+    "conflicts": {
+        "label": "NC",
+        "unit": "clients",
+        "better": "lower",
+        "formula": "mean over unlearning rounds of the number of retained clients with g_i . d > 0 beyond rounding, "
+        "w <- w + lr d",
+        "source": "FedOSD Table 3",
+    },
+}
+
+
+def count(task: Task, before: Tensor, after: Tensor, round: int) -> dict[str, float]:
+    """Return how many retained clients' gradients conflict with the update of a round.
+
+    Client i's gradient is g_i = -delta_i / lr, so the update d conflicts with it where delta_i . d < 0. The update is
+    the difference of two float32 models; what their rounding alone can make of the cosine (eps ||after|| / ||d||) is
+    no conflict. FedOSD's updates are orthogonal to every g_i, and the paper prints 0.00 for them.
+    """
+    update = after.double() - before.double()
+    delta = task.federation.local_updates(before, task.retained, round, counted=False).delta.double()
+    rounding = torch.finfo(after.dtype).eps * after.double().norm()
+    return {"conflicts": float((delta @ update < -rounding * delta.norm(dim=1)).sum())}
 
 
 def evaluate(context: Context) -> dict[str, float]:

@@ -1,17 +1,23 @@
-"""What an evaluator is given: a model in its role, the run's trace, and the task."""
+"""What an evaluator is given: a model in its role, the trace of its run, the original model and the data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from fu.federation.task import Task
+from fu.data.clients import ClientData
+from fu.federation.network import Network
 
 
 @dataclass(frozen=True)
 class Context:
-    """`role`: original, unlearned or recovered. `theta` [d]: its model. `trace`: a row of text per round of its run."""
+    """`theta` [d]: the model; `original` [d]: the original model, absent while that is trained.
 
-    task: Task
-    role: str
+    `role`: original, unlearned or recovered. `trace`: a row of text for each round of its run.
+    """
+
+    network: Network
+    data: ClientData
     theta: Tensor
-    trace: list[dict[str, str]]
+    original: Tensor | None = None
+    role: str = ""
+    trace: list[dict[str, str]] = field(default_factory=list)

@@ -2,10 +2,47 @@
 
 from fu.evaluation.context import Context
 
-METRICS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")
+METRICS = {
+    "client_rounds": {
+        "label": "Client-rounds",
+        "unit": "rounds of one client",
+        "better": "lower",
+        "formula": "local trainings run",
+        "source": "FedOSD B.4",
+    },
+    "steps": {
+        "label": "Gradient steps",
+        "unit": "steps",
+        "better": "lower",
+        "formula": "minibatch steps of all clients",
+        "source": "FedOSD B.4",
+    },
+    "samples": {
+        "label": "Samples",
+        "unit": "samples",
+        "better": "lower",
+        "formula": "training samples processed",
+        "source": "FedOSD B.4",
+    },
+    "bytes_up": {
+        "label": "Bytes up",
+        "unit": "bytes",
+        "better": "lower",
+        "formula": "updates sent to the server, 4 bytes a number",
+        "source": "our choice",
+    },
+    "bytes_down": {
+        "label": "Bytes down",
+        "unit": "bytes",
+        "better": "lower",
+        "formula": "models sent to clients, 4 bytes a number",
+        "source": "our choice",
+    },
+}
+COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")
 
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return the counts at the end of the run; the recovered model's are those of post-training alone."""
     last = context.trace[-1]
-    return {name: float(last[name]) for name in METRICS}
+    return {name: float(last[name]) for name in COUNTS}

@@ -1,11 +1,19 @@
 """Euclidean distance to the original model (FedOSD Figure 5)."""
 
+from fu.evaluation import measure
 from fu.evaluation.context import Context
-from fu.evaluation.measure import distance
 
-METRICS = ("distance",)
+METRICS = {
+    "distance": {
+        "label": "Distance",
+        "unit": "Euclidean norm",
+        "better": "neither",
+        "formula": "||w - w0||, w0 the original model",
+        "source": "FedOSD section 4.2, Figure 5",
+    },
+}
 
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return the distance."""
-    return {"distance": distance(context.task, context.theta)}
+    return {"distance": measure.distance(context)}

@@ -1,20 +1,51 @@
 """Accuracy of the retained clients: mean, spread, worst and best (FedOSD section 4.1, Tables 4 and 6 to 10)."""
 
 from fu.evaluation.context import Context
-from fu.evaluation.measure import client_accuracies
+from fu.evaluation.measure import client_accuracies, retained_accuracy
 
-METRICS = ("r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "r_acc_validation")
+METRICS = {
+    "r_acc": {
+        "label": "R-Acc",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "mean over retained clients of the accuracy on the own test set",
+        "source": "FedOSD section 4.1",
+        "spread": "r_acc_std",
+    },
+    "r_acc_std": {
+        "label": "std",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "population standard deviation of R-Acc over retained clients",
+        "source": "FedOSD Table 1",
+    },
+    "r_acc_worst": {
+        "label": "Worst",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "lowest accuracy of a retained client",
+        "source": "FedOSD Table 4",
+    },
+    "r_acc_best": {
+        "label": "Best",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "highest accuracy of a retained client",
+        "source": "FedOSD Table 4",
+    },
+    "r_acc_validation": {
+        "label": "R-Acc (validation)",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "as R-Acc, on the validation samples",
+        "source": "our choice: to choose rates",
+    },
+}
 
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return R-Acc on test data, and its mean on validation data where there are any."""
-    accuracies = client_accuracies(context.task, context.theta)
-    out = {
-        "r_acc": accuracies.mean().item(),
-        "r_acc_std": accuracies.std(correction=0).item(),
-        "r_acc_worst": accuracies.min().item(),
-        "r_acc_best": accuracies.max().item(),
-    }
-    if all(len(rows) for rows in context.task.federation.data.partition.validation):
-        out["r_acc_validation"] = client_accuracies(context.task, context.theta, "validation").mean().item()
+    out = retained_accuracy(context)
+    if all(len(rows) for rows in context.data.partition.validation):
+        out["r_acc_validation"] = client_accuracies(context, "validation").mean().item()
     return out

@@ -90,7 +90,7 @@ def drive(
         if done < task.rounds and checkpoint.due():
             notes = {"seconds": seconds, "done": done, "rows": rows, "cost": task.federation.cost.record()}
             checkpoint.save({**state, **_pack(histories)}, notes)
-    progress.finish(f"diverged in round {diverged}" if diverged else "")
+    progress.finish(diverged)
     return Outcome(state, histories, rows, seconds, diverged)
 
 

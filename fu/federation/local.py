@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData
-from fu.federation.layout import Layout
-from fu.federation.objectives import Objective, resolve
-from fu.federation.seeds import derive_integer
+from fu.federation.losses import Objective, resolve
+from fu.federation.network import Network
+from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
 
@@ -41,18 +41,18 @@ class Cost:
 class LocalTraining:
     """How clients train: SGD with rate lr * lr_decay ** round, `local_epochs` over shuffled batches.
 
-    `late`: (a round, its rate), where one round takes another rate, because a change of rate comes late.
+    `exception`: (a round, its rate), where one round takes another rate.
     """
 
     lr: float
     lr_decay: float
     batch_size: int
     local_epochs: int
-    late: tuple[int, float] | None = None
+    exception: tuple[int, float] | None = None
 
     def rate(self, round: int) -> float:
         """The learning rate of a round."""
-        lr = self.late[1] if self.late and self.late[0] == round else self.lr
+        lr = self.exception[1] if self.exception and self.exception[0] == round else self.lr
         return lr * self.lr_decay**round
 
 
@@ -95,9 +95,9 @@ class Federation:
         """
         self.data, self.training, self.seed, self.stream = data, training, seed, stream
         self.device = data.device
-        self.model = model.to(self.device).eval()
+        self.network = Network(model, data.device)
+        self.model, self.layout, self.logits = self.network.model, self.network.layout, self.network.logits
         self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules())
-        self.layout = Layout(model)
         self.cost = Cost()
         if strategy == "auto":
             small = self.layout.size < 1_000_000 and not self.stochastic
@@ -105,9 +105,6 @@ class Federation:
         if strategy == "vectorised" and self.stochastic:
             raise ValueError("dropout draws per client and round, which only the sequential strategy can do")
         self.strategy = strategy
-        self._weights = torch.zeros(self.layout.size, device=self.device)
-        self._gradient = torch.zeros_like(self._weights)
-        self.layout.bind(self.model, self._weights, self._gradient)
         self._known: tuple[Tensor, int, dict[tuple[int, str | Objective, int | None], tuple[Tensor, Tensor]]] | None = (
             None
         )
@@ -192,7 +189,7 @@ class Federation:
         project: Projection | None,
         relabel: Relabel | None,
     ) -> tuple[Tensor, Tensor]:
-        weights, gradient, rate = self._weights, self._gradient, self.rate(round)
+        weights, gradient, rate = self.network.weights, self.network.gradient, self.rate(round)
         loss_of = resolve(objective)
         delta = torch.empty(len(clients), self.layout.size, device=self.device)
         losses = torch.zeros(len(clients), device=self.device)
@@ -244,12 +241,6 @@ class Federation:
             bytes_up=moved,
             bytes_down=moved,
         )
-
-    @torch.no_grad()
-    def logits(self, theta: Tensor, x: Tensor, batch: int = 1000) -> Tensor:
-        """Return the model's outputs [n, C] at theta for images [n, c, h, w]."""
-        self._weights.copy_(theta)
-        return torch.cat([self.model(piece) for piece in x.split(batch)])
 
 
 def aggregate(updates: Updates, weights: str) -> Tensor:

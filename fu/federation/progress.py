@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and a line now and then in a log file."""
+"""A progress bar on a terminal, and a line now and then in a log file. No result depends on it."""
 
 import sys
 import time
@@ -37,12 +37,12 @@ class Progress:
                 f"{each:.2f} s a round, {left:.0f} s left"
             )
 
-    def finish(self, text: str = "") -> None:
-        """Close the bar, with a last word."""
+    def finish(self, diverged: int | None) -> None:
+        """Close the bar, and say in which round the run diverged, if it did."""
         if self._bar is not None:
             self._bar.close()
-        if text:
-            self._say(text)
+        if diverged:
+            self._say(f"diverged in round {diverged}")
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from fu.federation.layout import Layout
+from fu.federation.flat import Layout
 from fu.federation.local import Federation
-from fu.federation.seeds import derive_integer
+from fu.seeds import derive_integer
 
 State = dict[str, Tensor | float | int]
 Record = dict[str, Tensor]

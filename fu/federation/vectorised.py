@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
-from fu.federation.objectives import Objective, resolve
+from fu.federation.losses import Objective, resolve
 
 if TYPE_CHECKING:
     from fu.federation.local import Federation

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fu.federation.layout import Layout
+from fu.federation.flat import Layout
 from fu.federation.task import Record, Task
 
 

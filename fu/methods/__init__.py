@@ -1,0 +1,1 @@
+"""Plug-ins: unlearning methods, each with `Params`, `needs`, `start` and `step`. Use `fu.federation`."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from fu.federation.local import FLOAT_BYTES, generator
-from fu.federation.objectives import cross_entropy
+from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()

@@ -14,7 +14,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from fu.federation.layout import Layout
+from fu.federation.flat import Layout
 from fu.federation.local import Federation, Updates, aggregate
 from fu.federation.task import State, Task, theta_of
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from fu.federation.local import generator
-from fu.federation.objectives import Objective
+from fu.federation.losses import Objective
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fu.federation.task import State, Task, theta_of
 
-needs = {"target_model"}
+needs = {"last_local_models"}
 
 
 class Params(BaseModel):
@@ -25,7 +25,7 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at the reference model, the original without the forgotten clients' last part."""
-    original, local = task.original_model, task.histories["target_model"]["theta"]
+    original, local = task.original_model, task.histories["last_local_models"]["theta"]
     total, gone = len(task.clients), len(task.forgotten)
     reference = (total * original - local.sum(0)) / (total - gone)
     distances = [(task.new_model("random", k) - original).norm() for k in range(p.random_models)]

@@ -1,0 +1,1 @@
+"""Plug-ins: architectures, each with `Params`, `build` and `ESTIMATE`. Use torch alone."""

@@ -24,7 +24,7 @@ from fu.evaluation.selection import RULE
 from fu.evaluation.watch import conflicts
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome, drive
-from fu.federation.layout import Layout
+from fu.federation.flat import Layout
 from fu.federation.task import State, Task, theta_of
 from fu.plan import inputs
 from fu.plan.digest import module_file
@@ -32,7 +32,7 @@ from fu.plan.inputs import available, needs, reads, selects
 from fu.plan.plan import Plan
 from fu.publishing.result import Result, write
 from fu.stages.compute import TRACE
-from tests.toys import (
+from tests.factories import (
     CLASSES,
     COLOUR,
     GREY,

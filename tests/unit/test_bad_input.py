@@ -21,8 +21,8 @@ from safetensors.torch import save_file
 from fu.data import archives, clients, partition
 from fu.data.assignment import pathological
 from fu.errors import UserError
-from fu.federation import weights
-from fu.federation.layout import Layout
+from fu.federation import model_files
+from fu.federation.flat import Layout
 from fu.models import lenet5, mlp
 from fu.plan import digest
 from fu.plan.plan import Plan

@@ -29,7 +29,7 @@ def test_the_method_of_the_readme_runs(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(code[1])
     program = (
-        "import importlib.util, torch; from tests.toys import make_task; "
+        "import importlib.util, torch; from tests.factories import make_task; "
         f"spec = importlib.util.spec_from_file_location('mine', {str(path)!r}); "
         "m = importlib.util.module_from_spec(spec); spec.loader.exec_module(m); t = make_task(); p = m.Params(); "
         "s = m.start(t, p); s = m.step(t, p, s, 0); assert torch.isfinite(s['theta']).all(); "

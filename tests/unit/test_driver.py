@@ -20,7 +20,7 @@ from fu.federation.driver import Outcome
 from fu.federation.progress import Progress
 from fu.federation.task import State, Task, theta_of
 from fu.training import fedavg
-from tests.toys import KINDS, make_data, make_federation, make_partition, make_task, params_of
+from tests.factories import KINDS, make_data, make_federation, make_partition, make_task, params_of
 
 METRICS = {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr", "distance"}
 COSTS = {"client_rounds", "steps", "samples", "bytes_up", "bytes_down"}

@@ -8,16 +8,16 @@ from torch import Tensor, nn
 
 from fu.errors import UserError
 from fu.evaluation.watch import conflicts
-from fu.federation.layout import Layout
+from fu.federation.flat import Layout
 from fu.federation.local import Federation, Updates, aggregate
-from fu.federation.objectives import (
+from fu.federation.losses import (
     OBJECTIVES,
     cross_entropy,
     negative_cross_entropy,
     unlearning_cross_entropy,
 )
 from fu.federation.task import initial_parameters
-from tests.toys import (
+from tests.factories import (
     COLOUR,
     GREY,
     SIZES,

@@ -15,7 +15,7 @@ from fu.histories.target_model import record as target_model
 from fu.methods import ewcsga, fedosd, fupga, retrain
 from fu.projections import away_from_original
 from fu.training import fedavg
-from tests.toys import (
+from tests.factories import (
     CLASSES,
     MARK,
     SIZES,

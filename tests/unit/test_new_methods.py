@@ -18,14 +18,14 @@ from fu.data.clients import ClientData
 from fu.evaluation import selection
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
-from fu.federation.layout import Layout
+from fu.federation.flat import Layout
 from fu.federation.local import Federation, LocalTraining, Updates
-from fu.federation.objectives import unlearning_cross_entropy
+from fu.federation.losses import unlearning_cross_entropy
 from fu.federation.task import State, Task, initial_parameters, theta_of
 from fu.methods import federaser, fedosd, fedrecovery, mode, retrain, sfu
 from fu.models import nfresnet18
 from fu.training import fedavg
-from tests.toys import (
+from tests.factories import (
     COLOUR,
     GREY,
     KINDS,

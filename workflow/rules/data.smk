@@ -1,19 +1,18 @@
 rule data:
     output:
-        archive=f"{ROOT}/data/{{dataset}}.npz",
-        source=f"{ROOT}/data/{{dataset}}.source.json",
+        **plan.paths.outputs("data"),
     log:
-        f"{ROOT}/logs/data/{{dataset}}.log",
+        plan.paths.log("data"),
     conda:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
-        runtime=60,
+        mem_mb=lambda w: plan.job("data", dict(w)).mem_mb,
+        runtime=lambda w: plan.job("data", dict(w)).minutes,
+        plugins=plan.config.plugins or "",
         data_dir=plan.config.data_dir,
     params:
-        spec=lambda w: plan.spec_data(w.dataset),
-        code=lambda w: plan.code("data", plan.spec_data(w.dataset)),
+        spec=lambda w: plan.job("data", dict(w)).json,
+        code=lambda w: plan.job("data", dict(w)).code,
     shell:
-        "python -m fu.warm fu.stages.data --spec {params.spec:q} --data-dir {resources.data_dir:q}"
-        " --output {output.archive} 2> {log}"
+        command_line("data")

@@ -1,26 +1,21 @@
-# {model} is `original` or a method; a method's models are the unlearned and, after post-training, the recovered one.
+# {trial} is `original` or one whose unlearned and, after post-training, recovered model are evaluated.
 rule evaluate:
     input:
-        data=lambda w: plan.dataset(w.run),
-        partition=f"{ROOT}/{{run}}/partition.npz",
-        original=f"{ROOT}/{{run}}/original.safetensors",
-        models=lambda w: plan.models(w.run, w.model),
-        traces=lambda w: plan.traces(w.run, w.model),
+        unpack(lambda w: plan.job("evaluate", dict(w)).inputs),
     output:
-        f"{ROOT}/{{run}}/{{model}}.evaluation.csv",
+        **plan.paths.outputs("evaluate"),
     log:
-        f"{ROOT}/logs/{{run}}/{{model}}.evaluation.log",
+        plan.paths.log("evaluate"),
     conda:
         "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
-        mem_mb=lambda w: plan.mem_mb(w.run),
-        runtime=30,
+        mem_mb=lambda w: plan.job("evaluate", dict(w)).mem_mb,
+        runtime=lambda w: plan.job("evaluate", dict(w)).minutes,
+        plugins=plan.config.plugins or "",
         device=plan.config.device,
     params:
-        spec=lambda w: plan.spec("evaluate", w.run),
-        code=lambda w: plan.code("evaluate", plan.spec("evaluate", w.run)),
+        spec=lambda w: plan.job("evaluate", dict(w)).json,
+        code=lambda w: plan.job("evaluate", dict(w)).code,
     shell:
-        "python -m fu.warm fu.stages.evaluate --spec {params.spec:q} --data {input.data} --partition {input.partition}"
-        " --original {input.original} --models {input.models} --traces {input.traces} --output {output}"
-        " --threads {threads} --device {resources.device} 2> {log}"
+        command_line("evaluate")

@@ -1,18 +1,19 @@
 rule partition:
     input:
-        data=lambda w: plan.dataset(w.run),
+        unpack(lambda w: plan.job("partition", dict(w)).inputs),
     output:
-        f"{ROOT}/{{run}}/partition.npz",
+        **plan.paths.outputs("partition"),
     log:
-        f"{ROOT}/logs/{{run}}/partition.log",
+        plan.paths.log("partition"),
     conda:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
-        runtime=10,
+        mem_mb=lambda w: plan.job("partition", dict(w)).mem_mb,
+        runtime=lambda w: plan.job("partition", dict(w)).minutes,
+        plugins=plan.config.plugins or "",
     params:
-        spec=lambda w: plan.spec("partition", w.run),
-        code=lambda w: plan.code("partition", plan.spec("partition", w.run)),
+        spec=lambda w: plan.job("partition", dict(w)).json,
+        code=lambda w: plan.job("partition", dict(w)).code,
     shell:
-        "python -m fu.warm fu.stages.partition --spec {params.spec:q} --data {input.data} --output {output} 2> {log}"
+        command_line("partition")

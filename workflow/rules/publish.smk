@@ -1,29 +1,31 @@
 rule publish:
     input:
-        results=lambda w: plan.artefact_inputs(w.paper, w.artefact),
-        published=lambda w: plan.published(w.paper, w.artefact),
-        costs=lambda w: ancient(plan.artefact_costs(w.paper, w.artefact)),
+        results=lambda w: plan.job("publish", dict(w)).inputs["results"],
+        published=lambda w: plan.job("publish", dict(w)).inputs["published"],
+        costs=lambda w: ancient(plan.job("publish", dict(w)).inputs["costs"]),
     output:
-        report(
-            f"{ROOT}/artefacts/{{paper}}/{{artefact}}.png",
+        **{
+            name: path
+            for name, path in plan.paths.outputs("publish").items()
+            if name != "png"
+        },
+        png=report(
+            plan.paths.outputs("publish")["png"],
             caption="../report/artefact.rst",
             category="{paper}",
         ),
-        multiext(
-            f"{ROOT}/artefacts/{{paper}}/{{artefact}}", ".csv", ".md", ".pdf", ".json"
-        ),
     log:
-        f"{ROOT}/logs/artefacts/{{paper}}/{{artefact}}.log",
+        plan.paths.log("publish"),
     conda:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=lambda w: plan.job("publish", dict(w)).mem_mb,
+        runtime=lambda w: plan.job("publish", dict(w)).minutes,
+        plugins=plan.config.plugins or "",
+        root=plan.root,
     params:
-        spec=lambda w: plan.spec_publish(w.paper, w.artefact),
-        code=lambda w: plan.code("publish", plan.spec_publish(w.paper, w.artefact)),
-        root=lambda w: ROOT,
-        base=lambda w: f"{ROOT}/artefacts/{w.paper}/{w.artefact}",
+        spec=lambda w: plan.job("publish", dict(w)).json,
+        code=lambda w: plan.job("publish", dict(w)).code,
     shell:
-        "python -m fu.warm fu.stages.publish --spec {params.spec:q} --root {params.root} --output {params.base} 2> {log}"
+        command_line("publish")

@@ -1,19 +1,20 @@
-# {scope} is paper/scenario: one point of a method's grid is chosen over all seeds.
+# One trial of a method's grid is chosen over all seeds.
 rule select:
     input:
-        lambda w: plan.candidates(w.scope, w.method),
+        unpack(lambda w: plan.job("select", dict(w)).inputs),
     output:
-        f"{ROOT}/{{scope}}/{{method}}.selected.json",
+        **plan.paths.outputs("select"),
     log:
-        f"{ROOT}/logs/{{scope}}/{{method}}.selected.log",
+        plan.paths.log("select"),
     conda:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=200,
-        runtime=10,
+        mem_mb=lambda w: plan.job("select", dict(w)).mem_mb,
+        runtime=lambda w: plan.job("select", dict(w)).minutes,
+        plugins=plan.config.plugins or "",
     params:
-        spec=lambda w: plan.spec_select(w.scope, w.method),
-        code=lambda w: plan.code("select", plan.spec_select(w.scope, w.method)),
+        spec=lambda w: plan.job("select", dict(w)).json,
+        code=lambda w: plan.job("select", dict(w)).code,
     shell:
-        "python -m fu.stages.select --spec {params.spec:q} --evaluations {input} --output {output} 2> {log}"
+        command_line("select")

@@ -5,20 +5,13 @@ for paper in plan.papers:
         name:
             paper
         input:
-            sorted(
-                {
-                    file
-                    for key, files in targets.items()
-                    if key[0] == paper
-                    for file in files
-                }
-            ),
+            plan.targets(*(key for key in plan.artefacts if key[0] == paper)),
 
 
-for (paper, artefact), files in targets.items():
+for key in plan.artefacts:
 
     rule:
         name:
-            f"{paper}_{artefact}"
+            "_".join(key)
         input:
-            files,
+            plan.targets(key),

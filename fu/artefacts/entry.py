@@ -1,0 +1,152 @@
+"""What an artefact shows: its entry in a paper's file, with the labels of all that it names. Imports no torch."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.plugins import Kind
+
+ORIGINAL = "original"
+STAGE_MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
+Stage = Literal["original", "unlearned", "recovered"]
+
+
+class Record(BaseModel):
+    """A frozen record with no unknown key."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Metric(Record):
+    """One metric, as its evaluator declares it. Shares are fractions, not percent.
+
+    `better` says which direction is good, if either is; `spread` names the metric shown in parentheses behind it.
+    """
+
+    name: str
+    label: str
+    unit: str
+    better: Literal["lower", "higher", "neither"]
+    formula: str
+    source: str
+    spread: str | None = None
+
+
+class Trial(Record):
+    """A method at one point of its grid: `values` is what the grid sets there, `rate` its learning rate.
+
+    `unlearned` names the trial whose unlearned model it has; `recovers`: post-training follows.
+    """
+
+    name: str
+    rate: float
+    values: dict[str, float | int | str]
+    unlearned: str
+    recovers: bool
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Stage -> name of the model."""
+        found = {"unlearned": f"{self.unlearned}.unlearned"}
+        return {**found, "recovered": f"{self.name}.recovered"} if self.recovers else found
+
+    @property
+    def setting(self) -> str:
+        """What the grid sets, or the rate where there is no grid."""
+        shown = list(self.values.values()) or [self.rate]
+        return ", ".join(f"{value:g}" if isinstance(value, int | float) else str(value) for value in shown)
+
+
+class Scenario(Record):
+    """A scenario: rounds of training and after the request, and the evaluations that are read."""
+
+    name: str
+    label: str
+    dataset: str
+    rounds: tuple[int, int]
+    evaluations: tuple[str, ...] = ()
+
+
+class Method(Record):
+    """A method, and its trials in every scenario."""
+
+    name: str
+    label: str
+    in_paper: bool
+    post_training: Literal["after", "none", "own"]
+    trials: dict[str, tuple[Trial, ...]]
+
+    @property
+    def marked(self) -> str:
+        """The label, marked where the paper has no such method."""
+        return self.label + ("" if self.in_paper else " *")
+
+
+class Entry(Record):
+    """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial."""
+
+    paper: str
+    artefact: str
+    preset: str
+    kind: Annotated[str, Kind("artefacts")]
+    reads: Literal["evaluations", "traces", "data", "nothing"]
+    chooses: bool
+    title: str
+    caption: str
+    citation: str
+    in_paper: bool
+    published: str | None
+    seeds: tuple[int, ...]
+    metrics: tuple[Metric, ...]
+    stages: tuple[Stage, ...]
+    scenarios: tuple[Scenario, ...]
+    methods: tuple[Method, ...]
+    datasets: Annotated[tuple[str, ...], Kind("datasets")] = ()
+    attacks: Annotated[tuple[str, ...], Kind("attacks")] = ()
+    chosen: dict[str, dict[str, str]] = Field(default_factory=dict, exclude=True)
+
+    def trial(self, scenario: str, method: Method) -> Trial:
+        """Return the trial that is shown: the chosen one, or the only one."""
+        trials = method.trials[scenario]
+        name = self.chosen.get(scenario, {}).get(method.name, trials[0].name)
+        return next(trial for trial in trials if trial.name == name)
+
+    def rows(self, scenario: str) -> list[tuple[str, str, str]]:
+        """Return (method, stage, label) of every model that is shown for a scenario, in order."""
+        out: list[tuple[str, str, str]] = [(ORIGINAL, ORIGINAL, "ω⁰")] if ORIGINAL in self.stages else []
+        for stage in ("unlearned", "recovered"):
+            for method in self.methods if stage in self.stages else ():
+                models = self.trial(scenario, method).models
+                if stage in models:
+                    mark = STAGE_MARKS[stage] if len(models) == 2 else ""
+                    out.append((method.name, stage, f"{method.label}{mark}{'' if method.in_paper else ' *'}"))
+        return out
+
+    @property
+    def heading(self) -> str:
+        """The title, marked where the paper has no such artefact."""
+        return self.title + ("" if self.in_paper else " (not in the paper)")
+
+    @property
+    def setting(self) -> str:
+        """One sentence on what the numbers were made with."""
+        if not self.scenarios:
+            return f"Preset {self.preset}; computed from the formulas alone, on no data."
+        datasets = sorted({scenario.dataset for scenario in self.scenarios})
+        rounds = sorted({scenario.rounds for scenario in self.scenarios})
+        trained = ", ".join(f"{before} rounds of training and {total} after the request" for before, total in rounds)
+        return (
+            f"Preset {self.preset}; data: {', '.join(datasets)}; {trained}; "
+            f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''} ({', '.join(map(str, self.seeds))})."
+        )
+
+    @property
+    def footnotes(self) -> str:
+        """The marks of the rows, explained."""
+        text = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
+        return text + ("" if all(method.in_paper for method in self.methods) else " * not in the paper.")
+
+    @property
+    def definitions(self) -> str:
+        """What the metrics are."""
+        return " ".join(f"{metric.label}: {metric.formula} ({metric.source})." for metric in self.metrics)

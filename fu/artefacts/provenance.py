@@ -1,0 +1,40 @@
+"""Where an artefact comes from: commit, spec, digests, versions, devices, seconds, inputs."""
+
+import json
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fu.artefacts.entry import Entry
+from fu.data.archives import checksum
+
+PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors")
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def describe(entry: Entry, code: str, inputs: list[Path], costs: list[Path]) -> dict[str, Any]:
+    """Return the provenance of one artefact; `costs` are the cost files of the models behind it."""
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    spent = {str(path): json.loads(path.read_text()) for path in costs}
+    return {
+        "commit": _git("rev-parse", "HEAD"),
+        "clean": None if changed is None else not changed,
+        "preset": entry.preset,
+        "spec": entry.model_dump(mode="json"),
+        "code": code,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "seconds": round(sum(cost["seconds"] for cost in spent.values()), 3),
+        "devices": sorted({cost["device"] for cost in spent.values()}),
+        "threads": sorted({cost["threads"] for cost in spent.values()}),
+        "inputs": {str(path): checksum(path) for path in inputs},
+        "costs": spent,
+    }

@@ -1,0 +1,7 @@
+"""The columns of a trace: what is measured in every round, and the counts of `Cost`. Imports no torch."""
+
+COLUMNS = (
+    "round",
+    *("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts"),
+    *("client_rounds", "steps", "samples", "bytes_up", "bytes_down"),
+)

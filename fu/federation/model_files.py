@@ -1,0 +1,55 @@
+"""Model files: named tensors as safetensors. A diverged run's file holds no tensors, only the round.
+
+A training's histories lie in one file, as `kind.name`.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from fu.errors import UserError
+from fu.federation.flat import Layout
+
+
+def save(path: Path, layout: Layout, theta: Tensor, diverged: int | None) -> None:
+    """Write theta [d] as named tensors, or only the round in which it left the finite numbers."""
+    tensors = {} if diverged else layout.named(theta)
+    save_file(tensors, path, metadata={"fu": json.dumps({"diverged": diverged})})
+
+
+def load(path: Path, layout: Layout) -> tuple[Tensor | None, int | None]:
+    """Return theta [d] and None, or None and the round of divergence."""
+    tensors, notes = read(path)
+    diverged = notes.get("diverged")
+    return (None, diverged) if diverged else (layout.flatten(tensors, str(path)), None)
+
+
+def save_histories(path: Path, histories: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Write what a training recorded, by kind."""
+    tensors = {f"{kind}.{name}": value for kind, record in histories.items() for name, value in record.items()}
+    save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, path)
+
+
+def load_history(path: Path, kind: str, device: torch.device) -> dict[str, Tensor]:
+    """Return the named tensors of one kind of history; the others are not read."""
+    prefix = f"{kind}."
+    return {name.removeprefix(prefix): value.to(device) for name, value in read(path, prefix)[0].items()}
+
+
+def read(path: Path, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, int | None]]:
+    """Return the tensors whose names begin so, and the notes; `UserError` where the file is missing or truncated."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            notes = dict(json.loads((file.metadata() or {}).get("fu", "{}")))
+            return {name: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}, notes  # noqa: SIM118
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such weights file.") from None
+    except (SafetensorError, OSError, TypeError, ValueError):
+        raise UserError(
+            f"{path}: the weights file is truncated or broken; delete it and run snakemake again."
+        ) from None

@@ -1,0 +1,192 @@
+"""The tidy frame that an artefact is made from: which files it rests on, and their rows.
+
+Columns: scenario, method, trial, model, seed, stage, round, metric, value, device, published. Rows with `published` are
+the paper's own numbers. Seed and round are -1 where a row has none; `device` stands beside the seconds of a run.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from fu.artefacts.entry import ORIGINAL, Entry
+from fu.errors import UserError
+from fu.pipeline.paths import Paths
+
+COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
+EXAMPLES = 4  # samples of a forgotten client that an artefact of `data` is given
+
+
+class Shown(NamedTuple):
+    """A trial of a method (or the original model) in a scenario, with its models: stage -> name."""
+
+    scenario: str
+    method: str
+    trial: str
+    models: dict[str, str]
+
+
+def shown(entry: Entry, paths: Paths) -> list[Shown]:
+    """Return every trial that an artefact may show, in the order of its rows."""
+    found = []
+    for scenario in entry.scenarios:
+        found.append(Shown(scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: ORIGINAL}))
+        for method in entry.methods:
+            trials = method.trials[scenario.name]
+            found += [Shown(scenario.name, method.name, trial.name, trial.models) for trial in trials]
+    return found
+
+
+def inputs(entry: Entry, paths: Paths) -> list[str]:
+    """Return the files that an artefact is made from, besides the published numbers and the costs."""
+    files: list[str] = []
+    if entry.reads == "data":
+        for scenario in entry.scenarios:
+            files.append(paths("data", "archive", dataset=scenario.dataset))
+            files += [paths("partition", "partition", run=_run(entry, scenario.name, seed)) for seed in entry.seeds[:1]]
+    else:
+        for part in shown(entry, paths):
+            for seed in entry.seeds:
+                files += _files(entry, paths, part, seed)
+        files += list(selections(entry, paths).values())
+    return list(dict.fromkeys(files))
+
+
+def costs(entry: Entry, paths: Paths) -> list[str]:
+    """Return the cost files of the models behind an artefact, for its provenance and for run times."""
+    if entry.reads not in ("evaluations", "traces"):
+        return []
+    runs = [(part, _run(entry, part.scenario, seed)) for part in shown(entry, paths) for seed in entry.seeds]
+    return list(dict.fromkeys(paths.model(run, model, "cost") for part, run in runs for model in part.models.values()))
+
+
+def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
+    """Return, by scenario and method, the file with the choice among several trials."""
+    if not entry.chooses:
+        return {}
+    return {
+        (scenario.name, method.name): paths(
+            "select", "selection", scenario=f"{entry.paper}/{scenario.name}", method=method.name
+        )
+        for scenario in entry.scenarios
+        for method in entry.methods
+        if len(method.trials[scenario.name]) > 1
+    }
+
+
+def with_choice(entry: Entry, paths: Paths) -> Entry:
+    """Return the entry with the trials that were chosen."""
+    chosen: dict[str, dict[str, str]] = {}
+    for (scenario, method), path in selections(entry, paths).items():
+        try:
+            chosen.setdefault(scenario, {})[method] = json.loads(Path(path).read_text())["selected"]
+        except (OSError, json.JSONDecodeError, KeyError):
+            raise UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.") from None
+    return entry.model_copy(update={"chosen": chosen})
+
+
+def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
+    """Return the frame of an entry with its choice: of what is not shown no file is read."""
+    if entry.reads == "data":
+        return pd.DataFrame(_examples(entry, paths))
+    parts = []
+    methods = {method.name: method for method in entry.methods}
+    for part in shown(entry, paths) if entry.reads != "nothing" else ():
+        method = methods.get(part.method)
+        if method and entry.chooses and entry.trial(part.scenario, method).name != part.trial:
+            continue
+        for seed in entry.seeds:
+            rows = (
+                _evaluations(entry, paths, part, seed)
+                if entry.reads == "evaluations"
+                else _traces(entry, paths, part, seed)
+            )
+            parts.append(rows.assign(scenario=part.scenario, method=part.method, trial=part.trial, seed=seed))
+    if published:
+        parts.append(_csv(published).assign(published=True, seed=-1, round=-1))
+    frame = pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS) if parts else pd.DataFrame(columns=COLUMNS)
+    frame["published"] = frame["published"] == True  # noqa: E712 (ours have none)
+    return frame.astype({"seed": int, "round": int, "value": float})
+
+
+def _run(entry: Entry, scenario: str, seed: int) -> str:
+    return f"{entry.paper}/{scenario}/seed{seed}"
+
+
+def _files(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[str]:
+    run = _run(entry, part.scenario, seed)
+    if entry.reads == "evaluations":
+        scenario = next(found for found in entry.scenarios if found.name == part.scenario)
+        return [paths("evaluate", "evaluation", run=run, trial=part.trial, evaluation=e) for e in scenario.evaluations]
+    if part.method == ORIGINAL:
+        return []  # curves begin where the original training ended
+    return [paths.model(run, model, "trace") for model in part.models.values()] if entry.reads == "traces" else []
+
+
+def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
+    rows = pd.concat([_csv(Path(path)) for path in _files(entry, paths, part, seed)], ignore_index=True)
+    rows = rows.rename(columns={"role": "stage"}).drop_duplicates(["stage", "metric"])  # a divergence is told by each
+    return rows.assign(model=rows["stage"].map(part.models), round=-1)
+
+
+def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
+    """Return the rows of all models, metric by metric, and the seconds of each at its last round."""
+    if part.method == ORIGINAL:
+        return pd.DataFrame(columns=COLUMNS)
+    run, names = _run(entry, part.scenario, seed), [metric.name for metric in entry.metrics]
+    traces, spent = [], []
+    for stage, model in part.models.items():
+        trace = _csv(Path(paths.model(run, model, "trace"))).assign(stage=stage, model=model)
+        cost = json.loads(Path(paths.model(run, model, "cost")).read_text())
+        last = int(trace["round"].iloc[-1]) if len(trace) else -1
+        about = {
+            "stage": stage,
+            "model": model,
+            "round": last,
+            "device": f"{cost['device']}, {cost['threads']} thread(s)",
+        }
+        spent.append({**about, "metric": "seconds", "value": cost["seconds"]})
+        traces.append(trace)
+    joined = pd.concat([trace for trace in traces if len(trace)] or traces)
+    tidy = joined.melt(["round", "stage", "model"], names, "metric").dropna(subset="value")
+    return pd.concat([tidy, pd.DataFrame(spent)], ignore_index=True)
+
+
+def _csv(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path)
+    except (FileNotFoundError, pd.errors.ParserError, pd.errors.EmptyDataError):
+        raise UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.") from None
+
+
+def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
+    """Yield the first samples of each scenario's first forgotten client, without and with the trigger, in [0, 1]."""
+    import torch
+
+    from fu.data import clients
+    from fu.data.dataset import about
+
+    for scenario, attack in zip(entry.scenarios, entry.attacks, strict=True):
+        facts = about(scenario.dataset)
+        archive = Path(paths("data", "archive", dataset=scenario.dataset))
+        partition = Path(paths("partition", "partition", run=_run(entry, scenario.name, entry.seeds[0])))
+        data = clients.load(archive, partition, scenario.dataset, attack, torch.device("cpu"), "all")
+        assert data.mark is not None
+        client = data.partition.forgotten[0]
+        index = data.partition.train[client][:EXAMPLES]
+        clean, labels = data.x[index], data.y[index]
+        marked, flipped = data.mark(clean, labels)
+        shown = [(x * torch.tensor(facts.std) + torch.tensor(facts.mean)).clamp(0, 1).numpy() for x in (clean, marked)]
+        for k in range(len(index)):
+            yield {
+                "scenario": scenario.name,
+                "client": client,
+                "sample": int(index[k]),
+                "label": int(labels[k]),
+                "label_with_trigger": int(flipped[k]),
+                "changed_pixels": int((clean[k] != marked[k]).any(-1).sum()),
+                "clean": shown[0][k],
+                "marked": shown[1][k],
+            }

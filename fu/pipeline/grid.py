@@ -1,0 +1,312 @@
+"""Papers expanded into trials: every method at every point of its grid in every scenario that an artefact shows.
+
+What cannot work is refused here, in one sentence, before the first job.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
+from typing import Any
+
+from fu.artefacts.entry import ORIGINAL
+from fu.errors import UserError, nearest
+from fu.evaluation.trace import COLUMNS
+from fu.pipeline import catalogue, specs
+from fu.pipeline.catalogue import Planned
+from fu.pipeline.settings.papers import merge, validate
+from fu.pipeline.settings.records import Artefact, Paper, Plugin, Preset, Settings
+from fu.pipeline.specs import Trial
+
+# What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
+OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
+NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+PHASES = ("training", "unlearning", "recovery")
+SELECTED_BY = ("r_acc_validation", "asr_validation")  # fu/evaluation/selection.py
+
+
+def trial_name(method: str, values: Mapping[str, Any]) -> str:
+    """Return the name of a trial: `fedosd+lr0.005`."""
+    parts = []
+    for key, value in values.items():
+        section, _, last = key.partition(".")
+        prefix = f"{section}-" if section == "recovery" else ""
+        parts.append(f"{prefix}{last}{value:g}" if isinstance(value, float) else f"{prefix}{last}{value}")
+    return "-".join([f"{method}+{parts[0]}", *parts[1:]]) if parts else method
+
+
+def unlearned_by(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those values of a grid that unlearning depends on: all but post-training's."""
+    return {key: value for key, value in values.items() if not key.startswith("recovery.")}
+
+
+def inherited(name: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a scenario's settings and its settings of single methods, laid over those of its base and the paper."""
+    line = [scenario]
+    while (base := paper.scenarios[line[-1]].base) is not None:
+        where = f"{name}.yaml: scenarios.{line[-1]}.base"
+        if base not in paper.scenarios:
+            raise UserError(f"{where}: there is no scenario {base!r}{nearest(base, paper.scenarios)}.")
+        if base in line:
+            raise UserError(f"{where}: {base!r} is built on itself; name another scenario.")
+        line.append(base)
+    settings = paper.settings
+    methods: dict[str, Any] = {}
+    for layer in reversed(line):
+        settings = merge(settings, paper.scenarios[layer].settings)
+        methods = merge(methods, paper.scenarios[layer].methods)
+    return settings, methods
+
+
+def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
+    """Fill in what a phase takes from the phase before, and the rounds that a method without post-training has."""
+    if not all(isinstance(values.get(phase), dict) for phase in PHASES):
+        return values  # the validation says so
+    phases = {phase: dict(values[phase]) for phase in PHASES}
+    for before, phase in pairwise(PHASES):
+        for key, value in phases[phase].items():
+            if value is None and key in ("lr", "lr_decay", "batch_size", "local_epochs"):
+                phases[phase][key] = phases[before].get(key)
+    total = values.get("total_rounds")
+    if post_training == "own":
+        phases["unlearning"]["rounds"] = total
+    elif post_training == "none":
+        total = phases["unlearning"].get("rounds")
+    return {**values, **phases, "total_rounds": total}
+
+
+class Grid:
+    """The trials of all papers; raises `UserError` where they cannot be planned."""
+
+    def __init__(self, preset: Preset, papers: Mapping[str, Paper]) -> None:
+        """Expand the artefacts of the papers, with the data sets that the preset replaces."""
+        self.preset = preset
+        self.trials: dict[tuple[str, str], Trial] = {}  # (paper/scenario, name of the trial)
+        self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, method) -> the names of its trials
+        for name, paper in papers.items():
+            self._check(name, paper)
+
+    def _check(self, name: str, paper: Paper) -> None:
+        for key, method in paper.methods.items():
+            where = f"{name}.yaml: methods.{key}"
+            if method.plugin:
+                catalogue.check("methods", method.plugin, where)
+            elif method.unlearned_from not in paper.methods:
+                hint = nearest(str(method.unlearned_from), paper.methods)
+                raise UserError(f"{where}.unlearned_from: there is no method {method.unlearned_from!r}{hint}.")
+            elif paper.methods[method.unlearned_from].unlearned_from:
+                raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} has no unlearning of its own.")
+        for key, about in paper.scenarios.items():
+            for special in about.methods:
+                if special not in paper.methods:
+                    hint = nearest(special, paper.methods)
+                    raise UserError(f"{name}.yaml: scenarios.{key}.methods: there is no {special!r}{hint}.")
+        for artefact, entry in paper.artefacts.items():
+            where = f"{name}.yaml: artefacts.{artefact}"
+            catalogue.check("artefacts", entry.kind, where)
+            self._check_shown(entry, where)
+            for kind, wanted, known in (
+                ("scenario", entry.scenarios, list(paper.scenarios)),
+                ("method", entry.methods, list(paper.methods)),
+                ("metric", entry.metrics, list(catalogue.metrics())),
+            ):
+                for item in wanted:
+                    if item not in known:
+                        raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
+            for scenario in entry.scenarios:
+                for shown in [ORIGINAL, *entry.methods]:
+                    self._expand(name, paper, scenario, shown)
+                self._check_evaluated(name, scenario, entry, where)
+                if catalogue.chooses(entry.kind):
+                    self._check_selection(name, scenario, entry.methods)
+                elif catalogue.reads(entry.kind) in ("evaluations", "traces"):
+                    lone = [method for method in entry.methods if len(self.names[f"{name}/{scenario}", method]) < 2]
+                    if lone:
+                        raise UserError(
+                            f"{where}: kind {entry.kind} needs a grid of two values or more; {lone[0]!r} has none."
+                        )
+
+    def _check_shown(self, entry: Artefact, where: str) -> None:
+        reads = catalogue.reads(entry.kind)
+        if reads != "nothing" and not entry.scenarios:
+            raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
+        if reads in ("evaluations", "traces") and not (entry.methods and entry.metrics):
+            raise UserError(f"{where}: kind {entry.kind} needs methods and metrics; name at least one of each.")
+        untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in COLUMNS]
+        if untraced:
+            raise UserError(f"{where}: {untraced[0]!r} is not measured per round; allowed: {', '.join(COLUMNS[1:])}.")
+
+    def _expand(self, name: str, paper: Paper, scenario: str, method: str) -> None:
+        """Add the trials of a method, one for every point of its grid."""
+        scope = f"{name}/{scenario}"
+        if (scope, method) in self.names:
+            return
+        values = self._values(name, paper, scenario, method)
+        entry = None if method == ORIGINAL else paper.methods[method]
+        given = {} if entry is None else values.get("grid", {})
+        if not isinstance(given, dict) or not all(isinstance(found, list) for found in given.values()):
+            self._trial(name, paper, scenario, method, values, {})  # whose validation says what is wrong
+        grid = {key: found for key, found in given.items() if found}
+        found: list[str] = []
+        for chosen in product(*grid.values()):
+            point = dict(zip(grid, chosen, strict=True))
+            trial_of = trial_name(method, point)
+            trial = self._trial(name, paper, scenario, method, values, point)
+            if entry:
+                trial = replace(trial, unlearned=self._unlearned(name, paper, scenario, method, trial))
+            if trial_of in found or not NAME.fullmatch(trial_of):
+                raise UserError(
+                    f"{name}.yaml: methods.{method}: grid: {trial_of!r} names a file; values must differ in six digits "
+                    "and be numbers or words of letters, digits, dots, dashes and underscores."
+                )
+            self.trials[scope, trial_of] = trial
+            found.append(trial_of)
+        self.names[scope, method] = found
+
+    def _unlearned(self, name: str, paper: Paper, scenario: str, method: str, trial: Trial) -> str:
+        """Return the name of the trial that makes a trial's unlearned model, and plan it where nobody else does.
+
+        It has the values of the grid that unlearning depends on: trials that differ in post-training share it.
+        """
+        base = paper.methods[method].unlearned_from or method
+        point = unlearned_by(trial.values)
+        found = trial_name(base, point)
+        key = (f"{name}/{scenario}", found)
+        if base == method:
+            if found != trial_name(method, trial.values):
+                self.trials.setdefault(key, replace(trial, unlearned=found, values=point))
+            return found
+        if key not in self.trials:
+            values = self._values(name, paper, scenario, base)
+            planned = self._trial(name, paper, scenario, base, values, point)
+            self.trials[key] = replace(planned, unlearned=found)
+        if specs.of_unlearning(trial, 0) != specs.of_unlearning(self.trials[key], 0):
+            raise UserError(
+                f"{name}.yaml: scenarios.{scenario}: a method that begins from {found!r} must have its unlearning "
+                "settings; only recovery, total_rounds and the grid of recovery are its own."
+            )
+        return found
+
+    def _values(self, name: str, paper: Paper, scenario: str, method: str) -> dict[str, Any]:
+        """Return the settings of a method in a scenario, laid over each other but not yet validated."""
+        values, special = inherited(name, paper, scenario)
+        if method != ORIGINAL:
+            entry = paper.methods[method]
+            own = merge(entry.settings, special.get(method, {}))
+            foreign = [key for key in own if key not in OWN_SETTINGS]
+            if foreign:
+                raise UserError(
+                    f"{name}.yaml: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
+                    f"a method may set {', '.join(OWN_SETTINGS)}."
+                )
+            if entry.unlearned_from:
+                for layer in (paper.methods[entry.unlearned_from].settings, special.get(entry.unlearned_from, {})):
+                    values = merge(values, layer)
+            grid = merge(values.get("grid", {}), own.get("grid", {}))
+            for key in (key for key, found in grid.items() if found) if isinstance(grid, dict) else ():
+                section, _, last = key.partition(".")
+                if isinstance(own.get(section), dict) and own[section].get(last) is not None:
+                    raise UserError(
+                        f"{name}.yaml: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
+                        f"replace it; write grid: {{{key}: [{own[section][last]}]}} instead."
+                    )
+            if (
+                entry.post_training == "own"
+                and isinstance(own.get("unlearning"), dict)
+                and "rounds" in own["unlearning"]
+            ):
+                raise UserError(
+                    f"{name}.yaml: methods.{method}.settings: unlearning.rounds: with post_training: own the method "
+                    "takes total_rounds; set that."
+                )
+            values = merge(values, own)
+        dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
+        if isinstance(dataset, str) and dataset in self.preset.replace_datasets:
+            values = merge(values, {"data": {"dataset": self.preset.replace_datasets[dataset]}})
+        return values
+
+    def _trial(
+        self, name: str, paper: Paper, scenario: str, method: str, values: dict[str, Any], point: dict[str, Any]
+    ) -> Trial:
+        entry = None if method == ORIGINAL else paper.methods[method]
+        where = f"{name}.yaml: scenarios.{scenario}" + (f" with methods.{method}" if entry else "")
+        params: dict[str, Any] = {}
+        for key, value in point.items():
+            section, _, last = key.partition(".")
+            if section == "params":
+                params[last] = value
+            else:
+                values = merge(values, {section: {last: value}})
+        values = completed(values, entry.post_training if entry else "after")
+        settings = validate(Settings, values, where)
+        catalogue.check("models", settings.model.name, where)
+        catalogue.check("training", settings.training.method.name, where)
+        for kind in settings.training.history:
+            catalogue.check("histories", kind, f"{where}: training.history")
+        for evaluator in (found for several in settings.evaluations.values() for found in several):
+            catalogue.check("evaluation", evaluator, where)
+        if settings.recovery.projection:
+            catalogue.check("projections", settings.recovery.projection.name, where)
+        if entry is None:
+            return Trial(settings)
+        if entry.unlearned_from:
+            base = paper.methods[entry.unlearned_from]
+            entry = entry.model_copy(update={"params": base.params, "plugin": base.plugin})
+        if params:
+            entry = entry.model_copy(update={"params": {**entry.params, **params}})
+        return Trial(settings, entry, values=point)
+
+    def _check_evaluated(self, name: str, scenario: str, entry: Artefact, where: str) -> None:
+        """Raise `UserError` where no evaluation of a scenario has a metric that a table is to show."""
+        evaluations = self.trials[f"{name}/{scenario}", ORIGINAL].settings.evaluations
+        for metric in entry.metrics if catalogue.reads(entry.kind) == "evaluations" else ():
+            if not evaluations_with([metric], evaluations):
+                raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
+
+    def _check_selection(self, name: str, scenario: str, methods: list[str]) -> None:
+        """Raise `UserError` where a choice among points is to be made and nothing is held out for it."""
+        for method in methods:
+            names = self.names[f"{name}/{scenario}", method]
+            settings = self.trials[f"{name}/{scenario}", names[0]].settings
+            if len(names) > 1 and len(evaluations_with(SELECTED_BY, settings.evaluations)) != 1:
+                raise UserError(
+                    f"{name}.yaml: scenarios.{scenario}: evaluations: methods.{method} has a grid; its best point is "
+                    "chosen by R-Acc and ASR on validation data, so utility and backdoor must stand in one evaluation."
+                )
+            if len(names) > 1 and not settings.data.validation_share:
+                raise UserError(
+                    f"{name}.yaml: scenarios.{scenario}: data.validation_share is 0, but methods.{method} has a grid; "
+                    "its best point is chosen on validation data, so hold some out."
+                )
+
+    def planned_params(self) -> Iterator[Planned]:
+        """Yield every plug-in with the hyper-parameters that it is given."""
+        for (scenario, name), trial in self.trials.items():
+            settings, where = trial.settings, f"{scenario.partition('/')[0]}.yaml"
+            yield Planned("models", settings.model.name, params_of(settings.model), f"{where}: model")
+            algorithm = settings.training.method
+            history = tuple(settings.training.history)
+            yield Planned("training", algorithm.name, params_of(algorithm), f"{where}: training.method", history)
+            projection = settings.recovery.projection
+            if projection:
+                values = params_of(projection)
+                yield Planned("projections", projection.name, values, f"{where}: recovery.projection")
+            if trial.method and trial.method.plugin:
+                values = json.dumps(trial.method.params, sort_keys=True)
+                yield Planned("methods", trial.method.plugin, values, f"{where}: methods.{name}", history)
+
+
+def params_of(plugin: Plugin) -> str:
+    """Return hyper-parameters as canonical JSON."""
+    return json.dumps(plugin.params, sort_keys=True)
+
+
+def evaluations_with(metrics: Iterable[str], evaluations: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return, in order, the evaluations one of whose evaluators returns one of the metrics."""
+    wanted = set(metrics)
+    return [
+        name
+        for name, evaluators in evaluations.items()
+        if any(metric.name in wanted for evaluator in evaluators for metric in catalogue.metrics_of(evaluator))
+    ]

@@ -1,0 +1,57 @@
+"""Every file name, spelled once. A run is `paper/scenario/seedN`, a trial a method with the values of its grid."""
+
+from collections.abc import Mapping
+from typing import Any
+
+# Stage -> its outputs by name, below results/{preset}. The stage's `Files` have the same names.
+OUTPUTS: dict[str, dict[str, str]] = {
+    "data": {"archive": "data/{dataset}.npz", "source": "data/{dataset}.source.json"},
+    "partition": {"partition": "{run}/partition.npz"},
+    "train": {
+        "model": "{run}/original.safetensors",
+        "trace": "{run}/original.csv",
+        "cost": "{run}/original.cost.json",
+        "history": "{run}/original.history.safetensors",
+    },
+    "unlearn": {
+        "model": "{run}/{trial}.unlearned.safetensors",
+        "trace": "{run}/{trial}.unlearned.csv",
+        "cost": "{run}/{trial}.unlearned.cost.json",
+    },
+    "recover": {
+        "model": "{run}/{trial}.recovered.safetensors",
+        "trace": "{run}/{trial}.recovered.csv",
+        "cost": "{run}/{trial}.recovered.cost.json",
+    },
+    "evaluate": {"evaluation": "{run}/{trial}.{evaluation}.csv"},
+    "select": {"selection": "{scenario}/{method}.selected.json"},
+    "publish": {suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}" for suffix in ("csv", "md", "pdf", "png", "json")},
+}
+LOGS = {stage: "logs/" + next(iter(files.values())).rpartition(".")[0] + ".log" for stage, files in OUTPUTS.items()}
+
+
+class Paths:
+    """The files of one preset, by stage, output and names: `paths("train", "model", run=run)`."""
+
+    def __init__(self, root: str) -> None:
+        """`root`: the folder of the preset."""
+        self.root = root
+
+    def __call__(self, stage: str, output: str, **names: Any) -> str:
+        """Return one output of a stage."""
+        return f"{self.root}/{OUTPUTS[stage][output].format(**names)}"
+
+    def outputs(self, stage: str, names: Mapping[str, Any] | None = None) -> dict[str, str]:
+        """Return all outputs of a stage; without names as patterns of wildcards."""
+        found = {output: f"{self.root}/{pattern}" for output, pattern in OUTPUTS[stage].items()}
+        return found if names is None else {key: pattern.format(**names) for key, pattern in found.items()}
+
+    def log(self, stage: str) -> str:
+        """Return the pattern of a stage's log."""
+        return f"{self.root}/{LOGS[stage]}"
+
+    def model(self, run: str, name: str, output: str) -> str:
+        """Return a model's file by its name in the run: `original`, `x.unlearned` or `x.recovered`."""
+        trial, _, stage = name.rpartition(".")
+        made_by = {"unlearned": "unlearn", "recovered": "recover"}[stage] if trial else "train"
+        return self(made_by, output, run=run, trial=trial)

@@ -1,0 +1,356 @@
+"""The plan: every job with its spec, inputs, outputs and needs, made from the expanded papers. Imports no torch.
+
+A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files lie below `results/{preset}/{run}`.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from fu.artefacts import entry as artefacts
+from fu.artefacts.entry import ORIGINAL, Entry
+from fu.data.archives import checksum
+from fu.data.dataset import about
+from fu.errors import UserError
+from fu.pipeline import catalogue, digest, estimates, frames, specs
+from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with
+from fu.pipeline.paths import OUTPUTS, Paths
+from fu.pipeline.settings.papers import resolve, validate
+from fu.pipeline.settings.records import Artefact, Config
+from fu.pipeline.specs import Trial
+from fu.pipeline.stages import data, publish, select
+from fu.pipeline.stages.common import Spec, canonical
+
+Files = dict[str, str | list[str]]
+COMPUTING = ("train", "unlearn", "recover", "evaluate")  # on a device, with threads
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job: a stage and its names (the wildcards), what it reads and writes, and what it needs."""
+
+    stage: str
+    names: Mapping[str, str]
+    spec: Spec
+    inputs: Files
+    outputs: dict[str, str]
+    mem_mb: int = estimates.SMALL_MB
+    minutes: int = 30
+    hours: float = 0.0
+
+    @cached_property
+    def json(self) -> str:
+        """The spec as canonical JSON."""
+        return canonical(self.spec)
+
+    @cached_property
+    def code(self) -> str:
+        """The code digest of the stage with the plug-ins that its spec names."""
+        return digest.digest(*digest.modules_of(self.stage, self.spec))
+
+    @property
+    def files(self) -> list[str]:
+        """All input files."""
+        return list(chain.from_iterable([found] if isinstance(found, str) else found for found in self.inputs.values()))
+
+
+class Plan:
+    """Everything that the rules ask for: `plan.job("train", {"run": run})`."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        """Validate the config (a plain mapping) and expand it; raises `UserError` with one sentence."""
+        self.config = validate(Config, values, "config")
+        if self.config.plugins:
+            catalogue.add_folder(Path(self.config.plugins).expanduser().resolve())
+        self.preset, self.papers = resolve(self.config)
+        self.root = f"results/{self.config.preset}"
+        self.paths = Paths(self.root)
+        grid = Grid(self.preset, self.papers)
+        self.trials, self.names = grid.trials, grid.names
+        catalogue.check_params(grid.planned_params())
+        self.artefacts: dict[tuple[str, str], Artefact] = {
+            (name, key): entry for name, paper in self.papers.items() for key, entry in paper.artefacts.items()
+        }
+        for key in self.artefacts:
+            self.published(*key)
+        self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
+
+    def seeds(self, paper: str) -> list[int]:
+        """The seeds of a paper: the user's, else the preset's, else the paper's."""
+        return self.config.seeds or self.preset.seeds or self.papers[paper].seeds
+
+    @property
+    def evaluations(self) -> list[str]:
+        """The names of all evaluations."""
+        return sorted({name for trial in self.trials.values() for name in trial.settings.evaluations})
+
+    # ---- jobs ------------------------------------------------------------------------------------------------
+
+    def job(self, stage: str, names: Mapping[str, str]) -> Job:
+        """Return the job of a stage with these names (wildcards)."""
+        key = (stage, tuple(sorted(names.items())))
+        if key not in self._jobs:
+            spec, inputs, needs = getattr(self, f"_{stage}")(**names)
+            self._jobs[key] = Job(stage, dict(names), spec, inputs, self.paths.outputs(stage, names), **needs)
+        return self._jobs[key]
+
+    def _data(self, dataset: str) -> tuple[data.Spec, Files, dict[str, Any]]:
+        archive = None
+        if not about(dataset).embedded:
+            path = Path(self.config.data_dir).expanduser() / f"{dataset}.npz"
+            archive = catalogue.archive_of(path, Path(self.paths("data", "source", dataset=dataset)))
+        return data.Spec(dataset=dataset, archive=archive), {}, {"minutes": 60}
+
+    def _partition(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
+        trial, seed = self._trial(run)
+        return specs.of_partition(trial, seed), {"data": self._dataset(trial)}, {"minutes": 10}
+
+    def _train(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
+        trial, seed = self._trial(run)
+        inputs = self._shared(run, trial)
+        del inputs["original"]
+        return specs.of_training(trial, seed), inputs, self._needs(trial, "training")
+
+    def _unlearn(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
+        planned, seed = self._trial(run, trial)
+        assert planned.method is not None
+        history = [self.paths("train", "history", run=run)] if catalogue.needs(str(planned.method.plugin)) else []
+        inputs = {**self._shared(run, planned), "history": history}
+        return specs.of_unlearning(planned, seed), inputs, self._needs(planned, "unlearning")
+
+    def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
+        planned, seed = self._trial(run, trial)
+        inputs = {
+            **self._shared(run, planned),
+            "unlearned": self.paths("unlearn", "model", run=run, trial=planned.unlearned),
+        }
+        return specs.of_recovery(planned, seed), inputs, self._needs(planned, "recovery")
+
+    def _evaluate(self, run: str, trial: str, evaluation: str) -> tuple[Spec, Files, dict[str, Any]]:
+        planned, seed = self._trial(run, trial)
+        models = self.models(run, trial)
+        inputs = {
+            **self._shared(run, planned),
+            "models": [self.paths.model(run, model, "model") for model in models.values()],
+            "traces": [self.paths.model(run, model, "trace") for model in models.values()],
+        }
+        spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
+        return spec, inputs, {"mem_mb": estimates.mem_mb(planned.settings)}
+
+    def _select(self, scenario: str, method: str) -> tuple[select.Spec, Files, dict[str, Any]]:
+        names = self.names[scenario, method]
+        (evaluation,) = evaluations_with(SELECTED_BY, self.trials[scenario, names[0]].settings.evaluations)
+        files = [
+            self.paths("evaluate", "evaluation", run=f"{scenario}/seed{seed}", trial=name, evaluation=evaluation)
+            for name in names
+            for seed in self.seeds(scenario.partition("/")[0])
+        ]
+        return select.Spec(trials=tuple(names)), {"evaluations": files}, {"mem_mb": 200, "minutes": 10}
+
+    def _publish(self, paper: str, artefact: str) -> tuple[publish.Spec, Files, dict[str, Any]]:
+        entry = self._entry(paper, artefact)
+        inputs: Files = {
+            "results": frames.inputs(entry, self.paths),
+            "published": self.published(paper, artefact),
+            "costs": frames.costs(entry, self.paths),
+        }
+        return publish.Spec(**dict(entry)), inputs, {"minutes": 10}
+
+    # ---- what the jobs above are made of -----------------------------------------------------------------------
+
+    def _trial(self, run: str, name: str = ORIGINAL) -> tuple[Trial, int]:
+        scenario, _, seed = run.rpartition("/seed")
+        return self.trials[scenario, name], int(seed)
+
+    def _dataset(self, trial: Trial) -> str:
+        return self.paths("data", "archive", dataset=trial.settings.data.dataset)
+
+    def _shared(self, run: str, trial: Trial) -> Files:
+        return {
+            "data": self._dataset(trial),
+            "partition": self.paths("partition", "partition", run=run),
+            "original": self.paths("train", "model", run=run),
+        }
+
+    def _needs(self, trial: Trial, phase: str) -> dict[str, Any]:
+        settings = trial.settings
+        return {
+            "mem_mb": estimates.mem_mb(settings),
+            "minutes": estimates.minutes(settings, phase),
+            "hours": estimates.hours(settings, phase),
+        }
+
+    def models(self, run: str, name: str) -> dict[str, str]:
+        """Return the models of a trial: role -> name in the run."""
+        if name == ORIGINAL:
+            return {ORIGINAL: ORIGINAL}
+        trial, _ = self._trial(run, name)
+        found = {"unlearned": f"{trial.unlearned}.unlearned"}
+        return {**found, "recovered": f"{name}.recovered"} if trial.recovers else found
+
+    def published(self, paper: str, artefact: str) -> list[str]:
+        """The file with the paper's own numbers, if the artefact has one."""
+        if not self.artefacts[paper, artefact].published:
+            return []
+        path = f"workflow/published/{paper}/{artefact}.csv"
+        if not (digest.ROOT / path).is_file():
+            raise UserError(f"{paper}.yaml: artefacts.{artefact}: published is true, but {path} does not exist.")
+        return [path]
+
+    def _entry(self, paper: str, artefact: str) -> Entry:
+        """Return what an artefact shows: its entry, and of its scenarios, methods and metrics what is needed."""
+        shown, source = self.artefacts[paper, artefact], self.papers[paper]
+        numbers = self.published(paper, artefact)
+        reads, known = catalogue.reads(shown.kind), catalogue.metrics()
+        metrics = tuple(known[name] for name in shown.metrics)
+        read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
+        scenarios, attacks = [], []
+        for name in shown.scenarios:
+            settings = self.trials[f"{paper}/{name}", ORIGINAL].settings
+            evaluations = evaluations_with(filter(None, read), settings.evaluations) if reads == "evaluations" else []
+            scenarios.append(
+                artefacts.Scenario(
+                    name=name,
+                    label=source.scenarios[name].label,
+                    dataset=settings.data.dataset,
+                    rounds=(settings.training.rounds, settings.total_rounds),
+                    evaluations=tuple(evaluations),
+                )
+            )
+            if reads == "data":
+                if settings.data.attack is None:
+                    raise UserError(f"{paper}.yaml: artefacts.{artefact}: {name!r} has no attack to show.")
+                attacks.append(settings.data.attack.name)
+        methods = [
+            artefacts.Method(
+                **source.methods[name].model_dump(include={"label", "in_paper", "post_training"}),
+                name=name,
+                trials={scenario: self._trials_shown(f"{paper}/{scenario}", name) for scenario in shown.scenarios},
+            )
+            for name in shown.methods
+        ]
+        return Entry(
+            paper=paper,
+            artefact=artefact,
+            preset=self.config.preset,
+            reads=reads,  # type: ignore[arg-type]
+            chooses=catalogue.chooses(shown.kind),
+            citation=source.citation,
+            published=checksum(digest.ROOT / numbers[0]) if numbers else None,
+            seeds=tuple(self.seeds(paper)),
+            metrics=metrics,
+            scenarios=tuple(scenarios),
+            methods=tuple(methods),
+            datasets=tuple(scenario.dataset for scenario in scenarios) if reads == "data" else (),
+            attacks=tuple(attacks),
+            **shown.model_dump(include={"kind", "title", "caption", "in_paper", "stages"}),
+        )
+
+    def _trials_shown(self, scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
+        found = [(name, self.trials[scenario, name]) for name in self.names[scenario, method]]
+        return tuple(
+            artefacts.Trial(
+                name=name,
+                rate=trial.settings.unlearning.lr,
+                values=dict(trial.values),
+                unlearned=trial.unlearned,
+                recovers=trial.recovers,
+            )
+            for name, trial in found
+        )
+
+    # ---- the graph -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def producers(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """Output -> stage and names of the job that makes it, of all jobs that there can be."""
+        found: dict[str, tuple[str, dict[str, str]]] = {}
+
+        def add(stage: str, **names: str) -> None:
+            found.update(dict.fromkeys(self.paths.outputs(stage, names).values(), (stage, names)))
+
+        for (scenario, name), trial in self.trials.items():
+            add("data", dataset=trial.settings.data.dataset)
+            for seed in self.seeds(scenario.partition("/")[0]):
+                run = f"{scenario}/seed{seed}"
+                if name == ORIGINAL:
+                    add("partition", run=run)
+                    add("train", run=run)
+                elif trial.unlearned == name:
+                    add("unlearn", run=run, trial=name)
+                if trial.recovers:
+                    add("recover", run=run, trial=name)
+                for evaluation in trial.settings.evaluations:
+                    add("evaluate", run=run, trial=name, evaluation=evaluation)
+        for (scenario, method), names in self.names.items():
+            if len(names) > 1:
+                add("select", scenario=scenario, method=method)
+        for paper, artefact in self.artefacts:
+            add("publish", paper=paper, artefact=artefact)
+        return found
+
+    def jobs(self, *artefacts: tuple[str, str]) -> Iterator[Job]:
+        """Yield every job behind the artefacts (default: all), those that others wait for first."""
+        seen: set[int] = set()
+
+        def walk(job: Job) -> Iterator[Job]:
+            if id(job) not in seen:
+                seen.add(id(job))
+                for file in job.files:
+                    if file in self.producers:
+                        yield from walk(self.job(*self.producers[file]))
+                yield job
+
+        for paper, artefact in artefacts or self.artefacts:
+            yield from walk(self.job("publish", {"paper": paper, "artefact": artefact}))
+
+    def targets(self, *artefacts: tuple[str, str]) -> list[str]:
+        """Return everything behind artefacts (default: all): a missing model is seen, not only a missing table."""
+        quiet = ("cost", "source", "history")  # asked for by those who read them
+        return sorted({path for job in self.jobs(*artefacts) for key, path in job.outputs.items() if key not in quiet})
+
+    def overview(self) -> str:
+        """Return one line on what the plan holds: runs, models, hours."""
+        jobs = list(self.jobs())
+        models = [job for job in jobs if job.hours]
+        runs, hours = {job.names["run"] for job in models}, sum(job.hours for job in models)
+        return (
+            f"{', '.join(self.papers)} at preset {self.config.preset!r}: {len(self.artefacts)} artefacts from "
+            f"{len(models)} models in {len(runs)} runs, about {hours:.1f} hours of one CPU core."
+        )
+
+    # ---- commands --------------------------------------------------------------------------------------------
+
+    def command(self, job: Job, python: str) -> str:
+        """Return the command that makes a job's outputs, ready for a terminal."""
+        words = [python, "-m", f"fu.pipeline.stages.{job.stage}", "--spec", job.json]
+        settings = {"root": self.root, "data_dir": self.config.data_dir}
+        for name in arguments(job.stage):
+            value = job.inputs.get(name) or job.outputs.get(name) or settings.get(name) or []
+            words += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+        words += ["--threads", str(self.config.threads), "--device", self.config.device]
+        words += ["--plugins", self.config.plugins] if self.config.plugins else []
+        return shlex.join(words)
+
+
+def arguments(stage: str) -> list[str]:
+    """Return the names of the files that a stage's command line has."""
+    return [field.name for field in fields(import_module(f"fu.pipeline.stages.{stage}").Files)]
+
+
+def command_line(stage: str) -> str:
+    """Return a rule's shell command: the stage's, through the fork server, with its log."""
+    words = [
+        f"python -m fu.pipeline.fork_server fu.pipeline.stages.{stage} --spec {{params.spec:q}} --code {{params.code}}"
+    ]
+    for name in arguments(stage):
+        place = "output" if name in OUTPUTS[stage] else "resources" if name in ("root", "data_dir") else "input"
+        words.append(f"--{name.replace('_', '-')} {{{place}.{name}:q}}")
+    if stage in COMPUTING:
+        words.append("--threads {threads} --device {resources.device}")
+    return " ".join([*words, "--plugins {resources.plugins:q} 2> {log:q}"])

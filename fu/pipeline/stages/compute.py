@@ -1,0 +1,163 @@
+"""What the stages that compute with models share: the device, the data, the task, the checkpoint, the cost file."""
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import resource
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from fu import plugins
+from fu.data import clients
+from fu.data.archives import checksum
+from fu.data.clients import ClientData, Poison
+from fu.data.dataset import about
+from fu.errors import UserError
+from fu.evaluation.context import Context
+from fu.evaluation.measure import measure
+from fu.evaluation.trace import COLUMNS
+from fu.federation import model_files
+from fu.federation.checkpoint import Checkpoint
+from fu.federation.driver import Outcome
+from fu.federation.local import Federation, LocalTraining
+from fu.federation.task import Task
+from fu.pipeline.stages.common import ModelSpec, Options, TrainingSpec, atomic_outputs, canonical, write_rows
+
+
+class Inputs(Protocol):
+    """The files that every stage reads that computes with models."""
+
+    @property
+    def data(self) -> Path:
+        """The archive."""
+
+    @property
+    def partition(self) -> Path:
+        """The partition."""
+
+
+class Outputs(Protocol):
+    """The files that every stage writes that trains."""
+
+    @property
+    def model(self) -> Path:
+        """The model."""
+
+    @property
+    def trace(self) -> Path:
+        """Its metrics per round."""
+
+    @property
+    def cost(self) -> Path:
+        """Seconds, memory, machine."""
+
+
+def keep_memory() -> None:
+    """Tell glibc to keep freed memory: activations are else mapped anew in every step (LeNet-5: 10% of its time)."""
+    m_trim_threshold, m_mmap_threshold = -1, -3
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library: slower, not wrong
+        libc = ctypes.CDLL(None)
+        libc.mallopt(m_mmap_threshold, 1 << 30)
+        libc.mallopt(m_trim_threshold, 1 << 29)
+
+
+def device_of(options: Options) -> torch.device:
+    """Set threads, memory and determinism, and return the device that `--device` names."""
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device: cuda was asked for, but torch sees no GPU; allowed here: auto, cpu.")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    keep_memory()
+    torch.set_num_threads(options.threads)
+    torch.set_deterministic_debug_mode("error")  # as use_deterministic_algorithms, which imports for a second
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    auto = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(auto if options.device == "auto" else options.device)
+
+
+def data_of(spec: ModelSpec, files: Inputs, options: Options, poison: Poison) -> ClientData:
+    """Return the clients' data on the device; refuse another torch than the planned one."""
+    device = device_of(options)
+    installed = torch.__version__.partition("+")[0]
+    if installed != spec.torch:
+        raise UserError(
+            f"torch {installed} is installed, but envs/lock.txt pins {spec.torch}; run `make` to set up again, or "
+            "pin the installed version there."
+        )
+    return clients.load(files.data, files.partition, spec.dataset, spec.attack, device, poison)
+
+
+def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
+    """Return what builds a fresh model."""
+    params = plugins.params("models", spec.model, "model")
+    return partial(plugins.load("models", spec.model.name).build, data.shape, about(spec.dataset).classes, params)
+
+
+def task_of(spec: TrainingSpec, files: Inputs, options: Options, stream: str, poison: Poison) -> Task:
+    """Return the task: the federation with its data, who is forgotten, how many rounds."""
+    data = data_of(spec, files, options, poison)
+    build = builder_of(spec, data)
+    federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, spec.seed)
+    part = data.partition
+    return Task(federation, build, part.forgotten, part.retained, spec.rounds, spec.seed)
+
+
+def measured(task: Task) -> Callable[[Tensor], dict[str, float]]:
+    """Return what measures a model of the task after a round."""
+    federation = task.federation
+    return lambda theta: measure(Context(federation.network, federation.data, theta, task.original))
+
+
+def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Path], model: Path) -> Checkpoint:
+    """Return the checkpoint beside the job's model, keyed by all that equal bytes are promised for."""
+    about = {
+        "spec": json.loads(canonical(spec)),
+        "code": options.code,
+        "inputs": [checksum(path) for path in inputs],
+        "machine": [task.federation.device.type, task.federation.strategy, options.threads, torch.__version__],
+    }
+    model.parent.mkdir(parents=True, exist_ok=True)
+    return Checkpoint(model.with_name(f".{model.stem}.checkpoint"), about, options.checkpoint_seconds)
+
+
+def diverged_outcome(task: Task, diverged: int | None) -> Outcome:
+    """Return the outcome of a run whose first model had diverged: that stays the result."""
+    return Outcome({"theta": torch.empty(task.federation.layout.size)}, {}, [], 0.0, diverged)
+
+
+def write_outcome(
+    task: Task, outcome: Outcome, files: Outputs, options: Options, checkpoint: Checkpoint, history: Path | None = None
+) -> None:
+    """Write model, trace, cost file and what was recorded, and remove the checkpoint."""
+    theta = outcome.state["theta"]
+    assert isinstance(theta, Tensor)
+    with atomic_outputs(files.model, files.trace, files.cost, *([history] if history else [])) as parts:
+        model_files.save(parts[0], task.federation.layout, theta, outcome.diverged)
+        write_rows(parts[1], outcome.rows, COLUMNS)
+        cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
+        parts[2].write_text(json.dumps(cost, indent=2) + "\n")
+        if history:
+            model_files.save_histories(parts[3], outcome.histories)
+    checkpoint.clear()
+
+
+def cost_of(task: Task, seconds: float, threads: int) -> dict[str, Any]:
+    """Return what no promise of equal bytes covers: seconds, peak memory, device, threads, versions."""
+    device = task.federation.device
+    cuda = device.type == "cuda"
+    return {
+        "seconds": round(seconds, 3),
+        "peak_memory_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_gpu_memory_mib": round(torch.cuda.max_memory_allocated(device) / 2**20) if cuda else 0,
+        "device": torch.cuda.get_device_name(device) if cuda else platform.processor() or platform.machine(),
+        "strategy": task.federation.strategy,
+        "threads": threads,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }

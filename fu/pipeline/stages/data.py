@@ -1,0 +1,50 @@
+"""Bring one data set into the archive format, from an archive, a verified download or a package."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from fu.data import archives, sources
+from fu.data.dataset import about
+from fu.errors import UserError
+from fu.pipeline.stages.common import Options, atomic_outputs, run
+from fu.pipeline.stages.common import Spec as Base
+from fu.plugins import Kind
+
+
+class Spec(Base):
+    """The data set, and the SHA-256 of its archive in the data folder (null: there is none)."""
+
+    stage = "data"
+    dataset: Annotated[str, Kind("datasets")]
+    archive: str | None
+
+
+@dataclass(frozen=True)
+class Files:
+    """`source` notes which archive was used."""
+
+    data_dir: Path
+    archive: Path
+    source: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Read, download or make the arrays, and write them."""
+    if spec.archive:
+        path = files.data_dir / f"{spec.dataset}.npz"
+        arrays = archives.read(path, spec.dataset)
+        if archives.checksum(path) != spec.archive:
+            raise UserError(f"{path}: the archive was changed since the run was planned; run snakemake again.")
+    else:
+        arrays = sources.fetch(spec.dataset, about(spec.dataset), files.data_dir)
+    with atomic_outputs(files.archive, files.source) as (archive, source):
+        np.savez(archive, allow_pickle=False, **arrays)
+        source.write_text(json.dumps({"archive": spec.archive}) + "\n")
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

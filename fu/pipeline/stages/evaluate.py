@@ -1,0 +1,63 @@
+"""Evaluate the models of one trial with every evaluator that the spec names."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from fu.pipeline.stages.common import ModelSpec, Options, atomic_outputs, run, write_rows
+from fu.plugins import Kind
+
+
+class Spec(ModelSpec):
+    """The evaluators, and the role of each model: original, unlearned or recovered."""
+
+    stage = "evaluate"
+    roles: tuple[str, ...]
+    evaluators: Annotated[tuple[str, ...], Kind("evaluation")]
+
+
+@dataclass(frozen=True)
+class Files:
+    """`models` and their `traces` in the order of the roles."""
+
+    data: Path
+    partition: Path
+    original: Path
+    models: list[Path]
+    traces: list[Path]
+    evaluation: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Evaluate every model, and write role, metric, value."""
+    import torch
+
+    from fu import plugins
+    from fu.evaluation.context import Context
+    from fu.federation import model_files
+    from fu.federation.network import Network
+    from fu.pipeline.stages.compute import builder_of, data_of
+
+    data = data_of(spec, files, options, "all")
+    network = Network(builder_of(spec, data)(), data.device)
+    original, _ = model_files.load(files.original, network.layout)
+    reference = None if original is None else original.to(data.device)
+    rows: list[dict[str, object]] = []
+    for role, model, trace in zip(spec.roles, files.models, files.traces, strict=True):
+        theta, diverged = model_files.load(model, network.layout)
+        if theta is None:
+            rows.append({"role": role, "metric": "diverged_round", "value": diverged})
+            continue
+        with trace.open(newline="") as file:
+            context = Context(network, data, theta.to(data.device), reference, role, list(csv.DictReader(file)))
+        for name in spec.evaluators:
+            with torch.no_grad():
+                found = plugins.load("evaluation", name).evaluate(context)
+            rows += [{"role": role, "metric": metric, "value": value} for metric, value in found.items()]
+    with atomic_outputs(files.evaluation) as (part,):
+        write_rows(part, rows, ("role", "metric", "value"))
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

@@ -1,0 +1,50 @@
+"""Make one artefact: csv, md, pdf, png, and its provenance as json."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fu.artefacts.entry import Entry
+from fu.pipeline.stages.common import Options, atomic_outputs, run
+from fu.pipeline.stages.common import Spec as Base
+
+
+class Spec(Entry, Base):
+    """The entry of the artefact."""
+
+    stage: ClassVar[str] = "publish"
+
+
+@dataclass(frozen=True)
+class Files:
+    """`root`: the folder below which the files lie that the entry names; `published`: the paper's own numbers."""
+
+    root: Path
+    published: list[Path]
+    csv: Path
+    md: Path
+    pdf: Path
+    png: Path
+    json: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Read the files into a frame, make the artefact of it, and write it."""
+    from fu import plugins
+    from fu.artefacts import provenance, result
+    from fu.pipeline import frames
+    from fu.pipeline.paths import Paths
+
+    paths = Paths(str(files.root))
+    entry = frames.with_choice(spec, paths)
+    frame = frames.read(entry, paths, files.published[0] if files.published else None)
+    made = plugins.load("artefacts", spec.kind).make(frame, entry)
+    behind = [[Path(path) for path in found] for found in (frames.inputs(spec, paths), frames.costs(spec, paths))]
+    with atomic_outputs(files.csv, files.md, files.pdf, files.png, files.json) as (csv, md, pdf, png, about):
+        result.write(made, entry, csv, md, pdf, png)
+        about.write_text(json.dumps(provenance.describe(spec, options.code, *behind), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

@@ -1,0 +1,71 @@
+"""Post-training: the retained clients train on after unlearning; a projection may guard what was unlearned."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fu.pipeline.stages.common import Options, TrainingSpec, run
+from fu.plugins import Choice, Kind
+
+
+class Spec(TrainingSpec):
+    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds."""
+
+    stage = "recover"
+    projection: Annotated[Choice | None, Kind("projections")]
+    client_weights: Literal["samples", "equal"]
+    first_round: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """From the unlearned model to the recovered one."""
+
+    data: Path
+    partition: Path
+    original: Path
+    unlearned: Path
+    model: Path
+    trace: Path
+    cost: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Train on, and write the model."""
+    from dataclasses import replace
+    from functools import partial
+
+    from fu import plugins
+    from fu.federation import model_files, recovery
+    from fu.federation.driver import drive
+    from fu.pipeline.stages.compute import checkpoint_of, diverged_outcome, measured, task_of, write_outcome
+
+    task = task_of(spec, files, options, "unlearning", "all")
+    layout, device = task.federation.layout, task.federation.device
+    original, _ = model_files.load(files.original, layout)
+    unlearned, diverged = model_files.load(files.unlearned, layout)
+    inputs = [files.data, files.partition, files.original, files.unlearned]
+    checkpoint = checkpoint_of(task, spec, options, inputs, files.model)
+    if original is None or unlearned is None:
+        outcome = diverged_outcome(task, diverged)
+    else:
+        task = replace(task, original=original.to(device))
+        start, project = unlearned.to(device), None
+        if spec.projection:
+            params = plugins.params("projections", spec.projection, f"projection {spec.projection.name}")
+            project = partial(plugins.load("projections", spec.projection.name).project, task, params)
+        outcome = drive(
+            task,
+            lambda: {"theta": start},
+            lambda state, round: recovery.step(task, state, round, spec.client_weights, project),
+            measured(task),
+            checkpoint,
+            str(files.model),
+            first_round=spec.first_round,
+            evaluate_every=spec.evaluate_every,
+        )
+    write_outcome(task, outcome, files, options, checkpoint)
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

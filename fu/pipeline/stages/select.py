@@ -1,0 +1,58 @@
+"""Choose the trial of a method's grid that artefacts show."""
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from fu.errors import UserError
+from fu.evaluation.selection import RULE, Evaluation, choose, score
+from fu.pipeline.stages.common import Options, atomic_outputs, run
+from fu.pipeline.stages.common import Spec as Base
+
+
+class Spec(Base):
+    """The names of the trials, in order."""
+
+    stage = "select"
+    trials: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Files:
+    """`evaluations`: trial after trial, one per seed."""
+
+    evaluations: list[Path]
+    selection: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Choose, and write what was chosen, by which rule, with all scores."""
+    seeds = len(files.evaluations) // len(spec.trials)
+    found = [read(path) for path in files.evaluations]
+    trials = {trial: found[k * seeds : (k + 1) * seeds] for k, trial in enumerate(spec.trials)}
+    scores = {
+        trial: {role: score(evaluations, role) for role in ("unlearned", "recovered")}
+        for trial, evaluations in trials.items()
+    }
+    with atomic_outputs(files.selection) as (part,):
+        part.write_text(json.dumps({"selected": choose(trials), "rule": RULE, "scores": scores}, indent=2) + "\n")
+
+
+def read(path: Path) -> Evaluation:
+    """Return an evaluation file as role -> metric -> value."""
+    values: dict[str, dict[str, float]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            values.setdefault(row["role"], {})[row["metric"]] = float(row["value"])
+    for role, metrics in values.items():
+        if "diverged_round" not in metrics and "r_acc_validation" not in metrics:
+            raise UserError(
+                f"{path}: the {role} model has no R-Acc on validation data to choose by; every retained client "
+                "needs a validation sample (data.validation_share), and the evaluators must include utility."
+            )
+    return values
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

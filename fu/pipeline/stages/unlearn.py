@@ -1,0 +1,70 @@
+"""Unlearn the forgotten clients with one method, from the original model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from fu.pipeline.stages.common import Options, TrainingSpec, run
+from fu.plugins import Choice, Kind
+
+
+class Spec(TrainingSpec):
+    """What a method's unlearning reads; `watch`: an evaluator that counts something in every round."""
+
+    stage = "unlearn"
+    method: Annotated[Choice, Kind("methods")]
+    watch: Annotated[str | None, Kind("evaluation")]
+
+
+@dataclass(frozen=True)
+class Files:
+    """From the original model to the unlearned one; `history` where the method needs one."""
+
+    data: Path
+    partition: Path
+    original: Path
+    history: list[Path]
+    model: Path
+    trace: Path
+    cost: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Unlearn, and write the model."""
+    from dataclasses import replace
+    from functools import partial
+
+    from fu import plugins
+    from fu.federation import model_files
+    from fu.federation.driver import drive
+    from fu.pipeline.stages.compute import checkpoint_of, diverged_outcome, measured, task_of, write_outcome
+
+    task = task_of(spec, files, options, "unlearning", "all")
+    device = task.federation.device
+    original, diverged = model_files.load(files.original, task.federation.layout)
+    method = plugins.load("methods", spec.method.name)
+    params = plugins.params("methods", spec.method, f"method {spec.method.name}")
+    inputs = [files.data, files.partition, files.original, *files.history]
+    checkpoint = checkpoint_of(task, spec, options, inputs, files.model)
+    if original is None:
+        outcome = diverged_outcome(task, diverged)
+    else:
+        recorded = {
+            kind: model_files.load_history(path, kind, device) for path in files.history for kind in method.needs
+        }
+        task = replace(task, original=original.to(device), histories=recorded)
+        outcome = drive(
+            task,
+            lambda: method.start(task, params),
+            lambda state, round: method.step(task, params, state, round),
+            measured(task),
+            checkpoint,
+            str(files.model),
+            evaluate_every=spec.evaluate_every,
+            watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
+        )
+    write_outcome(task, outcome, files, options, checkpoint)
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

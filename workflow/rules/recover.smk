@@ -1,0 +1,21 @@
+# {trial} may begin from another trial's unlearned model.
+rule recover:
+    input:
+        unpack(lambda w: plan.job("recover", dict(w)).inputs),
+    output:
+        **plan.paths.outputs("recover"),
+    log:
+        plan.paths.log("recover"),
+    conda:
+        "../../envs/environment.yaml"
+    threads: plan.config.threads
+    resources:
+        mem_mb=lambda w: plan.job("recover", dict(w)).mem_mb,
+        runtime=lambda w: plan.job("recover", dict(w)).minutes,
+        plugins=plan.config.plugins or "",
+        device=plan.config.device,
+    params:
+        spec=lambda w: plan.job("recover", dict(w)).json,
+        code=lambda w: plan.job("recover", dict(w)).code,
+    shell:
+        command_line("recover")
