@@ -1,6 +1,7 @@
 # make reproduce   set up and make every table and figure       PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
 #                  or some of them                              TARGETS="fedosd_table8 fedosd_fig5"
-# make test        set up and run lint, format, types and all tests
+# make test        set up and run lint, format, types, import contracts and all tests
+# make contract PLUGINS=my_folder                               test plug-ins of one's own against their contracts
 # make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned      print the command of one result
 # make benchmark   measure speed against a plain loop           DATA_DIR=... (with mnist.npz)
 # make unlock      remove the lock of a killed run
@@ -10,7 +11,7 @@ BIN := .venv/bin
 CONFIG := $(if $(PRESET),preset=$(PRESET)) $(if $(PAPERS),papers=$(PAPERS)) $(if $(DATA_DIR),'data_dir=$(DATA_DIR)')
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce test lint show benchmark unlock
+.PHONY: reproduce test lint contract show benchmark unlock
 .DEFAULT_GOAL := reproduce
 
 # Made anew when the lock changes; a half-made one has no stamp.
@@ -22,14 +23,15 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
 reproduce: .venv/installed
 	$(BIN)/snakemake --cores $(CORES) --quiet rules host $(WITH_CONFIG) $(if $(TARGETS),-- $(TARGETS))
-	@$(BIN)/python workflow/show.py results $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/contract
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests --ignore tests/workflow
 	$(BIN)/python -m pytest tests/workflow
 
 lint: .venv/installed
@@ -37,10 +39,14 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/snakemake --lint
 
+contract: .venv/installed
+	FU_PLUGINS='$(PLUGINS)' $(BIN)/python -m pytest -q tests/contract
+
 show: .venv/installed
-	@$(BIN)/python workflow/show.py cell $(CELL) $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.show cell $(CELL) $(CONFIG)
 
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir '$(DATA_DIR)')

@@ -19,23 +19,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fu import plugins
+from fu.attacks import patch
 from fu.data import archives, partition
 from fu.data.clients import ClientData
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task
 from fu.methods.fedosd import direction
-from fu.stages.compute import keep_memory
+from fu.partitions import pat
+from fu.pipeline.stages.compute import keep_memory
 from fu.training import fedavg
-
-SPEC = {
-    "seed": 0,
-    "clients": 10,
-    "partition": {"kind": "pat", "classes_per_client": 5},
-    "train_share": 6 / 7,
-    "validation_share": 0.0,
-    "forget": {"clients": 1},
-    "backdoor": {"share": 0.8, "size": 3, "margin": 1, "value": 0.8333, "label_shift": 0.5},
-}
 
 
 def federated(path: Path | None) -> ClientData:
@@ -47,9 +39,19 @@ def federated(path: Path | None) -> ClientData:
         random = np.random.default_rng(0)
         pixels = random.integers(0, 256, (70_000, 28, 28, 1), dtype=np.uint8)
         labels = random.integers(0, 10, 70_000, dtype=np.uint8)
-    part = partition.draw(labels, 10, SPEC)
+    part = partition.draw(
+        labels,
+        seed=0,
+        samples=None,
+        deal=lambda found, random: pat.deal(found, 10, 10, pat.Params(class_share=0.5), random),
+        train_share=6 / 7,
+        validation_share=0.0,
+        forget=1,
+        attack=lambda train, random: patch.draw(train, 10, patch.Params(), random),
+    )
     x = torch.from_numpy(pixels).float().div_(255)
-    return ClientData(x, torch.from_numpy(labels).long(), part, 10, "share")
+    mark = partial(patch.mark, part.attack, classes=10)
+    return ClientData(x, torch.from_numpy(labels).long(), part, 10, "share", mark)
 
 
 def plain_round(model: nn.Module, batches: list[list[tuple[Tensor, Tensor]]], lr: float) -> float:

@@ -1,5 +1,5 @@
 """Federated unlearning, judged: one federation, every method, every evaluation of four papers.
 
 Three floors, each of which may use those below it: `pipeline`; `artefacts`; the science. In the science the kinds of
-plug-ins rest on `federation`, that on `data`, and all on `errors`, `plugins`, `seeds` and `types`; `make lint` holds it.
+plug-ins rest on `federation`, that on `data`, all on `errors`, `plugins`, `seeds` and `types`; `make lint` holds it.
 """

@@ -1,4 +1,4 @@
-"""Factories for tests: a few clients with random images, a small model, the task around them, an evaluator's context."""
+"""Factories for tests: clients with random images, a small model, the task around them, an evaluator's context."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -32,5 +32,8 @@ def write(result: Result, entry: Entry, csv: Path, md: Path, pdf: Path, png: Pat
     width = figure.get_size_inches()[0]
     figure.suptitle(f"{entry.heading}  [preset {entry.preset}]", fontsize=11, weight="bold")
     figure.text(0.01, 0.0, fill(f"{entry.caption} {entry.setting}", int(width * 14)), fontsize=8, va="top", ha="left")
-    figure.savefig(pdf, bbox_inches="tight", metadata={"CreationDate": None, "ModDate": None})
-    figure.savefig(png, bbox_inches="tight", dpi=150, metadata={"Software": None})
+    figure.draw_without_rendering()  # lays out once what each `savefig` would lay out twice
+    figure.set_layout_engine("none")
+    box = figure.get_tightbbox().padded(0.1)
+    figure.savefig(pdf, bbox_inches=box, metadata={"CreationDate": None, "ModDate": None})
+    figure.savefig(png, bbox_inches=box, dpi=150, metadata={"Software": None})

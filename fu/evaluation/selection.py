@@ -1,4 +1,4 @@
-"""Choose the best point of a grid on validation data, never on a number that a table shows."""
+"""Choose the best trial of a grid on validation data, never on a number that a table shows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,13 +32,13 @@ def rounds_of_divergence(evaluations: Sequence[Evaluation]) -> list[float]:
     return [min(found) for found in rounds if found]
 
 
-def choose(points: Mapping[str, Sequence[Evaluation]]) -> str:
-    """Return the name of the best point by `RULE`; `points`: name -> an evaluation per seed."""
+def choose(trials: Mapping[str, Sequence[Evaluation]]) -> str:
+    """Return the name of the best trial by `RULE`; `trials`: name -> an evaluation per seed."""
 
     def key(name: str) -> tuple[float, ...]:
-        lost = rounds_of_divergence(points[name])
-        scores = [score(points[name], role) for role in ("unlearned", "recovered")]
+        lost = rounds_of_divergence(trials[name])
+        scores = [score(trials[name], role) for role in ("unlearned", "recovered")]
         best = [-math.inf if found is None else round(found, 9) for found in scores]
         return (-len(lost), *best, fmean(lost) if lost else math.inf)
 
-    return max(points, key=key)  # the first of equals
+    return max(trials, key=key)  # the first of equals

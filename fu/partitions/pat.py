@@ -14,7 +14,9 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    class_share: Share = Field(gt=0, description="share of all classes that a client holds: FedOSD's Pat-20 is .2")
+    class_share: Share = Field(
+        gt=0, examples=[0.2], description="share of all classes that a client holds: FedOSD's Pat-20 is .2"
+    )
 
 
 def check(clients: int, classes: int, p: Params) -> None:
@@ -59,6 +61,6 @@ def holders(clients: int, classes: int, each: int) -> list[list[int]]:
         what = f"client {empty[0]} without data" if empty else f"class {orphans[0]} without a client"
         raise ValueError(
             f"{clients} clients with {each} of {classes} classes each leave {what}; "
-            "allowed is clients * classes_per_client >= classes with every client served"
+            "allowed is clients * class_share >= 1 with every client served"
         )
     return found

@@ -20,7 +20,8 @@ from fu import plugins
 ROOT = Path(__file__).resolve().parents[2]
 UNCOUNTED = {"fu.errors", "fu.federation.progress", "fu.pipeline.digest", "fu.pipeline.paths"}
 DECLARED = {"METRICS", "ESTIMATE"}  # for the plan; counted where their own module reads them
-CACHE = Path("results/.cache/digests.json")  # by content, so that nothing in it is ever stale
+CACHE = Path("results/.cache/digests.json")  # by content, also of this file, so that nothing in it is ever stale
+OWN = hashlib.sha256(Path(__file__).read_bytes()).digest()
 
 
 def module_file(module: str) -> Path | None:
@@ -50,7 +51,7 @@ def _parse(source: bytes, path: Path) -> ast.Module:
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             node.exc.args, node.exc.keywords = [], []
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field":
-            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "description"]
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in ("description", "examples")]
     return tree
 
 
@@ -89,7 +90,7 @@ def _read(module: str) -> tuple[str, frozenset[str]]:
     path = module_file(module)
     assert path is not None
     source = path.read_bytes()
-    key = hashlib.sha256(f"{module}\n".encode() + source).hexdigest()
+    key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), source])).hexdigest()
     if key not in _remembered():
         parts = module.split(".")
         tree = _parse(source, path)

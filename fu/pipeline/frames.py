@@ -28,7 +28,7 @@ class Shown(NamedTuple):
     models: dict[str, str]
 
 
-def shown(entry: Entry, paths: Paths) -> list[Shown]:
+def shown(entry: Entry) -> list[Shown]:
     """Return every trial that an artefact may show, in the order of its rows."""
     found = []
     for scenario in entry.scenarios:
@@ -47,7 +47,7 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
             files.append(paths("data", "archive", dataset=scenario.dataset))
             files += [paths("partition", "partition", run=_run(entry, scenario.name, seed)) for seed in entry.seeds[:1]]
     else:
-        for part in shown(entry, paths):
+        for part in shown(entry):
             for seed in entry.seeds:
                 files += _files(entry, paths, part, seed)
         files += list(selections(entry, paths).values())
@@ -58,7 +58,7 @@ def costs(entry: Entry, paths: Paths) -> list[str]:
     """Return the cost files of the models behind an artefact, for its provenance and for run times."""
     if entry.reads not in ("evaluations", "traces"):
         return []
-    runs = [(part, _run(entry, part.scenario, seed)) for part in shown(entry, paths) for seed in entry.seeds]
+    runs = [(part, _run(entry, part.scenario, seed)) for part in shown(entry) for seed in entry.seeds]
     return list(dict.fromkeys(paths.model(run, model, "cost") for part, run in runs for model in part.models.values()))
 
 
@@ -93,7 +93,7 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
         return pd.DataFrame(_examples(entry, paths))
     parts = []
     methods = {method.name: method for method in entry.methods}
-    for part in shown(entry, paths) if entry.reads != "nothing" else ():
+    for part in shown(entry) if entry.reads != "nothing" else ():
         method = methods.get(part.method)
         if method and entry.chooses and entry.trial(part.scenario, method).name != part.trial:
             continue

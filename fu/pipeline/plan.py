@@ -24,10 +24,9 @@ from fu.pipeline.settings.papers import resolve, validate
 from fu.pipeline.settings.records import Artefact, Config
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
-from fu.pipeline.stages.common import Spec, canonical
+from fu.pipeline.stages.common import ModelSpec, Spec, canonical
 
 Files = dict[str, str | list[str]]
-COMPUTING = ("train", "unlearn", "recover", "evaluate")  # on a device, with threads
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Plan:
         """Validate the config (a plain mapping) and expand it; raises `UserError` with one sentence."""
         self.config = validate(Config, values, "config")
         if self.config.plugins:
-            catalogue.add_folder(Path(self.config.plugins).expanduser().resolve())
+            catalogue.add_folder(Path(self.config.plugins).resolve())
         self.preset, self.papers = resolve(self.config)
         self.root = f"results/{self.config.preset}"
         self.paths = Paths(self.root)
@@ -102,7 +101,7 @@ class Plan:
     def _data(self, dataset: str) -> tuple[data.Spec, Files, dict[str, Any]]:
         archive = None
         if not about(dataset).embedded:
-            path = Path(self.config.data_dir).expanduser() / f"{dataset}.npz"
+            path = Path(self.config.data_dir) / f"{dataset}.npz"
             archive = catalogue.archive_of(path, Path(self.paths("data", "source", dataset=dataset)))
         return data.Spec(dataset=dataset, archive=archive), {}, {"minutes": 60}
 
@@ -345,12 +344,11 @@ def arguments(stage: str) -> list[str]:
 
 def command_line(stage: str) -> str:
     """Return a rule's shell command: the stage's, through the fork server, with its log."""
-    words = [
-        f"python -m fu.pipeline.fork_server fu.pipeline.stages.{stage} --spec {{params.spec:q}} --code {{params.code}}"
-    ]
+    module = f"fu.pipeline.stages.{stage}"
+    words = [f"python -m fu.pipeline.fork_server {module} --spec {{params.spec:q}} --code {{params.code}}"]
     for name in arguments(stage):
         place = "output" if name in OUTPUTS[stage] else "resources" if name in ("root", "data_dir") else "input"
         words.append(f"--{name.replace('_', '-')} {{{place}.{name}:q}}")
-    if stage in COMPUTING:
+    if issubclass(import_module(module).Spec, ModelSpec):
         words.append("--threads {threads} --device {resources.device}")
     return " ".join([*words, "--plugins {resources.plugins:q} 2> {log:q}"])

@@ -1,231 +1,122 @@
-"""After an edit exactly the affected jobs are scheduled: the promise that this project makes."""
+"""After an edit exactly the affected jobs are scheduled: the promise that this project makes.
+
+What is affected is read off the plan's graph (who reads whose output), never off a digest.
+"""
 
 import os
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import Project
+from tests.workflow.project import Job, Project
 
-# What every artefact shows, written down once more: the plan must come to the same.
-OWN_ROUNDS = ("retraining", "federaser")
-UNLEARNING = ("fedrecovery", "mode", "ewcsga", "fupga", "fedosd")
-ALL = (*OWN_ROUNDS, *UNLEARNING)
-NOT_RECOVERING = (*OWN_ROUNDS, "fedosd.m1", "fedosd.m2", "fedosd.m3", "fedosd.m4", "fedosd.m6")
-VARIANTS = ("fedosd.m1", "fedosd.m2", "fedosd.m3", "fedosd.m4", "fedosd.m5")
-RATES = tuple(f"{name}.rates-{way}" for name in ("fedosd", "fedrecovery", "fupga") for way in ("projected", "free"))
-BEGIN_FROM = {"fedosd.m5": "fedosd", **{name: name.partition(".")[0] for name in RATES}}
+METHOD = '''"""Mine (our choice). Stores nothing; communicates one model."""
 
+from pydantic import BaseModel
 
-def three(data: str, suffix: str = "") -> tuple[str, ...]:
-    return tuple(f"{data}-{part}{suffix}" for part in ("pat20", "pat50", "iid"))
+from fu.federation.task import State, Task
+
+needs: set[str] = set()
 
 
-PAT50 = ("fmnist-pat50", "cifar10-pat50", "cifar100-pat50")
-ARTEFACTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "table1": ((*three("fmnist"), *three("cifar10")), ALL),
-    "table2": (three("fmnist"), ("sfu",)),
-    "table3": (("mnist-pat20", "cifar100-pat20"), UNLEARNING),
-    "table4": (("cifar10-pat50", "cifar10-pat50-m20", "cifar10-pat50-m50"), ALL),
-    "table5": (PAT50, ("fedosd", *VARIANTS)),
-    "table6": (three("fmnist"), ALL),
-    "table7": (three("cifar10"), ALL),
-    "table8": (three("mnist"), (*ALL, "fedosd.as-published-code")),
-    "table9": (three("cifar100"), ALL),
-    "table10": (three("fmnist", "-e5"), ALL),
-    "table11": (PAT50, ("fedosd", "fedosd.m6")),
-    "table12": (PAT50, ALL),
-    "fig5": (("cifar10-pat50",), UNLEARNING),
-    "fig8": (("cifar10-pat20",), UNLEARNING),
-    "fig9": (("cifar10-iid",), UNLEARNING),
-    "fig6": (("cifar10-pat10", "cifar100-pat10"), ALL),
-    "mnist_curves": (("mnist-pat50",), (*UNLEARNING, "fedosd.as-published-code")),
-    "recovery_rate": (("mnist-pat50",), RATES),
-    "architectures": (
-        ("cifar10-pat50", "cifar10-pat50-dropout", "cifar100-pat50", "cifar100-pat50-two-stage"),
-        ("retraining", "fedosd"),
-    ),
+class Params(BaseModel, extra="forbid"):
+    """None."""
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at the original model."""
+    return {"theta": task.original_model}
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Shrink."""
+    return {"theta": 0.9 * task.original_model}
+'''
+EVALUATOR = '''"""Norm of the model (our choice)."""
+
+from fu.evaluation.context import Context
+
+METRICS = {
+    "norm": {"label": "Norm", "unit": "1", "better": "neither", "formula": "||w||", "source": "our choice"},
 }
-CHOSEN = ("mnist_curves",)  # from traces, but a point of two is chosen by evaluations
-FROM_TRACES = ("table12", "fig5", "fig8", "fig9", "mnist_curves")
-SCENARIOS = tuple(dict.fromkeys(scenario for scenarios, _ in ARTEFACTS.values() for scenario in scenarios))
 
 
-def methods_of(scenario: str) -> set[str]:
-    """The methods that run in a scenario, those that others begin from included."""
-    shown = {method for scenarios, methods in ARTEFACTS.values() if scenario in scenarios for method in methods}
-    return shown | {BEGIN_FROM[method] for method in shown if method in BEGIN_FROM}
+def evaluate(context: Context) -> dict[str, float]:
+    """Return the norm."""
+    return {"norm": context.theta.norm().item()}
+'''
+MINE = "{label: Mine, plugin: mine, in_paper: false, source: a test, shown_in: [utility]}"
 
 
-def points(scenario: str, method: str) -> list[str]:
-    """The points of a method's grid at `smoke`."""
-    if method in (*OWN_ROUNDS, "fedosd.as-published-code"):
-        return [method]
-    lr = {"ewcsga": "0.0003", "fupga": "0.0005", "sfu": "0.001"}.get(method.partition(".")[0], "0.02")
-    if method in RATES:
-        return [f"{method}+lr{lr}-recovery-lr{rate}" for rate in ("1e-06", "0.02")]
-    several = {("mnist-pat50", "fedosd"): ["0.02", "0.005"], ("mnist-pat50", "mode"): ["0.1", "0.02"]}
-    return [f"{method}+lr{rate}" for rate in several.get((scenario, method), [lr])]
+def of_plugin(job: Job, *methods: str) -> bool:
+    """Whether a job unlearns with one of these plug-ins."""
+    return job.stage == "unlearn" and job.spec["method"]["name"] in methods
 
 
-def run_of(scenario: str) -> str:
-    return f"fedosd/{scenario}/seed0"
+def following(project: Project, *stages: str) -> set[str]:
+    """All jobs of these stages and what follows from them."""
+    graph = project.graph()
+    return graph.with_downstream(graph.where(lambda job: job.stage in stages))
 
 
-def method_jobs(methods: Iterable[str], stages: Iterable[str] = ("unlearn", "recover", "evaluate")) -> set[str]:
-    """The jobs of methods in all scenarios in which they run, and of those that begin from their models."""
-    jobs = set()
-    wanted = set(methods)
-    for scenario in SCENARIOS:
-        for method in methods_of(scenario):
-            begins = BEGIN_FROM.get(method)
-            if method not in wanted and begins not in wanted:
-                continue
-            for point in points(scenario, method):
-                for stage in stages:
-                    if (stage == "unlearn" and begins) or (stage == "recover" and method in NOT_RECOVERING):
-                        continue
-                    jobs.add(f"{stage} {run_of(scenario)} {point}")
-            if "evaluate" in stages and len(points(scenario, method)) > 1 and method not in RATES:
-                jobs.add(f"select fedosd/{scenario} {method}")
-    return jobs
+def published(project: Project, *artefacts: str) -> set[str]:
+    return project.graph().where(lambda job: job.names.get("artefact") in artefacts)
 
 
-def published(*artefacts: str) -> set[str]:
-    return {f"publish fedosd {artefact}" for artefact in artefacts}
-
-
-def showing(*methods: str) -> set[str]:
-    """The artefacts that show one of the methods, or one that begins from its models."""
-    wanted = {*methods, *(name for name, base in BEGIN_FROM.items() if base in methods)}
-    return published(*(name for name, (_, shown) in ARTEFACTS.items() if wanted & set(shown)))
-
-
-def everything_trained() -> set[str]:
-    training = {f"train_target_model_update_norms_update_sums {run_of(scenario)}" for scenario in SCENARIOS}
-    evaluated = {f"evaluate {run_of(scenario)} original" for scenario in SCENARIOS}
-    every = {method for scenario in SCENARIOS for method in methods_of(scenario)}
-    return training | evaluated | method_jobs(every) | published(*ARTEFACTS)
-
-
-def expect(project: Project, jobs: set[str], *arguments: str) -> None:
-    assert project.scheduled(*arguments) == Counter(jobs)
-
-
-def test_a_finished_run_has_nothing_to_do(project: Project) -> None:
-    expect(project, set())
-
-
-def test_comments_and_docstrings_in_the_training_loop_run_nothing(project: Project) -> None:
-    project.edit(
-        "fu/federation/driver.py",
-        "    device = task.federation.device\n",
-        "    # why\n    device = task.federation.device\n",
-    )
-    project.edit("fu/federation/driver.py", "The one loop around every method", "The single loop around each method")
-    expect(project, set())
-
-
-def test_a_constant_of_fedosd_runs_fedosd_and_what_shows_it(project: Project) -> None:
-    project.edit("fu/methods/fedosd.py", "RANK_TOLERANCE = 2e-7", "RANK_TOLERANCE = 3e-7")
-    family = {"fedosd", "fedosd.as-published-code", "fedosd.m6", *VARIANTS} - {"fedosd.m5"}
-    expect(project, method_jobs(family) | showing(*family))
-
-
-def test_a_value_of_one_methods_grid_runs_that_point_and_what_shows_it(project: Project) -> None:
-    project.edit(
-        "workflow/presets/smoke.yaml",
-        "fedosd: {grid: {unlearning.lr: [0.02, 0.005]}}",
-        "fedosd: {grid: {unlearning.lr: [0.02, 0.006]}}",
-    )
-    new = {f"{stage} {run_of('mnist-pat50')} fedosd+lr0.006" for stage in ("unlearn", "recover", "evaluate")}
-    shown = published("table8", "mnist_curves")
-    expect(project, {*new, "select fedosd/mnist-pat50 fedosd", *shown})
-
-
-def test_a_setting_of_one_method_runs_that_method_and_what_shows_it(project: Project) -> None:
-    project.edit(
-        "config.yaml",
-        "overrides: {}  ",
-        "overrides: {fedosd: {methods: {mode: {settings: {unlearning: {lr_decay: 0.99}}}}}}  ",
-    )
-    expect(project, method_jobs(["mode"]) | showing("mode"))
-
-
-def test_a_post_training_rate_leaves_unlearning_alone(project: Project) -> None:
-    project.edit(
-        "config.yaml",
-        "overrides: {}  ",
-        "overrides: {fedosd: {methods: {ewcsga: {settings: {recovery: {lr: 0.01}}}}}}  ",
-    )
-    expect(project, method_jobs(["ewcsga"], ("recover", "evaluate")) | showing("ewcsga"))
-
-
-def test_the_projection_runs_post_training_with_it_alone(project: Project) -> None:
-    project.edit("fu/projections/away_from_original.py", "SPAN_TOLERANCE = 1e-6", "SPAN_TOLERANCE = 2e-6")
-    projected = {"fedosd", "fedosd.as-published-code", *(name for name in RATES if name.endswith("projected"))}
-    jobs = {
-        job
-        for job in method_jobs(projected, ("recover", "evaluate"))
-        if not any(name in job for name in ("fedosd.m5", "rates-free"))
-    }
-    expect(project, jobs | published(*(name for name, (_, shown) in ARTEFACTS.items() if projected & set(shown))))
-
-
-def test_a_caption_runs_its_artefact_alone(project: Project) -> None:
-    project.edit(
-        "workflow/papers/fedosd.yaml", "Samples of the forgotten client", "Some samples of the forgotten client"
-    )
-    expect(project, published("fig7"))
-
-
-def test_memory_and_threads_run_nothing(project: Project) -> None:
-    project.edit("fu/plan/resources.py", "BASE_MB = 500", "BASE_MB = 900")
-    project.edit("config.yaml", "threads: 1 ", "threads: 2 ")
-    project.edit("workflow/rules/evaluate.smk", "runtime=30", "runtime=20")
-    expect(project, set())
-
-
-def test_the_aggregation_runs_all_training_and_what_follows(project: Project) -> None:
-    project.edit(
-        "fu/federation/local.py", "return (share / share.sum()) @ updates.delta", "return updates.delta.mean(0)"
-    )
-    expect(project, everything_trained())
-
-
-def test_a_metric_of_the_evaluation_runs_evaluations_only(project: Project) -> None:
-    project.edit(
-        "fu/evaluation/distance.py",
-        "distance(context.task, context.theta)}",
-        "2 * distance(context.task, context.theta)}",
-    )
-    every = {method for scenario in SCENARIOS for method in methods_of(scenario)}
-    evaluations = {f"evaluate {run_of(scenario)} original" for scenario in SCENARIOS}
-    expect(
-        project,
-        evaluations | method_jobs(every, ["evaluate"]) | published(*(set(ARTEFACTS) - set(FROM_TRACES)), *CHOSEN),
+def showing(project: Project, metric: str) -> set[str]:
+    """The artefacts that show a metric."""
+    return project.graph().where(
+        lambda job: job.stage == "publish" and metric in {shown["name"] for shown in job.spec["metrics"]}
     )
 
 
-def test_a_new_method_runs_its_own_jobs_and_artefacts(project: Project) -> None:
-    source = (project.root / "fu/methods/retrain.py").read_text()
-    (project.root / "fu/methods/mine.py").write_text(source)
-    project.edit(
-        "workflow/papers/fedosd.yaml",
-        "\nartefacts:\n",
-        "  mine:\n    label: Mine\n    plugin: mine\n    in_paper: false\n    source: a test\n\nartefacts:\n",
-    )
-    project.edit("workflow/papers/fedosd.yaml", "    methods: [sfu]", "    methods: [sfu, mine]")
-    runs = [run_of(scenario) for scenario in three("fmnist")]
-    new = {f"{stage} {run} mine+lr0.02" for run in runs for stage in ("unlearn", "recover", "evaluate")}
-    expect(project, new | published("table2"))
+# ---- nothing -------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_has_nothing_to_do(toy: Project) -> None:
+    toy.expect([])
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("fu/federation/driver.py", "    device = task.fed", "    # why\n    device = task.fed"),
+        ("fu/federation/driver.py", "The one loop around every method", "The single loop around each method"),
+        ("fu/errors.py", '"is missing"', '"is absent"'),
+        ("fu/data/archives.py", "there is no such file", "no such file exists"),
+        ("fu/federation/model_files.py", "the weights file is truncated or broken", "the file is torn"),
+        ("fu/federation/progress.py", "s a round", "seconds a round"),
+        ("fu/federation/progress.py", "every_seconds: float = 10.0", "every_seconds: float = 20.0"),
+        ("fu/models/mlp.py", '"step_ms": 4.0', '"step_ms": 5.0'),
+        ("fu/models/mlp.py", "FedOSD's code (the paper: layers of 400)", "FedOSD's code; the paper: layers of 400"),
+        ("fu/pipeline/estimates.py", "BASE_MB = 500", "BASE_MB = 900"),
+        ("fu/pipeline/settings/records.py", "if number >= self.clients:", "if number > self.clients - 1:"),
+        ("fu/pipeline/settings/types.py", 'raise ValueError("must be different numbers")', 'raise ValueError("twice")'),
+        ("fu/pipeline/grid.py", "values must differ in six digits", "values must not be equal in six digits"),
+        ("fu/pipeline/catalogue.py", '*("evaluation", "artefacts"),', '*("evaluation", "artefacts", "samplers"),'),
+        ("fu/pipeline/plan.py", "artefacts from ", "tables and figures from "),
+        ("fu/pipeline/digest.py", "constants that only the plan reads", "constants for the plan alone"),
+        ("fu/pipeline/fork_server.py", "the job's process was killed", "somebody killed the job"),
+        ("config.yaml", "threads: 1 ", "threads: 2 "),
+        ("config.yaml", "device: auto ", "device: cpu "),
+        ("workflow/rules/evaluate.smk", "minutes", "mem_mb"),
+        ("workflow/papers/toy.yaml", "  unlearning:\n    rounds: {value: 2, source: a test}",
+         "  unlearning:\n    rounds: {value: 2, source: another source}"),
+    ],
+)  # fmt: skip
+def test_what_cannot_change_a_result_runs_nothing(project: Project, path: str, old: str, new: str) -> None:
+    file = project.root / path
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    project.expect([])
 
 
 def test_touching_every_source_file_runs_nothing(project: Project) -> None:
@@ -233,14 +124,286 @@ def test_touching_every_source_file_runs_nothing(project: Project) -> None:
         for path in (project.root / folder).rglob("*"):
             path.touch()
     (project.root / "Snakefile").touch()
-    expect(project, set())
+    project.expect([])
+
+
+def test_another_folder_with_the_same_archives_runs_nothing(toy: Project, tmp_path: Path) -> None:
+    toy.expect([], "--config", f"data_dir={tmp_path}")
+
+
+def test_plug_ins_that_nothing_names_run_nothing(project: Project) -> None:
+    copies = {
+        "methods": "retrain", "training": "fedavg", "models": "lenet5", "datasets": "mnist", "partitions": "iid",
+        "attacks": "patch", "histories": "update_sums", "projections": "away_from_original", "artefacts": "losses",
+    }  # fmt: skip
+    for kind, name in copies.items():
+        shutil.copy2(project.root / f"fu/{kind}/{name}.py", project.root / f"fu/{kind}/mine.py")
+    (project.root / "fu/evaluation/mine.py").write_text(EVALUATOR)
+    project.expect([])
+
+
+# ---- code ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_constant_of_a_method_runs_that_method_and_what_shows_it(project: Project) -> None:
+    project.edit("fu/methods/fedosd.py", "RANK_TOLERANCE = 2e-7", "RANK_TOLERANCE = 3e-7")
+    graph = project.graph()
+    affected = graph.with_downstream(graph.where(lambda job: of_plugin(job, "fedosd")))
+    assert {key.split()[0] for key in affected} == {"unlearn", "recover", "evaluate", "select", "publish"}
+    assert not any("fupga" in key or "retraining" in key for key in affected)
+    project.expect(affected)
+
+
+def test_the_projection_runs_post_training_with_it_alone(project: Project) -> None:
+    project.edit("fu/projections/away_from_original.py", "SPAN_TOLERANCE = 1e-6", "SPAN_TOLERANCE = 2e-6")
+    graph = project.graph()
+    guarded = graph.where(lambda job: job.stage == "recover" and job.spec["projection"] is not None)
+    assert guarded
+    project.expect(graph.with_downstream(guarded))
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "stages"),
+    [
+        ("fu/federation/local.py", "return (share / share.sum()) @ updates.delta", "return updates.delta.mean(0)",
+         ("train", "unlearn", "recover")),
+        ("fu/federation/recovery.py", "theta + aggregate", "theta + 0.5 * aggregate", ("recover",)),
+        ("fu/training/fedavg.py", "theta + aggregate", "theta + 0.5 * aggregate", ("train",)),
+        ("fu/histories/last_local_models.py", "theta + updates", "theta - updates", ("train",)),
+        ("fu/evaluation/backdoor.py", 'out = {"asr": attack', 'out = {"asr": -attack', ("evaluate",)),
+        ("fu/models/mlp.py", "nn.ReLU()", "nn.Tanh()", ("train", "unlearn", "recover", "evaluate")),
+        ("fu/datasets/digits.py", "1_797,", "1_798,", ("data", "partition")),
+        ("fu/data/sources.py", "255 / 16", "255 / 15", ("data",)),
+        ("fu/attacks/patch.py", "rng.random((p.size", "1 - rng.random((p.size", ("partition", "train", "unlearn")),
+        ("fu/evaluation/selection.py", "round(found, 9)", "round(found, 8)", ("select",)),
+    ],
+)  # fmt: skip
+def test_code_runs_the_stages_that_can_read_it_and_what_follows(
+    project: Project, path: str, old: str, new: str, stages: tuple[str, ...]
+) -> None:
+    file = project.root / path
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    affected = following(project, *stages)
+    if path.endswith(("patch.py", "digits.py")):  # artefacts that show data read it themselves
+        assert published(project, "triggers") <= affected
+    if path.endswith("local.py"):
+        affected |= following(project, "evaluate")
+    if path.endswith("selection.py"):  # whose rule stands below every table
+        affected |= published(project, "numbers", "utility", "bars", "times")
+    project.expect(affected)
+
+
+def test_a_partition_kind_runs_what_is_drawn_by_it(project: Project) -> None:
+    project.edit("fu/partitions/pat.py", "room = [each] * clients", "room = [each + 0] * clients")
+    graph = project.graph()
+    drawn = graph.where(lambda job: job.stage == "partition" and job.spec["partition"]["name"] == "pat")
+    assert len(drawn) == 1
+    project.expect(graph.with_downstream(drawn))
+
+
+def test_counting_conflicts_runs_the_unlearning_that_counts_them(project: Project) -> None:
+    project.edit("fu/evaluation/conflicts.py", "< -rounding", "<= -rounding")
+    graph = project.graph()
+    counting = graph.where(lambda job: job.stage == "unlearn" and job.spec["watch"] == "conflicts")
+    assert counting
+    project.expect(graph.with_downstream(counting))
+
+
+def test_a_kind_of_artefact_runs_its_artefacts(project: Project) -> None:
+    project.edit("fu/artefacts/curves.py", "linewidth=1", "linewidth=2")
+    project.expect(published(project, "rounds"))
+
+
+# ---- metrics and evaluators ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "new"),
+    [("label", "Least"), ("unit", "1"), ("better", "neither"), ("formula", "least of all"), ("source", "Table 5")],
+)
+def test_what_is_said_of_a_metric_runs_the_artefacts_that_show_it(project: Project, key: str, new: str) -> None:
+    file = project.root / "fu/evaluation/utility.py"
+    before, entry, after = file.read_text().partition('    "r_acc_worst": {\n')
+    file.write_text(before + entry + re.sub(rf'"{key}": "[^"]*"', f'"{key}": "{new}"', after, count=1))
+    affected = showing(project, "r_acc_worst")
+    assert affected == published(project, "utility", "bars")
+    project.expect(affected)
+
+
+def test_a_new_evaluator_runs_its_evaluations_and_what_shows_it(project: Project) -> None:
+    (project.root / "fu/evaluation/mine.py").write_text(EVALUATOR)
+    before = project.graph()
+    project.override("{toy: {settings: {evaluations: {mine: [mine]}}, artefacts: {utility: {metrics: [r_acc, norm]}}}}")
+    graph = project.graph()
+    new = graph.where(lambda job: job.has(evaluation="mine"))
+    assert new == graph.where(lambda job: True) - before.where(lambda job: True)
+    assert {key.rpartition("trial=")[2].partition("+")[0] for key in new} == {"original", "fupga", "fedosd.m5"}
+    project.expect(new | published(project, "utility"))
+
+
+def test_a_new_evaluator_beside_others_in_one_file_runs_that_files_evaluations(project: Project) -> None:
+    (project.root / "fu/evaluation/mine.py").write_text(EVALUATOR)
+    project.override("{toy: {settings: {evaluations: {evaluation: [backdoor, utility, distance, mine]}}}}")
+    project.expect(following(project, "evaluate"))
+
+
+# ---- settings ------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_of_one_methods_grid_runs_that_trial_and_what_shows_it(project: Project) -> None:
+    before = project.graph().where(lambda job: True)
+    project.edit("workflow/papers/toy.yaml", "value: [0.02, 0.005]", "value: [0.02, 0.006]")
+    graph = project.graph()
+    new = graph.where(lambda job: True) - before
+    assert {key.rpartition("trial=")[2] for key in new} == {"fedosd+lr0.006", "fedosd.m5+lr0.006"}
+    project.expect(graph.with_downstream(new))
+
+
+def test_a_setting_of_one_method_runs_that_method_and_what_shows_it(project: Project) -> None:
+    project.override("{toy: {methods: {fupga: {settings: {unlearning: {lr_decay: 0.99}}}}}}")
+    graph = project.graph()
+    project.expect(graph.with_downstream(graph.where(lambda job: of_plugin(job, "fupga"))))
+
+
+@pytest.mark.parametrize("method", ["fupga", "fedosd"])
+def test_a_post_training_rate_leaves_unlearning_alone(project: Project, method: str) -> None:
+    """FedOSD has a grid in one scenario, and other methods begin from its unlearned models."""
+    project.override(f"{{toy: {{methods: {{{method}: {{settings: {{recovery: {{lr: 0.01}}}}}}}}}}}}")
+    graph = project.graph()
+    heirs = {"fupga": ("fupga+",), "fedosd": ("fedosd+", "fedosd.m5+")}[method]  # rates sets its own
+    trained = graph.where(lambda job: job.stage == "recover" and job.names["trial"].startswith(heirs))
+    affected = graph.with_downstream(trained)
+    assert trained
+    assert not any(key.startswith("unlearn") for key in affected)
+    assert not published(project, "rates") & affected
+    project.expect(affected)
+
+
+def test_a_grid_over_post_training_rates_leaves_unlearning_alone(project: Project) -> None:
+    before = project.graph().where(lambda job: True)
+    project.override("{toy: {methods: {fedosd: {settings: {grid: {recovery.lr: [0.01, 0.02]}}}}}}")
+    graph = project.graph()
+    new = graph.where(lambda job: True) - before
+    assert {key.split()[0] for key in new} == {"recover", "evaluate", "select"}
+    chosen = graph.where(lambda job: job.stage == "select")  # among other trials
+    project.expect(graph.with_downstream(new) | chosen | published(project, "numbers", "rounds", "utility"))
+
+
+def test_a_caption_runs_its_artefact_alone(project: Project) -> None:
+    project.edit("workflow/papers/toy.yaml", "R-Acc alone.", "R-Acc by itself.")
+    project.expect(published(project, "utility"))
+
+
+def test_a_change_of_a_published_number_runs_its_table_alone(project: Project) -> None:
+    project.edit("workflow/published/toy/numbers.csv", "asr,0.001", "asr,0.002")
+    project.expect(published(project, "numbers"))
+
+
+def test_one_artefact_can_be_asked_for_by_name(project: Project) -> None:
+    for name in ("losses", "utility"):
+        (project.root / f"results/toy/artefacts/toy/{name}.png").unlink()
+    project.expect(published(project, "losses"), "toy_losses")
+    project.expect(published(project, "losses", "utility"), "toy")
+
+
+# ---- methods of one's own --------------------------------------------------------------------------------------------
+
+
+def test_a_method_from_outside_runs_its_own_jobs_and_what_shows_it(project: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    (folder / "methods").mkdir(parents=True)
+    file = folder / "methods/mine.py"
+    file.write_text(METHOD)
+    before = project.graph().where(lambda job: True)
+    project.edit("config.yaml", "plugins: null", f"plugins: {folder}")
+    project.expect([])
+    project.override(f"{{toy: {{methods: {{mine: {MINE}}}}}}}")
+    new = project.graph().where(lambda job: True) - before
+    assert {key.split()[0] for key in new} == {"unlearn", "recover", "evaluate"}
+    affected = new | published(project, "utility")
+    project.expect(affected)
+    project.snakemake("toy_utility")
+    assert "| Mine¹ *" in (project.root / "results/toy/artefacts/toy/utility.md").read_text()
+    project.expect([])
+    file.write_text(METHOD.replace('"""Shrink."""', '"""Shrink a little."""'))
+    project.expect([])
+    file.write_text(METHOD.replace("0.9 *", "0.8 *"))
+    project.expect(affected)
+
+
+def test_a_scenario_of_plug_ins_from_outside_runs_its_own_jobs(project: Project, tmp_path: Path) -> None:
+    kinds = {"models": "mlp", "datasets": "digits", "partitions": "pat", "training": "fedavg", "attacks": "patch"}
+    for kind, name in kinds.items():
+        (tmp_path / "mine" / kind).mkdir(parents=True)
+        shutil.copy2(project.root / f"fu/{kind}/{name}.py", tmp_path / f"mine/{kind}/mine.py")
+    before = project.graph().where(lambda job: True)
+    project.edit("config.yaml", "plugins: null", f"plugins: {tmp_path / 'mine'}")
+    data = "dataset: mine, attack: {name: mine}, partition: {name: mine, params: {class_share: 0.5}}"
+    settings = (
+        f"{{data: {{{data}}}, model: {{name: mine, params: {{hidden: 8}}}}, training: {{method: {{name: mine}}}}}}"
+    )
+    shown = "{kind: table, title: T, caption: C, scenarios: [mine], methods: [fupga], metrics: [asr]}"
+    scenario = f"{{label: Mine, base: iid, settings: {settings}}}"
+    project.override(f"{{toy: {{scenarios: {{mine: {scenario}}}, artefacts: {{mine: {shown}}}}}}}")
+    new = project.graph().where(lambda job: True) - before
+    assert {key.split()[0] for key in new} == {
+        "data", "partition", "train", "unlearn", "recover", "evaluate", "publish",
+    }  # fmt: skip
+    project.expect(new)
+    project.snakemake("toy_mine")
+    assert "| FUPGA²" in (project.root / "results/toy/artefacts/toy/mine.md").read_text()
+    project.expect([])
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("target", "suffix"), [("data/digits", "npz"), ("toy/iid/seed0/original", "safetensors")])
+def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project, target: str, suffix: str) -> None:
+    path = project.root / f"results/toy/{target}.{suffix}"
+    before, when = path.read_bytes(), path.stat().st_mtime_ns
+    subprocess.run(shlex.split(project.show(target).stdout), cwd=project.root, check=True, capture_output=True)
+    assert path.read_bytes() == before
+    assert path.stat().st_mtime_ns > when
+    project.expect([])
+
+
+def test_the_equal_bytes_above_were_more_than_snakemake_compares_unasked(toy: Project) -> None:
+    assert (toy.root / "results/toy/data/digits.npz").stat().st_size > 1_000_000
+
+
+def test_a_changed_model_runs_what_follows_from_it(project: Project) -> None:
+    name = "results/toy/toy/iid/seed0/fupga+lr0.02.unlearned.safetensors"
+    content = bytearray((project.root / name).read_bytes())
+    content[-1] ^= 1
+    (project.root / name).write_bytes(content)
+    graph = project.graph()
+    made = graph.where(lambda job: name in job.outputs)
+    project.expect(graph.with_downstream(made) - made)
+
+
+def test_a_missing_intermediate_is_seen(project: Project) -> None:
+    name = "results/toy/toy/iid/seed0/fupga+lr0.02.recovered.safetensors"
+    (project.root / name).unlink()
+    graph = project.graph()
+    project.expect(graph.with_downstream(graph.where(lambda job: name in job.outputs)))
+
+
+def test_a_job_whose_code_was_edited_after_planning_refuses(project: Project) -> None:
+    command = shlex.split(project.show("toy/iid/seed0/original").stdout)
+    done = subprocess.run([*command, "--code", "0" * 16], cwd=project.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "error: train: the code was edited after this job was planned; run snakemake again.\n"
 
 
 def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(project: Project) -> None:
     project.edit("fu/methods/fupga.py", "theta + updates.delta.mean(0)", "theta + 0.5 * updates.delta.mean(0)")
-    affected = method_jobs(["fupga"]) | showing("fupga")
-    expect(project, affected)
-    target = project.root / "results/smoke/fedosd/mnist-pat50/seed0/fupga+lr0.0005.unlearned.safetensors"
+    graph = project.graph()
+    affected = graph.with_downstream(graph.where(lambda job: of_plugin(job, "fupga")))
+    project.expect(affected)
+    target = project.root / "results/toy/toy/iid/seed0/fupga+lr0.02.unlearned.safetensors"
     before = target.stat().st_mtime_ns
 
     def made_again() -> bool:  # Snakemake removes an output before it runs its job
@@ -269,66 +432,7 @@ def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(pro
 
     left = set(project.scheduled())
     assert left <= affected
-    must = {job for job in affected if not job.startswith("unlearn")}
-    assert must <= left
-    assert affected - left <= {"unlearn fedosd/mnist-pat50/seed0 fupga+lr0.0005", *(affected - must)}
+    assert {key for key in affected if not key.startswith(("unlearn", "recover"))} <= left
     assert len(affected - left) <= 2
     project.snakemake()
-    expect(project, set())
-
-
-def command_of(project: Project, path: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "workflow/show.py", "cell", path], cwd=project.root, capture_output=True, text=True, check=True
-    )
-    return shlex.split(done.stdout)
-
-
-@pytest.mark.parametrize("cell", ["data/digits", "fedosd/mnist-pat50/seed0/original"])
-def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project, cell: str) -> None:
-    suffix = ".npz" if cell.startswith("data") else ".safetensors"
-    path = project.root / "results/smoke" / f"{cell}{suffix}"
-    before, when = path.read_bytes(), path.stat().st_mtime_ns
-    subprocess.run(command_of(project, cell), cwd=project.root, check=True, capture_output=True)
-    assert path.read_bytes() == before
-    assert path.stat().st_mtime_ns > when
-    expect(project, set())
-
-
-def test_the_equal_bytes_above_were_more_than_snakemake_compares_unasked(finished: Project) -> None:
-    assert (finished.root / "results/smoke/data/digits.npz").stat().st_size > 1_000_000
-
-
-def test_a_changed_archive_runs_what_follows_from_it(project: Project) -> None:
-    path = project.root / "results/smoke/fedosd/fmnist-iid/seed0/fedosd+lr0.02.unlearned.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    run = run_of("fmnist-iid")
-    expect(project, {f"recover {run} fedosd+lr0.02", f"evaluate {run} fedosd+lr0.02", *published("table1", "table6")})
-
-
-def test_a_missing_intermediate_is_seen(project: Project) -> None:
-    (project.root / "results/smoke/fedosd/fmnist-iid/seed0/ewcsga+lr0.0003.recovered.safetensors").unlink()
-    run, point = run_of("fmnist-iid"), "ewcsga+lr0.0003"
-    expect(project, {f"recover {run} {point}", f"evaluate {run} {point}", *published("table1", "table6")})
-
-
-def test_a_change_of_a_published_number_runs_its_table_alone(project: Project) -> None:
-    project.edit(
-        "workflow/published/fedosd/table2.csv",
-        "fmnist-iid,sfu,recovered,asr,0.386",
-        "fmnist-iid,sfu,recovered,asr,0.387",
-    )
-    expect(project, published("table2"))
-
-
-def test_one_artefact_can_be_asked_for_by_name(project: Project) -> None:
-    (project.root / "results/smoke/artefacts/fedosd/fig3.png").unlink()
-    (project.root / "results/smoke/artefacts/fedosd/table8.png").unlink()
-    expect(project, published("fig3"), "fedosd_fig3")
-    expect(project, published("fig3", "table8"), "fedosd")
-
-
-def test_another_folder_with_the_same_archives_runs_nothing(project: Project, tmp_path: Path) -> None:
-    expect(project, set(), "--config", f"data_dir={tmp_path}")
+    project.expect([])

@@ -1,5 +1,6 @@
 """The typed config: what a user sets, what a paper states, what a preset scales. Unknown keys are errors."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -37,6 +38,11 @@ class Config(Strict):
     overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
         default_factory=dict, description="per paper: anything of its YAML file, laid over paper and preset"
     )
+
+    @field_validator("plugins", "data_dir")
+    @classmethod
+    def _at_home(cls, folder: str | None) -> str | None:
+        return folder and str(Path(folder).expanduser())  # a job's command line is quoted: no shell does it there
 
 
 class Plugin(Strict):
@@ -114,7 +120,7 @@ class Phase(Strict):
 class Training(Phase):
     """The original training."""
 
-    method: Plugin = Field(description="way to train the original model (fu/training)")
+    method: Plugin = Field(description="algorithm that trains the original model (fu/training)")
     rounds: Count = Field(description="rounds of the original training")
     history: list[Name] = Field(description="what is recorded on the way for methods that need it")
 

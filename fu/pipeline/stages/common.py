@@ -88,7 +88,7 @@ def run(
             spec = spec_type.model_validate_json(args.spec)
         except ValidationError as error:
             text = first_problem(error, spec_type, "--spec")
-            raise UserError(f"{text} `make show CELL=...` prints a complete command.") from None
+            raise UserError(f"{text.removesuffix('.')}; `make show CELL=...` prints a complete command.") from None
         if args.plugins:
             plugins.add_folder(Path(args.plugins))
         code = digest.digest(*digest.modules_of(spec.stage, spec))

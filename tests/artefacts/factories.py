@@ -1,0 +1,178 @@
+"""An entry in memory and the frame that belongs to it, with numbers that are known by name.
+
+One scenario, two seeds, two methods: `ours`, which the paper lacks, has a grid of three rates, of which one is chosen,
+and post-training; `scratch`, the paper's, has one trial and none.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fu import plugins
+from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
+from fu.artefacts.result import Result, write
+from fu.pipeline import catalogue
+from fu.seeds import derive_integer
+
+COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
+SEEDS = (0, 1)
+RATES = (0.1, 0.2, 0.4)
+CHOSEN = "ours+lr0.2"
+ROUNDS = {"unlearned": range(3), "recovered": range(2, 5)}  # of a trace: before the first round, and after each
+DEVICE = {"device": "toy", "threads": 1}
+LOST = 3  # the round in which a run diverges
+
+# Evaluation -> its metrics: two of them, as a scenario may have several.
+_METRICS = list(catalogue.metrics())
+EVALUATIONS = {"evaluation": [name for name in _METRICS if name != "conflicts"], "conflicts": ["conflicts"]}
+
+
+def number(*name: int | str) -> float:
+    """Return the number in [0, 1) of this name."""
+    return derive_integer(*name) / 2**63
+
+
+def make_trial(rate: float, values: Mapping[str, float | int | str] | None = None) -> Trial:
+    """Return a trial of `ours`; `values` (default: the rate) are what the grid sets."""
+    name = f"ours+lr{rate}"
+    given = {"unlearning.lr": rate} if values is None else values
+    return Trial(name=name, rate=rate, values=dict(given), unlearned=name, recovers=True)
+
+
+def make_method(*trials: Trial) -> Method:
+    """Return `ours` with these trials."""
+    return Method(name="ours", label="Ours", in_paper=False, post_training="after", trials={"small": trials})
+
+
+def make_scratch() -> Method:
+    """Return `scratch`."""
+    trial = Trial(name="scratch", rate=0.3, values={}, unlearned="scratch", recovers=False)
+    return Method(name="scratch", label="Scratch", in_paper=True, post_training="own", trials={"small": (trial,)})
+
+
+def make_entry(
+    kind: str, *, rates: tuple[float, ...] = RATES, metrics: tuple[str, ...] = ("asr", "r_acc"), **changes: Any
+) -> Entry:
+    """Return the entry of an artefact of a kind, with these trials of `ours`; `changes`: other values of its fields."""
+    reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
+    measured = reads in ("evaluations", "traces")
+    ours = make_method(*(make_trial(rate) for rate in rates))
+    scenario = Scenario(name="small", label="Small", dataset="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS))
+    values: dict[str, Any] = {
+        "paper": "toy",
+        "artefact": "thing",
+        "preset": "smoke",
+        "kind": kind,
+        "reads": reads,
+        "chooses": chooses,
+        "title": "A thing",
+        "caption": "What it shows.",
+        "citation": "Somebody 2024.",
+        "in_paper": True,
+        "published": None,
+        "seeds": SEEDS,
+        "metrics": tuple(catalogue.metrics()[name] for name in metrics) if measured else (),
+        "stages": ("original", "unlearned", "recovered"),
+        "scenarios": () if reads == "nothing" else (scenario,),
+        # Where all trials are shown, every method has the setting that varies.
+        "methods": () if not measured else (make_scratch(), ours) if chooses else (ours,),
+        "datasets": ("digits",) if reads == "data" else (),
+        "attacks": ("patch",) if reads == "data" else (),
+        "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},
+    }
+    return Entry(**{**values, **changes})
+
+
+def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | None = None) -> pd.DataFrame:
+    """Return the frame of an entry; `published`: the paper's numbers by method, stage and metric."""
+    if entry.reads == "data":
+        return pd.DataFrame(_examples())
+    rows: list[dict[str, Any]] = []
+    for scenario, method, trial, models in _shown(entry):
+        for seed in entry.seeds:
+            about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed}
+            found = _evaluated(trial, models, seed) if entry.reads == "evaluations" else _traced(entry, models, seed)
+            rows += [{**about, **row} for row in found]
+    theirs = {"scenario": "small", "seed": -1, "round": -1, "published": True}
+    for (method, stage, metric), value in (published or {}).items():
+        rows.append({**theirs, "method": method, "stage": stage, "metric": metric, "value": value})
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    frame["published"] = frame["published"].eq(True).astype(bool)
+    return frame.astype({"seed": int, "round": int, "value": float})
+
+
+def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:
+    for scenario in entry.scenarios:
+        yield scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: ORIGINAL}
+        for method in entry.methods:
+            trials = method.trials[scenario.name]
+            for trial in (entry.trial(scenario.name, method),) if entry.chooses else trials:
+                yield scenario.name, method.name, trial.name, trial.models
+
+
+def _evaluated(trial: str, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:
+    for metrics in EVALUATIONS.values():
+        for stage, model in models.items():
+            for metric in metrics:
+                value = number(trial, stage, metric, seed)
+                yield {"model": model, "stage": stage, "round": -1, "metric": metric, "value": value}
+
+
+def _traced(entry: Entry, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:
+    if ORIGINAL in models:
+        return
+    for metric in entry.metrics:
+        for stage, model in models.items():
+            for round in ROUNDS[stage]:
+                value = number(model, metric.name, seed, round)
+                yield {"model": model, "stage": stage, "round": round, "metric": metric.name, "value": value}
+    device = f"{DEVICE['device']}, {DEVICE['threads']} thread(s)"
+    for stage, model in models.items():
+        spent = {"metric": "seconds", "value": 10 * number(model, "seconds", seed), "device": device}
+        yield {"model": model, "stage": stage, "round": ROUNDS[stage][-1], **spent}
+
+
+def _examples() -> Iterator[dict[str, Any]]:
+    image = np.linspace(0, 1, 64).reshape(8, 8, 1)
+    for k in range(2):
+        about = {"scenario": "small", "client": 1, "sample": 7 + k, "label": k, "label_with_trigger": k + 5}
+        yield {**about, "changed_pixels": 64, "clean": image, "marked": 1 - image}
+
+
+def diverge(frame: pd.DataFrame, trial: str = CHOSEN, seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    """Return the frame of runs that diverged in unlearning: no metrics, and no round of post-training."""
+    if "trial" not in frame:
+        return frame
+    here = (frame["trial"] == trial) & frame["seed"].isin(seeds)
+    if (frame["round"] >= 0).any():  # of traces
+        gone, seconds = here & (frame["stage"] == "recovered"), frame["metric"] == "seconds"
+        left = frame[~gone | seconds].copy()
+        left.loc[gone & seconds, "round"] = -1
+        return left
+    lost = frame[here].drop_duplicates(["seed", "stage"]).assign(metric="diverged_round", value=float(LOST))
+    return pd.concat([frame[~here], lost], ignore_index=True)
+
+
+def made(entry: Entry, frame: pd.DataFrame | None = None) -> Result:
+    """Return the artefact of an entry, from its own frame unless another is given."""
+    found: Result = plugins.load("artefacts", entry.kind).make(make_frame(entry) if frame is None else frame, entry)
+    assert not re.search(r"\b(nan|inf)\b", found.body, re.IGNORECASE)
+    return found
+
+
+def written(result: Result, entry: Entry, folder: Path) -> list[Path]:
+    """Write the four files into a folder."""
+    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "pdf", "png")]
+    folder.mkdir(exist_ok=True)
+    write(result, entry, *files)
+    return files
+
+
+def cells(body: str) -> list[list[str]]:
+    """Return the cells of all lines of tables in a text, headings included."""
+    lines = [line for line in body.splitlines() if line.startswith("|") and not line.startswith("|:")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

@@ -1,0 +1,70 @@
+"""What an entry says of itself: trials, rows, marks, the sentence on its setting."""
+
+import pytest
+
+from tests.artefacts.factories import CHOSEN, make_entry, make_method, make_scratch, make_trial
+
+
+def test_a_trial_names_its_models_by_stage() -> None:
+    trial = make_trial(0.1)
+    assert trial.models == {"unlearned": "ours+lr0.1.unlearned", "recovered": "ours+lr0.1.recovered"}
+    shared = trial.model_copy(update={"unlearned": "ours"})
+    assert shared.models == {"unlearned": "ours.unlearned", "recovered": "ours+lr0.1.recovered"}
+    assert shared.model_copy(update={"recovers": False}).models == {"unlearned": "ours.unlearned"}
+
+
+@pytest.mark.parametrize(
+    ("values", "setting"),
+    [({}, "0.1"), ({"unlearning.lr": 0.025}, "0.025"), ({"params.loss": "uce", "unlearning.rounds": 10}, "uce, 10")],
+)
+def test_the_setting_of_a_trial_is_what_the_grid_sets_or_the_rate(
+    values: dict[str, float | int | str], setting: str
+) -> None:
+    assert make_trial(0.1, values).setting == setting
+
+
+def test_the_trial_that_is_shown_is_the_chosen_one_or_the_first() -> None:
+    ours = make_entry("table").methods[1]
+    assert make_entry("table").trial("small", ours).name == CHOSEN
+    assert make_entry("table", chosen={}).trial("small", ours).name == "ours+lr0.1"
+    assert make_entry("table", chosen={"other": {"ours": CHOSEN}}).trial("small", ours).name == "ours+lr0.1"
+
+
+def test_rows_come_stage_by_stage_with_marks_where_post_training_follows() -> None:
+    rows = [
+        ("original", "original", "ω⁰"),
+        ("scratch", "unlearned", "Scratch"),
+        ("ours", "unlearned", "Ours¹ *"),
+        ("ours", "recovered", "Ours² *"),
+    ]
+    assert make_entry("table").rows("small") == rows
+    assert make_entry("table", stages=("recovered",)).rows("small") == rows[3:]
+    assert make_entry("table", stages=("original", "unlearned")).rows("small") == rows[:3]
+
+
+def test_what_the_paper_lacks_is_marked() -> None:
+    assert make_method().marked == "Ours *"
+    assert make_scratch().marked == "Scratch"
+    assert make_entry("table").heading == "A thing"
+    assert make_entry("table", in_paper=False).heading == "A thing (not in the paper)"
+    marks = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
+    assert make_entry("table").footnotes == f"{marks} * not in the paper."
+    assert make_entry("table", methods=(make_scratch(),)).footnotes == marks
+
+
+def test_the_setting_names_preset_data_rounds_and_seeds() -> None:
+    rounds = "2 rounds of training and 4 after the request"
+    assert make_entry("table").setting == f"Preset smoke; data: digits; {rounds}; 2 seeds (0, 1)."
+    assert make_entry("table", seeds=(7,)).setting == f"Preset smoke; data: digits; {rounds}; 1 seed (7)."
+    (small,) = make_entry("table").scenarios
+    large = small.model_copy(update={"name": "large", "dataset": "mnist", "rounds": (10, 20)})
+    more = f"{rounds}, 10 rounds of training and 20 after the request"
+    setting = make_entry("table", scenarios=(large, small)).setting
+    assert setting == f"Preset smoke; data: digits, mnist; {more}; 2 seeds (0, 1)."
+    assert make_entry("losses").setting == "Preset smoke; computed from the formulas alone, on no data."
+
+
+def test_metrics_are_defined_with_their_source() -> None:
+    (metric,) = make_entry("table", metrics=("distance",)).metrics
+    entry = make_entry("table", metrics=("distance", "conflicts"))
+    assert entry.definitions.startswith(f"Distance: {metric.formula} (FedOSD section 4.2, Figure 5). NC: ")

@@ -1,0 +1,27 @@
+"""A data set: what is stated of it is sensible."""
+
+import pytest
+
+from fu.data import torchvision_import
+from fu.data.dataset import about
+from tests.contract.names import plugins_of
+
+
+@pytest.mark.parametrize("name", plugins_of("datasets"))
+def test_what_is_stated_of_a_data_set_is_sensible(name: str) -> None:
+    facts = about(name)
+    height, width, channels = facts.shape
+    assert min(height, width) >= 8
+    assert channels in (1, 3)
+    assert 2 <= facts.classes <= 256  # labels are stored in a byte
+    assert facts.samples > facts.classes
+    assert len(facts.mean) == len(facts.std)
+    assert len(facts.mean) in (1, channels)
+    assert all(0 <= value <= 1 for value in facts.mean)
+    assert all(0 < value <= 1 for value in facts.std)
+    assert not (facts.torchvision and facts.embedded)
+
+
+@pytest.mark.parametrize("name", [name for name in plugins_of("datasets") if about(name).torchvision])
+def test_what_downloads_a_data_set_exists(name: str) -> None:
+    assert hasattr(torchvision_import.datasets(), str(about(name).torchvision))

@@ -1,0 +1,73 @@
+"""An evaluator: returns the finite metrics that it declares, and knows no method."""
+
+import ast
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from fu import plugins
+from fu.evaluation.trace import COLUMNS
+from fu.pipeline.catalogue import available, metrics, metrics_of
+from fu.pipeline.digest import module_file
+from tests.contract.names import plugins_of
+from tests.contract.runs import driven
+from tests.factories import make_context, make_data, make_federation, make_partition, make_task
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """The trace of a run, as the stage reads it."""
+    _, outcome = driven("methods", "retrain", tmp_path_factory.mktemp("run"))
+    return [{name: str(row.get(name, "")) for name in COLUMNS} for row in outcome.rows]
+
+
+@pytest.mark.parametrize("trigger", [True, False])
+@pytest.mark.parametrize("name", plugins_of("evaluation"))
+@torch.no_grad()
+def test_an_evaluator_returns_the_finite_metrics_that_it_declares(
+    name: str, trigger: bool, trace: list[dict[str, str]]
+) -> None:
+    module, declared = plugins.load("evaluation", name), {metric.name: metric for metric in metrics_of(name)}
+    task = make_task(make_federation(make_data(make_partition(trigger=trigger))))
+    theta, rows = task.original_model + 0.1, [dict(row) for row in trace]
+    copy = theta.clone()
+    found = module.evaluate(make_context(task, theta, trace=rows))
+    assert set(found) <= set(declared)
+    if trigger:
+        assert set(found) == set(declared)
+    assert all(isinstance(value, float) and np.isfinite(value) for value in found.values())
+    assert all(0 <= value <= 1 for metric, value in found.items() if declared[metric].unit == "fraction")
+    assert torch.equal(theta, copy)
+    assert rows == trace
+    assert found == module.evaluate(make_context(task, theta, trace=rows))
+
+
+@pytest.mark.parametrize("name", plugins_of("evaluation"))
+def test_the_metrics_of_an_evaluator_are_described(name: str) -> None:
+    declared = metrics_of(name)
+    assert [metric.name for metric in declared] == list(plugins.load("evaluation", name).METRICS)
+    for metric in declared:
+        assert all((metric.label, metric.unit, metric.formula, metric.source)), metric.name
+        assert metric.spread is None or metric.spread in {other.name for other in declared}
+
+
+def test_no_two_evaluators_return_the_same_metric() -> None:
+    returned = [metric.name for name in available("evaluation") for metric in metrics_of(name)]
+    assert sorted(returned) == sorted(metrics())
+    assert not set(returned) & {"diverged_round", "seconds"}  # what the stages write themselves
+
+
+@pytest.mark.parametrize("name", plugins_of("evaluation"))
+def test_an_evaluator_knows_no_method(name: str) -> None:
+    path = module_file(f"fu.evaluation.{name}")
+    assert path is not None
+    source = path.read_text()
+    code = ast.parse(source)
+    code.body = code.body[1:]  # the docstring may cite a paper that is called as its method
+    for method in available("methods"):
+        assert not re.search(rf"\b{method}\b", source)
+        for node in ast.walk(code):
+            named = {getattr(node, field, None) for field in ("id", "attr", "name", "arg", "module")}
+            assert method not in {str(value).lower() for value in named}

@@ -1,0 +1,36 @@
+"""A history: repeatable, recorded round after round, and it leaves alone what it is given."""
+
+import pytest
+import torch
+
+from tests.contract.names import plugins_of
+from tests.factories import KINDS, make_task
+
+
+@pytest.mark.parametrize("kind", plugins_of("histories"))
+def test_recording_a_history_is_repeatable_and_leaves_the_model_unchanged(kind: str) -> None:
+    task = make_task()
+    theta = task.original_model.clone()
+    one = KINDS[kind](task, {}, theta, 0)
+    two = KINDS[kind](make_task(), {}, theta.clone(), 0)
+    assert torch.equal(theta, task.original_model)
+    assert one.keys() == two.keys() != set()
+    assert all(torch.equal(value, two[name]) and torch.isfinite(value).all() for name, value in one.items())
+
+
+@pytest.mark.parametrize("kind", plugins_of("histories"))
+def test_a_second_round_is_added_to_a_history_and_leaves_the_first_unchanged(kind: str) -> None:
+    task = make_task()
+    one = KINDS[kind](task, {}, task.original_model, 0)
+    copies = {name: value.clone() for name, value in one.items()}
+    two = KINDS[kind](task, one, task.original_model + 0.1, 1)
+    assert all(torch.equal(value, copies[name]) for name, value in one.items())
+    assert two.keys() == one.keys()
+    assert any(not torch.equal(value, one[name]) for name, value in two.items())
+
+
+@pytest.mark.parametrize("kind", plugins_of("histories"))
+def test_recording_a_history_costs_the_clients_nothing(kind: str) -> None:
+    task = make_task()
+    KINDS[kind](task, {}, task.original_model, 0)
+    assert set(task.federation.cost.record().values()) == {0}

@@ -1,0 +1,99 @@
+"""A method and a training: repeatable, resumable, finite, and they leave alone what they are given."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fu import plugins
+from fu.federation.task import Task, theta_of
+from fu.pipeline.catalogue import needs
+from tests.contract.names import pairs_of, plugins_of
+from tests.contract.runs import KilledError, assert_equal_states, driven, task_for
+from tests.contract.test_documentation import documentation
+from tests.factories import KINDS, default_params
+
+WITH_STEPS = pairs_of("methods", "training")
+
+
+@pytest.mark.parametrize("name", plugins_of("methods"))
+def test_a_method_needs_histories_that_the_training_can_record(name: str) -> None:
+    assert plugins.load("methods", name).needs == needs(name)
+    assert needs(name) <= set(KINDS)
+
+
+@pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
+def test_a_start_and_two_steps_are_finite_and_move(kind: str, name: str) -> None:
+    module, task = plugins.load(kind, name), task_for(kind, name)
+    p = default_params(module.Params)
+    state = module.start(task, p)
+    for round in range(2):
+        following = module.step(task, p, state, round)
+        theta = theta_of(following)
+        assert theta.shape == (task.federation.layout.size,)
+        assert theta.dtype == torch.float32
+        assert not theta.requires_grad
+        assert torch.isfinite(theta).all()
+        assert not torch.equal(theta, theta_of(state))
+        assert all(isinstance(value, Tensor | float | int) for value in following.values())
+        assert following.keys() == state.keys()
+        state = following
+    trains = "communicates nothing" not in documentation(kind, name)  # what a method says of itself
+    assert (task.federation.cost.client_rounds > 0) is trains
+    assert (task.federation.cost.bytes_up > 0) is trains
+
+
+@pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
+def test_a_run_is_repeatable_bit_for_bit(kind: str, name: str, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    torch.manual_seed(0)
+    one_task, one = driven(kind, name, tmp_path / "one")
+    torch.manual_seed(1)  # the global generators are nobody's
+    np.random.default_rng()
+    two_task, two = driven(kind, name, tmp_path / "two")
+    assert_equal_states(one.state, two.state)
+    assert one.rows == two.rows
+    assert one_task.federation.cost == two_task.federation.cost
+
+
+def inputs_of(task: Task) -> list[Tensor]:
+    data = task.federation.data
+    found = [data.x, data.y, *(part for client in task.clients for part in data.train(client))]
+    found += [] if task.original is None else [task.original]
+    return [*found, *(value for record in task.histories.values() for value in record.values())]
+
+
+@pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
+def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
+    module, task = plugins.load(kind, name), task_for(kind, name)
+    p = default_params(module.Params)
+    copies = [value.clone() for value in inputs_of(task)]
+    state = module.start(task, p)
+    for round in range(2):
+        given = {key: value.clone() if isinstance(value, Tensor) else value for key, value in state.items()}
+        following = module.step(task, p, state, round)
+        assert_equal_states(state, given)
+        state = following
+    assert all(torch.equal(now, before) for now, before in zip(inputs_of(task), copies, strict=True))
+
+
+@pytest.mark.parametrize("killed_after", [1, 2])
+@pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
+def test_a_killed_run_resumes_to_the_same_bytes(kind: str, name: str, killed_after: int, tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    whole_task, whole = driven(kind, name, tmp_path / "whole")
+    with pytest.raises(KilledError):
+        driven(kind, name, tmp_path, killed_after)
+    assert (tmp_path / "job.checkpoint").exists()
+    task, resumed = driven(kind, name, tmp_path)
+    assert_equal_states(resumed.state, whole.state)
+    assert resumed.rows == whole.rows
+    assert resumed.diverged is whole.diverged is None
+    assert task.federation.cost == whole_task.federation.cost
+    assert resumed.histories.keys() == whole.histories.keys()
+    for key, record in whole.histories.items():
+        assert record.keys() == resumed.histories[key].keys()
+        assert all(torch.equal(value, resumed.histories[key][part]) for part, value in record.items())

@@ -1,0 +1,154 @@
+"""What clients hold: who sees the trigger on what, and how images are normalised."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fu.attacks import patch
+from fu.data import clients
+from fu.data.clients import ClientData, Poison
+from fu.data.dataset import about
+from fu.data.partition import Partition
+from tests.data.draws import LABELS, client_data, draw
+from tests.data.files import arrays_of
+from tests.factories import CLASSES
+
+
+def part_of(forgotten: list[int], share: float = 0.8) -> Partition:
+    return draw(forget=tuple(forgotten), backdoor=patch.Params(share=share), seed=1)
+
+
+def is_marked(data: ClientData, client: int) -> list[bool]:
+    """Return, for each training sample, whether it carries trigger and shifted label (else it must be untouched)."""
+    part, mark = data.partition, partial(patch.mark, data.partition.attack, classes=CLASSES)
+    x, y = data.train(client)
+    assert x.shape == (len(part.train[client]), 1, 28, 28)
+    found = []
+    for image, label, sample in zip(x, y, part.train[client].tolist(), strict=True):
+        clean = torch.equal(image[0], data.x[sample, ..., 0]) and int(label) == LABELS[sample]
+        poisoned_x, poisoned_y = mark(data.x[sample : sample + 1], data.y[sample : sample + 1])
+        poisoned = torch.equal(image[0], poisoned_x[0, ..., 0]) and int(label) == int(poisoned_y[0])
+        assert clean != poisoned
+        found.append(poisoned)
+    return found
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
+def test_the_original_training_sees_the_trigger_on_exactly_the_backdoored_samples(share: float) -> None:
+    part = part_of([2, 5], share)
+    data = client_data(part, "share")
+    for client in (2, 5):
+        marked = is_marked(data, client)
+        assert marked == np.isin(part.train[client], part.backdoored).tolist()
+        assert sum(marked) == round(share * len(part.train[client]))
+
+
+def test_unlearning_sees_the_trigger_on_all_samples_of_the_forgotten_clients() -> None:
+    data = client_data(part_of([2, 5]), "all")
+    for client in (2, 5):
+        assert all(is_marked(data, client))
+
+
+@pytest.mark.parametrize("poison", ["share", "all"])
+def test_retained_clients_never_see_the_trigger(poison: Poison) -> None:
+    data = client_data(part_of([2, 5]), poison)
+    for client in (0, 1, 3, 4, 6, 7, 8, 9):
+        assert not any(is_marked(data, client))
+
+
+@pytest.mark.parametrize("poison", ["share", "all"])
+def test_held_out_data_never_carry_the_trigger(poison: Poison) -> None:
+    part = part_of([2, 5])
+    data = client_data(part, poison)
+    for client in range(10):
+        for name, rows in (("validation", part.validation[client]), ("test", part.test[client])):
+            x, y = data.held_out(client, "validation" if name == "validation" else "test")
+            assert torch.equal(x, data.x[rows].permute(0, 3, 1, 2))
+            assert y.tolist() == LABELS[rows].tolist()
+
+
+def test_chosen_rows_of_a_client_come_in_the_order_asked_for() -> None:
+    data = client_data(part_of([2]), "share")
+    for client in (2, 3):
+        x, y = data.train(client)
+        rows = torch.tensor([5, 0, 3])
+        chosen_x, chosen_y = data.train(client, rows)
+        assert torch.equal(chosen_x, x[rows])
+        assert torch.equal(chosen_y, y[rows])
+
+
+def test_the_backdoored_view_of_a_forgotten_client_holds_all_its_training_samples() -> None:
+    part = part_of([2], share=0.3)
+    data = client_data(part, "share")
+    x, y = data.backdoored(2)
+    expected_x, expected_y = patch.mark(part.attack, data.x[part.train[2]], data.y[part.train[2]], CLASSES)
+    assert len(y) == len(part.train[2]) == data.size(2)
+    assert torch.equal(x, expected_x.permute(0, 3, 1, 2))
+    assert torch.equal(y, expected_y)
+
+
+def test_without_a_backdoor_a_forgotten_client_sees_clean_data() -> None:
+    part = draw(forget=(2,), backdoor=None)
+    data = client_data(part, "all")
+    x, y = data.train(2)
+    assert torch.equal(x, data.x[part.train[2]].permute(0, 3, 1, 2))
+    assert y.tolist() == LABELS[part.train[2]].tolist()
+
+
+def one_client(samples: int) -> Partition:
+    """Return a partition of so many samples, half of them to train, all of one client."""
+    rows = np.random.default_rng(0).permutation(samples)
+    empty = np.empty(0, np.int64)
+    return Partition([rows[: samples // 2]], [empty], [rows[samples // 2 :]], np.array([0]), empty)
+
+
+UNCHANGED = ([0.0], [1.0])
+CHANNELS = ([0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "statistics"),
+    [
+        ("mnist", UNCHANGED),
+        ("fashion_mnist", UNCHANGED),
+        ("digits", UNCHANGED),
+        ("cifar10", CHANNELS),
+        ("cifar100", CHANNELS),
+        ("digits_rgb", CHANNELS),
+    ],
+)
+def test_every_data_set_is_normalised_with_its_statistics(
+    tmp_path: Path, dataset: str, statistics: tuple[list[float], list[float]]
+) -> None:
+    archive, part = tmp_path / "x.npz", tmp_path / "partition.npz"
+    arrays = arrays_of(dataset)
+    np.savez(archive, allow_pickle=False, **arrays)
+    merged = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    np.savez(part, allow_pickle=False, **one_client(len(merged)).arrays())  # type: ignore[arg-type]
+    loaded = clients.load(archive, part, dataset, None, torch.device("cpu"), "share")
+    mean, std = statistics
+    pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
+    expected = (pixels.astype(np.float64) / 255 - mean) / std
+    assert (loaded.x.dtype, loaded.y.dtype) == (torch.float32, torch.int64)
+    np.testing.assert_allclose(loaded.x.numpy(), expected, rtol=0, atol=2e-6)
+    np.testing.assert_array_equal(loaded.y.numpy(), merged)
+    assert (loaded.classes, loaded.shape) == (about(dataset).classes, about(dataset).shape)
+
+
+def test_a_loaded_attack_marks_what_the_partition_says(tmp_path: Path) -> None:
+    archive, file = tmp_path / "digits.npz", tmp_path / "partition.npz"
+    np.savez(archive, allow_pickle=False, **arrays_of("digits", len(LABELS) - 100, 100))  # type: ignore[arg-type]
+    part = draw(forget=(2,))
+    np.savez(file, allow_pickle=False, **part.arrays())  # type: ignore[arg-type]
+    for attack in ("patch", None):
+        data = clients.load(archive, file, "digits", attack, torch.device("cpu"), "share")
+        x, y = data.x[part.train[2]], data.y[part.train[2]]
+        marked = np.isin(part.train[2], part.backdoored) & (attack is not None)
+        marked_x, marked_y = patch.mark(part.attack, x, y, CLASSES)
+        rows = torch.from_numpy(marked)
+        expected = torch.where(rows[:, None, None, None], marked_x, x).permute(0, 3, 1, 2)
+        assert torch.equal(data.train(2)[0], expected)
+        assert torch.equal(data.train(2)[1], torch.where(rows, marked_y, y))

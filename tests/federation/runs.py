@@ -1,0 +1,99 @@
+"""Runs of the toy for tests of the loop: a start, a count of calls, FedAvg killed when a test asks for it."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from fu.evaluation import conflicts
+from fu.evaluation.measure import measure
+from fu.federation import driver
+from fu.federation.checkpoint import Checkpoint
+from fu.federation.driver import Outcome
+from fu.federation.local import Federation
+from fu.federation.task import State, Task, initial_parameters, theta_of
+from fu.training import fedavg
+from tests.factories import (
+    KINDS,
+    builder,
+    make_context,
+    make_data,
+    make_federation,
+    make_partition,
+    make_task,
+    params_of,
+)
+
+
+def start_of(federation: Federation, model: str = "mlp") -> Tensor:
+    return initial_parameters(builder(model, federation.data.shape), 1)
+
+
+def count_calls(model: nn.Module) -> list[int]:
+    """Return a list that gets the batch size of every call of a model."""
+    seen: list[int] = []
+    model.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+    return seen
+
+
+class KilledError(Exception):
+    """Stands for whatever ends a job in the middle."""
+
+
+def measured(task: Task) -> Callable[[Tensor], dict[str, float]]:
+    return lambda theta: measure(make_context(task, theta))
+
+
+def drive(
+    task: Task,
+    start: Callable[[], State],
+    step: Callable[[State, int], State],
+    checkpoint: Checkpoint,
+    label: str,
+    *,
+    count_conflicts: bool = False,
+    kinds: tuple[str, ...] = (),
+    **more: Any,
+) -> Outcome:
+    """Drive with the metrics, the watch and the recorders that the stages use."""
+    watch = partial(conflicts.count, task) if count_conflicts else None
+    recorders = {kind: KINDS[kind] for kind in kinds}
+    return driver.drive(task, start, step, measured(task), checkpoint, label, watch=watch, recorders=recorders, **more)
+
+
+def never(folder: Path) -> Checkpoint:
+    """A checkpoint that is never due."""
+    return Checkpoint(folder / "job.checkpoint", {"key": "key"}, float("inf"))
+
+
+def always(folder: Path, key: str = "key") -> Checkpoint:
+    """A checkpoint that is due after every round."""
+    return Checkpoint(folder / "job.checkpoint", {"key": key}, 0.0)
+
+
+def toy(rounds: int = 4, trained: bool = True) -> Task:
+    data = make_data(make_partition(), poison="share")
+    return make_task(make_federation(data, stream="training"), rounds=rounds, trained=trained)
+
+
+def train(
+    task: Task, checkpoint: Checkpoint, killed_after: int | None = None, seen: list[Tensor] | None = None, **more: Any
+) -> Outcome:
+    """Drive FedAvg, killed when the round `killed_after` begins; `seen` gets theta before every round."""
+    p = params_of(fedavg)
+
+    def step(state: State, round: int) -> State:
+        if round - more.get("first_round", 0) == killed_after:
+            raise KilledError
+        if seen is not None:
+            seen.append(theta_of(state))
+        return {**fedavg.step(task, p, state, round), "rounds": round + 1, "third": 1 / 3}
+
+    return drive(task, lambda: fedavg.start(task, p), step, checkpoint, "toy", **more)
+
+
+def nudge(state: State, round: int) -> State:
+    """A step that costs nothing."""
+    return {"theta": theta_of(state) + 1}

@@ -1,0 +1,108 @@
+"""Checkpoints: a killed run goes on to the same bytes; what is not this run's checkpoint is ignored."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fu.federation import model_files
+from fu.federation.task import State, theta_of
+from tests.federation.runs import KilledError, always, never, toy, train
+
+
+@pytest.mark.parametrize("killed_after", [1, 2, 3])
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, killed_after: int) -> None:
+    more: dict[str, Any] = {
+        "evaluate_every": 2,
+        "count_conflicts": True,
+        "kinds": ("last_local_models",),
+        "first_round": 5,
+    }
+    whole_task = toy()
+    whole = train(whole_task, never(tmp_path), **more)
+    with pytest.raises(KilledError):
+        train(toy(), always(tmp_path), killed_after, **more)
+    task, seen = toy(), list[Tensor]()
+    resumed = train(task, always(tmp_path), seen=seen, **more)
+    assert len(seen) == 4 - killed_after
+    assert theta_of(resumed.state).numpy().tobytes() == theta_of(whole.state).numpy().tobytes()
+    assert resumed.state.keys() == whole.state.keys()
+    assert (resumed.state["rounds"], resumed.state["third"]) == (9, 1 / 3)
+    assert resumed.rows == whole.rows
+    assert json.dumps(resumed.rows) == json.dumps(whole.rows)
+    assert task.federation.cost == whole_task.federation.cost
+    assert resumed.histories.keys() == whole.histories.keys() == {"last_local_models"}
+    assert torch.equal(resumed.histories["last_local_models"]["theta"], whole.histories["last_local_models"]["theta"])
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_anew(tmp_path: Path) -> None:
+    with pytest.raises(KilledError):
+        train(toy(), never(tmp_path), 2)
+    assert list(tmp_path.iterdir()) == []
+    seen: list[Tensor] = []
+    train(toy(), never(tmp_path), seen=seen)
+    assert len(seen) == 4
+
+
+def test_a_checkpoint_of_another_key_is_ignored(tmp_path: Path) -> None:
+    with pytest.raises(KilledError):
+        train(toy(), always(tmp_path, "old"), 2)
+    assert always(tmp_path, "new").load("cpu") is None
+    assert always(tmp_path, "old").load("cpu") is not None
+    seen: list[Tensor] = []
+    outcome = train(toy(), always(tmp_path, "new"), seen=seen)
+    assert len(seen) == 4
+    assert torch.equal(theta_of(outcome.state), theta_of(train(toy(), never(tmp_path / "other")).state))
+
+
+def test_a_truncated_checkpoint_is_ignored(tmp_path: Path) -> None:
+    with pytest.raises(KilledError):
+        train(toy(), always(tmp_path), 2)
+    checkpoint = always(tmp_path)
+    content = checkpoint.path.read_bytes()
+    for length in [0, 1, 7, 8, 9, *range(100, len(content), len(content) // 15), len(content) - 1]:
+        checkpoint.path.write_bytes(content[:length])
+        assert checkpoint.load("cpu") is None
+    seen: list[Tensor] = []
+    train(toy(), checkpoint, seen=seen)
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"\0" * 64])
+def test_a_foreign_file_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
+    checkpoint = always(tmp_path)
+    checkpoint.path.write_bytes(content)
+    assert checkpoint.load("cpu") is None
+    model_files.save(checkpoint.path, toy().federation.layout, toy().original_model, None)
+    assert checkpoint.load("cpu") is None
+
+
+def test_a_checkpoint_keeps_tensors_numbers_and_notes_exactly(tmp_path: Path) -> None:
+    state: State = {"theta": torch.randn(5).repeat(2, 1).T, "radius": 0.1 + 0.2, "count": 3}
+    shared = state["theta"]
+    assert isinstance(shared, Tensor)
+    state["same"] = shared  # tensors that share memory
+    notes = {"rows": [{"round": 1, "asr": 1 / 3, "nothing": None}], "done": 2}
+    checkpoint = always(tmp_path)
+    checkpoint.save(state, notes)
+    found = checkpoint.load("cpu")
+    assert found is not None
+    loaded, said = found
+    assert said == notes
+    assert loaded.keys() == state.keys()
+    assert (loaded["radius"], loaded["count"]) == (0.1 + 0.2, 3)
+    assert torch.equal(loaded["theta"], shared)  # type: ignore[arg-type]
+    assert torch.equal(loaded["same"], shared)  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["job.checkpoint"]
+    checkpoint.clear()
+    checkpoint.clear()
+    assert list(tmp_path.iterdir()) == []
+    assert checkpoint.load("cpu") is None
+
+
+def test_a_checkpoint_is_due_after_its_time_alone(tmp_path: Path) -> None:
+    assert always(tmp_path).due()
+    assert not never(tmp_path).due()

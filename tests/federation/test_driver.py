@@ -1,0 +1,205 @@
+"""The loop: rows, metrics, seconds, divergence, and what is recorded for methods."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fu.evaluation import conflicts
+from fu.evaluation.measure import measure
+from fu.federation import driver
+from fu.federation.task import State, Task, theta_of
+from tests.factories import KINDS, make_context
+from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
+
+METRICS = {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr", "distance"}
+COSTS = {"client_rounds", "steps", "samples", "bytes_up", "bytes_down"}
+
+
+@pytest.mark.parametrize("first_round", [0, 100])
+def test_a_row_before_the_first_round_and_after_each(tmp_path: Path, first_round: int) -> None:
+    asked: list[int] = []
+
+    def step(state: State, round: int) -> State:
+        asked.append(round)
+        return nudge(state, round)
+
+    task = toy(rounds=3)
+    outcome = drive(task, lambda: {"theta": task.original_model}, step, never(tmp_path), "toy", first_round=first_round)
+    assert asked == [first_round, first_round + 1, first_round + 2]
+    assert [row["round"] for row in outcome.rows] == [first_round + k for k in range(4)]
+    assert all(set(row) == {"round"} | METRICS | COSTS for row in outcome.rows)
+    assert torch.equal(theta_of(outcome.state), task.original_model + 1 + 1 + 1)
+    assert outcome.diverged is None
+
+
+@pytest.mark.parametrize(
+    ("rounds", "every", "measured"),
+    [(5, 1, [0, 1, 2, 3, 4, 5]), (5, 2, [0, 2, 4, 5]), (4, 2, [0, 2, 4]), (3, 10, [0, 3]), (1, 1, [0, 1])],
+)
+def test_metrics_are_measured_at_first_every_so_often_and_at_last(
+    tmp_path: Path, rounds: int, every: int, measured: list[int]
+) -> None:
+    task = toy(rounds)
+    outcome = drive(
+        task, lambda: {"theta": task.original_model}, nudge, never(tmp_path), "toy", first_round=7, evaluate_every=every
+    )
+    assert [row["round"] - 7 for row in outcome.rows if "r_acc" in row] == measured
+    assert len(outcome.rows) == rounds + 1
+    assert all(set(row) >= COSTS for row in outcome.rows)
+
+
+def test_rows_hold_what_is_measured_at_that_round_and_the_cost_until_then(tmp_path: Path) -> None:
+    task, seen = toy(rounds=3), list[Tensor]()
+    outcome = train(task, never(tmp_path), seen=seen)
+    thetas = [*seen, theta_of(outcome.state)]
+    for done, (row, theta) in enumerate(zip(outcome.rows, thetas, strict=True)):
+        expected = measure(make_context(task, theta))
+        assert {name: row[name] for name in expected} == expected
+        assert row["client_rounds"] == 3 * done
+        assert row["samples"] == 56 * done
+
+
+def test_there_is_no_distance_while_the_original_model_is_trained(tmp_path: Path) -> None:
+    outcome = train(toy(rounds=1, trained=False), never(tmp_path))
+    assert [set(row) for row in outcome.rows] == [{"round"} | (METRICS - {"distance"}) | COSTS] * 2
+
+
+def test_conflicts_are_counted_after_every_round_and_cost_nothing(tmp_path: Path) -> None:
+    task = toy(rounds=3)
+    outcome = train(task, never(tmp_path), count_conflicts=True)
+    assert ["conflicts" in row for row in outcome.rows] == [False, True, True, True]
+    plain = train(toy(rounds=3), never(tmp_path))
+    assert [{k: v for k, v in row.items() if k != "conflicts"} for row in outcome.rows] == plain.rows
+
+
+class Clock:
+    """A clock that moves only when it is told to."""
+
+    now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def takes(self, seconds: float, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, taking that long."""
+
+        def slow(*args: Any, **kwargs: Any) -> Any:
+            self.now += seconds
+            return function(*args, **kwargs)
+
+        return slow
+
+
+def test_seconds_cover_start_and_steps_but_no_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, task = Clock(), toy(rounds=3)
+    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
+    start = clock.takes(0.5, lambda: {"theta": task.original_model})
+    outcome = driver.drive(
+        task,
+        start,
+        clock.takes(0.125, nudge),
+        clock.takes(100, measured(task)),
+        never(tmp_path),
+        "toy",
+        watch=clock.takes(1000, partial(conflicts.count, task)),
+        recorders={"last_local_models": clock.takes(10_000, KINDS["last_local_models"])},
+    )
+    assert outcome.seconds == 0.5 + 3 * 0.125
+    assert clock.now == 0.5 + 3 * 0.125 + 4 * 100 + 3 * 1000 + 3 * 10_000
+
+
+def test_seconds_add_up_over_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, task = Clock(), toy(rounds=4)
+    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
+    start = clock.takes(0.5, lambda: {"theta": task.original_model})
+
+    def dies(state: State, round: int) -> State:
+        if round == 2:
+            raise KilledError
+        return nudge(state, round)
+
+    with pytest.raises(KilledError):
+        drive(task, start, clock.takes(1, dies), always(tmp_path), "toy")
+    outcome = drive(task, start, clock.takes(2, nudge), always(tmp_path), "toy")
+    assert outcome.seconds == 0.5 + 2 * 1 + 2 * 2
+
+
+@pytest.mark.parametrize("first_round", [0, 50])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_leaving_the_finite_numbers_ends_the_run_at_the_last_finite_state(
+    tmp_path: Path, first_round: int, value: float
+) -> None:
+    def step(state: State, round: int) -> State:
+        following = theta_of(state) + 1
+        if round == first_round + 2:
+            following[3] = value
+        return {"theta": following}
+
+    task = toy(rounds=5)
+    outcome = drive(
+        task,
+        lambda: {"theta": task.original_model},
+        step,
+        never(tmp_path),
+        "toy",
+        first_round=first_round,
+        count_conflicts=True,
+        kinds=("last_local_models",),
+    )
+    assert outcome.diverged == first_round + 3
+    assert torch.equal(theta_of(outcome.state), task.original_model + 1 + 1)
+    assert [row["round"] for row in outcome.rows] == [first_round, first_round + 1, first_round + 2]
+    assert torch.isfinite(outcome.histories["last_local_models"]["theta"]).all()
+
+
+def test_a_history_that_grows_over_the_rounds_survives_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(task: Task, record: dict[str, Tensor], theta: Tensor, round: int) -> dict[str, Tensor]:
+        return {"sum": record.get("sum", torch.zeros_like(theta)) + theta, "rounds": torch.tensor([round])}
+
+    monkeypatch.setitem(KINDS, "total", add)
+    seen: list[Tensor] = []
+    whole = train(toy(), never(tmp_path), seen=seen, kinds=("total",)).histories["total"]
+    with pytest.raises(KilledError):
+        train(toy(), always(tmp_path), 3, kinds=("total",))
+    resumed = train(toy(), always(tmp_path), kinds=("total",)).histories["total"]
+    assert torch.equal(whole["sum"], seen[0] + seen[1] + seen[2] + seen[3])
+    assert torch.equal(resumed["sum"], whole["sum"])
+    assert resumed["rounds"].tolist() == whole["rounds"].tolist() == [3]
+
+
+def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path: Path) -> None:
+    given: list[set[str]] = []
+
+    def run(killed_after: int) -> None:
+        def step(state: State, round: int) -> State:
+            if round == killed_after:
+                raise KilledError
+            given.append(set(state))
+            return {**state, **nudge(state, round)}
+
+        task = toy(rounds=4)
+        drive(
+            task,
+            lambda: {"theta": task.original_model},
+            step,
+            always(tmp_path),
+            "toy",
+            kinds=("last_local_models",),
+        )
+
+    with pytest.raises(KilledError):
+        run(2)
+    run(4)
+    assert given == [{"theta"}] * 4
+
+
+def test_a_run_without_kinds_records_nothing(tmp_path: Path) -> None:
+    assert train(toy(rounds=1), never(tmp_path)).histories == {}

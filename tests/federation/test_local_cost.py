@@ -1,0 +1,88 @@
+"""What local training costs, and that nothing is computed twice."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from fu.federation.local import Federation, Updates
+from tests.factories import make_federation
+from tests.federation.runs import count_calls, start_of
+
+
+def test_costs_equal_hand_computed_values() -> None:
+    federation = make_federation(batch_size=5, local_epochs=2)  # 7, 12, 9 samples: 2, 3, 2 batches
+    theta, size = start_of(federation), federation.layout.size
+    federation.local_updates(theta, [0, 1, 2], 0)
+    assert federation.cost.record() == {
+        "client_rounds": 3,
+        "steps": 14,
+        "samples": 56,
+        "bytes_up": 12 * size,
+        "bytes_down": 12 * size,
+    }
+    federation.local_updates(theta, [0, 1], 0, steps=4)  # 5+2+5+2 and 5+5+2+5 samples
+    assert federation.cost.record() == {
+        "client_rounds": 5,
+        "steps": 22,
+        "samples": 56 + 14 + 17,
+        "bytes_up": 20 * size,
+        "bytes_down": 20 * size,
+    }
+
+
+@pytest.mark.parametrize("strategy", ["sequential", "vectorised"])
+@pytest.mark.parametrize("steps", [None, 1, 2, 5])
+def test_samples_counted_are_the_samples_drawn(strategy: str, steps: int | None) -> None:
+    federation = make_federation(strategy=strategy)
+    federation.local_updates(start_of(federation), [0, 1, 2], 0, steps=steps)
+    drawn = [len(y) for client in range(3) for _, y in federation.batches(client, 0, steps)]
+    assert (federation.cost.steps, federation.cost.samples) == (len(drawn), sum(drawn))
+
+
+def test_updates_asked_for_twice_are_computed_once() -> None:
+    federation = make_federation()
+    theta = start_of(federation)
+    calls = count_calls(federation.model)
+    first = federation.local_updates(theta, [0, 1, 2], 0)
+    assert sum(calls) == 56
+    again = federation.local_updates(theta, [2, 0], 0, counted=False)
+    assert sum(calls) == 56
+    assert torch.equal(again.delta, first.delta[[2, 0]])
+    assert torch.equal(again.losses, first.losses[[2, 0]])
+    assert federation.cost.client_rounds == 3
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda federation, theta: federation.local_updates(theta.clone(), [0], 0),
+        lambda federation, theta: federation.local_updates(theta, [0], 1),
+        lambda federation, theta: federation.local_updates(theta, [0], 0, "unlearning_cross_entropy"),
+        lambda federation, theta: federation.local_updates(theta, [0], 0, steps=4),
+        lambda federation, theta: federation.local_updates(theta, [1], 0),
+    ],
+    ids=["theta", "round", "objective", "steps", "client"],
+)
+def test_other_updates_are_computed_anew(ask: Callable[[Federation, Tensor], Updates]) -> None:
+    federation = make_federation()
+    theta = start_of(federation)
+    federation.local_updates(theta, [0], 0)
+    calls = count_calls(federation.model)
+    updates = ask(federation, theta)
+    assert calls
+    assert torch.equal(updates.delta, ask(make_federation(), theta).delta)
+
+
+def test_hooked_updates_are_neither_remembered_nor_taken_from_memory() -> None:
+    federation = make_federation()
+    theta = start_of(federation)
+    plain = federation.local_updates(theta, [0], 0).delta
+
+    def to_zero(weights: Tensor) -> None:
+        weights.zero_()
+
+    hooked = federation.local_updates(theta, [0], 0, project=to_zero).delta
+    assert torch.equal(hooked[0], -theta)
+    assert torch.equal(federation.local_updates(theta, [0], 0).delta, plain)

@@ -1,0 +1,65 @@
+"""Progress: readable lines in a log file."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fu.federation import progress
+from fu.federation.progress import Progress
+from fu.federation.task import theta_of
+from tests.federation.runs import KilledError, always, drive, never, toy, train
+
+LINE = r"\d\d:\d\d:\d\d toy: "
+
+
+def test_progress_in_a_log_file_is_readable_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(toy(rounds=3), never(tmp_path))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "\r" not in err
+    first, last = err.splitlines()
+    rest = r", asr \d\.\d{3}, r_acc \d\.\d{3}, \d+\.\d\d s a round, "
+    assert re.fullmatch(LINE + r"round 1/3 \(33%\)" + rest + r"\d+ s left", first)
+    assert re.fullmatch(LINE + r"round 3/3 \(100%\)" + rest + "0 s left", last)
+
+
+def test_progress_says_where_a_run_resumes_and_where_it_diverges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(KilledError):
+        train(toy(), always(tmp_path), 2)
+    capsys.readouterr()
+    task = toy()
+    drive(
+        task,
+        lambda: {"theta": task.original_model},
+        lambda state, round: {"theta": theta_of(state) * torch.nan},
+        always(tmp_path),
+        "toy",
+    )
+    assert [re.sub(LINE, "", line) for line in capsys.readouterr().err.splitlines()] == [
+        "resumed after round 2",
+        "diverged in round 3",
+    ]
+
+
+def test_progress_speaks_every_few_seconds_with_the_time_left_of_this_session(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = SimpleNamespace(now=0.0, strftime=lambda _: "12:00:00")
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(progress, "time", clock)
+    shown = Progress("toy", 100, done=90)
+    for done in range(10):
+        clock.now += 2.5
+        shown.advance({"asr": done / 10} if done % 2 == 0 else {})
+    said = [line.removeprefix("12:00:00 toy: ") for line in capsys.readouterr().err.splitlines()]
+    assert said == [
+        "resumed after round 90",
+        "round 94/100 (94%), asr 0.200, 2.50 s a round, 15 s left",
+        "round 98/100 (98%), asr 0.600, 2.50 s a round, 5 s left",
+        "round 100/100 (100%), asr 0.800, 2.50 s a round, 0 s left",
+    ]

@@ -1,0 +1,29 @@
+"""The history that FUPGA needs: the forgotten clients' models of the last round."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.federation.runs import KilledError, always, toy, train
+
+
+@pytest.mark.parametrize("killed_after", [None, 2])
+def test_the_last_local_models_are_those_of_the_forgotten_clients_after_the_last_round(
+    tmp_path: Path, killed_after: int | None
+) -> None:
+    if killed_after is not None:
+        with pytest.raises(KilledError):
+            train(toy(), always(tmp_path), killed_after, kinds=("last_local_models",))
+    seen: list[Tensor] = []
+    task = toy()
+    outcome = train(task, always(tmp_path), seen=seen, kinds=("last_local_models",))
+    fresh = toy().federation
+    expected = seen[-1] + fresh.local_updates(seen[-1], [1], 3).delta
+    assert expected.shape == (1, task.federation.layout.size)
+    assert outcome.histories.keys() == {"last_local_models"}
+    assert outcome.histories["last_local_models"].keys() == {"theta"}
+    assert torch.equal(outcome.histories["last_local_models"]["theta"], expected)
+    assert "history.last_local_models.theta" not in outcome.state
+    assert task.federation.cost.client_rounds == 3 * 4  # recording costs nothing

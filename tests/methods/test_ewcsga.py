@@ -1,0 +1,68 @@
+"""EWCSGA: penalised ascent, and the Fisher information."""
+
+import pytest
+import torch
+
+from fu.federation.local import generator
+from fu.federation.task import theta_of
+from fu.methods import ewcsga
+from tests.factories import SIZES, builder, make_data, make_federation, make_partition, make_task, params_of
+from tests.systems import random
+
+
+def test_ewcsga_without_a_penalty_is_plain_ascent_of_the_target() -> None:
+    task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3)))))
+    p = params_of(ewcsga, lambda_=0.0)
+    state = ewcsga.start(task, p)
+    assert torch.equal(theta_of(state), task.original_model)
+    for round in range(2):
+        theta = theta_of(state)
+        fresh = make_federation(task.federation.data)
+        expected = theta + fresh.local_updates(theta, [1, 3], round, "negative_cross_entropy").delta.mean(0)
+        state = ewcsga.step(task, p, state, round)
+        assert torch.equal(theta_of(state), expected)
+
+
+def test_the_penalty_of_ewcsga_adds_lambda_times_fisher_times_distance_to_the_gradient() -> None:
+    task = make_task(make_federation(local_epochs=1, batch_size=100))
+    fisher = random(task.original_model.numel()).abs()
+    theta = task.original_model + random(len(fisher), seed=1)
+    found = theta_of(ewcsga.step(task, params_of(ewcsga, lambda_=3.0), {"theta": theta, "fisher": fisher}, 0))
+    ascent = make_federation(local_epochs=1, batch_size=100).local_updates(theta, [1], 0, "negative_cross_entropy")
+    expected = theta + ascent.delta[0] - 0.1 * 3 * fisher * (theta - task.original_model)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("samples", [100, 3])
+def test_the_fisher_information_is_the_mean_squared_gradient_of_single_samples(samples: int) -> None:
+    task = make_task()
+    net = builder()()
+    net.load_state_dict(task.federation.layout.named(task.original_model))
+    squares = []
+    for client in task.retained:
+        rows = torch.randperm(SIZES[client], generator=generator(task.seed, "fisher", client))[:samples]
+        x, y = task.federation.data.train(client)
+        for row in rows:
+            net.zero_grad()
+            (-net(x[row : row + 1]).log_softmax(1)[0, y[row]]).backward()
+            gradients = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
+            squares.append(task.federation.layout.flatten(gradients).square())
+    assert len(squares) == sum(min(samples, SIZES[client]) for client in (0, 2))
+    found = ewcsga.fisher(task, samples)
+    torch.testing.assert_close(found, torch.stack(squares).mean(0), rtol=1e-4, atol=1e-8)
+    assert found.max() > 1e-3
+
+
+def test_ewcsga_asks_only_the_forgotten_client_while_unlearning() -> None:
+    task = make_task()
+    p = params_of(ewcsga)
+    state = ewcsga.start(task, p)
+    cost = task.federation.cost
+    model = 4 * task.federation.layout.size
+    assert cost.samples == sum(SIZES[client] for client in task.retained)  # for the Fisher information, once
+    assert cost.bytes_up == cost.bytes_down == len(task.retained) * model
+    assert (cost.client_rounds, cost.steps) == (0, 0)
+    before = cost.samples
+    ewcsga.step(task, p, state, 0)
+    assert (cost.client_rounds, cost.samples - before) == (1, 2 * SIZES[1])
+    assert cost.bytes_up == (len(task.retained) + 1) * model

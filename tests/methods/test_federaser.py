@@ -1,0 +1,144 @@
+"""FedEraser: calibrated updates, the stored rounds it uses, and its share of the local steps."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fu.data.clients import ClientData
+from fu.federation.task import theta_of
+from fu.methods import federaser, retrain
+from tests.factories import cosines, make_data, make_federation, make_partition, make_task, params_of
+from tests.methods.trained import train
+from tests.systems import random, weighted_mean
+
+
+def test_federaser_takes_directions_from_retraining_and_layer_norms_from_the_training(tmp_path: Path) -> None:
+    trained = train(tmp_path, 4)
+    task, p = trained.task(rounds=2), params_of(federaser)
+    retained, sizes = [0, 2, 3], [7, 9, 8]
+    state = federaser.start(task, p)
+    for round, stored in ((0, 0), (1, 2)):
+        theta = theta_of(state)
+        fresh = make_federation(trained.data, local_epochs=1)  # half the steps are one of two epochs
+        layout, rows = fresh.layout, []
+        for client in retained:
+            given = layout.named(fresh.local_updates(theta, [client], round).delta[0])
+            wanted = layout.named(trained.updates[stored, client])
+            assert all(piece.norm() > 0 for piece in [*given.values(), *wanted.values()])
+            rows.append(
+                layout.flatten({name: piece * wanted[name].norm() / piece.norm() for name, piece in given.items()})
+            )
+        state = federaser.step(task, p, state, round)
+        expected = theta + weighted_mean(torch.stack(rows), sizes)
+        torch.testing.assert_close(theta_of(state), expected, rtol=1e-5, atol=1e-6)
+        assert (theta_of(state) - theta).norm() > 0.01
+
+
+def test_a_calibrated_update_has_the_stored_length_and_retrainings_direction_in_every_layer(tmp_path: Path) -> None:
+    """One retained client, so that the step is its update; its retraining takes as many steps."""
+    trained = train(tmp_path, 2, sizes=(12, 9))
+    task, theta = trained.task(rounds=2), trained.models[1]
+    moved = theta_of(federaser.step(task, params_of(federaser), {"theta": theta}, 1)) - theta
+    again = make_task(make_federation(trained.data, local_epochs=1))
+    retrained = theta_of(retrain.step(again, params_of(retrain), {"theta": theta}, 1)) - theta
+    named, layout = [again.federation.layout.named(found) for found in (moved, retrained)], again.federation.layout
+    stored = layout.named(trained.updates[1, 0])
+    for name in layout.shapes:
+        one, other = (found[name].flatten() for found in named)
+        assert cosines(one[None], other).item() == pytest.approx(1, abs=1e-4)  # differences of float32 models
+        assert one.norm().item() == pytest.approx(stored[name].norm().item(), rel=1e-3)
+        assert one.norm().item() != pytest.approx(other.norm().item(), rel=1e-2)
+    assert task.federation.cost.steps == again.federation.cost.steps == 3
+
+
+@pytest.mark.parametrize(
+    ("stored", "rounds", "interval", "used"),
+    [
+        (6, 3, None, [0, 2, 4]),
+        (6, 6, None, [0, 1, 2, 3, 4, 5]),
+        (7, 3, None, [0, 2, 4]),
+        (2, 4, None, [0, 1, 1, 1]),
+        (6, 3, 1, [0, 1, 2]),
+        (6, 3, 3, [0, 3, 5]),
+    ],
+)
+def test_federaser_uses_the_stored_rounds_that_its_interval_names(
+    stored: int, rounds: int, interval: int | None, used: list[int]
+) -> None:
+    bound = make_federation(make_data(make_partition((5, 12))))  # one retained client: the step is its update
+    layers = len(bound.layout.shapes)
+    norms = (
+        torch.arange(1.0, stored + 1)[:, None, None].repeat(1, 2, layers) * torch.tensor([1.0, 100.0])[None, :, None]
+    )
+    task = make_task(bound, rounds=rounds, histories={"update_norms": {"norms": norms}})
+    for round in range(rounds):
+        theta = task.original_model
+        moved = theta_of(federaser.step(task, params_of(federaser, interval=interval), {"theta": theta}, round)) - theta
+        for piece in bound.layout.named(moved).values():
+            assert piece.norm().item() == pytest.approx(1 + used[round], rel=1e-4)
+
+
+@pytest.mark.parametrize(("ratio", "steps"), [(0.3, [3, 1, 2]), (0.5, [5, 1, 2]), (0.01, [1, 1, 1]), (1, [10, 2, 4])])
+def test_calibration_takes_its_share_of_each_clients_steps_and_keeps_the_clients_order(
+    ratio: float, steps: list[int]
+) -> None:
+    sizes, retained = (22, 12, 3, 9), [0, 2, 3]  # two epochs of batches of five: 10, 6, 2 and 4 steps
+    data = make_data(make_partition(sizes))
+    bound = make_federation(data)
+    theta = make_task(bound).original_model
+    found = federaser.calibration(bound, theta, retained, 1, ratio)
+    fresh = make_federation(data)
+    each = [fresh.local_updates(theta, [client], 1, steps=n) for client, n in zip(retained, steps, strict=True)]
+    assert torch.equal(found.delta, torch.cat([update.delta for update in each]))
+    assert torch.equal(found.losses, torch.cat([update.losses for update in each]))
+    assert found.sizes.tolist() == [22, 3, 9]
+    assert bound.cost.steps == sum(steps)
+    assert bound.cost == fresh.cost
+    assert len(torch.unique(found.delta, dim=0)) == 3
+
+
+def test_a_layer_that_did_not_move_stays() -> None:
+    layout = make_federation().layout
+    delta = random(2, layout.size)
+    names = list(layout.shapes)
+    layout.views(delta)[names[1]][0] = 0
+    found = federaser.calibrated(layout, delta, torch.full((2, len(names)), 2.0))
+    norms = torch.stack([view.flatten(1).norm(dim=1) for view in layout.views(found).values()], dim=1)
+    expected = torch.full((2, len(names)), 2.0)
+    expected[0, 1] = 0
+    torch.testing.assert_close(norms, expected)
+
+
+def test_federaser_touches_neither_data_nor_norms_of_a_forgotten_client(tmp_path: Path) -> None:
+    trained = train(tmp_path, 4, forgotten=(1, 3))
+    part = trained.data.partition
+    x, norms = trained.data.x.clone(), trained.histories["update_norms"]["norms"].clone()
+    for client in (1, 3):
+        x[part.train[client]] = torch.nan
+        norms[:, client] = torch.nan
+    broken = replace(
+        trained,
+        data=ClientData(x, trained.data.y, part, trained.data.classes, "all", trained.data.mark),
+        histories={"update_norms": {"norms": norms}},
+    )
+    ends = []
+    for given in (trained, broken):
+        task, p = given.task(rounds=2), params_of(federaser)
+        state = federaser.start(task, p)
+        for round in range(2):
+            state = federaser.step(task, p, state, round)
+        ends.append(theta_of(state))
+    assert torch.isfinite(ends[0]).all()
+    assert torch.equal(ends[0], ends[1])
+    assert not torch.equal(trained.histories["update_norms"]["norms"], norms)
+
+
+def test_federaser_starts_at_the_model_that_the_original_training_began_from(tmp_path: Path) -> None:
+    trained = train(tmp_path, 2)
+    task = trained.task()
+    start = theta_of(federaser.start(task, params_of(federaser)))
+    assert torch.equal(start, trained.models[0])
+    assert not torch.equal(start, theta_of(retrain.start(task, params_of(retrain))))
+    assert not torch.equal(start, task.original_model)

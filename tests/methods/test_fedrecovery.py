@@ -1,0 +1,113 @@
+"""FedRecovery: the residuals it takes out, and its noise."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from fu.federation.task import Task, theta_of
+from fu.methods import fedrecovery
+from tests.factories import (
+    GREY,
+    SMALL,
+    cosines,
+    make_data,
+    make_federation,
+    make_partition,
+    make_task,
+    params_of,
+)
+from tests.methods.trained import Trained, train
+from tests.systems import random
+
+
+def plain_residual(
+    trained: Trained, forgotten: list[int], lr: float = 0.1, decay: float = 0.7
+) -> tuple[Tensor, Tensor]:
+    """Return sum_t p_t (the model after round t with the forgotten clients minus without them), and p [T]."""
+    updates = trained.updates.double()
+    retained = [client for client in range(updates.shape[1]) if client not in forgotten]
+    with_all = trained.models[:-1].double() + updates.mean(1)
+    without = trained.models[:-1].double() + updates[:, retained].mean(1)
+    rates = torch.tensor([lr * decay**t for t in range(len(updates))])
+    squares = (updates.mean(1) / rates[:, None]).square().sum(1)
+    p = squares / squares.sum()
+    return (p[:, None] * (with_all - without)).sum(0), p
+
+
+@pytest.mark.parametrize("client_weights", ["equal", "samples"])
+@pytest.mark.parametrize("forgotten", [(1,), (1, 3)], ids=["one", "two"])
+def test_fedrecovery_from_running_sums_is_its_definition_on_all_updates(
+    forgotten: tuple[int, ...], client_weights: str, tmp_path: Path
+) -> None:
+    trained = train(tmp_path, 4, forgotten=forgotten, client_weights=client_weights)
+    if client_weights == "equal":  # then the mean update is the round that was made
+        torch.testing.assert_close(trained.models[1:], trained.models[:-1] + trained.updates.mean(1))
+    task, p = trained.task(), params_of(fedrecovery, noise_std=0)
+    found = theta_of(fedrecovery.step(task, p, fedrecovery.start(task, p), 0)).double()
+    residual, shares = plain_residual(trained, list(forgotten))
+    torch.testing.assert_close(found, trained.models[-1].double() - residual, rtol=0, atol=1e-6)
+    assert shares.max() > 1.2 * shares.min()  # the weights are not those of a plain mean
+    with_all, without = trained.updates.mean(1), trained.updates[:, task.retained].mean(1)
+    assert (residual - (with_all - without).double().mean(0)).abs().max() > 1e-4
+    assert task.federation.cost.record() == make_federation().cost.record()
+
+
+def recovery_task(updates: Tensor, *, model: str = "mlp", rounds: int = 1, seed: int = 3) -> Task:
+    """Return a task after one round with the given updates [m, k] of the first k parameters, of weight 2."""
+    shape = SMALL if model == "mlp" else GREY
+    bound = make_federation(make_data(make_partition(), shape), model, seed=seed)
+    rows = torch.zeros(len(updates), bound.layout.size)
+    rows[:, : updates.shape[1]] = updates
+    recorded = {"sums": 2 * rows, "weight": torch.tensor([2.0], dtype=torch.float64)}
+    return make_task(bound, model, rounds=rounds, histories={"update_sums": recorded})
+
+
+def test_fedrecovery_of_one_round_and_one_target_is_what_it_is_by_hand() -> None:
+    task = recovery_task(torch.tensor([[1.0, 0, 3], [4, 2, 3], [1, 4, 3]]))
+    found = theta_of(fedrecovery.step(task, params_of(fedrecovery, noise_std=0), {"theta": task.original_model}, 0))
+    # With all three the round moves by (2, 2, 3), without the second by (1, 2, 3).
+    expected = task.original_model.clone()
+    expected[0] -= 1
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_the_noise_of_fedrecovery_has_its_standard_deviation_however_many_rounds_it_takes(rounds: int) -> None:
+    p = params_of(fedrecovery, noise_std=0.05)
+
+    def draw(seed: int) -> list[Tensor]:
+        task = recovery_task(torch.zeros(3, 1), model="lenet5", rounds=rounds, seed=seed)
+        state = fedrecovery.start(task, p)
+        assert torch.equal(theta_of(state), task.original_model)
+        models = [theta_of(state)]
+        for round in range(rounds):
+            state = fedrecovery.step(task, p, state, round)
+            models.append(theta_of(state))
+        return [after - before for before, after in pairwise(models)]
+
+    torch.manual_seed(0)
+    parts = draw(3)
+    torch.manual_seed(1)
+    noise = torch.stack(parts).sum(0)
+    assert noise.std().item() == pytest.approx(0.05, rel=0.03)
+    assert abs(noise.mean().item()) < 0.001
+    assert torch.equal(torch.stack(parts), torch.stack(draw(3)))
+    for k, part in enumerate(parts):
+        others = torch.stack([*parts[:k], *parts[k + 1 :], *draw(4)])
+        assert cosines(others, part).abs().max() < 0.03  # independent between rounds and seeds
+
+
+def test_fedrecovery_in_several_rounds_takes_out_what_it_takes_out_in_one() -> None:
+    updates, p = random(3, 30), params_of(fedrecovery, noise_std=0)
+    ends = []
+    for rounds in (1, 4):
+        task = recovery_task(updates, rounds=rounds)
+        state = fedrecovery.start(task, p)
+        for round in range(rounds):
+            state = fedrecovery.step(task, p, state, round)
+        ends.append(theta_of(state))
+    torch.testing.assert_close(ends[0], ends[1])
+    assert (ends[0] - task.original_model).norm() > 1

@@ -1,0 +1,118 @@
+"""MoDe: degradation by a second model, and guidance by the classes it gives."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fu.data.clients import ClientData
+from fu.federation.flat import Layout
+from fu.federation.local import Updates
+from fu.federation.task import State, Task, theta_of
+from fu.methods import mode, retrain
+from fu.training import fedavg
+from tests.factories import builder, make_federation, make_partition, make_task, params_of
+from tests.systems import dropout_task, random, weighted_mean
+
+
+def second_of(state: State) -> Tensor:
+    second = state["second"]
+    assert isinstance(second, Tensor)
+    return second
+
+
+def classes_of(model: Tensor, x: Tensor) -> Tensor:
+    """Return the classes that a model [d] of the toy's kind gives images, by a network of its own."""
+    net = builder()()
+    layout = Layout(net)
+    net.load_state_dict(layout.named(model))
+    return net.eval()(x).argmax(1)
+
+
+def guided(task: Task, theta: Tensor, second: Tensor, round: int) -> Tensor:
+    """Return theta after a round of FedAvg on data in which the forgotten client's labels are the second model's."""
+    data = task.federation.data
+    (client,) = task.forgotten
+    rows = torch.from_numpy(data.partition.train[client])
+    marked, flipped = data.train(client)
+    labels = classes_of(second, marked)
+    assert (labels != flipped).any()
+    assert (labels != data.y[rows]).any()
+    x, y = data.x.clone(), data.y.clone()
+    x[rows], y[rows] = marked.permute(0, 2, 3, 1), labels
+    sizes = [data.size(k) for k in range(len(data.partition.train))]
+    part = make_partition(sizes, task.forgotten, trigger=False)
+    plain = make_federation(ClientData(x, y, part, data.classes, "all"), lr=task.federation.training.lr)
+    everyone = [*task.retained, client]
+    return theta + weighted_mean(plain.local_updates(theta, everyone, round).delta, [sizes[k] for k in everyone])
+
+
+@pytest.mark.parametrize("momentum", [1.0, 0.95, 0.0])
+def test_a_round_of_mode_trains_the_second_model_degrades_and_guides(momentum: float) -> None:
+    task, p = make_task(rounds=3), params_of(mode, lambda_=momentum)
+    state = mode.start(task, p)
+    assert torch.equal(theta_of(state), task.original_model)
+    for round in range(2):
+        theta, second = theta_of(state), second_of(state)
+        state = mode.step(task, p, state, round)
+        trained = make_federation().local_updates(second, [0, 2], round).delta
+        torch.testing.assert_close(second_of(state), second + weighted_mean(trained, [7, 9]), rtol=0, atol=1e-6)
+        assert not torch.equal(second_of(state), second)
+        degraded = {1.0: theta, 0.95: 0.95 * theta + 0.05 * second_of(state), 0.0: second_of(state)}[momentum]
+        expected = guided(task, degraded, second_of(state), round)
+        torch.testing.assert_close(theta_of(state), expected, rtol=0, atol=1e-5)
+
+
+def test_degradation_with_lambda_one_changes_nothing_and_with_zero_everything() -> None:
+    theta, second = random(2, 50)
+    assert torch.equal(mode.degrade(theta, second, 1.0), theta)
+    torch.testing.assert_close(mode.degrade(theta, second, 0.0), second)
+    torch.testing.assert_close(mode.degrade(theta, second, 0.95), 0.95 * theta + 0.05 * second)
+
+
+@pytest.mark.parametrize(("share", "degrading"), [(0.8, 4), (0.5, 3), (0.0, 0), (1.0, 5)])
+def test_the_last_rounds_of_mode_are_guidance_alone(share: float, degrading: int) -> None:
+    task, p = make_task(rounds=5), params_of(mode, lambda_=0.5, degradation_share=share)
+    state = mode.start(task, p)
+    for round in range(5):
+        theta, second = theta_of(state), second_of(state)
+        before = task.federation.cost.client_rounds
+        state = mode.step(task, p, state, round)
+        assert torch.equal(second_of(state), second) is (round >= degrading)
+        assert task.federation.cost.client_rounds - before == (5 if round < degrading else 3)
+        if round >= degrading:
+            torch.testing.assert_close(theta_of(state), guided(task, theta, second, round), rtol=0, atol=1e-6)
+
+
+def test_mode_begins_with_a_second_model_that_is_neither_of_training_nor_of_retraining() -> None:
+    task = make_task()
+    second = second_of(mode.start(task, params_of(mode)))
+    for other in (fedavg.start(task, params_of(fedavg)), retrain.start(task, params_of(retrain))):
+        assert not torch.equal(second, theta_of(other))
+    assert torch.equal(second, second_of(mode.start(make_task(), params_of(mode))))
+    assert not torch.equal(second, second_of(mode.start(make_task(make_federation(seed=4)), params_of(mode))))
+
+
+def test_the_classes_of_modes_second_model_are_those_it_gives_without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = dropout_task()
+    seen: list[tuple[Tensor, Tensor]] = []
+    whole = task.federation.local_updates
+
+    def watched(theta: Tensor, clients: list[int], round: int, **given: Any) -> Updates:
+        relabel = given.get("relabel")
+        if relabel is not None:
+
+            def look(x: Tensor, y: Tensor) -> Tensor:
+                seen.append((x, relabel(x, y)))
+                return seen[-1][1]
+
+            given["relabel"] = look
+        return whole(theta, clients, round, **given)
+
+    monkeypatch.setattr(task.federation, "local_updates", watched)
+    p = params_of(mode)
+    state = mode.step(task, p, mode.start(task, p), 0)
+    assert len(seen) == 3
+    for x, labels in seen:
+        assert labels.tolist() == task.federation.logits(second_of(state), x).argmax(1).tolist()

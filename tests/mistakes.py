@@ -1,0 +1,84 @@
+"""What is told of a person's mistake, one sentence, and the files to make one with."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fu.data.archives import Arrays
+from fu.errors import UserError
+from fu.pipeline.digest import ROOT
+
+
+def sentence(action: Callable[[], Any]) -> str:
+    """Return the one sentence that an action ends with."""
+    with pytest.raises(UserError) as caught:
+        action()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert not re.search(r"[.!?] +[A-Z]", text), "more than one sentence"
+    assert "Traceback" not in text
+    return text
+
+
+def has(text: str, *words: str) -> None:
+    """Assert that a text has all these words."""
+    assert [word for word in words if word not in text] == [], text
+
+
+def digits_like() -> Arrays:
+    """Return an archive of ten black images, one of every class."""
+    return {
+        "x_train": np.zeros((6, 28, 28, 1), np.uint8),
+        "y_train": np.arange(6, dtype=np.uint8),
+        "x_test": np.zeros((4, 28, 28, 1), np.uint8),
+        "y_test": np.arange(6, 10, dtype=np.uint8),
+    }
+
+
+def write_archive(path: Path, **changes: Any) -> Path:
+    """Write the black images, some arrays replaced."""
+    np.savez(path, allow_pickle=False, **{**digits_like(), **changes})
+    return path
+
+
+def halve(path: Path) -> None:
+    """Write the first half of an archive."""
+    content = write_archive(path).read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def process(folder: Path, *command: str) -> tuple[int, str]:
+    """Run a module in a folder; return its status and all that it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Return every file's bytes, and None for a folder."""
+    found = [path for path in folder.rglob("*") if ".snakemake" not in path.parts]
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in found}
+
+
+def ends_with_one_sentence(folder: Path, words: str, *command: str) -> None:
+    """Assert that a module prints one sentence, ends with status 1, and leaves the folder as it is."""
+    before = contents(folder)
+    status, output = process(folder, *command)
+    assert status == 1
+    assert "Traceback" not in output
+    lines = output.splitlines()
+    assert len(lines) == 1, output
+    assert lines[0].startswith("error: ")
+    assert lines[0].endswith(".")
+    assert words in lines[0]
+    assert contents(folder) == before

@@ -1,0 +1,68 @@
+"""Plans for tests: the paper of this project with something laid over it, and what its jobs read."""
+
+import json
+from functools import cache
+from typing import Any
+
+from fu.pipeline import catalogue, digest
+from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import read_paper
+
+RUN = "fedosd/mnist-iid/seed0"
+PAT50 = "fedosd/fmnist-pat50/seed0"  # of Table 5, which holds the variants of FedOSD
+WRITTEN = read_paper("fedosd")
+SETTINGS: dict[str, Any] = WRITTEN["settings"]
+RATES: list[float] = SETTINGS["grid"]["unlearning.lr"]
+LOCAL = ("lr", "lr_decay", "batch_size", "local_epochs")
+# No artefact shows what begins at the unlearned models of FedOSD or FUPGA, so that their grids are free to change.
+ALONE = {"table5": {"methods": ["fedosd"]}, "recovery_rate": {"methods": ["fedrecovery.rates-free"]}}
+
+
+def plan(preset: str = "paper", **fedosd: Any) -> Plan:
+    """Plan the paper with something laid over its file."""
+    return Plan({"preset": preset, "papers": ["fedosd"], "overrides": {"fedosd": fedosd}})
+
+
+@cache
+def made(preset: str = "paper") -> Plan:
+    """A plan that no test changes."""
+    return plan(preset)
+
+
+def text(planned: Plan, stage: str, run: str, trial: str | None = None) -> str:
+    """Return what a job of a run is given, as JSON."""
+    return planned.job(stage, {"run": run} | ({"trial": trial} if trial else {})).json
+
+
+def spec(planned: Plan, stage: str, run: str, trial: str | None = None) -> dict[str, Any]:
+    """Return what a job of a run is given."""
+    found: dict[str, Any] = json.loads(text(planned, stage, run, trial))
+    return found
+
+
+def rate(planned: Plan, run: str, trial: str) -> float:
+    """Return the rate that a trial unlearns with."""
+    return float(spec(planned, "unlearn", run, trial)["local"]["lr"])
+
+
+def trials(planned: Plan, run: str, method: str) -> list[str]:
+    """Return the names of a method's trials."""
+    return planned.names[run.rpartition("/")[0], method]
+
+
+def models(planned: Plan, run: str, trial: str) -> list[str]:
+    """Return the names of a trial's models."""
+    return list(planned.models(run, trial).values())
+
+
+def grid(method: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return what gives a method another grid."""
+    return {method: {"settings": {"grid": values}}}
+
+
+def forget_what_was_read() -> None:
+    """Read the files of plug-ins again."""
+    for cached in (digest._read, digest.closure, digest.digest):
+        cached.cache_clear()
+    for known in (catalogue.available, catalogue.declared, catalogue.metrics, catalogue.metrics_of):
+        known.cache_clear()

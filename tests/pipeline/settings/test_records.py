@@ -1,0 +1,280 @@
+"""What a setting may be: a value of another kind, an unknown key, an impossible split are told in one sentence."""
+
+import datetime
+import math
+from typing import Any
+
+import pytest
+
+from fu.pipeline.plan import Plan
+from tests.mistakes import has, sentence
+from tests.pipeline.configs import NAME_RULE, artefact, attack, config, data, laid_over, method, pat, scenario, settings
+
+NAN, INFINITE = math.nan, math.inf
+OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
+
+CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "unknown key of the config": (
+        config(presett="x"),
+        ("config: presett: unknown key", "did you mean 'preset'?", "allowed: data_dir, device, overrides, papers"),
+    ),
+    "unknown key of a paper": (laid_over(titel="x"), ("fedosd.yaml: titel: unknown key", "did you mean 'title'?")),
+    "unknown key of a method": (
+        method("fedosd", in_papr=True),
+        ("fedosd.yaml: methods.fedosd.in_papr: unknown key", "did you mean 'in_paper'?"),
+    ),
+    "unknown key deep in the settings": (
+        attack(sise=3),
+        (
+            "data: attack.params: sise: unknown key",
+            "did you mean 'size'?",
+            "allowed: label_shift, margin, share, size, value",
+        ),
+    ),
+    "threads as a word": (config(threads="two"), ("config: threads: Input should be a valid integer, got 'two'",)),
+    "threads as a truth value": (config(threads=True), ("config: threads: Input should be a valid integer, got True",)),
+    "no thread": (config(threads=0), ("config: threads: Input should be greater than 0, got 0",)),
+    "unknown device": (config(device="gpu"), ("config: device: Input should be 'auto', 'cpu' or 'cuda', got 'gpu'",)),
+    "no paper": (config(papers=[]), ("config: papers: List should have at least 1 item",)),
+    "papers as a number": (config(papers=5), ("config: papers: Input should be a valid list, got 5",)),
+    "a negative seed": (config(seeds=[-1]), ("config: seeds.0: Input should be greater than or equal to 0, got -1",)),
+    "one seed twice": (config(seeds=[0, 0]), ("config: seeds: must be different numbers, got [0, 0]",)),
+    "a label shift that flips nothing": (
+        attack(label_shift=0.01),
+        ("data: attack: label_shift: 0.01 of 10 classes flips nothing",),
+    ),
+    "no seed": (config(seeds=[]), ("config: seeds: List should have at least 1 item",)),
+    "overrides as a list": (config(overrides=[1]), ("config: overrides: Input should be a valid dictionary, got [1]",)),
+    "preset outside its folder": (config(preset="../x"), (f"config: preset: {NAME_RULE}, got '../x'",)),
+    "paper outside its folder": (config(papers=["../x"]), (f"config: papers.0: {NAME_RULE}, got '../x'",)),
+    "scenario outside results": (
+        laid_over(scenarios={"../../x": {"label": "x"}}),
+        (f"fedosd.yaml: scenarios: {NAME_RULE}, got '../../x'",),
+    ),
+    "method outside results": (method("../x", **OUTSIDE), (f"fedosd.yaml: methods: {NAME_RULE}, got '../x'",)),
+    "artefact outside results": (
+        laid_over(artefacts={"/etc/x": {"kind": "table", "title": "a", "caption": "b"}}),
+        (f"fedosd.yaml: artefacts: {NAME_RULE}, got '/etc/x'",),
+    ),
+    "a method named as the original model": (
+        method("original", **OUTSIDE),
+        ("fedosd.yaml: methods: 'original' is the name of the original model", "a method needs another"),
+    ),
+    "unknown data set": (
+        data(dataset="mnits"),
+        ("unknown data set 'mnits'", "did you mean 'mnist'?", "allowed: cifar10, cifar100, digits"),
+    ),
+    "data set as a list": (data(dataset=["mnist"]), ("data.dataset: Input should be a valid string, got ['mnist']",)),
+    "a client and a half": (data(clients=1.5), ("data.clients: Input should be a valid integer, got 1.5",)),
+    "no client": (data(clients=0), ("data.clients: Input should be greater than 0, got 0",)),
+    "more clients than samples": (
+        data(clients=100_000, samples=None),
+        ("clients: 100000 clients cannot share 1797 samples",),
+    ),
+    "more clients than samples in use": (
+        data(clients=300, samples=500),
+        ("clients: 300 clients cannot share 500 samples",),
+    ),
+    "more samples than the data set has": (
+        data(samples=5000),
+        ("data: samples: 5000 of 1797 samples of digits cannot be used",),
+    ),
+    "no sample in use": (data(samples=0), ("data.samples: Input should be greater than 0, got 0",)),
+    "a sample and a half": (data(samples=1.5), ("data.samples: Input should be a valid integer, got 1.5",)),
+    "unknown partition": (
+        data(partition={"name": "patt"}),
+        (
+            "data: partition.name: there is no partitions plug-in 'patt'",
+            "did you mean 'pat'? allowed: iid, pat",
+        ),
+    ),
+    "a share of all classes above 1": (
+        pat(1.2),
+        ("data: partition.params: class_share: Input should be less than or equal to 1, got 1.2",),
+    ),
+    "no class": (pat(0), ("data: partition.params: class_share: Input should be greater than 0, got 0",)),
+    "two and a half classes": (
+        pat(0.25),
+        ("scenarios.fmnist-iid: data: partition: class_share: 0.25 of 10 classes is no whole number of classes",),
+    ),
+    "less than one class": (pat("1/100"), ("class_share: 0.01 of 10 classes is no whole number of classes",)),
+    "a class share that divides by zero": (
+        pat("1/0"),
+        ("data: partition.params: class_share: must be a number or a fraction like 6/7, got '1/0'",),
+    ),
+    "classes per client, as the share was once given": (
+        data(partition={"name": "pat", "params": {"classes_per_client": 2}}),
+        ("data: partition.params: classes_per_client: unknown key", "did you mean 'class_share'?"),
+    ),
+    "a client left empty": (
+        laid_over(
+            scenarios={"fmnist-pat20": {"settings": {"data": {"partition": {"params": {"class_share": 0.5}}}}}},
+            settings={"data": {"clients": 3}},
+        ),
+        (
+            "scenarios.fmnist-pat20: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
+            "allowed is",
+        ),
+    ),
+    "a class share of an IID partition": (
+        scenario("mnist-iid", settings={"data": {"partition": {"params": {"class_share": 0.2}}}}),
+        ("scenarios.mnist-iid: data: partition.params: class_share: unknown key; allowed: none",),
+    ),
+    "a Pat partition without its class share": (
+        data(partition={"name": "pat"}),
+        ("scenarios.fmnist-iid: data: partition.params: class_share: is missing",),
+    ),
+    "more forgotten clients than clients": (
+        data(forget={"clients": 11}),
+        ("data: forget.clients: 11 of 10 clients cannot be forgotten; one must stay",),
+    ),
+    "all clients forgotten": (
+        data(forget={"clients": 10}),
+        ("data: forget.clients: 10 of 10 clients cannot be forgotten; one must stay",),
+    ),
+    "a forgotten client that does not exist": (
+        data(forget={"clients": [12]}),
+        ("data: forget.clients: [12] must be different clients from 0 to 9",),
+    ),
+    "a client forgotten twice": (
+        data(forget={"clients": [1, 1]}),
+        ("data: forget.clients: [1, 1] must be different clients from 0 to 9",),
+    ),
+    "nobody forgotten": (
+        data(forget={"clients": 0}),
+        ("data.forget.clients: must be how many clients to draw (1 or more), or a list of clients", "got 0"),
+    ),
+    "forgotten clients as a word": (
+        data(forget={"clients": "all"}),
+        ("data.forget.clients: must be how many clients to draw (1 or more), or a list of clients", "got 'all'"),
+    ),
+    "a share that divides by zero": (
+        data(train_share="6/0"),
+        ("data.train_share: must be a number or a fraction like 6/7, got '6/0'",),
+    ),
+    "all data for training": (data(train_share=1), ("data.train_share: Input should be less than 1, got 1",)),
+    "all training data for validation": (
+        data(validation_share=1),
+        ("data.validation_share: Input should be less than 1, got 1",),
+    ),
+    "a share that is no number": (data(train_share=NAN), ("data.train_share: Input should be", "got nan")),
+    "a trigger larger than the image": (
+        attack(size=40),
+        ("data: attack: a patch of 40 does not fit 28 pixels",),
+    ),
+    "negative rate": (
+        settings(training={"lr": -0.1}),
+        ("training.lr: Input should be greater than 0, got -0.1",),
+    ),
+    "NaN rate": (settings(unlearning={"lr": NAN}), ("unlearning.lr: Input should be a finite number, got nan",)),
+    "infinite rate": (settings(recovery={"lr": INFINITE}), ("recovery.lr: Input should be a finite number, got inf",)),
+    "a rate that YAML reads as text": (
+        settings(training={"lr": "1e-3"}),
+        ("training.lr: Input should be a valid number, got '1e-3'", "a power of ten needs a point: 1.0e-3"),
+    ),
+    "a decay that grows": (
+        settings(training={"lr_decay": 1.1}),
+        ("training.lr_decay: Input should be less than or equal to 1, got 1.1",),
+    ),
+    "unlearning rounds above total rounds": (
+        settings(unlearning={"rounds": 11}, total_rounds=10),
+        ("unlearning.rounds: 11 rounds exceed total_rounds, 10",),
+    ),
+    "a rate that no phase states": (
+        settings(training={"lr": None}),
+        ("scenarios.fmnist-pat20: training.lr: Input should be a valid number, got None",),
+    ),
+    "a phase without settings": (
+        settings(unlearning=None),
+        ("scenarios.fmnist-pat20: unlearning: Input should be a valid dictionary", "got None"),
+    ),
+    "a date as hyper-parameter": (
+        method("ewcsga", params={"lambda": datetime.date(2020, 1, 1)}),
+        ("fedosd.yaml: methods.ewcsga.params: values must be finite numbers, text",),
+    ),
+    "an infinite hyper-parameter": (
+        method("ewcsga", params={"lambda": INFINITE}),
+        ("fedosd.yaml: methods.ewcsga.params: values must be finite numbers, text",),
+    ),
+    "an unknown stage of an artefact": (
+        artefact("table8", stages=["unlearned", "recoverd"]),
+        ("artefacts.table8.stages.1: Input should be 'original', 'unlearned' or 'recovered', got 'recoverd'",),
+    ),
+    "an artefact of no stage": (
+        artefact("table8", stages=[]),
+        ("artefacts.table8.stages: List should have at least 1 item",),
+    ),
+    "a base that is a number": (
+        scenario("mnist-iid", base=5),
+        ("scenarios.mnist-iid.base: Input should be a valid string, got 5",),
+    ),
+    "a method with a plug-in and another's unlearned model": (
+        method("fedosd.m5", plugin="fedosd"),
+        ("fedosd.yaml: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+    ),
+    "a method with neither": (
+        method("fedosd.m5", unlearned_from=None),
+        ("fedosd.yaml: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+    ),
+    "hyper-parameters where nothing is unlearned": (
+        method("fedosd.m5", params={"loss": "ascent"}),
+        ("methods.fedosd.m5: unlearned_from takes another method's unlearning", "params and settings.unlearning"),
+    ),
+    "unlearning rounds where nothing is unlearned": (
+        method("fedosd.m5", settings={"unlearning": {"rounds": 2}}),
+        ("methods.fedosd.m5: unlearned_from takes another method's unlearning", "params and settings.unlearning"),
+    ),
+    "unknown post-training": (
+        method("fedosd", post_training="before"),
+        ("methods.fedosd.post_training: Input should be 'after', 'none' or 'own', got 'before'",),
+    ),
+    "a projection by its name alone": (
+        settings(recovery={"projection": "away_from_original"}),
+        ("recovery.projection: Input should be a valid dictionary", "got 'away_from_original'"),
+    ),
+    "a name of more than 80 letters": (
+        scenario("x" * 81, label="x"),
+        ("fedosd.yaml: scenarios: String should have at most 80 characters",),
+    ),
+    "a partition by its name alone": (
+        data(partition="iid"),
+        ("data.partition: Input should be a valid dictionary", "got 'iid'"),
+    ),
+    "unknown attack": (
+        data(attack={"name": "pach"}),
+        ("data: attack.name: there is no attacks plug-in 'pach'", "did you mean 'patch'? allowed: patch"),
+    ),
+    "an evaluation without evaluators": (
+        settings(evaluations={"more": []}),
+        ("evaluations: every evaluation needs evaluators, and every evaluator may stand in one evaluation only",),
+    ),
+    "an evaluator in two evaluations": (
+        settings(evaluations={"more": ["utility"]}),
+        ("evaluations: every evaluation needs evaluators, and every evaluator may stand in one evaluation only",),
+    ),
+    "an evaluation with the name of a trace": (
+        settings(evaluations={"evaluation": ["utility"], "recovered": ["cost"]}),
+        ("evaluations: 'recovered' is the name of a model's trace; an evaluation needs another",),
+    ),
+    "no folder of plug-ins": (
+        config(plugins=""),
+        ("config: plugins: String should have at least 1 character, got ''",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "words"), CONFIGS.values(), ids=CONFIGS)
+def test_a_malformed_config_is_told_in_one_sentence(values: dict[str, Any], words: tuple[str, ...]) -> None:
+    has(sentence(lambda: Plan(values)), *words)
+
+
+def test_the_config_that_all_these_change_is_right() -> None:
+    assert Plan(config()).config.preset == "smoke"
+
+
+def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
+    changed = {"settings": {"training": {"lr": "0.5"}, "unlearning": {"conflicts": "true"}}}
+    planned = Plan(config(seeds=["3", "4"], overrides={"fedosd": changed}))
+    trial = planned.trials["fedosd/mnist-iid", "fedosd+lr0.02"]
+    assert planned.seeds("fedosd") == [3, 4]
+    assert (trial.settings.training.lr, trial.settings.unlearning.conflicts) == (0.5, True)

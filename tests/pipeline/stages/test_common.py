@@ -1,0 +1,165 @@
+"""What all stages share: a command line read into types, outputs written whole or not at all."""
+
+import json
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fu.errors import UserError
+from fu.pipeline import digest
+from fu.pipeline.stages import common, data
+from fu.pipeline.stages.common import Options, atomic_outputs
+from tests.mistakes import contents, ends_with_one_sentence
+
+COMPLETE = "; `make show CELL=...` prints a complete command."
+
+
+class Spec(common.Spec):
+    """What a stage of the tests reads."""
+
+    stage = "data"
+    lr: float
+    rounds: int = 3
+
+
+@dataclass(frozen=True)
+class Files:
+    """One file, and several."""
+
+    made_of: list[Path]
+    output: Path
+
+
+def run(*argv: str) -> list[tuple[Spec, Files, Options]]:
+    """Return what the main was given, once for each time it was called."""
+    given: list[tuple[Spec, Files, Options]] = []
+    common.run(Spec, Files, lambda *found: given.append(found), list(argv))
+    return given
+
+
+def refused(*argv: str) -> str:
+    """Return the one sentence that the stage ends with."""
+    with pytest.raises(SystemExit) as caught:
+        run(*argv)
+    text = str(caught.value.code)
+    assert text.startswith("error: ")
+    assert "\n" not in text
+    return text.removeprefix("error: ")
+
+
+def test_a_stage_is_given_what_its_command_line_says() -> None:
+    how = ("--threads", "2", "--device", "cpu", "--checkpoint-seconds", "0.5")
+    ((spec, files, options),) = run("--spec", '{"lr": 0.1}', "--made-of", "a", "b", "--output", "c/d", *how)
+    assert spec == Spec(lr=0.1, rounds=3)
+    assert files == Files([Path("a"), Path("b")], Path("c/d"))
+    assert options == Options(digest.digest("fu.pipeline.stages.data"), 2, "cpu", 0.5)
+
+
+def test_a_list_of_no_files_is_empty_and_options_have_defaults() -> None:
+    ((_, files, options),) = run("--spec", '{"lr": 0.1}', "--output", "c")
+    assert files == Files([], Path("c"))
+    assert (options.threads, options.device, options.checkpoint_seconds) == (1, "auto", 30.0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("{", "--spec: Invalid JSON: EOF while parsing an object at line 1 column 1, got '{'"),
+        ("", "--spec: Invalid JSON: EOF while parsing a value at line 1 column 0, got ''"),
+        ("[1]", "--spec: Input should be an object, got [1]"),
+        ("5", "--spec: Input should be an object, got 5"),
+        ("null", "--spec: Input should be an object, got None"),
+        ("{}", "--spec: lr: is missing"),
+        ('{"lr": 1, "rouns": 2}', "--spec: rouns: unknown key; did you mean 'rounds'? allowed: lr, rounds"),
+        (
+            '{"lr": "fast"}',
+            "--spec: lr: Input should be a valid number, unable to parse string as a number, got 'fast'",
+        ),
+    ],
+)
+def test_a_malformed_spec_is_told_in_one_sentence(spec: str, words: str) -> None:
+    assert refused("--spec", spec, "--output", "x") == words + COMPLETE
+
+
+def test_code_that_was_edited_after_planning_does_not_run() -> None:
+    spec = data.Spec(dataset="digits", archive=None)
+    planned = digest.digest(*digest.modules_of("data", spec))
+    given: list[data.Spec] = []
+
+    def stage(code: str) -> None:
+        words = ["--spec", common.canonical(spec), "--output", "x", "--code", code]
+        common.run(data.Spec, Files, lambda *found: given.append(found[0]), words)
+
+    stage(planned)
+    assert given == [spec]
+    with pytest.raises(SystemExit) as caught:
+        stage("0" * 16)
+    assert caught.value.code == "error: data: the code was edited after this job was planned; run snakemake again."
+    assert given == [spec]
+
+
+def test_a_mistake_found_by_a_stage_ends_it_with_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    def stage(*_: object) -> None:
+        raise UserError("a.npz: there is no such file.")
+
+    with pytest.raises(SystemExit) as caught:
+        common.run(Spec, Files, stage, ["--spec", '{"lr": 1}', "--output", "x"])
+    assert caught.value.code == "error: a.npz: there is no such file."
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_process_of_a_stage_refuses_a_spec_that_is_no_json_and_makes_nothing(tmp_path: Path) -> None:
+    files = ("--data", str(tmp_path / "x.npz"), "--partition", str(tmp_path / "y.npz"))
+    ends_with_one_sentence(tmp_path, "--spec: Invalid JSON", "fu.pipeline.stages.partition", "--spec", "{", *files)
+
+
+def test_a_folder_of_plugins_is_known_to_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fu.datasets
+
+    monkeypatch.setattr("fu.plugins.FOLDERS", [])
+    monkeypatch.setattr(fu.datasets, "__path__", list(fu.datasets.__path__))
+    (tmp_path / "datasets").mkdir()
+    text = "from fu.data.dataset import Dataset\nABOUT = Dataset((28, 28, 1), 7, 20)\n"
+    (tmp_path / "datasets" / "ours_of_the_tests.py").write_text(text)
+    spec = json.dumps({"dataset": "ours_of_the_tests", "archive": None})
+    given: list[Options] = []
+    words = ["--spec", spec, "--output", "x", "--plugins", str(tmp_path)]
+    common.run(data.Spec, Files, lambda *found: given.append(found[2]), words)
+    assert given[0].code == digest.digest("fu.pipeline.stages.data", "fu.datasets.ours_of_the_tests")
+    sys.modules.pop("fu.datasets.ours_of_the_tests", None)
+
+
+def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    first, second = tmp_path / "deep/first.csv", tmp_path / "second.csv"
+    with atomic_outputs(first, second) as (a, b):
+        a.touch(mode=0o600)
+        b.write_text("b")
+        assert not first.exists()
+    assert second.read_text() == "b"
+    assert stat.S_IMODE(first.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("stop"), UserError("the disk is full.")])
+def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path, error: Exception) -> None:
+    old = tmp_path / "old.csv"
+    old.write_text("before")
+    (tmp_path / ".part-1-old.csv").write_text("left by a killed job")
+
+    def job() -> None:
+        with atomic_outputs(old, tmp_path / "new.csv") as (part, _):
+            part.write_text("half")
+            raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        job()
+    assert contents(tmp_path) == {"old.csv": b"before"}
+
+
+def test_rows_are_written_with_all_columns_and_what_a_row_lacks_stays_empty(tmp_path: Path) -> None:
+    common.write_rows(tmp_path / "x.csv", [{"round": 1, "asr": 0.5}, {"round": 2}], ("round", "asr"))
+    assert (tmp_path / "x.csv").read_bytes() == b"round,asr\n1,0.5\n2,\n"

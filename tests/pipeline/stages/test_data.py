@@ -1,0 +1,65 @@
+"""The stage that brings a data set into the archive format."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fu.data import archives
+from fu.data.archives import Arrays
+from fu.errors import UserError
+from fu.pipeline.stages import data as stage
+from fu.pipeline.stages.common import Options
+from tests.data.files import arrays_of, refuse_network, same, write_cifar
+from tests.mistakes import ends_with_one_sentence, write_archive
+
+
+def made(dataset: str, archive: str | None, data_dir: Path, output: Path) -> Arrays:
+    files = stage.Files(data_dir, output, output.with_suffix(".json"))
+    stage.main(stage.Spec(dataset=dataset, archive=archive), files, Options())
+    assert json.loads(files.source.read_text()) == {"archive": archive}
+    with np.load(output, allow_pickle=False) as found:
+        return dict(found)
+
+
+def test_an_archive_in_the_data_folder_is_taken_by_its_checksum(tmp_path: Path) -> None:
+    expected, archive = arrays_of("mnist"), tmp_path / "mnist.npz"
+    flat = {key: array[..., 0] if array.ndim == 4 else array for key, array in expected.items()}
+    np.savez(archive, allow_pickle=False, **flat)  # type: ignore[arg-type]
+    same(made("mnist", archives.checksum(archive), tmp_path, tmp_path / "made" / "x.npz"), expected)
+
+
+def test_an_archive_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
+    archive, output = tmp_path / "mnist.npz", tmp_path / "made.npz"
+    np.savez(archive, allow_pickle=False, **arrays_of("mnist"))  # type: ignore[arg-type]
+    with pytest.raises(
+        UserError, match=r"mnist\.npz: the archive was changed since the run was planned; run snakemake"
+    ):
+        made("mnist", "0" * 64, tmp_path, output)
+    assert not output.exists()
+
+
+def test_the_stage_leaves_everything_as_it_is_after_a_malformed_archive(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    archive = write_archive(folder / "mnist.npz", y_train=np.full(6, 11, np.uint8))
+    spec = json.dumps({"dataset": "mnist", "archive": archives.checksum(archive)})
+    files = ["--data-dir", str(folder)]
+    files += ["--archive", str(tmp_path / "made" / "mnist.npz"), "--source", str(tmp_path / "made" / "mnist.json")]
+    words = "y_train holds class 11, but mnist has classes 0 to 9"
+    ends_with_one_sentence(tmp_path, words, "fu.pipeline.stages.data", "--spec", spec, *files)
+
+
+def test_the_same_data_make_the_same_bytes(tmp_path: Path) -> None:
+    made("digits", None, tmp_path, tmp_path / "a.npz")
+    made("digits", None, tmp_path, tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def test_what_torchvision_read_is_an_archive_after_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_network(monkeypatch)
+    expected, output = arrays_of("cifar100"), tmp_path / "made.npz"
+    write_cifar(tmp_path, "cifar100", expected, monkeypatch)
+    same(made("cifar100", None, tmp_path, output), expected)
+    same(archives.read(output, "cifar100"), expected)

@@ -1,0 +1,57 @@
+"""Divergence of the original model is a result of every run that follows from it, and blocks nothing."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from fu.federation import model_files
+from fu.pipeline.specs import TORCH
+from fu.pipeline.stages import data, evaluate, partition, recover, train, unlearn
+from fu.pipeline.stages.common import Options
+from tests.data.draws import BACKDOOR
+
+ROLES = ("original", "unlearned", "recovered")
+
+
+def test_a_diverged_original_model_is_the_result_of_all_that_follows(tmp_path: Path) -> None:
+    options = Options(checkpoint_seconds=0)
+    archive, drawn, history = tmp_path / "digits.npz", tmp_path / "partition.npz", tmp_path / "history.safetensors"
+    data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, archive, tmp_path / "source"), options)
+    values: dict[str, Any] = {"partition": {"name": "iid"}, "samples": None, "clients": 3, "forget": 1}
+    values |= {"train_share": 0.2, "validation_share": 0.0}
+    values |= {"attack": {"name": "patch", "params": BACKDOOR.model_dump()}}
+    partition.main(partition.Spec(dataset="digits", seed=0, **values), partition.Files(archive, drawn), options)
+    shared: dict[str, Any] = {"dataset": "digits", "attack": "patch", "torch": TORCH, "seed": 0}
+    shared["model"] = {"name": "mlp", "params": {"hidden": 8}}
+    local = {"lr": 1e30, "lr_decay": 1.0, "batch_size": 64, "local_epochs": 1}
+    phase = {**shared, "local": local, "evaluate_every": 1}
+    models = {role: tmp_path / f"{role}.safetensors" for role in ROLES}
+
+    def outputs(role: str) -> dict[str, Path]:
+        return {"model": models[role], "trace": tmp_path / f"{role}.csv", "cost": tmp_path / f"{role}.json"}
+
+    train.main(
+        train.Spec(**phase, training={"name": "fedavg"}, rounds=3, history=("last_local_models",)),
+        train.Files(archive, drawn, **outputs("original"), history=history),
+        options,
+    )
+    unlearn.main(
+        unlearn.Spec(**phase, method={"name": "fupga"}, rounds=2, watch="conflicts"),
+        unlearn.Files(archive, drawn, models["original"], [history], **outputs("unlearned")),
+        options,
+    )
+    recover.main(
+        recover.Spec(**phase, projection=None, client_weights="equal", rounds=2, first_round=2),
+        recover.Files(archive, drawn, models["original"], models["unlearned"], **outputs("recovered")),
+        options,
+    )
+    result, traces = tmp_path / "evaluation.csv", [outputs(role)["trace"] for role in ROLES]
+    evaluate.main(
+        evaluate.Spec(**shared, roles=ROLES, evaluators=("utility",)),
+        evaluate.Files(archive, drawn, models["original"], list(models.values()), traces, result),
+        options,
+    )
+    with result.open(newline="") as file:
+        rows = [tuple(row.values()) for row in csv.DictReader(file)]
+    assert rows == [(role, "diverged_round", "1") for role in ROLES]
+    assert [model_files.read(path) for path in models.values()] == [({}, {"diverged": 1})] * 3

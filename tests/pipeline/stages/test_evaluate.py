@@ -1,0 +1,85 @@
+"""The evaluation of a trial's models: role, metric, value; after a mistake everything is left as it is."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fu.errors import UserError
+from fu.federation import model_files
+from fu.federation.flat import Layout
+from fu.federation.task import initial_parameters
+from fu.pipeline.specs import TORCH
+from fu.pipeline.stages import evaluate, partition
+from fu.pipeline.stages.common import Options
+from tests.factories import GREY, builder
+from tests.mistakes import ends_with_one_sentence, write_archive
+from tests.pipeline.stages import drawing
+
+HIDDEN = 4
+OLDER = "an older result\n"
+
+
+def spec(roles: Sequence[str], evaluators: Sequence[str]) -> str:
+    model = {"name": "mlp", "params": {"hidden": HIDDEN}}
+    about = {"dataset": "digits", "attack": None, "model": model, "torch": TORCH, "seed": 0}
+    return json.dumps({**about, "roles": roles, "evaluators": evaluators})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> evaluate.Files:
+    """Forty images with their partition, an original model, an unlearned one and a diverged one, and their traces."""
+    labels = np.repeat(np.arange(10, dtype=np.uint8), 2)
+    images = np.arange(20 * 28 * 28).reshape(20, 28, 28, 1).astype(np.uint8)
+    archive = write_archive(tmp_path / "digits.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    part = tmp_path / "partition.npz"
+    partition.main(partition.Spec(**drawing.SPEC), partition.Files(archive, part), Options())
+    build = builder("mlp", GREY, hidden=HIDDEN)
+    layout, models, traces = Layout(build()), [], []
+    for number, (name, diverged) in enumerate({"original": None, "unlearned": None, "recovered": 3}.items()):
+        models.append(tmp_path / f"{name}.safetensors")
+        model_files.save(models[-1], layout, initial_parameters(build, number), diverged)
+        traces.append(tmp_path / f"{name}.csv")
+        traces[-1].write_text("round\n")
+    output = tmp_path / "original.evaluation.csv"
+    output.write_text(OLDER)
+    return evaluate.Files(archive, part, models[0], models, traces, output)
+
+
+def test_every_model_has_a_row_for_each_metric_and_a_diverged_one_its_round(files: evaluate.Files) -> None:
+    roles = ("original", "unlearned", "recovered")
+    text = spec(roles, ["utility", "distance"])
+    evaluate.main(evaluate.Spec.model_validate_json(text), files, Options(device="cpu"))
+    with files.evaluation.open(newline="") as file:
+        rows = [(row["role"], row["metric"], float(row["value"])) for row in csv.DictReader(file)]
+    found = {role: {metric: value for which, metric, value in rows if which == role} for role in roles}
+    assert sum(map(len, found.values())) == len(rows)
+    assert found["recovered"] == {"diverged_round": 3.0}
+    assert {"r_acc", "distance"} <= set(found["unlearned"])
+    thetas = [model_files.load(path, Layout(builder("mlp", GREY, hidden=HIDDEN)()))[0] for path in files.models[:2]]
+    distance = float((thetas[1] - thetas[0]).norm())  # type: ignore[operator,union-attr]
+    assert found["original"].get("distance", 0.0) == 0.0
+    assert found["unlearned"]["distance"] == pytest.approx(distance)
+
+
+def test_the_stage_leaves_everything_as_it_is_after_truncated_weights(tmp_path: Path, files: evaluate.Files) -> None:
+    model = files.original
+    model.write_bytes(model.read_bytes()[:1000])
+    named = {"data": files.data, "partition": files.partition, "original": model, "models": model}
+    named |= {"traces": files.traces[0], "evaluation": files.evaluation}
+    words = [text for name, path in named.items() for text in (f"--{name}", str(path))]
+    told = f"{model}: the weights file is truncated"
+    words += ["--spec", spec(["original"], ["utility"]), "--device", "cpu"]
+    ends_with_one_sentence(tmp_path, told, "fu.pipeline.stages.evaluate", *words)
+
+
+def test_another_torch_than_the_planned_one_is_refused(files: evaluate.Files) -> None:
+    planned = evaluate.Spec.model_validate_json(spec(["original"], ["utility"])).model_copy(update={"torch": "1.0.0"})
+    installed = torch.__version__.partition("+")[0]
+    with pytest.raises(UserError, match=rf"^torch {installed} is installed, but envs/lock\.txt pins 1\.0\.0; "):
+        evaluate.main(planned, files, Options(device="cpu"))
+    assert files.evaluation.read_text() == OLDER

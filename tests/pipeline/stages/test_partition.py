@@ -1,0 +1,66 @@
+"""The stage that draws partitions: what it saves is what is drawn."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fu.data import partition
+from fu.pipeline.stages import common
+from fu.pipeline.stages import partition as stage
+from tests.data.draws import BACKDOOR, IID, LABELS, Kind, draw, equal, pat
+from tests.mistakes import ends_with_one_sentence, halve, write_archive
+from tests.pipeline.stages import drawing
+
+
+def drawn_by_the_stage(folder: Path, **changes: Any) -> Path:
+    """Run the stage's command on an archive whose last samples are test samples."""
+    labels = LABELS.astype(np.uint8)
+    x, archive = np.zeros((len(labels), 28, 28), np.uint8), folder / "digits.npz"
+    np.savez(archive, x_train=x[:500], y_train=labels[:500], x_test=x[500:], y_test=labels[500:])
+    values: dict[str, Any] = {"dataset": "digits", "seed": 0, "samples": None, "clients": 10}
+    values |= {"train_share": 6 / 7, "validation_share": 0.1, "forget": 1}
+    values |= {"partition": {"name": "iid"}, "attack": {"name": "patch", "params": BACKDOOR.model_dump()}}
+    spec, output = common.canonical(stage.Spec(**{**values, **changes})), folder / "made" / "partition.npz"
+    argv = ["--spec", spec, "--data", str(archive), "--partition", str(output)]
+    common.run(stage.Spec, stage.Files, stage.main, argv)
+    return output
+
+
+@pytest.mark.parametrize("kind", [IID, pat(0.2)], ids=["iid", "pat"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"seed": 3}, {"samples": 300}, {"forget": (7, 2)}, {"train_share": 0.5, "validation_share": 0.0}],
+    ids=["default", "seed", "samples", "forget", "shares"],
+)
+def test_the_stage_saves_what_is_drawn_from_train_and_test_samples_merged(
+    tmp_path: Path, kind: Kind, changes: dict[str, Any]
+) -> None:
+    output = drawn_by_the_stage(tmp_path, partition={"name": kind[0], "params": kind[1]}, **changes)
+    expected = draw(kind=kind, **changes)
+    assert equal(partition.load(output), expected)
+    np.savez(tmp_path / "again.npz", allow_pickle=False, **expected.arrays())  # type: ignore[arg-type]
+    assert output.read_bytes() == (tmp_path / "again.npz").read_bytes()
+    assert [path.name for path in output.parent.iterdir()] == ["partition.npz"]
+
+
+def test_the_stage_draws_no_attack_where_the_spec_has_none(tmp_path: Path) -> None:
+    assert equal(partition.load(drawn_by_the_stage(tmp_path, attack=None)), draw(backdoor=None))
+
+
+def test_the_stage_leaves_everything_as_it_is_after_a_truncated_archive(tmp_path: Path) -> None:
+    archive, output = tmp_path / "digits.npz", tmp_path / "partition.npz"
+    halve(archive)
+    output.write_bytes(b"an older result")
+    files = ("--data", str(archive), "--partition", str(output))
+    words = f"{archive}: the file is truncated"
+    ends_with_one_sentence(tmp_path, words, "fu.pipeline.stages.partition", "--spec", drawing.spec(), *files)
+
+
+def test_the_stage_tells_an_impossible_split_and_makes_nothing(tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "digits.npz")
+    spec = drawing.spec(partition={"name": "pat", "params": {"class_share": 0.7}}, train_share=0.0)
+    files = ("--data", str(archive), "--partition", str(tmp_path / "made" / "partition.npz"))
+    words = "client 0 gets 0 training"
+    ends_with_one_sentence(tmp_path, words, "fu.pipeline.stages.partition", "--spec", spec, *files)

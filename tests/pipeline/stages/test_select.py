@@ -1,0 +1,56 @@
+"""Choosing a trial: what was chosen, by which rule and with which scores; without validation data there is none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fu.evaluation.selection import RULE
+from fu.pipeline.stages import select
+from fu.pipeline.stages.common import Options
+from tests.mistakes import has, sentence
+
+
+def evaluation(path: Path, **values: float) -> Path:
+    """Write an evaluation of an unlearned model."""
+    lines = [f"unlearned,{metric},{value}" for metric, value in values.items()]
+    path.write_text("\n".join(["role,metric,value", *lines, ""]))
+    return path
+
+
+def chosen(output: Path, trials: tuple[str, ...], *evaluations: Path) -> dict[str, object]:
+    select.main(select.Spec(trials=trials), select.Files(list(evaluations), output), Options())
+    found: dict[str, object] = json.loads(output.read_text())
+    return found
+
+
+def test_the_files_of_a_trial_are_one_per_seed_and_the_best_mean_is_chosen(tmp_path: Path) -> None:
+    values = [(0.9, 0.2), (0.7, 0.2), (0.8, 0.1), (0.8, 0.1)]  # one, one, other, other
+    files = [
+        evaluation(tmp_path / f"{k}.csv", r_acc_validation=r_acc, asr_validation=asr)
+        for k, (r_acc, asr) in enumerate(values)
+    ]
+    found = chosen(tmp_path / "mode.selected.json", ("one", "other"), *files)
+    scores = found.pop("scores")
+    assert found == {"selected": "other", "rule": RULE}
+    assert scores == {
+        "one": {"unlearned": pytest.approx(0.6), "recovered": None},
+        "other": {"unlearned": pytest.approx(0.7), "recovered": None},
+    }
+
+
+def test_a_choice_without_validation_data_is_told_in_one_sentence(tmp_path: Path) -> None:
+    path, output = evaluation(tmp_path / "one.evaluation.csv", asr_validation=0.1), tmp_path / "made" / "mode.json"
+    text = sentence(lambda: chosen(output, ("one",), path))
+    has(text, f"{path}: the unlearned model has no R-Acc on validation data", "data.validation_share")
+    assert not output.parent.exists()
+
+
+def test_without_an_attack_the_accuracy_chooses(tmp_path: Path) -> None:
+    files = [evaluation(tmp_path / f"{r_acc}.csv", r_acc_validation=r_acc) for r_acc in (0.8, 0.9)]
+    assert chosen(tmp_path / "mode.json", ("one", "other"), *files)["selected"] == "other"
+
+
+def test_a_diverged_trial_needs_no_validation_data(tmp_path: Path) -> None:
+    files = [evaluation(tmp_path / "0.csv", diverged_round=3), evaluation(tmp_path / "1.csv", r_acc_validation=0.1)]
+    assert chosen(tmp_path / "mode.json", ("one", "other"), *files)["selected"] == "other"

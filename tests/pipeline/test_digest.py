@@ -1,0 +1,499 @@
+"""A digest counts whatever can change a result, and nothing else; a closure holds all that an import can load."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from fu.pipeline import digest as digests
+from fu.pipeline.catalogue import available
+from fu.pipeline.digest import DECLARED, UNCOUNTED, closure, digest, modules_of
+from fu.pipeline.paths import OUTPUTS
+from fu.plugins import Choice
+from tests.pipeline.plans import PAT50, forget_what_was_read, made
+
+ROOT = digests.ROOT
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the package that the digests look at instead."""
+    for stage in OUTPUTS:
+        base(stage)  # is planned with the package itself
+    folder = tmp_path / "fu"
+    shutil.copytree(ROOT / "fu", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(digests, "ROOT", tmp_path)
+    forget_what_was_read()
+    yield folder
+    forget_what_was_read()
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    forget_what_was_read()
+
+
+def counts(folder: Path, text: str, old: str, new: str, module: str = "methods.new") -> bool:
+    """Whether the digest of a new module counts an edit."""
+    assert text.count(old) == 1
+    assert text.replace(old, new) != text
+    path = folder / f"{module.replace('.', '/')}.py"
+    write(path, text)
+    before = digest(f"fu.{module}")
+    write(path, text.replace(old, new))
+    return digest(f"fu.{module}") != before
+
+
+# ---- what counts ---------------------------------------------------------------------------------------------------
+
+SOURCE = '''"""About."""
+
+from fu.seeds import derive_integer
+
+LIMIT = 3  # why
+
+
+class Thing:
+    """A thing."""
+
+    def size(self) -> int:
+        """How large."""
+        return LIMIT
+
+
+async def wait() -> None:
+    """Nothing."""
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  # why", "  # another reason"),
+        ("  # why", ""),
+        ('"""About."""', '"""About\n\nmore than one line."""'),
+        ('"""About."""\n', ""),
+        ('"""A thing."""', "'''Another text.'''"),
+        ('        """How large."""\n', ""),
+        ('    """Nothing."""', "    pass"),
+        ("\n\n\nclass", "\n\n\n\n# a comment\n\nclass"),
+        ("LIMIT = 3", "LIMIT = (\n    3\n)"),
+        ("LIMIT = 3", "LIMIT   =   0x3"),
+    ],
+)
+def test_comments_docstrings_and_layout_do_not_count(copy: Path, old: str, new: str) -> None:
+    assert not counts(copy, SOURCE, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("LIMIT = 3", "LIMIT = 3.0"),
+        ("LIMIT = 3", 'LIMIT = "3"'),
+        ("LIMIT = 3", "LIMIT = 3\nOTHER = 1"),
+        ("return LIMIT", "return -LIMIT"),
+        ("return LIMIT", 'return "How large."'),
+        ('"""How large."""', '_ = """How large."""'),
+        ("-> int", "-> float"),
+        ("from fu.seeds import derive_integer", "from fu.seeds import Other"),
+        ("from fu.seeds import derive_integer\n", ""),
+        ("class Thing", "class Another"),
+    ],
+)
+def test_whatever_can_change_a_result_counts(copy: Path, old: str, new: str) -> None:
+    assert counts(copy, SOURCE, old, new)
+
+
+def test_a_string_that_is_no_docstring_counts(copy: Path) -> None:
+    assert counts(copy, '"""About."""\n"""one"""\n', "one", "two")
+
+
+def test_a_digest_is_sixteen_digits_and_depends_on_no_order(copy: Path) -> None:
+    one = digest("fu.methods.fedosd", "fu.models.mlp")
+    assert len(one) == 16
+    assert int(one, 16) >= 0
+    assert digest("fu.models.mlp", "fu.methods.fedosd") == one
+    assert digest("fu.methods.fedosd") != one
+
+
+def test_a_digest_counts_what_a_module_is_called(copy: Path) -> None:
+    write(copy / "methods" / "one.py", "X = 1\n")
+    write(copy / "methods" / "two.py", "X = 1\n")
+    assert digest("fu.methods.one") != digest("fu.methods.two")
+
+
+def test_the_copy_has_the_digests_of_the_package(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = modules_of("unlearn", base("unlearn"))
+    in_copy = digest(*start)
+    monkeypatch.setattr(digests, "ROOT", ROOT)
+    forget_what_was_read()
+    assert digest(*start) == in_copy
+
+
+TEXTS = """from pydantic import Field
+from fu.errors import UserError, nearest
+
+METRICS = {"asr": {"label": "ASR"}}
+ESTIMATE: dict[str, float] = {"step_ms": 14.0}
+OTHER = {"r_acc": {"label": "R-Acc"}}
+
+
+class Params:
+    share: float = Field(0.5, gt=0, description="a share", examples=[0.25])
+
+
+def check(x: int) -> int:
+    if x > 3:
+        limit = 3
+        raise UserError(f"{x} is more than {limit}" + nearest("a", ["b"])) from None
+    return argument(x, description="a number", examples=[1])
+
+
+class C:
+    METRICS = "of a class"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('is more than {limit}" + nearest("a", ["b"])', 'exceeds {limit}"'),
+        ('(f"{x} is more than {limit}" + nearest("a", ["b"]))', "(where=x, text='no')"),
+        ('description="a share"', 'description="another text"'),
+        (', description="a share"', ""),
+        ("examples=[0.25]", "examples=[0.75]"),
+        ('"label": "ASR"', '"label": "attack success"'),
+        ('METRICS = {"asr": {"label": "ASR"}}\n', ""),
+        ('METRICS = {"asr": {"label": "ASR"}}\n', 'METRICS: dict = {"asr": {"label": "ASR"}}\n'),
+        ("14.0", "15.0"),
+        ('ESTIMATE: dict[str, float] = {"step_ms": 14.0}\n', ""),
+    ],
+)
+def test_what_is_said_to_people_and_to_the_plan_does_not_count(copy: Path, old: str, new: str) -> None:
+    assert not counts(copy, TEXTS, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        limit = 3\n", "        limit = 4\n"),  # before the raise
+        ("x > 3", "x > 4"),
+        ("raise UserError(", "raise ValueError("),
+        ('["b"])) from None', '["b"])) from x'),
+        ("Field(0.5", "Field(0.25"),
+        ("gt=0", "ge=0"),
+        ("share: float = Field(0.5, gt=0, ", "share: float = Other(0.5, gt=0, "),
+        ('description="a number"', 'description="another text"'),  # of another call
+        ('description="a number", examples=[1]', 'description="a number", examples=[2]'),
+        ('"label": "R-Acc"', '"label": "accuracy"'),
+        ('OTHER = {"r_acc"', 'RULES = {"r_acc"'),
+        ('METRICS = "of a class"', 'METRICS = "of another class"'),
+        ('METRICS = {"asr"', 'METRICS = OTHER = {"asr"'),
+    ],
+)
+def test_what_stands_beside_it_counts(copy: Path, old: str, new: str) -> None:
+    assert counts(copy, TEXTS, old, new)
+
+
+@pytest.mark.parametrize("name", sorted(DECLARED))
+def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it(copy: Path, name: str) -> None:
+    unread = f"{name} = {{'a': 1}}\n\n\ndef evaluate(x):\n    return x\n"
+    read = unread.replace("return x", f"return {name}[x]")
+    assert not counts(copy, unread, "'a': 1", "'a': 2")
+    assert counts(copy, read, "'a': 1", "'a': 2")
+    assert counts(copy, unread, "return x", f"return {name}[x]")
+
+
+def test_no_module_reads_such_a_constant_of_another() -> None:
+    found = set()
+    for path in (ROOT / "fu").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            named = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
+            named |= {node.attr} if isinstance(node, ast.Attribute) else set()
+            found |= {(path.name, name) for name in named & DECLARED}
+    assert found == set()
+
+
+@pytest.mark.parametrize("call", ["pydantic.Field", "field", "Fields"])
+def test_only_the_description_of_a_field_does_not_count(copy: Path, call: str) -> None:
+    assert not counts(copy, "x = Field(1, description='a')\n", "'a'", "'b'")
+    assert counts(copy, f"x = {call}(1, description='a')\n", "'a'", "'b'")
+
+
+@pytest.mark.parametrize("module", sorted(UNCOUNTED))
+def test_a_module_that_only_speaks_to_people_does_not_count(copy: Path, module: str) -> None:
+    parent, _, name = module.rpartition(".")
+    text = f"import {module}\nfrom {parent} import {name}\nfrom {module} import x\n\nLIMIT = 1\n"
+    write(copy / "methods/new.py", text)
+    before = digest("fu.methods.new")
+    assert module not in closure(("fu.methods.new",))
+    uncounted = copy.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    write(uncounted, f"{uncounted.read_text()}\nADDED = 1\n")
+    assert digest("fu.methods.new") == before
+    write(copy / "seeds.py", f"{(copy / 'seeds.py').read_text()}\nADDED = 1\n")
+    assert digest("fu.methods.new") == before
+    write(copy / "methods/new.py", f"from fu import seeds\n{text}")
+    assert digest("fu.methods.new") != before
+    assert {"fu.seeds"} == {found for found in closure(("fu.methods.new",)) if found in (module, "fu.seeds")}
+
+
+def test_what_is_imported_by_an_uncounted_module_alone_does_not_count_either(copy: Path) -> None:
+    write(copy / "errors.py", "import fu.seeds\n")
+    write(copy / "methods/new.py", "import fu.errors\n")
+    assert set(closure(("fu.methods.new",))) == {"fu", "fu.methods", "fu.methods.new"}
+
+
+def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache/digests.json"
+    monkeypatch.setattr(digests, "CACHE", cache)
+    digests._remembered.cache_clear()
+    fresh = digest("fu.methods.fedosd")
+    digests.remember()
+    entries = json.loads(cache.read_text())
+    assert len(entries) == len(closure(("fu.methods.fedosd",)))
+
+    def read_anew() -> str:
+        digests._remembered.cache_clear()
+        forget_what_was_read()
+        return digest("fu.methods.fedosd")
+
+    assert read_anew() == fresh
+    cache.write_text(json.dumps({key: ["0" * 64, []] for key in entries}))
+    assert read_anew() != fresh  # what was read before is believed
+    monkeypatch.setattr(digests, "OWN", b"other rules")
+    assert read_anew() == fresh  # but not what other rules made of it
+    monkeypatch.undo()
+    for damaged in ("", "{", "[]", '{"key": 1}'):
+        cache.write_text(damaged)
+        monkeypatch.setattr(digests, "ROOT", tmp_path)
+        monkeypatch.setattr(digests, "CACHE", cache)
+        assert read_anew() == fresh
+    digests._remembered.cache_clear()
+
+
+# ---- which stages an edit touches ----------------------------------------------------------------------------------
+
+
+@cache
+def base(stage: str) -> BaseModel:
+    """A spec of the smoke run, with a multilayer perceptron on the digits."""
+    names: dict[str, dict[str, str]] = {
+        "data": {"dataset": "digits"},
+        "partition": {"run": PAT50},
+        "train": {"run": PAT50},
+        "unlearn": {"run": PAT50, "trial": "fedosd+lr0.02"},
+        "recover": {"run": PAT50, "trial": "fedosd+lr0.02"},
+        "evaluate": {"run": PAT50, "trial": "fedosd+lr0.02", "evaluation": "evaluation"},
+        "select": {"scenario": "fedosd/mnist-pat50", "method": "fedosd"},
+        "publish": {"paper": "fedosd", "artefact": "table1"},
+    }
+    return made("smoke").job(stage, names[stage]).spec
+
+
+def stages() -> dict[str, str]:
+    """Return the digest of every stage with plug-ins, as the plan asks for them."""
+
+    def of(stage: str, **changes: Any) -> str:
+        return digest(*modules_of(stage, base(stage).model_copy(update=changes)))
+
+    return {
+        "data": of("data"),
+        **{f"partition {name}": of("partition", partition=Choice(name=name)) for name in available("partitions")},
+        "train": of("train", history=("last_local_models",)),
+        "evaluate": of("evaluate", evaluators=("utility", "distance")),
+        **{f"unlearn {name}": of("unlearn", method=Choice(name=name)) for name in available("methods")},
+        "unlearn watched": of("unlearn", method=Choice(name="retrain"), watch="conflicts"),
+        "recover free": of("recover", projection=None),
+        **{f"recover {name}": of("recover", projection=Choice(name=name)) for name in available("projections")},
+        "recover unattacked": of("recover", projection=None, attack=None),
+        "select": of("select"),
+        **{f"publish {name}": of("publish", kind=name) for name in available("artefacts")},
+    }
+
+
+COMPUTING = {"train", "unlearn", "recover", "evaluate"}
+ALL = {"data", "partition", *COMPUTING, "select", "publish"}
+ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recover away_from_original"}
+
+
+@pytest.mark.parametrize(
+    ("file", "changed"),
+    [
+        ("methods/fedosd.py", {"unlearn fedosd"}),
+        ("methods/ewcsga.py", {"unlearn ewcsga"}),
+        ("projections/away_from_original.py", {"recover away_from_original"}),
+        ("training/fedavg.py", {"train"}),
+        ("models/mlp.py", COMPUTING),
+        ("models/lenet5.py", set()),
+        ("datasets/digits.py", {"data", "partition", *COMPUTING}),
+        ("datasets/mnist.py", set()),
+        ("partitions/pat.py", {"partition pat"}),
+        ("partitions/iid.py", {"partition iid"}),
+        ("attacks/patch.py", ATTACKED),
+        ("histories/last_local_models.py", {"train"}),
+        ("histories/update_sums.py", set()),
+        ("evaluation/utility.py", {"evaluate"}),
+        ("evaluation/backdoor.py", set()),
+        ("evaluation/conflicts.py", {"unlearn watched"}),
+        ("evaluation/measure.py", COMPUTING),
+        ("evaluation/selection.py", {"select", "publish table", "publish bars", "publish runtime"}),
+        ("federation/local.py", COMPUTING),
+        ("federation/vectorised.py", COMPUTING),
+        ("federation/driver.py", COMPUTING),
+        ("federation/progress.py", set()),
+        ("federation/recovery.py", {"recover"}),
+        ("federation/losses.py", {*COMPUTING, "publish losses"}),
+        ("data/sources.py", {"data"}),
+        ("data/clients.py", {*COMPUTING, "publish"}),
+        ("artefacts/curves.py", {"publish curves"}),
+        ("artefacts/sweep.py", {"publish sweep"}),
+        ("artefacts/table.py", {"publish table", "publish bars", "publish runtime"}),
+        ("artefacts/result.py", {"publish"}),
+        ("errors.py", set()),
+        ("plugins.py", ALL),
+        ("pipeline/stages/partition.py", {"partition"}),
+        ("pipeline/stages/select.py", {"select"}),
+        ("pipeline/stages/compute.py", COMPUTING),
+        ("pipeline/stages/common.py", ALL),
+        ("pipeline/frames.py", {"publish"}),
+        ("pipeline/paths.py", set()),
+        ("pipeline/digest.py", set()),
+        ("pipeline/catalogue.py", set()),
+        ("pipeline/fork_server.py", set()),
+        ("pipeline/estimates.py", set()),
+        ("pipeline/grid.py", set()),
+        ("pipeline/plan.py", set()),
+        ("pipeline/specs.py", set()),
+        ("pipeline/settings/records.py", set()),
+    ],
+)
+def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
+    copy: Path, file: str, changed: set[str]
+) -> None:
+    before = stages()
+    with (copy / file).open("a") as source:
+        source.write("\nADDED = 1\n")
+    forget_what_was_read()
+    after = stages()
+    found = {name for name in before if before[name] != after[name]}
+    assert found == {name for name in before if name in changed or name.split()[0] in changed}
+
+
+# ---- closures ------------------------------------------------------------------------------------------------------
+
+
+def test_a_closure_follows_every_way_to_import(copy: Path) -> None:
+    write(
+        copy / "methods" / "new.py",
+        "import fu.new.plain\n"
+        "import fu.new.renamed as other, json\n"
+        "from fu.new import named, CONSTANT\n"
+        "from fu.new.within import function\n"
+        "from . import beside\n"
+        "from .beside_too import function\n"
+        "from ..new import above\n"
+        "from fu.new.starred import *\n"
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from fu.new import typed\n"
+        "def late():\n    from fu.new.inside import function\n    import fu.new.deep.er\n"
+        "class C:\n    def f(self):\n        import fu.new.method\n",
+    )
+    names = ["plain", "renamed", "named", "within", "above", "starred", "typed", "inside", "method", "unused"]
+    for name in names:
+        write(copy / "new" / f"{name}.py", "")
+    write(copy / "new" / "__init__.py", "from fu.new.initial import x\n")
+    write(copy / "new" / "initial.py", "")
+    write(copy / "new" / "deep" / "__init__.py", "from . import in_package\n")
+    write(copy / "new" / "deep" / "in_package.py", "")
+    write(copy / "new" / "deep" / "er.py", "")
+    write(copy / "methods" / "beside.py", "")
+    write(copy / "methods" / "beside_too.py", "")
+    write(copy / "__init__.py", "")
+    assert closure(("fu.methods.new",)) == tuple(
+        sorted(
+            [
+                "fu",
+                "fu.methods",
+                "fu.methods.new",
+                "fu.methods.beside",
+                "fu.methods.beside_too",
+                "fu.new",
+                "fu.new.initial",
+                "fu.new.deep",
+                "fu.new.deep.in_package",
+                "fu.new.deep.er",
+                *(f"fu.new.{name}" for name in names if name != "unused"),
+            ]
+        )
+    )
+
+
+def test_a_closure_ends_where_modules_import_each_other(copy: Path) -> None:
+    write(copy / "methods" / "one.py", "import fu.methods.two\n")
+    write(copy / "methods" / "two.py", "import fu.methods.one\n")
+    expected = {"fu", "fu.methods", "fu.methods.one", "fu.methods.two"}
+    assert set(closure(("fu.methods.one",))) == set(closure(("fu.methods.two",))) == expected
+
+
+def test_a_change_far_down_the_closure_counts(copy: Path) -> None:
+    before = digest("fu.methods.fedosd")
+    assert "fu.federation.vectorised" in closure(("fu.methods.fedosd",))  # imported inside a function
+    source = copy / "federation" / "vectorised.py"
+    write(source, source.read_text() + "\nADDED = 1\n")
+    assert digest("fu.methods.fedosd") != before
+
+
+PLUGINS = ("fu.methods.", "fu.models.", "fu.training.", "fu.projections.", "fu.partitions.", "fu.histories.")
+
+
+def plugins_in(stage: str, **changes: Any) -> set[str]:
+    found = closure(modules_of(stage, base(stage).model_copy(update=changes)))
+    return {module for module in found if module.startswith(PLUGINS)}
+
+
+def test_methods_are_in_no_closure_but_their_own() -> None:
+    for name in available("methods"):
+        assert plugins_in("unlearn", method=Choice(name=name)) == {f"fu.methods.{name}", "fu.models.mlp"}
+
+
+def test_post_training_knows_its_projection_and_no_method() -> None:
+    assert plugins_in("recover", projection=None) == {"fu.models.mlp"}
+    for name in available("projections"):
+        found = plugins_in("recover", projection=Choice(name=name))
+        assert found == {f"fu.projections.{name}", "fu.models.mlp"}
+
+
+def test_training_knows_the_histories_that_it_records_and_no_partition() -> None:
+    assert plugins_in("train", history=()) == {"fu.training.fedavg", "fu.models.mlp"}
+    for name in available("histories"):
+        assert f"fu.histories.{name}" in plugins_in("train", history=(name,))
+
+
+def test_a_stage_starts_from_itself_and_the_plugins_that_its_spec_names() -> None:
+    assert modules_of("partition", base("partition")) == (
+        "fu.pipeline.stages.partition",
+        "fu.attacks.patch",
+        "fu.datasets.digits",
+        "fu.partitions.pat",
+    )
+    assert modules_of("select", base("select")) == ("fu.pipeline.stages.select",)
+
+
+def test_no_stage_knows_the_plan_or_the_server_that_may_run_it() -> None:
+    planning = ("plan", "grid", "specs", "settings", "catalogue", "estimates", "show", "fork_server", "digest")
+    paths = sorted((ROOT / "fu/pipeline/stages").glob("*.py"))
+    assert len(paths) > 8
+    for path in paths:
+        found = closure((f"fu.pipeline.stages.{path.stem}",))
+        assert [
+            module for module in found if module.startswith(tuple(f"fu.pipeline.{name}" for name in planning))
+        ] == []

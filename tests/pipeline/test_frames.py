@@ -1,0 +1,218 @@
+"""From files to the frame of an artefact: which are read, which are not, what is said of a damaged one."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import Entry
+from fu.errors import UserError
+from fu.evaluation.trace import COLUMNS as TRACE
+from fu.pipeline import frames
+from fu.pipeline.paths import Paths
+from tests.artefacts.factories import (
+    CHOSEN,
+    DEVICE,
+    EVALUATIONS,
+    LOST,
+    RATES,
+    ROUNDS,
+    SEEDS,
+    diverge,
+    make_entry,
+    make_frame,
+    number,
+)
+from tests.factories import CLASSES, MARK, make_partition
+
+IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 28, 28, 1), dtype=np.uint8)
+LABELS: Any = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
+PART = make_partition((7, 12, 9))
+KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
+
+
+def rows_to(path: Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with everything that an artefact may read: `ours` with three trials, one chosen, and `scratch`."""
+    (tmp_path / "data").mkdir()
+    split = {"x_train": IMAGES[:40], "y_train": LABELS[:40], "x_test": IMAGES[40:], "y_test": LABELS[40:]}
+    np.savez(tmp_path / "data/digits.npz", **split)
+    trials = {"original": ["original"], "scratch": ["unlearned"]}
+    trials |= {f"ours+lr{rate}": ["unlearned", "recovered"] for rate in RATES}
+    for seed in SEEDS:
+        folder = tmp_path / f"toy/small/seed{seed}"
+        folder.mkdir(parents=True)
+        np.savez(folder / "partition.npz", **PART.arrays())  # type: ignore[arg-type]
+        for trial, roles in trials.items():
+            for evaluation, metrics in EVALUATIONS.items():
+                rows = [(role, metric, number(trial, role, metric, seed)) for role in roles for metric in metrics]
+                rows_to(folder / f"{trial}.{evaluation}.csv", ("role", "metric", "value"), rows)
+            for role in roles if trial != "original" else ():
+                model = f"{trial}.{role}"
+                steps = [(k, *(number(model, metric, seed, k) for metric in TRACE[1:])) for k in ROUNDS[role]]
+                rows_to(folder / f"{model}.csv", TRACE, steps)
+                cost = {"seconds": 10 * number(model, "seconds", seed), **DEVICE}
+                (folder / f"{model}.cost.json").write_text(json.dumps(cost))
+    choose(tmp_path, CHOSEN)
+    return tmp_path
+
+
+def choose(results: Path, trial: str) -> None:
+    content = {"selected": trial, "rule": "", "scores": {}}
+    (results / "toy/small/ours.selected.json").write_text(json.dumps(content))
+
+
+def read(entry: Entry, results: Path, published: Path | None = None) -> pd.DataFrame:
+    paths = Paths(str(results))
+    return frames.read(frames.with_choice(entry, paths), paths, published)
+
+
+def sort(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.sort_values(frames.COLUMNS[:8]).reset_index(drop=True)
+
+
+@pytest.mark.parametrize("kind", ["table", "sweep", "curves", "losses"])
+def test_a_frame_has_the_numbers_of_the_files(kind: str, results: Path) -> None:
+    entry = make_entry(kind, chosen={})
+    pd.testing.assert_frame_equal(read(entry, results), make_frame(make_entry(kind)), check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", ["table", "curves"])
+def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str, results: Path) -> None:
+    frame = read(make_entry(kind), results)
+    seconds = frame[frame["metric"] == "seconds"]
+    assert set(frame[frame["metric"] != "seconds"]["device"].dropna()) == set()
+    models = {"scratch.unlearned": 2, f"{CHOSEN}.unlearned": 2, f"{CHOSEN}.recovered": 4}
+    wanted = {(model, last, "toy, 1 thread(s)") for model, last in models.items()} if kind == "curves" else set()
+    assert set(seconds[["model", "round", "device"]].itertuples(index=False, name=None)) == wanted
+
+
+@pytest.mark.parametrize("kind", ["table", "curves"])
+def test_only_the_chosen_trial_is_read(kind: str, results: Path) -> None:
+    choose(results, "ours+lr0.4")
+    other = make_frame(make_entry(kind, rates=(0.4,)))
+    for rate in (0.1, 0.2):
+        for file in results.glob(f"toy/small/seed*/ours+lr{rate}.*"):
+            file.unlink()
+    pd.testing.assert_frame_equal(read(make_entry(kind), results), other, check_dtype=False)
+
+
+def test_a_method_with_one_trial_needs_no_choice(results: Path) -> None:
+    (results / "toy/small/ours.selected.json").unlink()
+    entry = make_entry("table", rates=(0.4,))
+    pd.testing.assert_frame_equal(read(entry, results), make_frame(entry), check_dtype=False)
+
+
+def test_an_artefact_that_shows_all_trials_needs_no_choice(results: Path) -> None:
+    (results / "toy/small/ours.selected.json").unlink()
+    assert set(read(make_entry("sweep"), results)["trial"]) == {"original", *(f"ours+lr{rate}" for rate in RATES)}
+
+
+@pytest.mark.parametrize("kind", ["table", "bars", "curves", "runtime"])
+@pytest.mark.parametrize("content", [None, "{", "{}"], ids=["missing", "torn", "without a choice"])
+def test_a_choice_that_is_missing_or_damaged_is_one_sentence(kind: str, content: str | None, results: Path) -> None:
+    path = results / "toy/small/ours.selected.json"
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(UserError, match=r"ours\.selected\.json: the file is missing or damaged; delete it and run"):
+        read(make_entry(kind), results)
+
+
+@pytest.mark.parametrize(("kind", "file"), [("table", "scratch.conflicts.csv"), ("curves", "scratch.unlearned.csv")])
+@pytest.mark.parametrize("content", [None, "", 'role\n"'], ids=["missing", "empty", "torn"])
+def test_a_table_file_that_is_missing_or_damaged_is_one_sentence(
+    kind: str, file: str, content: str | None, results: Path
+) -> None:
+    path = results / "toy/small/seed1" / file
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(UserError, match=rf"seed1/{file}: the file is missing or damaged; delete it and run"):
+        read(make_entry(kind), results)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_stated_files_are_enough(kind: str, results: Path) -> None:
+    entry, paths = make_entry(kind), Paths(str(results))
+    whole = read(entry, results)
+    stated = {Path(path) for path in (*frames.inputs(entry, paths), *frames.costs(entry, paths))}
+    for file in [path for path in results.rglob("*") if path.is_file() and path not in stated]:
+        file.unlink()
+    pd.testing.assert_frame_equal(read(entry, results), whole)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number_of_inputs", "number_of_costs"),
+    [
+        ("table", 2 * 2 * (1 + 1 + 3) + 1, None),  # seeds, evaluations, trials; the choice
+        ("sweep", 2 * 2 * (1 + 3), None),
+        ("curves", 2 * (1 + 2 * 3) + 1, None),
+        ("images", 2, 0),
+        ("losses", 0, 0),
+    ],
+)
+def test_every_file_behind_an_artefact_is_stated_once(
+    kind: str, number_of_inputs: int, number_of_costs: int | None
+) -> None:
+    entry, paths = make_entry(kind), Paths("results/smoke")
+    inputs, costs = frames.inputs(entry, paths), frames.costs(entry, paths)
+    assert len(set(inputs)) == len(inputs) == number_of_inputs
+    models = len(SEEDS) * (1 + sum(len(t.models) for m in entry.methods for t in m.trials["small"]))
+    assert len(set(costs)) == len(costs) == (models if number_of_costs is None else number_of_costs)
+
+
+def test_the_published_numbers_are_rows_of_their_own(results: Path, tmp_path: Path) -> None:
+    path = tmp_path / "published.csv"
+    path.write_text(
+        "scenario,method,stage,metric,value\nsmall,ours,recovered,asr,0.25\nsmall,scratch,total,seconds,63.5\n"
+    )
+    numbers = {("ours", "recovered", "asr"): 0.25, ("scratch", "total", "seconds"): 63.5}
+    for kind in ("table", "curves"):
+        found = read(make_entry(kind), results, path)
+        pd.testing.assert_frame_equal(found, make_frame(make_entry(kind), numbers), check_dtype=False)
+        assert found["published"].dtype == bool
+        assert found["published"].sum() == 2
+        assert set(found[found["published"]]["seed"]) == {-1}
+
+
+@pytest.mark.parametrize("kind", ["table", "sweep", "curves"])
+def test_a_diverged_run_has_its_round_once_and_no_metrics(kind: str, results: Path) -> None:
+    folder = results / "toy/small/seed0"  # as the stages leave it: no metrics, and no round of post-training
+    for evaluation in EVALUATIONS:
+        lost = [(role, "diverged_round", LOST) for role in ("unlearned", "recovered")]
+        rows_to(folder / f"{CHOSEN}.{evaluation}.csv", ("role", "metric", "value"), lost)
+    rows_to(folder / f"{CHOSEN}.recovered.csv", TRACE, [])
+    wanted = diverge(make_frame(make_entry(kind)))
+    pd.testing.assert_frame_equal(sort(read(make_entry(kind), results)), sort(wanted), check_dtype=False)
+
+
+def test_a_metric_that_a_round_lacks_is_no_row(results: Path) -> None:
+    path = results / "toy/small/seed0/scratch.unlearned.csv"
+    rows_to(path, ("round", "asr", "r_acc"), [(0, 0.5, 0.25), (1, "", ""), (2, 0.75, "")])
+    frame = read(make_entry("curves"), results)
+    here = frame[(frame["trial"] == "scratch") & (frame["seed"] == 0) & (frame["metric"] != "seconds")]
+    rows = list(here[["metric", "round", "value"]].itertuples(index=False, name=None))
+    assert rows == [("asr", 0, 0.5), ("asr", 2, 0.75), ("r_acc", 0, 0.25)]
+
+
+def test_examples_are_the_first_samples_of_the_first_forgotten_client_without_and_with_the_trigger(
+    results: Path,
+) -> None:
+    found = read(make_entry("images"), results)
+    assert found["sample"].tolist() == PART.train[1][: frames.EXAMPLES].tolist()
+    assert set(found["client"]) == {1}
+    for row in found.to_dict("records"):
+        label = int(LABELS[row["sample"]])
+        assert (row["label"], row["label_with_trigger"]) == (label, (label + CLASSES // 2) % CLASSES)
+        clean, marked = row["clean"], row["marked"]
+        np.testing.assert_allclose(clean, IMAGES[row["sample"]] / 255, atol=1e-6)
+        changed = np.argwhere((clean != marked).any(-1)).tolist()
+        assert changed == [[25, 25], [26, 25], [26, 26]]  # the pattern, one pixel from the lower right corner
+        assert row["changed_pixels"] == 3
+        np.testing.assert_allclose(marked[clean != marked], MARK, rtol=1e-6)

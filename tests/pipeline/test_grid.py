@@ -1,0 +1,324 @@
+"""A grid is every combination of its values; what a phase leaves open follows from the phase before."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from fu.pipeline.grid import Grid, completed, trial_name, unlearned_by
+from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import load, names
+from tests.pipeline.plans import (
+    ALONE,
+    PAT50,
+    RATES,
+    RUN,
+    SETTINGS,
+    WRITTEN,
+    grid,
+    made,
+    models,
+    plan,
+    rate,
+    spec,
+    trials,
+)
+
+SHARED = "fedosd/mnist-pat50/seed0"  # of the figure that begins at one unlearned model
+
+
+def targets(planned: Plan) -> list[str]:
+    return planned.targets()
+
+
+def of(planned: Plan, run: str, name: str) -> list[str]:
+    """The files of a run that are asked for and whose names begin so."""
+    return [path for path in targets(planned) if f"/{run}/{name}" in path]
+
+
+# ---- what a phase leaves open --------------------------------------------------------------------------------------
+
+PHASE = {"lr": 0.1, "lr_decay": 0.9, "batch_size": 20, "local_epochs": 2, "evaluate_every": 1}
+EMPTY: dict[str, Any] = {"lr": None, "lr_decay": None, "batch_size": None, "local_epochs": None}
+
+
+def phases(**changes: Any) -> dict[str, Any]:
+    return {
+        "training": PHASE,
+        "unlearning": {**EMPTY, "rounds": 3, **changes.pop("unlearning", {})},
+        "recovery": {**EMPTY, **changes.pop("recovery", {})},
+        "total_rounds": 8,
+        **changes,
+    }
+
+
+def test_a_phase_takes_what_it_leaves_open_from_the_phase_before() -> None:
+    common = {key: PHASE[key] for key in EMPTY}
+    filled = completed(phases(), "after")
+    assert filled["unlearning"] == {**common, "rounds": 3}
+    assert filled["recovery"] == common
+    filled = completed(phases(unlearning={"lr": 0.02, "batch_size": 5}), "after")
+    assert filled["unlearning"] == {**common, "lr": 0.02, "batch_size": 5, "rounds": 3}
+    assert filled["recovery"] == {**common, "lr": 0.02, "batch_size": 5}  # of the phase before, not of training
+    filled = completed(phases(recovery={"lr": 0.5}), "after")
+    assert (filled["unlearning"]["lr"], filled["recovery"]["lr"]) == (0.1, 0.5)
+    assert filled["training"] == PHASE
+
+
+def test_nothing_else_is_taken_from_the_phase_before() -> None:
+    left = completed(phases(unlearning={"evaluate_every": None}, recovery={"client_weights": None}), "after")
+    assert left["unlearning"]["evaluate_every"] is None
+    assert left["recovery"]["client_weights"] is None
+
+
+@pytest.mark.parametrize(
+    ("post_training", "rounds"), [("after", (3, 8)), ("own", (8, 8)), ("none", (3, 3))], ids=["after", "own", "none"]
+)
+def test_the_rounds_follow_from_what_comes_after_unlearning(post_training: str, rounds: tuple[int, int]) -> None:
+    given = phases()
+    filled = completed(given, post_training)
+    assert (filled["unlearning"]["rounds"], filled["total_rounds"]) == rounds
+    assert given == phases()  # which stays as it is
+
+
+def test_a_preset_replaces_data_sets_that_a_base_names() -> None:
+    replaced = load("presets", "smoke", "preset")["replace_datasets"]
+    found = {
+        scope.partition("/")[2]: trial.settings.data.dataset
+        for (scope, name), trial in made("smoke").trials.items()
+        if name == "original"
+    }
+    originals = {
+        scope.partition("/")[2]: trial.settings.data.dataset
+        for (scope, name), trial in made().trials.items()
+        if name == "original"
+    }
+    two_stage = "cifar100-pat50-two-stage"  # the third to be built on another
+    assert {name: replaced[dataset] for name, dataset in originals.items()} == found
+    assert (originals[two_stage], found[two_stage]) == ("cifar100", "digits_rgb")
+    assert {found[name] for name in found if name.startswith("cifar")} == {"digits_rgb"}
+
+
+def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
+    swapped = made().preset.model_copy(
+        update={"replace_datasets": {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}}
+    )
+    planned = Grid(swapped, made().papers)
+    assert planned.trials["fedosd/mnist-pat50", "original"].settings.data.dataset == "fashion_mnist"
+    assert planned.trials["fedosd/fmnist-pat50", "original"].settings.data.dataset == "mnist"
+
+
+# ---- names and combinations ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({}, "fedosd"),
+        ({"unlearning.lr": 0.005}, "fedosd+lr0.005"),
+        ({"unlearning.lr": 0.00005}, "fedosd+lr5e-05"),
+        ({"recovery.lr": 0.000001}, "fedosd+recovery-lr1e-06"),
+        ({"unlearning.lr": 0.005, "recovery.lr": 0.000001}, "fedosd+lr0.005-recovery-lr1e-06"),
+        ({"params.loss": "uce", "unlearning.rounds": 20}, "fedosd+lossuce-rounds20"),
+    ],
+)
+def test_a_trial_is_named_after_its_values(values: dict[str, Any], name: str) -> None:
+    assert trial_name("fedosd", values) == name
+
+
+def test_unlearning_depends_on_all_values_but_those_of_post_training() -> None:
+    values = {"unlearning.lr": 0.1, "recovery.lr": 0.2, "params.loss": "uce", "recovery.local_epochs": 2}
+    assert unlearned_by(values) == {"unlearning.lr": 0.1, "params.loss": "uce"}
+
+
+def test_a_grid_is_every_combination_in_the_order_of_its_values() -> None:
+    values = {"unlearning.lr": [0.1, 0.02], "params.loss": ["uce", "ascent"], "unlearning.rounds": [2]}
+    planned = plan(artefacts=ALONE, methods=grid("fedosd", values))
+    found = trials(planned, PAT50, "fedosd")
+    assert found == [
+        "fedosd+lr0.1-lossuce-rounds2",
+        "fedosd+lr0.1-lossascent-rounds2",
+        "fedosd+lr0.02-lossuce-rounds2",
+        "fedosd+lr0.02-lossascent-rounds2",
+    ]
+    specs = [spec(planned, "unlearn", PAT50, trial) for trial in found]
+    assert [(each["local"]["lr"], each["method"]["params"]["loss"], each["rounds"]) for each in specs] == [
+        (0.1, "uce", 2),
+        (0.1, "ascent", 2),
+        (0.02, "uce", 2),
+        (0.02, "ascent", 2),
+    ]
+    left = SETTINGS["total_rounds"] - 2
+    assert {spec(planned, "recover", PAT50, trial)["rounds"] for trial in found} == {left}
+
+
+def test_the_rates_of_the_paper_are_tried_in_every_scenario() -> None:
+    assert len(RATES) == 4
+    for method in ("fedrecovery", "mode", "ewcsga", "fupga", "fedosd"):
+        assert trials(made(), RUN, method) == [f"{method}+lr{value:g}" for value in RATES]
+        assert [rate(made(), RUN, trial) for trial in trials(made(), RUN, method)] == RATES
+    of_fedosd = [found for (_, method), found in made().names.items() if method == "fedosd"]
+    assert len(of_fedosd) >= 19
+    assert {tuple(found) for found in of_fedosd} == {tuple(trials(made(), RUN, "fedosd"))}
+    for method in ("retraining", "federaser", "fedosd.as-published-code"):
+        assert trials(made(), RUN, method) == [method]
+
+
+def test_an_empty_list_is_no_grid() -> None:
+    planned = plan(methods=grid("mode", {"unlearning.lr": []}))
+    assert trials(planned, PAT50, "mode") == ["mode"]
+    assert rate(planned, PAT50, "mode") == SETTINGS["unlearning"]["lr"]
+    assert models(planned, PAT50, "mode") == ["mode.unlearned", "mode.recovered"]
+    shown = planned.targets(("fedosd", "table6"))
+    assert [path for path in shown if "/mode+" in path or "/mode.selected" in path] == []
+    assert [path for path in shown if "/fedosd.selected" in path] != []
+
+
+def test_one_value_is_a_trial_of_its_own_name_and_nothing_is_chosen() -> None:
+    planned = plan(settings={"grid": {"unlearning.lr": [0.005]}})
+    assert trials(planned, RUN, "fedosd") == ["fedosd+lr0.005"]
+    for paths in (targets(planned), planned.producers):
+        assert {path for path in paths if path.endswith(".selected.json") and "fedosd.rates" not in path} == set()
+
+
+def test_the_trials_of_one_method_differ_in_their_rate_alone() -> None:
+    for stage in ("unlearn", "recover"):
+        specs = [spec(made(), stage, RUN, trial) for trial in trials(made(), RUN, "fedosd")]
+        for one, other in pairwise(specs):
+            assert {key for key in one if one[key] != other[key]} == {"local"}
+            assert {key for key in one["local"] if one["local"][key] != other["local"][key]} == {"lr"}
+
+
+# ---- one unlearned model, many ways to train on --------------------------------------------------------------------
+
+
+def test_a_grid_over_the_rate_of_post_training_shares_its_unlearned_model() -> None:
+    recovery = {"unlearning.lr": [0.02], "recovery.lr": [0.01, 0.03]}
+    planned = plan("smoke", methods=grid("fedosd", recovery))
+    found = trials(planned, PAT50, "fedosd")
+    assert found == ["fedosd+lr0.02-recovery-lr0.01", "fedosd+lr0.02-recovery-lr0.03"]
+    for trial, lr in zip(found, (0.01, 0.03), strict=True):
+        assert models(planned, PAT50, trial) == ["fedosd+lr0.02.unlearned", f"{trial}.recovered"]
+        assert spec(planned, "recover", PAT50, trial)["local"]["lr"] == lr
+        begins = planned.job("recover", {"run": PAT50, "trial": trial}).inputs["unlearned"]
+        assert begins == f"results/smoke/{PAT50}/fedosd+lr0.02.unlearned.safetensors"
+    assert rate(planned, PAT50, "fedosd+lr0.02") == 0.02
+    wanted = [path for path in of(planned, PAT50, "fedosd+") if path.endswith(".safetensors")]
+    assert sorted(path.rpartition("/")[2] for path in wanted) == [
+        "fedosd+lr0.02-recovery-lr0.01.recovered.safetensors",
+        "fedosd+lr0.02-recovery-lr0.03.recovered.safetensors",
+        "fedosd+lr0.02.unlearned.safetensors",
+    ]
+
+
+def test_methods_built_on_a_method_with_a_grid_of_post_training_share_its_unlearned_model_too() -> None:
+    planned = plan("smoke", methods=grid("fedosd", {"unlearning.lr": [0.02], "recovery.lr": [0.01, 0.03]}))
+    own = models(planned, SHARED, "fedosd.rates-free+lr0.02-recovery-lr1e-06")
+    assert own[0] == models(planned, SHARED, trials(planned, SHARED, "fedosd")[0])[0] == "fedosd+lr0.02.unlearned"
+    assert of(planned, SHARED, "fedosd.rates-free+lr0.02.unlearned") == []
+
+
+def test_a_grid_over_post_training_alone_begins_at_the_model_of_the_method_s_own_name() -> None:
+    planned = plan("smoke", methods=grid("mode", {"unlearning.lr": [], "recovery.lr": [0.01, 0.03]}))
+    assert trials(planned, PAT50, "mode") == ["mode+recovery-lr0.01", "mode+recovery-lr0.03"]
+    assert models(planned, PAT50, "mode+recovery-lr0.01") == ["mode.unlearned", "mode+recovery-lr0.01.recovered"]
+    assert len([path for path in of(planned, PAT50, "mode") if path.endswith(".unlearned.safetensors")]) == 1
+
+
+def test_a_method_may_set_what_another_one_that_begins_at_its_model_has_a_grid_over() -> None:
+    assert "recovery.lr" in WRITTEN["methods"]["fedosd.rates-projected"]["settings"]["grid"]
+    assert WRITTEN["methods"]["fedosd.rates-projected"]["unlearned_from"] == "fedosd"
+    planned = plan(methods={"fedosd": {"settings": {"recovery": {"lr": 0.07}}}})
+    trial = trials(planned, SHARED, "fedosd")[0]
+    assert spec(planned, "recover", SHARED, trial)["local"]["lr"] == 0.07
+    swept = trials(planned, SHARED, "fedosd.rates-projected")
+    assert swept == trials(made(), SHARED, "fedosd.rates-projected")
+    for name in swept:
+        assert spec(planned, "recover", SHARED, name) == spec(made(), "recover", SHARED, name)
+
+
+def test_m5_begins_at_the_unlearned_models_of_fedosd_and_unlearns_nothing_itself() -> None:
+    assert trials(made(), PAT50, "fedosd.m5") == [f"fedosd.m5+lr{value:g}" for value in RATES]
+    for value in RATES:
+        own, other = f"fedosd.m5+lr{value:g}", f"fedosd+lr{value:g}"
+        assert models(made(), PAT50, own) == [f"{other}.unlearned", f"{own}.recovered"]
+        here, there = (
+            made().job("evaluate", {"run": PAT50, "trial": trial, "evaluation": "evaluation"}).inputs
+            for trial in (own, other)
+        )
+        for files in ("models", "traces"):
+            assert here[files][0] == there[files][0]
+            assert here[files][1] != there[files][1]
+        mine, theirs = spec(made(), "recover", PAT50, own), spec(made(), "recover", PAT50, other)
+        assert {key for key in mine if mine[key] != theirs[key]} == {"projection"}
+        assert (mine["projection"], theirs["projection"]["name"]) == (None, "away_from_original")
+
+
+@pytest.mark.parametrize("preset", names("presets"))
+def test_what_begins_at_the_model_of_another_method_has_no_unlearned_model_of_its_own(preset: str) -> None:
+    on_others = [name for name, method in made(preset).papers["fedosd"].methods.items() if method.unlearned_from]
+    assert {"fedosd.m5", "fedosd.rates-free"} <= set(on_others)
+    for name in on_others:
+        asked = [path for path in targets(made(preset)) if f"/{name}" in path]
+        assert [path for path in asked if ".unlearned" in path] == []
+        assert [path for path in asked if path.endswith(".recovered.safetensors")] != []
+
+
+def test_a_rate_that_only_a_method_built_on_the_unlearned_model_asks_for_is_unlearned_with_too() -> None:
+    planned = plan(methods=grid("fedosd.m5", {"unlearning.lr": [0.3], "recovery.lr": [0.1, 0.2]}))
+    assert trials(planned, PAT50, "fedosd") == trials(made(), PAT50, "fedosd")  # no table of FedOSD shows it
+    found = trials(planned, PAT50, "fedosd.m5")
+    assert found == ["fedosd.m5+lr0.3-recovery-lr0.1", "fedosd.m5+lr0.3-recovery-lr0.2"]
+    for trial in found:
+        assert models(planned, PAT50, trial) == ["fedosd+lr0.3.unlearned", f"{trial}.recovered"]
+    assert rate(planned, PAT50, "fedosd+lr0.3") == 0.3
+    asked = [path for path in of(planned, PAT50, "fedosd+lr0.3") if path.endswith(".safetensors")]
+    assert [path.rpartition("/")[2] for path in asked] == ["fedosd+lr0.3.unlearned.safetensors"]
+
+
+def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
+    planned = plan(methods={"fedosd": {"settings": {"unlearning": {"rounds": 2}, "total_rounds": 7}}})
+    m5 = spec(planned, "recover", PAT50, "fedosd.m5+lr0.005")
+    assert (m5["first_round"], m5["rounds"]) == (2, 5)
+    planned = plan(scenarios={"fmnist-pat50": {"methods": {"fedosd": {"unlearning": {"rounds": 1}}}}})
+    assert spec(planned, "recover", PAT50, "fedosd.m5+lr0.005")["first_round"] == 1
+
+
+# ---- methods that lack a phase -------------------------------------------------------------------------------------
+
+
+def test_the_original_model_is_no_trial_of_a_grid_and_recovers_nothing() -> None:
+    assert trials(made(), RUN, "original") == ["original"]
+    assert not made().trials["fedosd/mnist-iid", "original"].recovers
+    assert models(made(), RUN, "original") == ["original"]
+
+
+@pytest.mark.parametrize("preset", names("presets"))
+@pytest.mark.parametrize("method", ["retraining", "federaser"])
+def test_a_method_that_takes_all_rounds_itself_has_one_model(preset: str, method: str) -> None:
+    planned = made(preset)
+    total = planned.trials["fedosd/mnist-iid", "original"].settings.total_rounds
+    assert spec(planned, "unlearn", RUN, method)["rounds"] == total
+    assert models(planned, RUN, method) == [f"{method}.unlearned"]
+    assert [path for path in targets(planned) if f"/{method}.recovered" in path] == []
+    assert rate(planned, RUN, method) == spec(planned, "train", RUN)["local"]["lr"]  # of the original training
+
+
+def test_a_method_without_post_training_has_no_recovered_model() -> None:
+    for method in ("fedosd.m1", "fedosd.m2", "fedosd.m3", "fedosd.m4", "fedosd.m6"):
+        for trial in trials(made(), PAT50, method):
+            assert spec(made(), "unlearn", PAT50, trial)["rounds"] == SETTINGS["unlearning"]["rounds"]
+            assert models(made(), PAT50, trial) == [f"{trial}.unlearned"]
+        assert [path for path in targets(made()) if f"/{method}+" in path and ".recovered" in path] == []
+
+
+def test_fedrecovery_unlearns_in_one_round_and_post_training_takes_the_others() -> None:
+    trial = trials(made(), RUN, "fedrecovery")[0]
+    assert spec(made(), "unlearn", RUN, trial)["rounds"] == 1
+    recover = spec(made(), "recover", RUN, trial)
+    assert (recover["first_round"], recover["rounds"]) == (1, SETTINGS["total_rounds"] - 1)
+
+
+def test_the_plan_holds_what_artefacts_show_and_nothing_else() -> None:
+    shown = {scenario for entry in WRITTEN["artefacts"].values() for scenario in entry.get("scenarios", [])}
+    assert {scope for scope, _ in made().trials} == {f"fedosd/{name}" for name in shown}

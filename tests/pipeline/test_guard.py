@@ -1,0 +1,196 @@
+"""The guard: every stage really run with every plug-in, as the plan says; what it loads, its digest covers."""
+
+import ast
+import json
+import os
+import shlex
+import subprocess
+import sys
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fu import plugins
+from fu.pipeline.catalogue import available, chooses, reads
+from fu.pipeline.digest import ROOT, UNCOUNTED, closure, modules_of
+from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.plan import Plan
+from tests.factories import default_params
+
+# Forks for every job, so that the libraries are imported once; prints the modules of fu that each job loaded.
+RUNNER = """
+import importlib, json, os, runpy, sys
+for name in ("torch", "torch.func", "torch._dynamo", "safetensors.torch", "pandas", "seaborn", "matplotlib.figure",
+             "matplotlib.backends.backend_pdf", "pydantic", "sklearn.datasets", "tabulate"):
+    importlib.import_module(name)
+assert not [name for name in sys.modules if name == "fu" or name.startswith("fu.")]
+for job in json.loads(sys.stdin.read()):
+    child = os.fork()
+    if child == 0:
+        sys.argv = [job["module"], *job["argv"]]
+        try:
+            runpy.run_module(job["module"], run_name="__main__")
+            loaded = sorted(name for name in sys.modules if name == "fu" or name.startswith("fu."))
+            open(job["report"], "w").write(json.dumps(loaded))
+        except BaseException as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit("failed: " + " ".join(map(str, sys.argv)))
+"""
+SMALL: dict[str, dict[str, Any]] = {
+    "nfresnet18": {"stem": 4, "widths": [4, 8]},
+    "cnn": {"channels": 4},
+    "mlp": {"hidden": 8},
+}
+PHASE = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 50, "local_epochs": 1, "evaluate_every": 1}
+ABOUT = {"label": "A method", "source": "this test", "in_paper": False}
+GRID = {"unlearning.lr": [1e-4, 1e-3]}
+LONE: dict[str, Any] = {"unlearning.lr": []}
+
+
+def plugin(kind: str, name: str) -> dict[str, Any]:
+    given = default_params(plugins.load(kind, name).Params).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return {"name": name, "params": {**given, **SMALL.get(name, {})}}
+
+
+def scenarios() -> dict[str, Any]:
+    """So many scenarios that every model, way to train, partition and attack is in one; the first has LeNet-5."""
+    models = sorted(available("models"), key=lambda name: name != "lenet5")
+    ways, deals, attacks = available("training"), available("partitions"), available("attacks")
+    number = max(map(len, (models, ways, deals, attacks)))
+    rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
+    return {
+        f"guard{k}": {
+            "label": f"Guard {k}",
+            "settings": {
+                "data": {
+                    "dataset": "digits",
+                    "samples": 300,
+                    "clients": 5,  # who share ten classes in any way
+                    "partition": plugin("partitions", deal),
+                    "attack": plugin("attacks", attack),
+                },
+                "model": plugin("models", model),
+                "training": {
+                    **PHASE,
+                    "method": plugin("training", way),
+                    "rounds": 1,
+                    "history": available("histories"),
+                },
+                "unlearning": {**PHASE, "rounds": 1, "conflicts": True},
+                "recovery": PHASE,
+                "total_rounds": 2,
+                "evaluations": {"evaluation": available("evaluation")},
+            },
+        }
+        for k, (model, way, deal, attack) in enumerate(rows)
+    }
+
+
+def methods() -> dict[str, Any]:
+    """Every method, one of them with a grid, and every projection after that one."""
+    alone = {
+        f"guard.{name}": {
+            **ABOUT,
+            "plugin": name,
+            "params": plugin("methods", name)["params"],
+            "post_training": "none",
+            "settings": {"grid": LONE},
+        }
+        for name in available("methods")
+    }
+    tuned = {**ABOUT, "plugin": "fedosd", "settings": {"grid": GRID}}
+    after = {
+        f"guard.{name}": {
+            **ABOUT,
+            "unlearned_from": "guard.tuned",
+            "settings": {"recovery": {"projection": plugin("projections", name)}, "grid": GRID},
+        }
+        for name in available("projections")
+    }
+    return {**alone, "guard.tuned": tuned, **after}
+
+
+def artefacts() -> dict[str, Any]:
+    """Every kind of artefact, and a table of the scenarios that the others do not show."""
+    all_methods, all_scenarios = methods(), scenarios()
+    first, *others = all_scenarios
+    found: dict[str, Any] = {}
+    for kind in available("artefacts"):
+        tuned = [name for name, about in all_methods.items() if about["settings"]["grid"] is GRID]
+        shown = list(all_methods) if chooses(kind) or reads(kind) == "data" else tuned
+        about: dict[str, Any] = {"scenarios": [first], "methods": shown, "metrics": ["asr", "r_acc"]}
+        found[f"guard_{kind}"] = {"kind": kind, **(about if reads(kind) != "nothing" else {})}
+    metrics = ["r_acc", "steps"]
+    found["guard_rest"] = {"kind": "table", "scenarios": others, "methods": ["guard.retrain"], "metrics": metrics}
+    return {name: {"title": "T", "caption": "C", "in_paper": False, **about} for name, about in found.items()}
+
+
+@pytest.fixture
+def planned(mine: Path) -> Plan:
+    """A plan of everything that there is, and of a method of one's own."""
+    (mine / "methods").mkdir()
+    (mine / "methods/mine.py").write_text((ROOT / "fu/methods/retrain.py").read_text())
+    config = {"preset": "smoke", "papers": ["fedosd"], "plugins": str(mine), "device": "cpu"}
+    Plan(config)  # knows the folder now
+    laid = {"scenarios": scenarios(), "methods": methods(), "artefacts": artefacts()}
+    return Plan({**config, "overrides": {"fedosd": laid}})
+
+
+def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: Path) -> None:
+    jobs = list(planned.jobs(*[key for key in planned.artefacts if key[1].startswith("guard_")]))
+    orders: list[dict[str, Any]] = []
+    for k, job in enumerate(jobs):
+        _, _, module, *argv = shlex.split(planned.command(job, "python"))
+        report = str(tmp_path / f"{k}.loaded")
+        orders.append({"module": module, "argv": [*argv, "--code", job.code], "report": report})
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER],
+        input=json.dumps(orders),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Looking for plug-ins in a folder of one's own imports the package of their kind, which holds its docstring alone.
+    package = ast.parse((ROOT / "fu/methods/__init__.py").read_text())
+    assert [type(node) for node in package.body] == [ast.Expr]
+    stray, unused, named = {}, {}, set()
+    for order, job in zip(orders, jobs, strict=True):
+        loaded = set(json.loads(Path(order["report"]).read_text()))
+        start = modules_of(job.stage, job.spec)
+        name = f"{job.stage} {job.names}"
+        stray[name] = loaded - set(closure(start)) - UNCOUNTED - {"fu.methods"}
+        unused[name] = set(start[1:]) - loaded
+        named |= set(start[1:])
+        assert {path for path in job.outputs.values() if not (tmp_path / path).exists()} == set()
+    assert {name: found for name, found in stray.items() if found} == {}
+    assert {name: found for name, found in unused.items() if found} == {}  # the jobs did load their plug-ins
+    # Every stage was run, with every plug-in but other data sets.
+    assert {job.stage for job in jobs} == set(OUTPUTS)
+    kinds = (
+        "methods",
+        "training",
+        "models",
+        "partitions",
+        "attacks",
+        "histories",
+        "projections",
+        "evaluation",
+        "artefacts",
+    )
+    every = {f"fu.{kind}.{name}" for kind in kinds for name in available(kind)}
+    assert named == {*every, "fu.datasets.digits"}
+    # Nothing diverged, so that all was really computed; neither checkpoints nor half-written files are left.
+    chosen = json.loads((tmp_path / "results/smoke/fedosd/guard0/guard.tuned.selected.json").read_text())
+    assert chosen["selected"] in planned.names["fedosd/guard0", "guard.tuned"]
+    evaluations = [path for job in jobs for path in job.outputs.values() if job.stage == "evaluate"]
+    assert [path for path in evaluations if "diverged_round" in (tmp_path / path).read_text()] == []
+    assert [path.name for path in (tmp_path / "results").rglob(".*")] == []

@@ -1,0 +1,275 @@
+"""The plan's jobs: what each reads and writes, which of them an artefact rests on, what the tables show."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from fu.artefacts.entry import ORIGINAL
+from fu.pipeline.digest import ROOT
+from fu.pipeline.paths import LOGS, OUTPUTS
+from fu.pipeline.plan import Job, Plan, arguments
+from fu.pipeline.settings.papers import names
+from fu.pipeline.stages import publish
+from tests.pipeline.plans import RATES, RUN, WRITTEN, grid, made, plan, trials
+
+PRESETS = names("presets")
+SCENARIO = "fedosd/mnist-pat50"
+
+
+def rows(planned: Plan, artefact: str) -> list[str]:
+    """The files that an artefact is made from, besides costs and published numbers."""
+    found = planned.job("publish", {"paper": "fedosd", "artefact": artefact}).inputs["results"]
+    assert isinstance(found, list)
+    return found
+
+
+# ---- the graph -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_plans_every_paper_and_every_artefact(preset: str) -> None:
+    planned = Plan({"preset": preset, "papers": names("papers")})
+    assert {key for paper, key in planned.artefacts if paper == "fedosd"} == set(WRITTEN["artefacts"])
+    published = {tuple(job.names.values()) for job in planned.jobs() if job.stage == "publish"}
+    assert published == set(planned.artefacts)
+    for (paper, artefact), entry in planned.artefacts.items():
+        assert entry.published == (ROOT / "workflow/published" / paper / f"{artefact}.csv").is_file()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_two_jobs_write_one_file_and_no_two_one_log(preset: str) -> None:
+    jobs = list(made(preset).jobs())
+    outputs = [path for job in jobs for path in job.outputs.values()]
+    logs = [LOGS[job.stage].format(**job.names) for job in jobs]
+    assert len(jobs) > 500
+    assert len(set(outputs)) == len(outputs) > len(jobs)
+    assert len(set(logs)) == len(jobs)
+    assert all(path.startswith(f"results/{preset}/") for path in outputs)
+    assert {job.stage: set(job.outputs) for job in jobs}.items() <= {s: set(o) for s, o in OUTPUTS.items()}.items()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_input_is_the_output_of_a_job_before_or_a_published_file(preset: str) -> None:
+    made_so_far: set[str] = set()
+    published = set()
+    for job in made(preset).jobs():
+        outside = set(job.files) - made_so_far
+        assert not outside or job.stage == "publish"
+        published |= outside
+        made_so_far |= set(job.outputs.values())
+    assert published == {str(path.relative_to(ROOT)) for path in PUBLISHED}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_whoever_makes_a_file_is_found_by_its_name(preset: str) -> None:
+    planned = made(preset)
+    for job in planned.jobs():
+        for path in job.outputs.values():
+            assert planned.job(*planned.producers[path]) is job
+
+
+def test_an_artefact_alone_asks_for_what_it_rests_on_and_for_nothing_else() -> None:
+    planned = made("smoke")
+    images = list(planned.jobs(("fedosd", "fig7")))
+    scenarios = planned.artefacts["fedosd", "fig7"].scenarios
+    assert [job.stage for job in images].count("partition") == len(scenarios)
+    assert {job.stage for job in images} == {"data", "partition", "publish"}
+    assert [job.stage for job in planned.jobs(("fedosd", "fig3"))] == ["publish"]
+    both = planned.targets(("fedosd", "fig7"), ("fedosd", "fig3"))
+    assert both == sorted({*planned.targets(("fedosd", "fig7")), *planned.targets(("fedosd", "fig3"))})
+    assert set(both) < set(planned.targets())
+
+
+def test_all_models_and_traces_are_asked_for_and_what_others_note_is_not() -> None:
+    kinds = {"model", "trace", "partition", "archive", "evaluation", "selection", "csv", "md", "pdf", "png", "json"}
+    expected = {path for job in made().jobs() for kind, path in job.outputs.items() if kind in kinds}
+    assert set(made().targets()) == expected
+    assert [path for path in made().targets() if path.endswith((".cost.json", ".source.json"))] == []
+
+
+def test_a_history_is_read_by_the_methods_that_need_one_alone() -> None:
+    def history(trial: str) -> object:
+        return made().job("unlearn", {"run": RUN, "trial": trial}).inputs["history"]
+
+    recorded = f"results/paper/{RUN}/original.history.safetensors"
+    assert made().job("train", {"run": RUN}).outputs["history"] == recorded
+    for method in ("federaser", "fedrecovery", "fupga"):
+        assert history(trials(made(), RUN, method)[0]) == [recorded]
+    for method in ("retraining", "mode", "ewcsga", "fedosd"):
+        assert history(trials(made(), RUN, method)[0]) == []
+
+
+def test_every_seed_is_a_run_of_its_own() -> None:
+    seeds = WRITTEN["seeds"]
+    assert made().seeds("fedosd") == seeds
+    jobs = [job for job in made().jobs() if job.stage == "train" and job.names["run"].startswith(f"{SCENARIO}/")]
+    assert [job.names["run"] for job in jobs] == [f"{SCENARIO}/seed{seed}" for seed in seeds]
+    assert [json.loads(job.json)["seed"] for job in jobs] == seeds
+    only = Plan({"preset": "paper", "papers": ["fedosd"], "seeds": [7]})
+    assert {job.names["run"].rpartition("/")[2] for job in only.jobs() if "run" in job.names} == {"seed7"}
+
+
+# ---- choosing ------------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_is_chosen_over_all_seeds_where_there_are_several() -> None:
+    chosen = f"results/paper/{SCENARIO}/fedosd.selected.json"
+    assert [path for path in rows(made(), "table8") if path.endswith("mnist-pat50/fedosd.selected.json")] == [chosen]
+    job = made().job("select", {"scenario": SCENARIO, "method": "fedosd"})
+    assert job.outputs == {"selection": chosen}
+    assert job.inputs["evaluations"] == [
+        f"results/paper/{SCENARIO}/seed{seed}/fedosd+lr{value:g}.evaluation.csv"
+        for value in RATES
+        for seed in WRITTEN["seeds"]
+    ]
+    assert json.loads(job.json) == {"trials": [f"fedosd+lr{value:g}" for value in RATES]}
+
+
+def test_an_artefact_rests_on_every_trial_of_its_methods_and_on_the_choice_among_them() -> None:
+    needed = rows(made(), "table8")
+    methods = WRITTEN["artefacts"]["table8"]["methods"]
+    here = [path.removeprefix(f"results/paper/{SCENARIO}/") for path in needed if f"/{SCENARIO}/" in path]
+    found = {method: made().names[SCENARIO, method] for method in methods}
+    several = {method for method in methods if len(found[method]) > 1}
+    assert several == {"fedrecovery", "mode", "ewcsga", "fupga", "fedosd"}
+    shown = [ORIGINAL, *(name for method in methods for name in found[method])]
+    assert sorted(here) == sorted(
+        [
+            *(f"seed{seed}/{name}.evaluation.csv" for seed in WRITTEN["seeds"] for name in shown),
+            *(f"{name}.selected.json" for name in several),
+        ]
+    )
+    assert set(needed) <= set(made().targets(("fedosd", "table8")))
+
+
+def test_a_sweep_shows_all_trials_and_chooses_none() -> None:
+    needed = rows(made(), "recovery_rate")
+    assert [path for path in needed if path.endswith(".selected.json")] == []
+    rates = WRITTEN["methods"]["fedosd.rates-free"]["settings"]["grid"]["recovery.lr"]
+    of_one = [path for path in needed if f"/{SCENARIO}/seed0/fedosd.rates-free+lr0.005-recovery-lr" in path]
+    assert len(of_one) == len(rates) == 7
+    entry = made().job("publish", {"paper": "fedosd", "artefact": "recovery_rate"}).spec
+    assert isinstance(entry, publish.Spec)
+    shown = next(method for method in entry.methods if method.name == "fedosd.rates-free").trials["mnist-pat50"]
+    assert [trial.values["recovery.lr"] for trial in shown] == rates
+    assert {trial.models["unlearned"] for trial in shown} == {"fedosd+lr0.005.unlearned"}
+    assert not entry.chooses
+
+
+def test_an_artefact_s_files_are_those_of_the_jobs_whose_models_it_shows() -> None:
+    planned = plan("smoke", methods=grid("fedosd", {"unlearning.lr": [0.02], "recovery.lr": [0.01, 0.03]}))
+    job = planned.job("publish", {"paper": "fedosd", "artefact": "fig5"})
+    entry = job.spec
+    assert isinstance(entry, publish.Spec)
+    (fedosd,) = [method for method in entry.methods if method.name == "fedosd"]
+    run = "fedosd/cifar10-pat50/seed0"
+    for trial in fedosd.trials["cifar10-pat50"]:
+        assert trial.models == planned.models(run, trial.name)
+        for name in trial.models.values():
+            assert f"results/smoke/{run}/{name}.csv" in job.inputs["results"]
+            assert f"results/smoke/{run}/{name}.cost.json" in job.inputs["costs"]
+
+
+# ---- needs and commands --------------------------------------------------------------------------------------------
+
+
+def test_larger_work_needs_more_time_and_memory() -> None:
+    def needs(planned: Plan) -> Job:
+        return planned.job("train", {"run": RUN})
+
+    small, large = needs(made("smoke")), needs(made())
+    assert 0 < small.hours < large.hours
+    assert 0 < small.mem_mb < large.mem_mb
+    assert 20 < small.minutes < large.minutes
+    five = needs(plan(settings={"training": {"rounds": 10_000}}))
+    assert five.hours == pytest.approx(5 * large.hours)
+    assert five.mem_mb == large.mem_mb
+    assert five.json != large.json
+
+
+def test_nothing_that_a_job_needs_is_part_of_its_spec() -> None:
+    other = Plan({"preset": "paper", "papers": ["fedosd"], "threads": 2, "device": "cpu", "data_dir": "elsewhere"})
+    for job in made().jobs(("fedosd", "table2")):
+        assert other.job(job.stage, job.names).json == job.json
+
+
+def test_a_command_names_every_file_and_how_it_runs() -> None:
+    config = {"preset": "smoke", "papers": ["fedosd"], "data_dir": "my data", "threads": 2, "device": "cpu"}
+    planned = Plan(config)
+    seen = set()
+    for job in planned.jobs(("fedosd", "table8")):
+        words = shlex.split(planned.command(job, "python"))
+        assert words[:5] == ["python", "-m", f"fu.pipeline.stages.{job.stage}", "--spec", job.json]
+        assert words[-4:] == ["--threads", "2", "--device", "cpu"]
+        assert [word for word in words if word.startswith("--")] == [
+            "--spec",
+            *(f"--{name.replace('_', '-')}" for name in arguments(job.stage)),
+            "--threads",
+            "--device",
+        ]
+        assert set(job.outputs.values()) <= set(words)
+        read = {path for key, path in job.inputs.items() if isinstance(path, str)}
+        assert read <= set(words)
+        seen.add(job.stage)
+    data = planned.command(planned.job("data", {"dataset": "digits"}), "python")
+    assert "my data" in shlex.split(data)
+    assert seen == set(OUTPUTS)
+
+
+# ---- what the tables show ------------------------------------------------------------------------------------------
+
+PUBLISHED = sorted((ROOT / "workflow/published/fedosd").glob("*.csv"))
+# What a kind of artefact shows besides its metrics; the standard deviation of a time is our own over seeds.
+BESIDES = {"table": {"reverts"}, "runtime": {"seconds", "seconds_std"}}
+
+
+def published(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=[path.stem for path in PUBLISHED])
+def test_every_published_number_stands_beside_one_of_ours(path: Path) -> None:
+    entry = made().job("publish", {"paper": "fedosd", "artefact": path.stem}).spec
+    assert isinstance(entry, publish.Spec)
+    numbers = published(path)
+    assert made().job("publish", {"paper": "fedosd", "artefact": path.stem}).inputs["published"] == [
+        str(path.relative_to(ROOT))
+    ]
+    assert entry.in_paper
+    scenarios = [scenario.name for scenario in entry.scenarios]
+    assert list(dict.fromkeys(row["scenario"] for row in numbers)) == scenarios
+    methods = {method.name: method for method in entry.methods}
+    assert {row["method"] for row in numbers} <= {ORIGINAL, *methods}
+    metrics = {metric.name for metric in entry.metrics} | {metric.spread for metric in entry.metrics}
+    assert {row["metric"] for row in numbers} <= metrics | BESIDES[entry.kind]
+    ours = {
+        (scenario, method, "total" if entry.kind == "runtime" else stage)
+        for scenario in scenarios
+        for method, stage, _ in entry.rows(scenario)
+        if method == ORIGINAL or methods[method].in_paper
+    }
+    theirs = {(row["scenario"], row["method"], row["stage"]) for row in numbers}
+    assert theirs <= ours
+    without = {("table2", ORIGINAL, ORIGINAL), ("table12", ORIGINAL, "total")}  # the paper leaves the row out
+    assert {(path.stem, *row[1:]) for row in ours - theirs} <= without
+
+
+def test_the_twelve_tables_of_the_paper_are_planned_with_their_numbers() -> None:
+    assert {path.stem for path in PUBLISHED} == {f"table{number}" for number in range(1, 13)}
+    assert {key for (_, key), entry in made().artefacts.items() if entry.published} == {path.stem for path in PUBLISHED}
+    figures = {key for (_, key), entry in made().artefacts.items() if entry.in_paper} - {
+        path.stem for path in PUBLISHED
+    }
+    assert figures == {"fig3", "fig5", "fig6", "fig7", "fig8", "fig9"}
+
+
+def test_an_artefact_is_told_the_metrics_that_its_evaluators_declare() -> None:
+    entry = made().job("publish", {"paper": "fedosd", "artefact": "table4"}).spec
+    assert isinstance(entry, publish.Spec)
+    assert [metric.name for metric in entry.metrics] == WRITTEN["artefacts"]["table4"]["metrics"]
+    assert {metric.name: metric.spread for metric in entry.metrics if metric.spread} == {"r_acc": "r_acc_std"}
+    assert entry.published is not None

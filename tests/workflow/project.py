@@ -1,0 +1,156 @@
+"""A copy of the repository in which tests edit and run, and the graph of its jobs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TRACKED = ("fu", "workflow", "profiles", "envs", "Snakefile", "config.yaml", "Makefile")
+# Asks the plan of the copy, with the copy's own code: what makes what of what.
+GRAPH = """
+import json, yaml
+from fu.pipeline.plan import Plan
+plan = Plan(yaml.safe_load(open("config.yaml")))
+print(json.dumps([[j.stage, j.names, json.loads(j.json), j.files, list(j.outputs.values())] for j in plan.jobs()]))
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of the plan."""
+
+    stage: str
+    names: dict[str, str]
+    spec: dict[str, Any]
+    inputs: set[str]
+    outputs: set[str]
+
+    @property
+    def key(self) -> str:
+        """What a dry run calls it."""
+        return " ".join([self.stage, *(f"{name}={value}" for name, value in sorted(self.names.items()))])
+
+    def has(self, **names: str) -> bool:
+        """Whether it has these names."""
+        return all(self.names.get(name) == value for name, value in names.items())
+
+
+class Graph:
+    """All jobs of a plan."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+
+    def where(self, matches: Callable[[Job], bool]) -> set[str]:
+        """Return the keys of the jobs that match."""
+        return {job.key for job in self.jobs if matches(job)}
+
+    def with_downstream(self, keys: set[str]) -> set[str]:
+        """Return these jobs and all that follow from their outputs; costs alone make nothing follow."""
+        found = set(keys)
+        changed = {path for job in self.jobs if job.key in found for path in job.outputs if ".cost." not in path}
+        for job in self.jobs:  # those that others wait for come first
+            if job.key in found or job.inputs & changed:
+                found.add(job.key)
+                changed |= {path for path in job.outputs if ".cost." not in path}
+        return found
+
+
+class Project:
+    """A copy of the repository."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run Python in the copy."""
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": ""},
+            check=False,
+        )
+        if check:
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done
+
+    def snakemake(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake as a user would."""
+        return self.run("-m", "snakemake", "--cores", "2", *arguments, check=check)
+
+    def show(self, cell: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run `make show`."""
+        return self.run("-m", "fu.pipeline.show", "cell", cell, check=check)
+
+    def graph(self) -> Graph:
+        """Return the jobs of the plan as it is now."""
+        rows = json.loads(self.run("-c", GRAPH).stdout)
+        return Graph(
+            [Job(stage, names, spec, set(inputs), set(outputs)) for stage, names, spec, inputs, outputs in rows]
+        )
+
+    def scheduled(self, *arguments: str) -> Counter[str]:
+        """Return what a dry run schedules, by key."""
+        done = self.snakemake("-n", *arguments)
+        text = done.stdout + done.stderr
+        jobs: Counter[str] = Counter()
+        for name, body in re.findall(r"^(?:local)?rule (\w+):\n(.*?)(?=^\[|^\S*rule |\Z)", text, re.M | re.S):
+            found = re.search(r"^    wildcards: (.*)$", body, re.M)
+            if found:
+                jobs[" ".join([name, *sorted(found[1].split(", "))])] += 1
+        return jobs
+
+    def expect(self, keys: Iterable[str], *arguments: str) -> None:
+        """Assert that a dry run schedules exactly these jobs, each once."""
+        assert self.scheduled(*arguments) == Counter(keys)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace a text that stands exactly once in a file."""
+        file = self.root / path
+        text = file.read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
+        file.write_text(text.replace(old, new))
+
+    def override(self, text: str) -> None:
+        """Set the overrides of config.yaml."""
+        self.edit("config.yaml", "overrides: {}", f"overrides: {text}")
+
+    def copied(self, target: Path) -> "Project":
+        """Copy it with modification times, so that nothing looks newer than it is."""
+        shutil.copytree(self.root, target, symlinks=True)
+        return Project(target)
+
+
+def from_repository(root: Path) -> Project:
+    """Copy what is tracked."""
+    root.mkdir()
+    for name in TRACKED:
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, root / name)
+    return Project(root)
+
+
+def with_toy(root: Path) -> Project:
+    """Copy what is tracked, with the toy paper in place of the real ones."""
+    project = from_repository(root)
+    here = Path(__file__).parent
+    shutil.copy2(here / "toy.yaml", root / "workflow/papers/toy.yaml")
+    (root / "workflow/published/toy").mkdir()
+    shutil.copy2(here / "toy_numbers.csv", root / "workflow/published/toy/numbers.csv")
+    (root / "workflow/presets/toy.yaml").write_text("description: a test\n")
+    project.edit("config.yaml", "preset: smoke", "preset: toy")
+    project.edit("config.yaml", "papers: [fedosd]", "papers: [toy]")
+    return project

@@ -1,0 +1,56 @@
+"""All papers at `smoke`, run once: every artefact is there, states what it is, and rests on what it says."""
+
+import json
+
+from tests.workflow.project import Project
+
+
+def artefacts(project: Project) -> dict[str, dict[str, object]]:
+    """The artefacts that the plan makes, by `paper/artefact`: their specs."""
+    jobs = [job for job in project.graph().jobs if job.stage == "publish"]
+    return {f"{job.names['paper']}/{job.names['artefact']}": {**job.spec, "inputs": job.inputs} for job in jobs}
+
+
+def test_every_artefact_has_its_five_files_and_states_preset_and_data(smoke: Project) -> None:
+    folder, planned = smoke.root / "results/smoke/artefacts", artefacts(smoke)
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
+        f"{name}.{suffix}" for name in planned for suffix in ("csv", "md", "pdf", "png", "json")
+    }
+    for name in planned:
+        assert "Preset smoke" in (folder / f"{name}.md").read_text()
+        about = json.loads((folder / f"{name}.json").read_text())
+        assert about["preset"] == "smoke"
+        assert set(about["versions"]) >= {"python", "torch", "numpy", "snakemake"}
+
+
+def test_provenance_names_exactly_the_files_behind_an_artefact(smoke: Project) -> None:
+    for name, spec in artefacts(smoke).items():
+        about = json.loads((smoke.root / f"results/smoke/artefacts/{name}.json").read_text())
+        behind = {*about["inputs"], *about["costs"]}
+        assert behind == {path for path in spec["inputs"] if not path.startswith("workflow/published/")}  # type: ignore[attr-defined]
+        assert all(cost["peak_memory_mib"] < 1536 for cost in about["costs"].values())
+
+
+def test_the_conflicts_of_fedosd_are_none_and_of_ascent_are_some(smoke: Project) -> None:
+    folder = smoke.root / "results/smoke/fedosd/mnist-pat20/seed0"
+
+    def conflicts(method: str) -> float:
+        (file,) = folder.glob(f"{method}+*.evaluation.csv")
+        rows = [line.split(",") for line in file.read_text().splitlines()]
+        return next(float(value) for _, metric, value in rows[1:] if metric == "conflicts")
+
+    assert conflicts("fedosd") == 0
+    assert conflicts("fupga") > 0
+
+
+def test_results_end_with_the_first_table(smoke: Project) -> None:
+    text = smoke.run("-m", "fu.pipeline.show", "results").stdout
+    for name in artefacts(smoke):
+        assert f"results/smoke/artefacts/{name}.{{md,csv,pdf,png}}" in text
+    assert "| FedOSD²" in text
+
+
+def test_the_html_report_holds_every_artefact(smoke: Project) -> None:
+    smoke.snakemake("--report", "report.html")
+    text = (smoke.root / "report.html").read_text()
+    assert all(f"{name.rpartition('/')[2]}.png" in text for name in artefacts(smoke))
