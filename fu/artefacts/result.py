@@ -33,7 +33,7 @@ def write(result: Result, entry: Entry, csv: Path, md: Path, pdf: Path, png: Pat
     figure.suptitle(f"{entry.heading}  [preset {entry.preset}]", fontsize=11, weight="bold")
     figure.text(0.01, 0.0, fill(f"{entry.caption} {entry.setting}", int(width * 14)), fontsize=8, va="top", ha="left")
     figure.draw_without_rendering()  # lays out once what each `savefig` would lay out twice
-    figure.set_layout_engine("none")
+    figure.set_layout_engine()
     box = figure.get_tightbbox().padded(0.1)
     figure.savefig(pdf, bbox_inches=box, metadata={"CreationDate": None, "ModDate": None})
     figure.savefig(png, bbox_inches=box, dpi=150, metadata={"Software": None})

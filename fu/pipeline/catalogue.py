@@ -52,6 +52,8 @@ def add_folder(folder: Path) -> None:
         if taken:
             raise UserError(f"{taken[0]}: fu has {below.name} of this name itself; give the file another one.")
     plugins.add_folder(folder)
+    for known in (module_file, available, metrics):
+        known.cache_clear()
 
 
 @cache

@@ -24,6 +24,7 @@ CACHE = Path("results/.cache/digests.json")  # by content, also of this file, so
 OWN = hashlib.sha256(Path(__file__).read_bytes()).digest()
 
 
+@cache
 def module_file(module: str) -> Path | None:
     """Return the source file of a module of `fu`, or None where there is no such module."""
     parts = module.split(".")

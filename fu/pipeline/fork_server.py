@@ -27,9 +27,8 @@ def start() -> None:
 
     path = f"{tempfile.mkdtemp(prefix='fu-')}/socket"
     os.environ[SOCKET] = os.pathsep.join([path, *_place()])
-    _servers.append(
-        subprocess.Popen([sys.executable, "-m", "fu.pipeline.fork_server", "--serve", path], stdin=subprocess.PIPE)
-    )
+    command = [sys.executable, "-m", "fu.pipeline.fork_server", "--serve", path]
+    _servers.append(subprocess.Popen(command, stdin=subprocess.PIPE))
 
 
 def _place() -> list[str]:
@@ -65,6 +64,7 @@ def run(module: str, arguments: list[str]) -> int:
 
 def serve(path: str) -> None:
     """Import the libraries, then fork for every connection until standard input is closed."""
+    import gc
     import importlib
     import select
     import shutil
@@ -78,6 +78,8 @@ def serve(path: str) -> None:
         listener.listen(1024)
         for name in LIBRARIES:
             importlib.import_module(name)
+        importlib.import_module("pydantic").create_model("First")  # looks for plug-ins of pydantic, once
+        gc.freeze()  # else the collector of every job would copy the server's memory
         while sys.stdin not in (ready := select.select([listener, sys.stdin], [], [])[0]):
             if ready:
                 connection, _ = listener.accept()

@@ -14,5 +14,3 @@ def pytest_configure() -> None:
         catalogue.add_folder(FOLDER)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
-    catalogue.available.cache_clear()
-    catalogue.metrics.cache_clear()

@@ -1,5 +1,6 @@
 """A digest counts whatever can change a result, and nothing else; a closure holds all that an import can load."""
 
+import ast
 import json
 import shutil
 from collections.abc import Iterator
