@@ -31,8 +31,7 @@ reproduce: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests --ignore tests/workflow
-	$(BIN)/python -m pytest tests/workflow
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests
 
 lint: .venv/installed
 	$(BIN)/ruff check .
