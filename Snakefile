@@ -9,8 +9,9 @@ from snakemake.utils import min_version
 
 from fu.errors import UserError
 from fu.pipeline import digest, fork_server
+from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.plan import Plan, command_line
+from fu.pipeline.plan import Plan
 
 min_version("9.0")
 os.environ["PATH"] = (

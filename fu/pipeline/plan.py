@@ -3,11 +3,9 @@
 A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files lie below `results/{preset}/{run}`.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,12 +17,12 @@ from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline import catalogue, digest, estimates, frames, specs
 from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with
-from fu.pipeline.paths import OUTPUTS, Paths
+from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import resolve, validate
 from fu.pipeline.settings.records import Artefact, Config
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
-from fu.pipeline.stages.common import ModelSpec, Spec, canonical
+from fu.pipeline.stages.common import Spec, canonical
 
 Files = dict[str, str | list[str]]
 
@@ -322,33 +320,3 @@ class Plan:
             f"{', '.join(self.papers)} at preset {self.config.preset!r}: {len(self.artefacts)} artefacts from "
             f"{len(models)} models in {len(runs)} runs, about {hours:.1f} hours of one CPU core."
         )
-
-    # ---- commands --------------------------------------------------------------------------------------------
-
-    def command(self, job: Job, python: str) -> str:
-        """Return the command that makes a job's outputs, ready for a terminal."""
-        words = [python, "-m", f"fu.pipeline.stages.{job.stage}", "--spec", job.json]
-        settings = {"root": self.root, "data_dir": self.config.data_dir}
-        for name in arguments(job.stage):
-            value = job.inputs.get(name) or job.outputs.get(name) or settings.get(name) or []
-            words += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
-        words += ["--threads", str(self.config.threads), "--device", self.config.device]
-        words += ["--plugins", self.config.plugins] if self.config.plugins else []
-        return shlex.join(words)
-
-
-def arguments(stage: str) -> list[str]:
-    """Return the names of the files that a stage's command line has."""
-    return [field.name for field in fields(import_module(f"fu.pipeline.stages.{stage}").Files)]
-
-
-def command_line(stage: str) -> str:
-    """Return a rule's shell command: the stage's, through the fork server, with its log."""
-    module = f"fu.pipeline.stages.{stage}"
-    words = [f"python -m fu.pipeline.fork_server {module} --spec {{params.spec:q}} --code {{params.code}}"]
-    for name in arguments(stage):
-        place = "output" if name in OUTPUTS[stage] else "resources" if name in ("root", "data_dir") else "input"
-        words.append(f"--{name.replace('_', '-')} {{{place}.{name}:q}}")
-    if issubclass(import_module(module).Spec, ModelSpec):
-        words.append("--threads {threads} --device {resources.device}")
-    return " ".join([*words, "--plugins {resources.plugins:q} 2> {log:q}"])

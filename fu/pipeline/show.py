@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from fu.errors import UserError, nearest
+from fu.pipeline import commands
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_yaml
 
@@ -38,7 +39,7 @@ def cell(plan: Plan, name: str) -> None:
         short = {re.sub(r"\.[a-z]+$", "", file.removeprefix(f"{plan.root}/")) for file in known}
         hint = nearest(name, short).partition(" allowed")[0].rstrip(";")
         raise UserError(f"CELL: the plan makes no {name!r}{hint} (`snakemake -n` lists all).")
-    print(plan.command(found[0], os.path.relpath(sys.executable)))
+    print(commands.complete(plan, found[0], os.path.relpath(sys.executable)))
 
 
 def main(arguments: list[str]) -> None:

@@ -11,7 +11,7 @@ from fu import plugins
 from fu.artefacts.entry import Metric
 from fu.data.archives import checksum
 from fu.errors import UserError
-from fu.pipeline import catalogue, digest
+from fu.pipeline import catalogue, commands, digest
 from fu.pipeline.catalogue import available, declared, metrics, needs
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
@@ -125,7 +125,7 @@ def test_a_plugin_of_one_s_own_is_found_planned_and_digested(mine: Path) -> None
     assert job.inputs["history"] == [f"results/smoke/{RUN}/original.history.safetensors"]
     covered = digest.closure(digest.modules_of(job.stage, job.spec))
     assert {name for name in covered if name.startswith("fu.methods.")} == {"fu.methods.mine", "fu.methods.mine_too"}
-    assert planned.command(job, "python").endswith(f" --plugins {mine}")
+    assert commands.complete(planned, job, "python").endswith(f" --plugins {mine}")
     assert plugins.load("methods", "mine").__file__ == str(mine / "methods/mine.py")
 
 
@@ -208,7 +208,7 @@ def test_a_tilde_is_one_s_home_for_the_plan_and_its_jobs(
     monkeypatch.setenv("HOME", str(mine.parent))
     write(mine / "methods/mine.py", METHOD.replace("from fu.methods import mine_too\n", ""))
     planned = Plan({**config(mine), "plugins": home, "data_dir": "~/archives"})
-    command = planned.command(planned.job("data", {"dataset": "digits"}), "python")
+    command = commands.complete(planned, planned.job("data", {"dataset": "digits"}), "python")
     assert f"--data-dir {mine.parent}/archives " in command
     assert command.rstrip("/").endswith(f" --plugins {mine}")
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fu import plugins
+from fu.pipeline import commands
 from fu.pipeline.catalogue import available, chooses, reads
 from fu.pipeline.digest import ROOT, UNCOUNTED, closure, modules_of
 from fu.pipeline.paths import OUTPUTS
@@ -145,7 +146,7 @@ def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: 
     jobs = list(planned.jobs(*[key for key in planned.artefacts if key[1].startswith("guard_")]))
     orders: list[dict[str, Any]] = []
     for k, job in enumerate(jobs):
-        _, _, module, *argv = shlex.split(planned.command(job, "python"))
+        _, _, module, *argv = shlex.split(commands.complete(planned, job, "python"))
         report = str(tmp_path / f"{k}.loaded")
         orders.append({"module": module, "argv": [*argv, "--code", job.code], "report": report})
     done = subprocess.run(

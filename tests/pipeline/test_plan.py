@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from fu.artefacts.entry import ORIGINAL
+from fu.pipeline import commands
+from fu.pipeline.commands import arguments
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS
-from fu.pipeline.plan import Job, Plan, arguments
+from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import names
 from fu.pipeline.stages import publish
 from tests.pipeline.plans import RATES, RUN, WRITTEN, grid, made, plan, trials
@@ -201,7 +203,7 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
     planned = Plan(config)
     seen = set()
     for job in planned.jobs(("fedosd", "table8")):
-        words = shlex.split(planned.command(job, "python"))
+        words = shlex.split(commands.complete(planned, job, "python"))
         assert words[:5] == ["python", "-m", f"fu.pipeline.stages.{job.stage}", "--spec", job.json]
         assert words[-4:] == ["--threads", "2", "--device", "cpu"]
         assert [word for word in words if word.startswith("--")] == [
@@ -214,7 +216,7 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
         read = {path for key, path in job.inputs.items() if isinstance(path, str)}
         assert read <= set(words)
         seen.add(job.stage)
-    data = planned.command(planned.job("data", {"dataset": "digits"}), "python")
+    data = commands.complete(planned, planned.job("data", {"dataset": "digits"}), "python")
     assert "my data" in shlex.split(data)
     assert seen == set(OUTPUTS)
 

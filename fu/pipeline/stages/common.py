@@ -60,6 +60,23 @@ class TrainingSpec(ModelSpec):
 
 
 @dataclasses.dataclass(frozen=True)
+class ModelFiles:
+    """The files that every stage reads that computes with models."""
+
+    data: Path
+    partition: Path
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingFiles(ModelFiles):
+    """The files that every stage writes, too, that trains."""
+
+    model: Path
+    trace: Path
+    cost: Path
+
+
+@dataclasses.dataclass(frozen=True)
 class Options:
     """How a stage runs: nothing here is part of a result. `code`: the digest of the code that runs."""
 

@@ -9,7 +9,7 @@ import resource
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,35 +28,16 @@ from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task
-from fu.pipeline.stages.common import ModelSpec, Options, TrainingSpec, atomic_outputs, canonical, write_rows
-
-
-class Inputs(Protocol):
-    """The files that every stage reads that computes with models."""
-
-    @property
-    def data(self) -> Path:
-        """The archive."""
-
-    @property
-    def partition(self) -> Path:
-        """The partition."""
-
-
-class Outputs(Protocol):
-    """The files that every stage writes that trains."""
-
-    @property
-    def model(self) -> Path:
-        """The model."""
-
-    @property
-    def trace(self) -> Path:
-        """Its metrics per round."""
-
-    @property
-    def cost(self) -> Path:
-        """Seconds, memory, machine."""
+from fu.pipeline.stages.common import (
+    ModelFiles,
+    ModelSpec,
+    Options,
+    TrainingFiles,
+    TrainingSpec,
+    atomic_outputs,
+    canonical,
+    write_rows,
+)
 
 
 def keep_memory() -> None:
@@ -81,7 +62,7 @@ def device_of(options: Options) -> torch.device:
     return torch.device(auto if options.device == "auto" else options.device)
 
 
-def data_of(spec: ModelSpec, files: Inputs, options: Options, poison: Poison) -> ClientData:
+def data_of(spec: ModelSpec, files: ModelFiles, options: Options, poison: Poison) -> ClientData:
     """Return the clients' data on the device; refuse another torch than the planned one."""
     device = device_of(options)
     installed = torch.__version__.partition("+")[0]
@@ -99,7 +80,7 @@ def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
     return partial(plugins.load("models", spec.model.name).build, data.shape, about(spec.dataset).classes, params)
 
 
-def task_of(spec: TrainingSpec, files: Inputs, options: Options, stream: str, poison: Poison) -> Task:
+def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str, poison: Poison) -> Task:
     """Return the task: the federation with its data, who is forgotten, how many rounds."""
     data = data_of(spec, files, options, poison)
     build = builder_of(spec, data)
@@ -132,7 +113,12 @@ def diverged_outcome(task: Task, diverged: int | None) -> Outcome:
 
 
 def write_outcome(
-    task: Task, outcome: Outcome, files: Outputs, options: Options, checkpoint: Checkpoint, history: Path | None = None
+    task: Task,
+    outcome: Outcome,
+    files: TrainingFiles,
+    options: Options,
+    checkpoint: Checkpoint,
+    history: Path | None = None,
 ) -> None:
     """Write model, trace, cost file and what was recorded, and remove the checkpoint."""
     theta = outcome.state["theta"]

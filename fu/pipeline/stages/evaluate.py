@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from fu.pipeline.stages.common import ModelSpec, Options, atomic_outputs, run, write_rows
+from fu.pipeline.stages.common import ModelFiles, ModelSpec, Options, atomic_outputs, run, write_rows
 from fu.plugins import Kind
 
 
@@ -18,11 +18,9 @@ class Spec(ModelSpec):
 
 
 @dataclass(frozen=True)
-class Files:
+class Files(ModelFiles):
     """`models` and their `traces` in the order of the roles."""
 
-    data: Path
-    partition: Path
     original: Path
     models: list[Path]
     traces: list[Path]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fu.pipeline.stages.common import Options, TrainingSpec, run
+from fu.pipeline.stages.common import Options, TrainingFiles, TrainingSpec, run
 from fu.plugins import Choice, Kind
 
 
@@ -18,16 +18,11 @@ class Spec(TrainingSpec):
 
 
 @dataclass(frozen=True)
-class Files:
+class Files(TrainingFiles):
     """From the unlearned model to the recovered one."""
 
-    data: Path
-    partition: Path
     original: Path
     unlearned: Path
-    model: Path
-    trace: Path
-    cost: Path
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:

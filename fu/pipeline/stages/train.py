@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from fu.pipeline.stages.common import Options, TrainingSpec, run
+from fu.pipeline.stages.common import Options, TrainingFiles, TrainingSpec, run
 from fu.plugins import Choice, Kind
 
 
@@ -17,14 +17,9 @@ class Spec(TrainingSpec):
 
 
 @dataclass(frozen=True)
-class Files:
+class Files(TrainingFiles):
     """From data and partition to the model."""
 
-    data: Path
-    partition: Path
-    model: Path
-    trace: Path
-    cost: Path
     history: Path
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from fu.pipeline.stages.common import Options, TrainingSpec, run
+from fu.pipeline.stages.common import Options, TrainingFiles, TrainingSpec, run
 from fu.plugins import Choice, Kind
 
 
@@ -17,16 +17,11 @@ class Spec(TrainingSpec):
 
 
 @dataclass(frozen=True)
-class Files:
+class Files(TrainingFiles):
     """From the original model to the unlearned one; `history` where the method needs one."""
 
-    data: Path
-    partition: Path
     original: Path
     history: list[Path]
-    model: Path
-    trace: Path
-    cost: Path
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:

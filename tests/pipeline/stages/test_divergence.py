@@ -37,12 +37,13 @@ def test_a_diverged_original_model_is_the_result_of_all_that_follows(tmp_path: P
     )
     unlearn.main(
         unlearn.Spec(**phase, method={"name": "fupga"}, rounds=2, watch="conflicts"),
-        unlearn.Files(archive, drawn, models["original"], [history], **outputs("unlearned")),
+        unlearn.Files(archive, drawn, original=models["original"], history=[history], **outputs("unlearned")),
         options,
     )
+    given = {"original": models["original"], "unlearned": models["unlearned"]}
     recover.main(
         recover.Spec(**phase, projection=None, client_weights="equal", rounds=2, first_round=2),
-        recover.Files(archive, drawn, models["original"], models["unlearned"], **outputs("recovered")),
+        recover.Files(archive, drawn, **given, **outputs("recovered")),
         options,
     )
     result, traces = tmp_path / "evaluation.csv", [outputs(role)["trace"] for role in ROLES]
