@@ -19,7 +19,7 @@ from fu import plugins
 from fu.artefacts.entry import Metric
 from fu.data.archives import checksum
 from fu.errors import UserError, first_problem, nearest
-from fu.pipeline.digest import ROOT, digest, module_file
+from fu.pipeline.digest import ROOT, digest, module_file, parse
 from fu.plugins import Choice
 
 KINDS = (
@@ -77,7 +77,7 @@ def declared(kind: str, name: str) -> dict[str, Any]:
     path = module_file(f"fu.{kind}.{name}")
     assert path is not None
     found: dict[str, Any] = {}
-    for node in ast.parse(path.read_bytes()).body:
+    for node in parse(path.read_bytes(), path).body:
         target, value = None, None
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], node.value
@@ -100,8 +100,14 @@ def needs(method: str) -> set[str]:
 
 @cache
 def metrics() -> dict[str, Metric]:
-    """Return all metrics by name, as the evaluators declare them."""
-    return {metric.name: metric for name in available("evaluation") for metric in metrics_of(name)}
+    """Return all metrics by name, as the evaluators declare them; `UserError` where two declare the same."""
+    found: dict[str, Metric] = {}
+    for name in available("evaluation"):
+        for metric in metrics_of(name):
+            if metric.name in found:
+                raise UserError(f"{name}.py (evaluation): METRICS: another evaluator has {metric.name!r}; rename it.")
+            found[metric.name] = metric
+    return found
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from fu import plugins
+from fu.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 UNCOUNTED = {"fu.errors", "fu.federation.progress", "fu.pipeline.digest", "fu.pipeline.paths"}
@@ -36,8 +37,16 @@ def module_file(module: str) -> Path | None:
     return None
 
 
+def parse(source: bytes, path: Path) -> ast.Module:
+    """Return the syntax tree of a source file; `UserError` where it has none."""
+    try:
+        return ast.parse(source, filename=str(path))
+    except SyntaxError as error:
+        raise UserError(f"{path}: line {error.lineno}: {error.msg}.") from None
+
+
 def _parse(source: bytes, path: Path) -> ast.Module:
-    tree = ast.parse(source, filename=str(path))
+    tree = parse(source, path)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     tree.body = [node for node in tree.body if _target(node) not in DECLARED - used]
     for node in ast.walk(tree):

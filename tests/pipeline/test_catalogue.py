@@ -213,6 +213,22 @@ def test_a_tilde_is_one_s_home_for_the_plan_and_its_jobs(
     assert command.rstrip("/").endswith(f" --plugins {mine}")
 
 
+def test_two_evaluators_of_one_metric_are_told_in_one_sentence(mine: Path) -> None:
+    about = declared("evaluation", "distance")["METRICS"]["distance"]
+    write(mine / "evaluation/mine.py", f"METRICS = {{'asr': {about}}}\n")
+    with pytest.raises(
+        UserError, match=r"^mine\.py \(evaluation\): METRICS: another evaluator has 'asr'; rename it\.$"
+    ):
+        Plan({**config(mine), "overrides": {}})
+
+
+def test_a_plugin_that_is_no_python_is_told_with_file_and_line(mine: Path) -> None:
+    write(mine / "methods/mine.py", METHOD + "\ndef broken(:\n")
+    lines = (METHOD + "\ndef broken(:").count("\n") + 1
+    with pytest.raises(UserError, match=rf"methods/mine\.py: line {lines}: invalid syntax\.$"):
+        Plan(config(mine))
+
+
 # ---- archives ------------------------------------------------------------------------------------------------------
 
 
