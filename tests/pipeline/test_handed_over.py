@@ -1,0 +1,126 @@
+"""What the plan hands to jobs and stages hand to the science: seeds, scenarios, streams, poison, the choice."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fu import plugins
+from fu.artefacts.entry import Entry
+from fu.pipeline import frames
+from fu.pipeline.plan import Plan
+from fu.pipeline.stages import common, compute, publish, recover, train, unlearn
+from fu.pipeline.stages.common import Options, canonical
+from tests.factories import make_data, make_partition
+from tests.pipeline.plans import made, plan
+
+
+class StopError(Exception):
+    """Ends a stage where the test has seen enough."""
+
+
+def entries(planned: Plan) -> list[Entry]:
+    return [job.spec for job in planned.jobs() if isinstance(job.spec, publish.Spec)]
+
+
+def test_every_job_of_a_run_has_the_run_s_seed() -> None:
+    jobs = [job for job in made("paper").jobs() if "run" in job.names]
+    assert {job.stage for job in jobs} == {"partition", "train", "unlearn", "recover", "evaluate"}
+    assert all(getattr(job.spec, "seed") == int(job.names["run"].rpartition("/seed")[2]) for job in jobs)  # noqa: B009
+    assert len({getattr(job.spec, "seed") for job in jobs}) > 1  # noqa: B009
+
+
+def test_the_user_s_seeds_win() -> None:
+    assert Plan({"preset": "smoke", "papers": ["fedosd"], "seeds": [7, 8]}).seeds("fedosd") == [7, 8]
+
+
+def test_an_artefact_states_each_of_its_scenarios_as_it_is() -> None:
+    planned = made("smoke")
+    seen = set()
+    for entry in entries(planned):
+        for scenario in entry.scenarios:
+            settings = planned.trials[f"{entry.paper}/{scenario.name}", "original"].settings
+            assert scenario.dataset == settings.data.dataset
+            assert scenario.rounds == (settings.training.rounds, settings.total_rounds)
+            seen.add((scenario.dataset, scenario.rounds))
+    assert len(seen) > 1
+
+
+def test_the_rate_of_a_trial_is_the_one_it_unlearns_with() -> None:
+    planned = plan("smoke", methods={"mode": {"settings": {"recovery": {"lr": 0.5}}}})
+    for entry in entries(planned):
+        for method in entry.methods:
+            for scenario, trials in method.trials.items():
+                for trial in trials:
+                    settings = planned.trials[f"{entry.paper}/{scenario}", trial.name].settings
+                    assert trial.rate == settings.unlearning.lr != 0.5
+
+
+def test_a_spec_names_all_its_plugins() -> None:
+    jobs = list(made("smoke").jobs())
+    evaluation = next(job.spec for job in jobs if job.stage == "evaluate")
+    named = {f"fu.evaluation.{name}" for name in getattr(evaluation, "evaluators")}  # noqa: B009
+    assert len(named) > 1
+    assert named <= set(plugins.named_by(evaluation))
+    shown = next(entry for entry in entries(made("smoke")) if entry.reads == "data")
+    data = {f"fu.datasets.{scenario.dataset}" for scenario in shown.scenarios}
+    assert set(plugins.named_by(shown)) == {f"fu.artefacts.{shown.kind}", "fu.attacks.patch", *data}
+
+
+def test_what_was_chosen_is_no_part_of_a_spec() -> None:
+    entry = entries(made("smoke"))[0]
+    assert canonical(entry.model_copy(update={"chosen": {"a": {"b": "c"}}})) == canonical(entry)
+
+
+@pytest.mark.parametrize(
+    ("stage", "main", "expected"),
+    [
+        ("train", train.main, ("training", "share")),
+        ("unlearn", unlearn.main, ("unlearning", "all")),
+        ("recover", recover.main, ("unlearning", "all")),
+    ],
+)
+def test_a_stage_draws_from_its_stream_and_marks_what_it_should(
+    stage: str, main: Callable[..., None], expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seen(spec: Any, files: Any, options: Any, stream: str, poison: str) -> None:
+        raise StopError(stream, poison)
+
+    monkeypatch.setattr(compute, "task_of", seen)
+    with pytest.raises(StopError) as stopped:
+        main(SimpleNamespace(), SimpleNamespace(), Options())
+    assert stopped.value.args == expected
+
+
+def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part = make_partition(forgotten=(1,))
+    monkeypatch.setattr(compute, "data_of", lambda spec, files, options, poison: make_data(part, poison=poison))
+    local = common.Local(lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=2)
+    model = plugins.Choice(name="mlp", params={"hidden": 4})
+    spec = train.Spec(
+        dataset="digits", attack="patch", model=model, torch="x", seed=11, local=local, rounds=6, evaluate_every=1,
+        training=plugins.Choice(name="fedavg"), history=(),
+    )  # fmt: skip
+    files = train.Files(*(Path("none") for _ in range(6)))
+    task = compute.task_of(spec, files, Options(), "training", "share")
+    assert (task.forgotten, task.retained, task.rounds, task.seed) == ([1], [0, 2], 6, 11)
+    assert (task.federation.seed, task.federation.stream) == (11, "training")
+    assert task.federation.training.rate(1) == pytest.approx(0.45)
+
+
+def test_an_artefact_is_made_of_what_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(frame: Any, entry: Entry) -> None:
+        raise StopError(entry.chosen)
+
+    chosen = {"a scenario": {"a method": "a trial"}}
+    monkeypatch.setattr(frames, "with_choice", lambda entry, paths: entry.model_copy(update={"chosen": chosen}))
+    monkeypatch.setattr(plugins, "load", lambda kind, name: SimpleNamespace(make=make))
+    entry = next(entry for entry in entries(made("smoke")) if entry.reads == "nothing")
+    files = publish.Files(tmp_path, [], *(tmp_path / name for name in ("csv", "md", "pdf", "png", "json")))
+    with pytest.raises(StopError) as stopped:
+        publish.main(publish.Spec(**dict(entry)), files, Options())
+    assert stopped.value.args == (chosen,)
