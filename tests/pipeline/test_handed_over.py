@@ -124,3 +124,11 @@ def test_an_artefact_is_made_of_what_was_chosen(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(StopError) as stopped:
         publish.main(publish.Spec(**dict(entry)), files, Options())
     assert stopped.value.args == (chosen,)
+
+
+def test_a_table_reads_the_evaluation_that_its_marks_need() -> None:
+    """`distance` says whether a model comes back; here it stands in an evaluation of its own."""
+    evaluations = {"evaluation": ["backdoor", "utility", "conflicts", "cost"], "far": ["distance"]}
+    planned = plan("smoke", settings={"evaluations": evaluations}, artefacts={"table2": {"metrics": ["r_acc"]}})
+    entry = next(entry for entry in entries(planned) if entry.artefact == "table2")
+    assert {scenario.evaluations for scenario in entry.scenarios} == {("evaluation", "far")}
