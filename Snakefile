@@ -1,5 +1,7 @@
 """Every table and figure of the planned papers. `snakemake -n` shows what would be made."""
 
+import atexit
+import gc
 import os
 import sys
 import threading
@@ -11,9 +13,11 @@ from fu.errors import UserError
 from fu.pipeline import digest, fork_server
 from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Plan
 
 min_version("9.0")
+gc.disable()  # building a graph makes millions of objects and no garbage: an eighth of the time of a dry run
 os.environ["PATH"] = (
     f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
 )
@@ -33,6 +37,55 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 
+# The plan decides what runs (fu/pipeline/pending.py), by contents, not by times or by Snakemake's records.
+pending = Pending(plan)
+if workflow.is_main_process:
+    atexit.register(pending.remember)
+
+
+def by_hand():
+    """Whether a person forces jobs (-F, -f, -R)."""
+    asked = workflow.dag_settings
+    forced = asked.forceall or asked.forcetargets or asked.forcerun
+    return bool(forced) and workflow.is_main_process
+
+
+def known(stage):
+    """Return the input function of a stage, which tells Snakemake what the plan has found."""
+
+    def inputs(wildcards):
+        job = plan.job(stage, dict(wildcards))
+        if not workflow.is_main_process:
+            return job.inputs
+        reason = pending.reason(job)
+        if reason and reason.kind != "new":  # what is absent is made anyway
+            workflow.dag.forcefiles.add(job.certificate)
+        idle = pending.idle(job, workflow.dag_settings.targets) and not by_hand()
+        return {
+            name: [
+                path if pending.made_again(path) else ancient(path)
+                for path in paths
+                if not idle
+                or os.path.exists(
+                    path
+                )  # an absent input of what does not run is not needed
+            ]
+            for name, paths in job.listed.items()
+        }
+
+    return unpack(inputs)
+
+
+def kept(stage):
+    """Return the outputs of a stage, which survive where a job fails that would have replaced them."""
+    return {name: update(path) for name, path in plan.paths.outputs(stage).items()}
+
+
+def unless_made(wildcards):
+    """Return what ends a job at once where its inputs were made again with equal contents."""
+    return "" if by_hand() else "--unless-made"
+
+
 wildcard_constraints:
     run=r"[^/]+/[^/]+/seed\d+",
     scenario=r"[^/]+/[^/]+",
@@ -45,6 +98,8 @@ wildcard_constraints:
 
 
 onstart:
+    gc.enable()
+    pending.set_clocks()
     print(plan.overview(), file=sys.stderr)
     digest.remember()
     fork_server.start()

@@ -3,12 +3,12 @@
 import json
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from fu.artefacts.entry import Entry
-from fu.data.archives import checksum
 
 PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors")
 
@@ -21,8 +21,8 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def describe(entry: Entry, code: str, inputs: list[Path], costs: list[Path]) -> dict[str, Any]:
-    """Return the provenance of one artefact; `costs` are the cost files of the models behind it."""
+def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Path]) -> dict[str, Any]:
+    """Return the provenance of one artefact; `inputs`: path -> SHA-256; `costs`: files of the models behind it."""
     changed = _git("status", "--porcelain", "--untracked-files=no")
     spent = {str(path): json.loads(path.read_text()) for path in costs}
     return {
@@ -35,6 +35,6 @@ def describe(entry: Entry, code: str, inputs: list[Path], costs: list[Path]) -> 
         "seconds": round(sum(cost["seconds"] for cost in spent.values()), 3),
         "devices": sorted({cost["device"] for cost in spent.values()}),
         "threads": sorted({cost["threads"] for cost in spent.values()}),
-        "inputs": {str(path): checksum(path) for path in inputs},
+        "inputs": dict(inputs),
         "costs": spent,
     }

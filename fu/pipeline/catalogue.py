@@ -163,16 +163,9 @@ def check_params(planned: Iterable[Planned]) -> None:
     _remember("params", fresh)
 
 
-def archive_of(path: Path, source: Path) -> str | None:
-    """Return the SHA-256 of an archive; hashed again only when size or modification time changed.
-
-    Where the archive is absent now, but the data set was made from one, that one's, as its job noted in `source`: a
-    forgotten data_dir undoes nothing. None where there was none.
-    """
+def archive_of(path: Path) -> str | None:
+    """Return the SHA-256 of an archive, hashed again only when the file changed; None where there is none."""
     if not path.is_file():
-        with contextlib.suppress(OSError, json.JSONDecodeError):
-            noted: str | None = json.loads(source.read_text())["archive"]
-            return noted if source.with_suffix("").with_suffix(".npz").is_file() else None
         return None
     about = path.stat()
     key = f"{path.resolve()}:{about.st_size}:{about.st_mtime_ns}"

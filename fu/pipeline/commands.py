@@ -17,7 +17,10 @@ def arguments(stage: str) -> list[str]:
 def command_line(stage: str) -> str:
     """Return a rule's shell command: the stage's, through the fork server, with its log."""
     module = f"fu.pipeline.stages.{stage}"
-    words = [f"python -m fu.pipeline.fork_server {module} --spec {{params.spec:q}} --code {{params.code}}"]
+    words = [
+        f"python -m fu.pipeline.fork_server {module} --spec {{params.spec:q}} --code {{params.code}}",
+        "--certificate {output.certificate:q} {params.unless_made}",
+    ]
     for name in arguments(stage):
         place = "output" if name in OUTPUTS[stage] else "resources" if name in ("root", "data_dir") else "input"
         words.append(f"--{name.replace('_', '-')} {{{place}.{name}:q}}")
@@ -28,7 +31,7 @@ def command_line(stage: str) -> str:
 
 def complete(plan: Plan, job: Job, python: str) -> str:
     """Return the command that makes a job's outputs, ready for a terminal."""
-    words = [python, "-m", f"fu.pipeline.stages.{job.stage}", "--spec", job.json]
+    words = [python, "-m", f"fu.pipeline.stages.{job.stage}", "--spec", job.json, "--certificate", job.certificate]
     settings = {"root": plan.root, "data_dir": plan.config.data_dir}
     for name in arguments(job.stage):
         value = job.inputs.get(name) or job.outputs.get(name) or settings.get(name) or []

@@ -19,7 +19,13 @@ from fu import plugins
 from fu.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
-UNCOUNTED = {"fu.errors", "fu.federation.progress", "fu.pipeline.digest", "fu.pipeline.paths"}
+UNCOUNTED = {
+    "fu.errors",
+    "fu.federation.progress",
+    "fu.pipeline.digest",
+    "fu.pipeline.paths",
+    "fu.pipeline.certificate",
+}
 DECLARED = {"METRICS", "ESTIMATE"}  # for the plan; counted where their own module reads them
 CACHE = Path("results/.cache/digests.json")  # by content, also of this file, so that nothing in it is ever stale
 OWN = hashlib.sha256(Path(__file__).read_bytes()).digest()
@@ -125,10 +131,15 @@ def _remembered() -> dict[str, Any]:
 def remember() -> None:
     """Keep what was read for the jobs to come; a read-only folder costs time, nothing else."""
     with contextlib.suppress(OSError):
-        CACHE.parent.mkdir(parents=True, exist_ok=True)
-        part = CACHE.with_name(f".{CACHE.name}.{os.getpid()}")
-        part.write_text(json.dumps(_remembered()))
-        part.replace(CACHE)
+        replace_text(CACHE, json.dumps(_remembered()))
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text)
+    part.replace(path)
 
 
 @cache
@@ -156,3 +167,15 @@ def digest(*modules: str) -> str:
 def modules_of(stage: str, spec: BaseModel) -> tuple[str, ...]:
     """Return the modules a stage starts from: itself and the plug-ins that its spec names."""
     return (f"fu.pipeline.stages.{stage}", *plugins.named_by(spec))
+
+
+def parts(*modules: str) -> dict[str, str]:
+    return {module: _read(module)[0][:8] for module in closure(modules)}
+
+
+def check_installed(*modules: str) -> None:
+    pass
+
+
+def reread(*modules: str) -> str:
+    return digest(*modules)

@@ -1,11 +1,12 @@
 """Every file name, spelled once. A run is `paper/scenario/seedN`, a trial a method with the values of its grid."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 # Stage -> its outputs by name, below results/{preset}. The stage's `Files` have the same names.
 OUTPUTS: dict[str, dict[str, str]] = {
-    "data": {"archive": "data/{dataset}.npz", "source": "data/{dataset}.source.json"},
+    "data": {"archive": "data/{dataset}.npz"},
     "partition": {"partition": "{run}/partition.npz"},
     "train": {
         "model": "{run}/original.safetensors",
@@ -27,7 +28,18 @@ OUTPUTS: dict[str, dict[str, str]] = {
     "select": {"selection": "{scenario}/{method}.selected.json"},
     "publish": {suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}" for suffix in ("csv", "md", "pdf", "png", "json")},
 }
-LOGS = {stage: "logs/" + next(iter(files.values())).rpartition(".")[0] + ".log" for stage, files in OUTPUTS.items()}
+_STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
+LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
+CERTIFIED = ".made.json"  # beside the outputs of a job: what they were made from
+CERTIFICATES = {stage: f"{stem}{CERTIFIED}" for stage, stem in _STEMS.items()}
+
+
+def certificate_of(file: Path) -> Path:
+    """Return the certificate of a file that other jobs read."""
+    for suffix in (".cost.json", ".history.safetensors", file.suffix):
+        if file.name.endswith(suffix):
+            return file.with_name(file.name.removesuffix(suffix) + CERTIFIED)
+    raise AssertionError
 
 
 class Paths:
@@ -42,9 +54,14 @@ class Paths:
         return f"{self.root}/{OUTPUTS[stage][output].format(**names)}"
 
     def outputs(self, stage: str, names: Mapping[str, Any] | None = None) -> dict[str, str]:
-        """Return all outputs of a stage; without names as patterns of wildcards."""
-        found = {output: f"{self.root}/{pattern}" for output, pattern in OUTPUTS[stage].items()}
+        """Return all outputs of a stage, its certificate included; without names as patterns of wildcards."""
+        patterns = {**OUTPUTS[stage], "certificate": CERTIFICATES[stage]}
+        found = {output: f"{self.root}/{pattern}" for output, pattern in patterns.items()}
         return found if names is None else {key: pattern.format(**names) for key, pattern in found.items()}
+
+    def certificate(self, stage: str, **names: Any) -> str:
+        """Return the certificate of a job."""
+        return self.outputs(stage, names)["certificate"]
 
     def log(self, stage: str) -> str:
         """Return the pattern of a stage's log."""

@@ -3,7 +3,7 @@
 A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files lie below `results/{preset}/{run}`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -15,7 +15,7 @@ from fu.artefacts.entry import ORIGINAL, Entry
 from fu.data.archives import checksum
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import catalogue, digest, estimates, frames, specs
+from fu.pipeline import catalogue, certificate, digest, estimates, frames, specs
 from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with
 from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import resolve, validate
@@ -50,10 +50,35 @@ class Job:
         """The code digest of the stage with the plug-ins that its spec names."""
         return digest.digest(*digest.modules_of(self.stage, self.spec))
 
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """The modules and libraries behind the code digest."""
+        return digest.parts(*digest.modules_of(self.stage, self.spec))
+
+    @cached_property
+    def key(self) -> str:
+        """What the certificate of current outputs says."""
+        return certificate.key_of(self.stage, self.json, self.code)
+
+    @property
+    def certificate(self) -> str:
+        """The file that says what the outputs were made from."""
+        return self.outputs["certificate"]
+
     @property
     def files(self) -> list[str]:
         """All input files."""
-        return list(chain.from_iterable([found] if isinstance(found, str) else found for found in self.inputs.values()))
+        return list(chain.from_iterable(self.listed.values()))
+
+    @property
+    def counted(self) -> list[str]:
+        """The input files whose contents decide: all but costs, which hold times and differ from run to run."""
+        return list(chain.from_iterable(found for name, found in self.listed.items() if name != "costs"))
+
+    @property
+    def listed(self) -> dict[str, list[str]]:
+        """The input files by name, each as a list."""
+        return {name: [found] if isinstance(found, str) else found for name, found in self.inputs.items()}
 
 
 class Plan:
@@ -100,7 +125,10 @@ class Plan:
         archive = None
         if not about(dataset).embedded:
             path = Path(self.config.data_dir) / f"{dataset}.npz"
-            archive = catalogue.archive_of(path, Path(self.paths("data", "source", dataset=dataset)))
+            archive = catalogue.archive_of(path)
+            made = certificate.read(Path(self.paths.certificate("data", dataset=dataset)))
+            if archive is None and made:
+                archive = made.spec["archive"]  # a forgotten data_dir undoes nothing
         return data.Spec(dataset=dataset, archive=archive), {}, {"minutes": 60}
 
     def _partition(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
@@ -293,6 +321,10 @@ class Plan:
 
     def jobs(self, *artefacts: tuple[str, str]) -> Iterator[Job]:
         """Yield every job behind the artefacts (default: all), those that others wait for first."""
+        return self.behind(self.job("publish", {"paper": p, "artefact": a}) for p, a in artefacts or self.artefacts)
+
+    def behind(self, wanted: Iterable[Job]) -> Iterator[Job]:
+        """Yield these jobs and every job that they wait for, once, in an order in which they can run."""
         seen: set[int] = set()
 
         def walk(job: Job) -> Iterator[Job]:
@@ -303,13 +335,21 @@ class Plan:
                         yield from walk(self.job(*self.producers[file]))
                 yield job
 
-        for paper, artefact in artefacts or self.artefacts:
-            yield from walk(self.job("publish", {"paper": paper, "artefact": artefact}))
+        for job in wanted:
+            yield from walk(job)
+
+    def wanted(self, target: str) -> Iterator[Job]:
+        """Yield the jobs that a target names: a paper, an artefact (paper_artefact), a file; all: every artefact."""
+        for paper, artefact in self.artefacts:
+            if target in ("all", paper, f"{paper}_{artefact}"):
+                yield self.job("publish", {"paper": paper, "artefact": artefact})
+        if target in self.producers:
+            yield self.job(*self.producers[target])
 
     def targets(self, *artefacts: tuple[str, str]) -> list[str]:
-        """Return everything behind artefacts (default: all): a missing model is seen, not only a missing table."""
-        quiet = ("cost", "source", "history")  # asked for by those who read them
-        return sorted({path for job in self.jobs(*artefacts) for key, path in job.outputs.items() if key not in quiet})
+        """Return the files of artefacts (default: all); what lies behind them is made where it is needed."""
+        named = ({"paper": paper, "artefact": artefact} for paper, artefact in artefacts or self.artefacts)
+        return sorted(path for names in named for path in self.paths.outputs("publish", names).values())
 
     def overview(self) -> str:
         """Return one line on what the plan holds: runs, models, hours."""

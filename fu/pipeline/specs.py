@@ -3,17 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fu.pipeline.digest import ROOT
 from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
 from fu.pipeline.stages import evaluate, partition, recover, train, unlearn
 from fu.pipeline.stages.common import Local
 from fu.plugins import Choice
-
-TORCH = next(
-    line.partition("==")[2].split()[0]
-    for line in (ROOT / "envs" / "lock.txt").read_text().splitlines()
-    if line.startswith("torch==")
-)
 
 
 @dataclass(frozen=True)
@@ -106,7 +99,6 @@ def _shared(trial: Trial, seed: int) -> dict[str, object]:
         "dataset": data.dataset,
         "attack": data.attack.name if data.attack else None,
         "model": _choice(trial.settings.model),
-        "torch": TORCH,
         "seed": seed,
     }
 

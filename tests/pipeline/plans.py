@@ -55,6 +55,12 @@ def models(planned: Plan, run: str, trial: str) -> list[str]:
     return list(planned.models(run, trial).values())
 
 
+def files(planned: Plan, *artefacts: str) -> list[str]:
+    """Return all files behind artefacts (default: all) of the paper."""
+    jobs = planned.jobs(*(("fedosd", name) for name in artefacts))
+    return sorted(path for job in jobs for path in job.outputs.values())
+
+
 def grid(method: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return what gives a method another grid."""
     return {method: {"settings": {"grid": values}}}

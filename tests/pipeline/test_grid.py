@@ -15,6 +15,7 @@ from tests.pipeline.plans import (
     RUN,
     SETTINGS,
     WRITTEN,
+    files,
     grid,
     made,
     models,
@@ -27,13 +28,9 @@ from tests.pipeline.plans import (
 SHARED = "fedosd/mnist-pat50/seed0"  # of the figure that begins at one unlearned model
 
 
-def targets(planned: Plan) -> list[str]:
-    return planned.targets()
-
-
 def of(planned: Plan, run: str, name: str) -> list[str]:
-    """The files of a run that are asked for and whose names begin so."""
-    return [path for path in targets(planned) if f"/{run}/{name}" in path]
+    """The files of a run that artefacts rest on and whose names begin so."""
+    return [path for path in files(planned) if f"/{run}/{name}" in path]
 
 
 # ---- what a phase leaves open --------------------------------------------------------------------------------------
@@ -169,7 +166,7 @@ def test_an_empty_list_is_no_grid() -> None:
     assert trials(planned, PAT50, "mode") == ["mode"]
     assert rate(planned, PAT50, "mode") == SETTINGS["unlearning"]["lr"]
     assert models(planned, PAT50, "mode") == ["mode.unlearned", "mode.recovered"]
-    shown = planned.targets(("fedosd", "table6"))
+    shown = files(planned, "table6")
     assert [path for path in shown if "/mode+" in path or "/mode.selected" in path] == []
     assert [path for path in shown if "/fedosd.selected" in path] != []
 
@@ -177,7 +174,7 @@ def test_an_empty_list_is_no_grid() -> None:
 def test_one_value_is_a_trial_of_its_own_name_and_nothing_is_chosen() -> None:
     planned = plan(settings={"grid": {"unlearning.lr": [0.005]}})
     assert trials(planned, RUN, "fedosd") == ["fedosd+lr0.005"]
-    assert [path for path in targets(planned) if path.endswith(".selected.json")] == []
+    assert [path for path in files(planned) if path.endswith(".selected.json")] == []
     choices = {path.rpartition("/")[2] for path in planned.producers if path.endswith(".selected.json")}
     assert {name for name in choices if ".rates-" not in name} == set()
 
@@ -247,9 +244,9 @@ def test_m5_begins_at_the_unlearned_models_of_fedosd_and_unlearns_nothing_itself
             made().job("evaluate", {"run": PAT50, "trial": trial, "evaluation": "evaluation"}).inputs
             for trial in (own, other)
         )
-        for files in ("models", "traces"):
-            assert here[files][0] == there[files][0]
-            assert here[files][1] != there[files][1]
+        for kind in ("models", "traces"):
+            assert here[kind][0] == there[kind][0]
+            assert here[kind][1] != there[kind][1]
         mine, theirs = spec(made(), "recover", PAT50, own), spec(made(), "recover", PAT50, other)
         assert {key for key in mine if mine[key] != theirs[key]} == {"projection"}
         assert (mine["projection"], theirs["projection"]["name"]) == (None, "away_from_original")
@@ -260,7 +257,7 @@ def test_what_begins_at_the_model_of_another_method_has_no_unlearned_model_of_it
     on_others = [name for name, method in made(preset).papers["fedosd"].methods.items() if method.unlearned_from]
     assert {"fedosd.m5", "fedosd.rates-free"} <= set(on_others)
     for name in on_others:
-        asked = [path for path in targets(made(preset)) if f"/{name}" in path]
+        asked = [path for path in files(made(preset)) if f"/{name}" in path]
         assert [path for path in asked if ".unlearned" in path] == []
         assert [path for path in asked if path.endswith(".recovered.safetensors")] != []
 
@@ -301,7 +298,7 @@ def test_a_method_that_takes_all_rounds_itself_has_one_model(preset: str, method
     total = planned.trials["fedosd/mnist-iid", "original"].settings.total_rounds
     assert spec(planned, "unlearn", RUN, method)["rounds"] == total
     assert models(planned, RUN, method) == [f"{method}.unlearned"]
-    assert [path for path in targets(planned) if f"/{method}.recovered" in path] == []
+    assert [path for path in files(planned) if f"/{method}.recovered" in path] == []
     assert rate(planned, RUN, method) == spec(planned, "train", RUN)["local"]["lr"]  # of the original training
 
 
@@ -310,7 +307,7 @@ def test_a_method_without_post_training_has_no_recovered_model() -> None:
         for trial in trials(made(), PAT50, method):
             assert spec(made(), "unlearn", PAT50, trial)["rounds"] == SETTINGS["unlearning"]["rounds"]
             assert models(made(), PAT50, trial) == [f"{trial}.unlearned"]
-        assert [path for path in targets(made()) if f"/{method}+" in path and ".recovered" in path] == []
+        assert [path for path in files(made()) if f"/{method}+" in path and ".recovered" in path] == []
 
 
 def test_fedrecovery_unlearns_in_one_round_and_post_training_takes_the_others() -> None:

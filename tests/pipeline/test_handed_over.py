@@ -102,7 +102,7 @@ def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clie
     local = common.Local(lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=2)
     model = plugins.Choice(name="mlp", params={"hidden": 4})
     spec = train.Spec(
-        dataset="digits", attack="patch", model=model, torch="x", seed=11, local=local, rounds=6, evaluate_every=1,
+        dataset="digits", attack="patch", model=model, seed=11, local=local, rounds=6, evaluate_every=1,
         training=plugins.Choice(name="fedavg"), history=(),
     )  # fmt: skip
     files = train.Files(*(Path("none") for _ in range(6)))

@@ -11,11 +11,11 @@ from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import commands
 from fu.pipeline.commands import arguments
 from fu.pipeline.digest import ROOT
-from fu.pipeline.paths import LOGS, OUTPUTS
+from fu.pipeline.paths import LOGS, OUTPUTS, certificate_of
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import names
 from fu.pipeline.stages import publish
-from tests.pipeline.plans import RATES, RUN, WRITTEN, grid, made, plan, trials
+from tests.pipeline.plans import RATES, RUN, WRITTEN, files, grid, made, plan, trials
 
 PRESETS = names("presets")
 SCENARIO = "fedosd/mnist-pat50"
@@ -50,7 +50,17 @@ def test_no_two_jobs_write_one_file_and_no_two_one_log(preset: str) -> None:
     assert len(set(outputs)) == len(outputs) > len(jobs)
     assert len(set(logs)) == len(jobs)
     assert all(path.startswith(f"results/{preset}/") for path in outputs)
-    assert {job.stage: set(job.outputs) for job in jobs}.items() <= {s: set(o) for s, o in OUTPUTS.items()}.items()
+    assert all(set(job.outputs) == {*OUTPUTS[job.stage], "certificate"} for job in jobs)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_whoever_reads_a_file_finds_the_certificate_of_the_job_that_made_it(preset: str) -> None:
+    planned = made(preset)
+    read = {path for job in planned.jobs() for path in job.files if path in planned.producers}
+    assert {str(certificate_of(Path(path))) for path in read} == {
+        planned.job(*planned.producers[path]).certificate for path in read
+    }
+    assert all(planned.producers[path] == planned.producers[str(certificate_of(Path(path)))] for path in read)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -85,11 +95,9 @@ def test_an_artefact_alone_asks_for_what_it_rests_on_and_for_nothing_else() -> N
     assert set(both) < set(planned.targets())
 
 
-def test_all_models_and_traces_are_asked_for_and_what_others_note_is_not() -> None:
-    kinds = {"model", "trace", "partition", "archive", "evaluation", "selection", "csv", "md", "pdf", "png", "json"}
-    expected = {path for job in made().jobs() for kind, path in job.outputs.items() if kind in kinds}
+def test_artefacts_alone_are_asked_for() -> None:
+    expected = {path for job in made().jobs() for path in job.outputs.values() if job.stage == "publish"}
     assert set(made().targets()) == expected
-    assert [path for path in made().targets() if path.endswith((".cost.json", ".source.json"))] == []
 
 
 def test_a_history_is_read_by_the_methods_that_need_one_alone() -> None:
@@ -121,7 +129,7 @@ def test_a_trial_is_chosen_over_all_seeds_where_there_are_several() -> None:
     chosen = f"results/paper/{SCENARIO}/fedosd.selected.json"
     assert [path for path in rows(made(), "table8") if path.endswith("mnist-pat50/fedosd.selected.json")] == [chosen]
     job = made().job("select", {"scenario": SCENARIO, "method": "fedosd"})
-    assert job.outputs == {"selection": chosen}
+    assert job.outputs == {"selection": chosen, "certificate": chosen.replace(".json", ".made.json")}
     assert job.inputs["evaluations"] == [
         f"results/paper/{SCENARIO}/seed{seed}/fedosd+lr{value:g}.evaluation.csv"
         for value in RATES
@@ -144,7 +152,7 @@ def test_an_artefact_rests_on_every_trial_of_its_methods_and_on_the_choice_among
             *(f"{name}.selected.json" for name in several),
         ]
     )
-    assert set(needed) <= set(made().targets(("fedosd", "table8")))
+    assert set(needed) <= set(files(made(), "table8"))
 
 
 def test_a_sweep_shows_all_trials_and_chooses_none() -> None:
@@ -208,6 +216,7 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
         assert words[-4:] == ["--threads", "2", "--device", "cpu"]
         assert [word for word in words if word.startswith("--")] == [
             "--spec",
+            "--certificate",
             *(f"--{name.replace('_', '-')}" for name in arguments(job.stage)),
             "--threads",
             "--device",

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from fu.pipeline.catalogue import available
-from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import names
-from fu.pipeline.specs import TORCH
 from tests.pipeline.plans import LOCAL, PAT50, RUN, SETTINGS, WRITTEN, made, plan, spec, text, trials
 
 
@@ -50,13 +48,6 @@ def test_specs_hold_nothing_that_cannot_change_a_result(stage: str, names: dict[
     foreign = ["caption", "threads", "mem_mb", "device", "label", "title", "paper", "scenario", "grid", "source"]
     later = ["base", "post_training", "values", "preset", "shown_in", "evaluations"]
     assert [word for word in [*foreign, *later] if f'"{word}"' in found] == []
-
-
-def test_every_stage_that_computes_is_told_the_pinned_torch() -> None:
-    assert f"\ntorch=={TORCH}" in (ROOT / "envs/lock.txt").read_text()
-    for job in made("smoke").jobs():
-        told = json.loads(job.json).get("torch")
-        assert told == (TORCH if job.stage in ("train", "unlearn", "recover", "evaluate") else None)
 
 
 def test_the_paper_preset_computes_with_what_the_file_of_the_paper_says() -> None:

@@ -112,7 +112,8 @@ class Project:
 
     def expect(self, keys: Iterable[str], *arguments: str) -> None:
         """Assert that a dry run schedules exactly these jobs, each once."""
-        assert self.scheduled(*arguments) == Counter(keys)
+        found, expected = self.scheduled(*arguments), Counter(keys)
+        assert found == expected, f"too many: {found - expected}; too few: {expected - found}"
 
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace a text that stands exactly once in a file."""

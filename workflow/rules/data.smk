@@ -1,6 +1,8 @@
 rule data:
+    input:
+        known("data"),
     output:
-        **plan.paths.outputs("data"),
+        **kept("data"),
     log:
         plan.paths.log("data"),
     conda:
@@ -14,5 +16,6 @@ rule data:
     params:
         spec=lambda w: plan.job("data", dict(w)).json,
         code=lambda w: plan.job("data", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("data")

@@ -1,9 +1,9 @@
 # {trial} is `original` or one whose unlearned and, after post-training, recovered model are evaluated.
 rule evaluate:
     input:
-        unpack(lambda w: plan.job("evaluate", dict(w)).inputs),
+        known("evaluate"),
     output:
-        **plan.paths.outputs("evaluate"),
+        **kept("evaluate"),
     log:
         plan.paths.log("evaluate"),
     conda:
@@ -17,5 +17,6 @@ rule evaluate:
     params:
         spec=lambda w: plan.job("evaluate", dict(w)).json,
         code=lambda w: plan.job("evaluate", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("evaluate")

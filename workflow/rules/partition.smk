@@ -1,8 +1,8 @@
 rule partition:
     input:
-        unpack(lambda w: plan.job("partition", dict(w)).inputs),
+        known("partition"),
     output:
-        **plan.paths.outputs("partition"),
+        **kept("partition"),
     log:
         plan.paths.log("partition"),
     conda:
@@ -15,5 +15,6 @@ rule partition:
     params:
         spec=lambda w: plan.job("partition", dict(w)).json,
         code=lambda w: plan.job("partition", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("partition")

@@ -1,16 +1,10 @@
 rule publish:
     input:
-        results=lambda w: plan.job("publish", dict(w)).inputs["results"],
-        published=lambda w: plan.job("publish", dict(w)).inputs["published"],
-        costs=lambda w: ancient(plan.job("publish", dict(w)).inputs["costs"]),
+        known("publish"),
     output:
-        **{
-            name: path
-            for name, path in plan.paths.outputs("publish").items()
-            if name != "png"
-        },
+        **{name: path for name, path in kept("publish").items() if name != "png"},
         png=report(
-            plan.paths.outputs("publish")["png"],
+            kept("publish")["png"],
             caption="../report/artefact.rst",
             category="{paper}",
         ),
@@ -27,5 +21,6 @@ rule publish:
     params:
         spec=lambda w: plan.job("publish", dict(w)).json,
         code=lambda w: plan.job("publish", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("publish")

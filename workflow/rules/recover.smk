@@ -1,9 +1,9 @@
 # {trial} may begin from another trial's unlearned model.
 rule recover:
     input:
-        unpack(lambda w: plan.job("recover", dict(w)).inputs),
+        known("recover"),
     output:
-        **plan.paths.outputs("recover"),
+        **kept("recover"),
     log:
         plan.paths.log("recover"),
     conda:
@@ -17,5 +17,6 @@ rule recover:
     params:
         spec=lambda w: plan.job("recover", dict(w)).json,
         code=lambda w: plan.job("recover", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("recover")

@@ -1,9 +1,9 @@
 # One trial of a method's grid is chosen over all seeds.
 rule select:
     input:
-        unpack(lambda w: plan.job("select", dict(w)).inputs),
+        known("select"),
     output:
-        **plan.paths.outputs("select"),
+        **kept("select"),
     log:
         plan.paths.log("select"),
     conda:
@@ -16,5 +16,6 @@ rule select:
     params:
         spec=lambda w: plan.job("select", dict(w)).json,
         code=lambda w: plan.job("select", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("select")

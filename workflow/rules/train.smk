@@ -1,8 +1,8 @@
 rule train:
     input:
-        unpack(lambda w: plan.job("train", dict(w)).inputs),
+        known("train"),
     output:
-        **plan.paths.outputs("train"),
+        **kept("train"),
     log:
         plan.paths.log("train"),
     priority: 10  # everything else waits for it
@@ -17,5 +17,6 @@ rule train:
     params:
         spec=lambda w: plan.job("train", dict(w)).json,
         code=lambda w: plan.job("train", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("train")

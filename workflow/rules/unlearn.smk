@@ -1,8 +1,8 @@
 rule unlearn:
     input:
-        unpack(lambda w: plan.job("unlearn", dict(w)).inputs),
+        known("unlearn"),
     output:
-        **plan.paths.outputs("unlearn"),
+        **kept("unlearn"),
     log:
         plan.paths.log("unlearn"),
     conda:
@@ -16,5 +16,6 @@ rule unlearn:
     params:
         spec=lambda w: plan.job("unlearn", dict(w)).json,
         code=lambda w: plan.job("unlearn", dict(w)).code,
+        unless_made=unless_made,
     shell:
         command_line("unlearn")

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
@@ -14,9 +14,14 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fu import plugins
+from fu.data.archives import checksum
 from fu.errors import UserError, first_problem
-from fu.pipeline import digest
+from fu.pipeline import certificate, digest
+from fu.pipeline.certificate import Certificate
+from fu.pipeline.paths import OUTPUTS
 from fu.plugins import Choice, Kind
+
+EDITED = "the code was edited after this job was planned; run snakemake again."
 
 
 class Record(BaseModel):
@@ -47,7 +52,6 @@ class ModelSpec(Spec):
     dataset: Annotated[str, Kind("datasets")]
     attack: Annotated[str | None, Kind("attacks")]
     model: Annotated[Choice, Kind("models")]
-    torch: str  # its version: Snakemake's cache between workflows knows none
     seed: int
 
 
@@ -77,13 +81,31 @@ class TrainingFiles(ModelFiles):
 
 
 @dataclasses.dataclass(frozen=True)
+class Signature:
+    """Where the certificate of a job's outputs goes, and what it says but for the outputs."""
+
+    path: Path
+    draft: Certificate
+    modules: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Options:
-    """How a stage runs: nothing here is part of a result. `code`: the digest of the code that runs."""
+    """How a stage runs: nothing here is part of a result. `code`: the digest of the code that runs.
+
+    Without a `signature` (a main that is called by hand) outputs get no certificate, and the plan makes them again.
+    """
 
     code: str = ""
     threads: int = 1
     device: str = "auto"
     checkpoint_seconds: float = 30.0
+    signature: Signature | None = None
+
+    def contents(self, files: Iterable[Path]) -> list[str]:
+        """Return the digests of the contents of what is read."""
+        known = self.signature.draft.inputs if self.signature else {}
+        return [known.get(str(file)) or checksum(file) for file in files]
 
 
 S = TypeVar("S", bound=Spec)
@@ -96,9 +118,16 @@ def canonical(record: BaseModel) -> str:
 
 
 def run(
-    spec_type: type[S], files_type: type[F], main: Callable[[S, F, Options], None], argv: list[str] | None = None
+    spec_type: type[S],
+    files_type: type[F],
+    main: Callable[[S, F, Options], None],
+    argv: list[str] | None = None,
+    reads: Callable[[S, F], list[Path]] | None = None,
 ) -> None:
-    """Run a stage's main with what the command line says; a `UserError` ends it with one sentence and status 1."""
+    """Run a stage's main with what the command line says; a `UserError` ends it with one sentence and status 1.
+
+    `reads`: what the main reads of other jobs' outputs, where the command line does not name them.
+    """
     try:
         args = _parser(spec_type, files_type).parse_args(argv)
         try:
@@ -108,13 +137,34 @@ def run(
             raise UserError(f"{text.removesuffix('.')}; `make show CELL=...` prints a complete command.") from None
         if args.plugins:
             plugins.add_folder(Path(args.plugins))
-        code = digest.digest(*digest.modules_of(spec.stage, spec))
+        modules = digest.modules_of(spec.stage, spec)
+        digest.check_installed(*modules)
+        code = digest.digest(*modules)
         if args.code not in (None, code):
-            raise UserError(f"{spec.stage}: the code was edited after this job was planned; run snakemake again.")
+            raise UserError(f"{spec.stage}: {EDITED}")
         files = files_type(**{field.name: getattr(args, field.name) for field in dataclasses.fields(files_type)})  # type: ignore[arg-type]
-        main(spec, files, Options(code, args.threads, args.device, args.checkpoint_seconds))
+        options = Options(code, args.threads, args.device, args.checkpoint_seconds)
+        if args.certificate is None:
+            main(spec, files, options)
+            return
+        with certificate.locked(args.certificate):
+            found = reads(spec, files) if reads else _read(spec.stage, files)
+            key = certificate.key_of(spec.stage, canonical(spec), code)
+            inputs = certificate.check(found)
+            if args.unless_made and certificate.holds(args.certificate, key, inputs):
+                print(f"{spec.stage}: made already, of the same inputs; nothing to do.", file=sys.stderr)
+                return
+            about = spec.model_dump(mode="json")
+            draft = Certificate(key, spec.stage, about, code, digest.parts(*modules), inputs)
+            main(spec, files, dataclasses.replace(options, signature=Signature(args.certificate, draft, modules)))
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def _read(stage: str, files: Any) -> list[Path]:
+    """Return the outputs of other jobs that the command line names."""
+    named = (getattr(files, field.name) for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage])
+    return [path for value in named for path in (value if isinstance(value, list) else [value])]
 
 
 def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentParser:
@@ -123,6 +173,8 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     for name, kind in get_type_hints(files_type).items():
         several = {"nargs": "*", "default": []} if kind != Path else {"required": True}
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, **several)  # type: ignore[arg-type]
+    parser.add_argument("--certificate", type=Path, help="where what the outputs were made from is written")
+    parser.add_argument("--unless-made", action="store_true", help="do nothing where the certificate holds")
     parser.add_argument("--code", help="the planned digest of the code")
     parser.add_argument("--plugins", nargs="?", help="folder with plug-ins of one's own")
     parser.add_argument("--threads", type=int, default=Options.threads)
@@ -132,18 +184,27 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
 
 
 @contextmanager
-def atomic_outputs(*paths: Path) -> Iterator[list[Path]]:
-    """Yield temporary names beside `paths`; rename them all at the end, or remove them after an error."""
+def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
+    """Yield temporary names beside `paths`; rename and certify them all at the end, or remove them after an error."""
     parts = [path.with_name(f".part-{os.getpid()}-{path.name}") for path in paths]
+    signature = options.signature
     try:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             for left in path.parent.glob(f".part-*-{path.name}"):  # of a killed job: one job makes one file
                 left.unlink()
         yield parts
+        if signature:
+            if digest.reread(*signature.modules) != signature.draft.code:
+                raise UserError(f"{signature.draft.stage}: {EDITED}")
+            contents = [(part.stat().st_size, checksum(part)) for part in parts]
+            outputs = dict(zip((path.name for path in paths), contents, strict=True))
+            signature.path.unlink(missing_ok=True)  # from here on the outputs are those of no certificate
         for part, path in zip(parts, paths, strict=True):
             part.chmod(0o666 & ~_umask())  # safetensors would keep a model from everybody else
             part.replace(path)
+        if signature:
+            certificate.write(signature.path, dataclasses.replace(signature.draft, outputs=outputs))
     finally:
         for part in parts:
             part.unlink(missing_ok=True)

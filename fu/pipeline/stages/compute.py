@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from fu import plugins
 from fu.data import clients
-from fu.data.archives import checksum
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
 from fu.errors import UserError
@@ -63,14 +62,8 @@ def device_of(options: Options) -> torch.device:
 
 
 def data_of(spec: ModelSpec, files: ModelFiles, options: Options, poison: Poison) -> ClientData:
-    """Return the clients' data on the device; refuse another torch than the planned one."""
+    """Return the clients' data on the device."""
     device = device_of(options)
-    installed = torch.__version__.partition("+")[0]
-    if installed != spec.torch:
-        raise UserError(
-            f"torch {installed} is installed, but envs/lock.txt pins {spec.torch}; run `make` to set up again, or "
-            "pin the installed version there."
-        )
     return clients.load(files.data, files.partition, spec.dataset, spec.attack, device, poison)
 
 
@@ -100,7 +93,7 @@ def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Pa
     about = {
         "spec": json.loads(canonical(spec)),
         "code": options.code,
-        "inputs": [checksum(path) for path in inputs],
+        "inputs": options.contents(inputs),
         "machine": [task.federation.device.type, task.federation.strategy, options.threads, torch.__version__],
     }
     model.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +116,7 @@ def write_outcome(
     """Write model, trace, cost file and what was recorded, and remove the checkpoint."""
     theta = outcome.state["theta"]
     assert isinstance(theta, Tensor)
-    with atomic_outputs(files.model, files.trace, files.cost, *([history] if history else [])) as parts:
+    with atomic_outputs(options, files.model, files.trace, files.cost, *([history] if history else [])) as parts:
         model_files.save(parts[0], task.federation.layout, theta, outcome.diverged)
         write_rows(parts[1], outcome.rows, COLUMNS)
         cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}

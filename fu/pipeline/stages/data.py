@@ -1,6 +1,5 @@
 """Bring one data set into the archive format, from an archive, a verified download or a package."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -25,11 +24,10 @@ class Spec(Base):
 
 @dataclass(frozen=True)
 class Files:
-    """`source` notes which archive was used."""
+    """From the data folder to the archive of the results."""
 
     data_dir: Path
     archive: Path
-    source: Path
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
@@ -41,10 +39,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             raise UserError(f"{path}: the archive was changed since the run was planned; run snakemake again.")
     else:
         arrays = sources.fetch(spec.dataset, about(spec.dataset), files.data_dir)
-    with atomic_outputs(files.archive, files.source) as (archive, source):
+    with atomic_outputs(options, files.archive) as (archive,):
         np.savez(archive, allow_pickle=False, **arrays)
-        source.write_text(json.dumps({"archive": spec.archive}) + "\n")
 
 
 if __name__ == "__main__":
-    run(Spec, Files, main)
+    run(Spec, Files, main, reads=lambda spec, files: [])

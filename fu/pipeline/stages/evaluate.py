@@ -53,7 +53,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             with torch.no_grad():
                 found = plugins.load("evaluation", name).evaluate(context)
             rows += [{"role": role, "metric": metric, "value": value} for metric, value in found.items()]
-    with atomic_outputs(files.evaluation) as (part,):
+    with atomic_outputs(options, files.evaluation) as (part,):
         write_rows(part, rows, ("role", "metric", "value"))
 
 

@@ -61,7 +61,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         spec.forget,
         (lambda train, random: attack(train, rng=random)) if attack else None,
     )
-    with atomic_outputs(files.partition) as (part,):
+    with atomic_outputs(options, files.partition) as (part,):
         np.savez(part, allow_pickle=False, **drawn.arrays())  # type: ignore[arg-type]
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from fu.artefacts.entry import Entry
+from fu.data.archives import checksum
+from fu.errors import UserError
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 
@@ -29,6 +31,15 @@ class Files:
     json: Path
 
 
+def reads(spec: Spec, files: Files) -> list[Path]:
+    """Return the results that the entry shows, and the costs of their models."""
+    from fu.pipeline import frames
+    from fu.pipeline.paths import Paths
+
+    paths = Paths(str(files.root))
+    return [Path(path) for path in (*frames.inputs(spec, paths), *frames.costs(spec, paths))]
+
+
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Read the files into a frame, make the artefact of it, and write it."""
     from fu import plugins
@@ -36,15 +47,19 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu.pipeline import frames
     from fu.pipeline.paths import Paths
 
+    if files.published and checksum(files.published[0]) != spec.published:
+        raise UserError(f"{files.published[0]}: the file was edited after this job was planned; run snakemake again.")
     paths = Paths(str(files.root))
     entry = frames.with_choice(spec, paths)
     frame = frames.read(entry, paths, files.published[0] if files.published else None)
     made = plugins.load("artefacts", spec.kind).make(frame, entry)
-    behind = [[Path(path) for path in found] for found in (frames.inputs(spec, paths), frames.costs(spec, paths))]
-    with atomic_outputs(files.csv, files.md, files.pdf, files.png, files.json) as (csv, md, pdf, png, about):
+    behind = [Path(path) for path in frames.inputs(spec, paths)]
+    inputs = dict(zip(map(str, behind), options.contents(behind), strict=True))
+    costs = [Path(path) for path in frames.costs(spec, paths)]
+    with atomic_outputs(options, files.csv, files.md, files.pdf, files.png, files.json) as (csv, md, pdf, png, about):
         result.write(made, entry, csv, md, pdf, png)
-        about.write_text(json.dumps(provenance.describe(spec, options.code, *behind), indent=2) + "\n")
+        about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, costs), indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    run(Spec, Files, main)
+    run(Spec, Files, main, reads=reads)

@@ -35,7 +35,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         trial: {role: score(evaluations, role) for role in ("unlearned", "recovered")}
         for trial, evaluations in trials.items()
     }
-    with atomic_outputs(files.selection) as (part,):
+    with atomic_outputs(options, files.selection) as (part,):
         part.write_text(json.dumps({"selected": choose(trials), "rule": RULE, "scores": scores}, indent=2) + "\n")
 
 

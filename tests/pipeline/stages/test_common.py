@@ -136,7 +136,7 @@ def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> No
     plain = tmp_path / "plain"
     plain.write_text("")
     first, second = tmp_path / "deep/first.csv", tmp_path / "second.csv"
-    with atomic_outputs(first, second) as (a, b):
+    with atomic_outputs(Options(), first, second) as (a, b):
         a.touch(mode=0o600)
         b.write_text("b")
         assert not first.exists()
@@ -151,7 +151,7 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path, error: 
     (tmp_path / ".part-1-old.csv").write_text("left by a killed job")
 
     def job() -> None:
-        with atomic_outputs(old, tmp_path / "new.csv") as (part, _):
+        with atomic_outputs(Options(), old, tmp_path / "new.csv") as (part, _):
             part.write_text("half")
             raise error
 

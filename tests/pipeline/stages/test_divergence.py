@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from fu.federation import model_files
-from fu.pipeline.specs import TORCH
 from fu.pipeline.stages import data, evaluate, partition, recover, train, unlearn
 from fu.pipeline.stages.common import Options
 from tests.data.draws import BACKDOOR
@@ -16,12 +15,12 @@ ROLES = ("original", "unlearned", "recovered")
 def test_a_diverged_original_model_is_the_result_of_all_that_follows(tmp_path: Path) -> None:
     options = Options(checkpoint_seconds=0)
     archive, drawn, history = tmp_path / "digits.npz", tmp_path / "partition.npz", tmp_path / "history.safetensors"
-    data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, archive, tmp_path / "source"), options)
+    data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, archive), options)
     values: dict[str, Any] = {"partition": {"name": "iid"}, "samples": None, "clients": 3, "forget": 1}
     values |= {"train_share": 0.2, "validation_share": 0.0}
     values |= {"attack": {"name": "patch", "params": BACKDOOR.model_dump()}}
     partition.main(partition.Spec(dataset="digits", seed=0, **values), partition.Files(archive, drawn), options)
-    shared: dict[str, Any] = {"dataset": "digits", "attack": "patch", "torch": TORCH, "seed": 0}
+    shared: dict[str, Any] = {"dataset": "digits", "attack": "patch", "seed": 0}
     shared["model"] = {"name": "mlp", "params": {"hidden": 8}}
     local = {"lr": 1e30, "lr_decay": 1.0, "batch_size": 64, "local_epochs": 1}
     phase = {**shared, "local": local, "evaluate_every": 1}

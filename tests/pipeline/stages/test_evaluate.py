@@ -7,13 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from fu.errors import UserError
 from fu.federation import model_files
 from fu.federation.flat import Layout
 from fu.federation.task import initial_parameters
-from fu.pipeline.specs import TORCH
 from fu.pipeline.stages import evaluate, partition
 from fu.pipeline.stages.common import Options
 from tests.factories import GREY, builder
@@ -26,7 +23,7 @@ OLDER = "an older result\n"
 
 def spec(roles: Sequence[str], evaluators: Sequence[str]) -> str:
     model = {"name": "mlp", "params": {"hidden": HIDDEN}}
-    about = {"dataset": "digits", "attack": None, "model": model, "torch": TORCH, "seed": 0}
+    about = {"dataset": "digits", "attack": None, "model": model, "seed": 0}
     return json.dumps({**about, "roles": roles, "evaluators": evaluators})
 
 
@@ -75,11 +72,3 @@ def test_the_stage_leaves_everything_as_it_is_after_truncated_weights(tmp_path: 
     told = f"{model}: the weights file is truncated"
     words += ["--spec", spec(["original"], ["utility"]), "--device", "cpu"]
     ends_with_one_sentence(tmp_path, told, "fu.pipeline.stages.evaluate", *words)
-
-
-def test_another_torch_than_the_planned_one_is_refused(files: evaluate.Files) -> None:
-    planned = evaluate.Spec.model_validate_json(spec(["original"], ["utility"])).model_copy(update={"torch": "1.0.0"})
-    installed = torch.__version__.partition("+")[0]
-    with pytest.raises(UserError, match=rf"^torch {installed} is installed, but envs/lock\.txt pins 1\.0\.0; "):
-        evaluate.main(planned, files, Options(device="cpu"))
-    assert files.evaluation.read_text() == OLDER

@@ -1,0 +1,133 @@
+"""What a job's outputs were made from, beside them: `original.made.json`. Contents decide, never times.
+
+A certificate holds the key of its job (stage, spec, code with library versions) and the digests of all contents that
+the job read and wrote. The plan follows them from job to job; a stage checks what it reads against them.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from fu.data.archives import checksum
+from fu.errors import UserError
+from fu.pipeline.paths import certificate_of
+
+FORMAT = 1
+SEAL = b',\n "seal": "'  # before the digest of all that stands before it, so that a damaged certificate is none
+PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """`parts`: the modules and libraries behind the code digest; `outputs`: file name -> bytes and SHA-256."""
+
+    key: str
+    stage: str
+    spec: Mapping[str, Any]
+    code: str
+    parts: Mapping[str, str]
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    seal: str = ""
+
+
+def key_of(stage: str, spec: str, code: str) -> str:
+    """Return the key of a job from its stage, canonical spec and code digest."""
+    return hashlib.sha256(f"{FORMAT}\n{stage}\n{code}\n{spec}".encode()).hexdigest()
+
+
+def read(path: Path) -> Certificate | None:
+    """Return a certificate, or None where it is missing, damaged or of another format."""
+    try:
+        head, _, seal = path.read_bytes().rpartition(SEAL)
+    except OSError:
+        return None
+    if hashlib.sha256(head).hexdigest().encode() != seal[:64]:
+        return None
+    content = json.loads(head + b"}")
+    return Certificate(**content, seal=seal[:64].decode()) if content.pop("format") == FORMAT else None
+
+
+def write(path: Path, certificate: Certificate) -> None:
+    """Write a certificate whole or not at all."""
+    content = {"format": FORMAT, **asdict(certificate)}
+    del content["seal"]
+    head = json.dumps(content, indent=1).removesuffix("\n}").encode()
+    part = path.with_name(f".part-{os.getpid()}-{path.name}")
+    try:
+        part.write_bytes(head + SEAL + hashlib.sha256(head).hexdigest().encode() + b'"\n}\n')
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check(files: Sequence[Path]) -> dict[str, str]:
+    """Return the digest of each file's content; `UserError` where one is not as its job has made it."""
+    found: dict[str, str] = {}
+    certificates = {path: read(path) for path in {certificate_of(file) for file in files}}
+    for file in files:
+        path = certificate_of(file)
+        made = certificates[path]
+        if not file.is_file():
+            raise UserError(f"{file}: there is no such file; run snakemake, which makes it.")
+        if made is None:
+            raise UserError(f"{file}: its certificate {path.name} is missing or damaged; run snakemake again.")
+        content = found[str(file)] = checksum(file)
+        if made.outputs.get(file.name, (0, ""))[1] != content:
+            raise UserError(
+                f"{file}: the content is not what {path.name} says; delete the file and run snakemake again."
+            )
+    return found
+
+
+def holds(path: Path, key: str, inputs: Mapping[str, str]) -> bool:
+    """Whether a certificate has this key and these inputs, and the outputs beside it are what it says."""
+    made = read(path)
+    if made is None or made.key != key or made.inputs != inputs:
+        return False
+    files = [(path.with_name(name), content) for name, (_, content) in made.outputs.items()]
+    return all(file.is_file() and checksum(file) == content for file, content in files)
+
+
+@contextmanager
+def locked(certificate: Path) -> Iterator[None]:
+    """Hold the lock on a job's outputs; `UserError` where another process keeps it."""
+    path = certificate.with_name(f".{certificate.name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _acquired(path, time.monotonic() + PATIENCE_S) as file:
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _acquired(path: Path, until: float) -> TextIO:
+    while True:
+        file = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:  # else: who had it has removed it
+                return file
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            if time.monotonic() > until:
+                file.seek(0)
+                holder = file.read() or "another process"
+                raise UserError(
+                    f"{path.parent / path.name[1:].removesuffix('.lock')}: {holder} is making the same outputs; wait "
+                    "until it has ended, or end it, and run snakemake again."
+                ) from None
+            time.sleep(0.1)
+        file.close()

@@ -1,0 +1,200 @@
+"""Which jobs are to be made, and why: certificates followed from job to job. No time of a file takes part.
+
+A job is current when its certificate has the key that is planned now, its inputs are what their own current jobs made,
+and what is there of its outputs is what it made. An output that nobody needs may be absent: its certificate stands for
+it.
+"""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fu.data.archives import checksum
+from fu.pipeline import certificate, digest
+from fu.pipeline.certificate import Certificate
+from fu.pipeline.plan import Job, Plan
+
+SEEN = Path("results/.cache/seen.json")
+
+
+class Reason(NamedTuple):
+    """Why a job is to be made: the kind of change (new, setting, code, library, input, ...), and what changed."""
+
+    kind: str
+    text: str
+
+
+FOLLOWS = Reason("follows", "from what is made again")
+
+
+class Seen:
+    """What files looked like when their content was last known, so that only what was touched since is read again."""
+
+    def __init__(self) -> None:
+        """Read what was remembered; a damaged file counts as none."""
+        self._known: dict[str, list[Any]] = {}
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            content = json.loads(SEEN.read_text())
+            if isinstance(content, dict):
+                self._known = {path: found for path, found in content.items() if isinstance(found, list)}
+        self._before = dict(self._known)
+
+    def content(self, path: str, made: Certificate, thorough: bool = False) -> str | None:
+        """Return the SHA-256 of an output, or None where it is absent.
+
+        At first sight under a certificate that is believed (whoever reads the file checks it); afterwards the file is
+        read where size, times or place on the disk have changed, and where `thorough`.
+        """
+        size, content = made.outputs[Path(path).name]
+        try:
+            about = Path(path).stat()
+        except OSError:
+            return None
+        looks = [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, made.seal]
+        known = self._known.get(path, [])
+        if thorough or known[:-1] != looks:
+            first = known[-2:-1] != [made.seal]
+            believed = first and about.st_size == size and not thorough
+            self._known[path] = [*looks, content if believed else checksum(Path(path))]
+        return str(self._known[path][-1])
+
+    def remember(self) -> None:
+        """Keep what was seen; a read-only folder costs time, nothing else."""
+        if self._known != self._before:
+            with contextlib.suppress(OSError):
+                digest.replace_text(SEEN, json.dumps(self._known))
+
+
+class Pending:
+    """The jobs of a plan that are not current, with the reason of each."""
+
+    def __init__(self, plan: Plan, thorough: bool = False) -> None:
+        """`thorough`: read the content of every file."""
+        self.plan, self.thorough, self.seen = plan, thorough, Seen()
+        self._reasons: dict[str, Reason | None] = {}  # by certificate
+        self._made: dict[str, Certificate | None] = {}
+        self._running: set[str] | None = None
+
+    def reason(self, job: Job) -> Reason | None:
+        """Return why a job is to be made, or None where it is current."""
+        if job.certificate not in self._reasons:
+            made = self._made[job.certificate] = certificate.read(Path(job.certificate))
+            self._reasons[job.certificate] = self._reason(job, made)
+        return self._reasons[job.certificate]
+
+    def made_again(self, path: str) -> bool:
+        """Whether the job that makes a file is not current."""
+        return path in self.plan.producers and self.reason(self._job(path)) is not None
+
+    def idle(self, job: Job, targets: Iterable[str]) -> bool:
+        """Whether a job is certain not to run for the targets (none: all)."""
+        if self._running is None:
+            wanted = {target: list(self.plan.wanted(target)) for target in targets or ["all"]}
+            known = all(wanted.values())  # a target that is Snakemake's own may need anything
+            jobs = self.to_make(job for found in wanted.values() for job in found) if known else ()
+            self._running = {job.certificate for job, _ in jobs} if known else set(self.plan.producers)
+        return job.certificate not in self._running
+
+    def to_make(self, wanted: Iterable[Job]) -> Iterator[tuple[Job, Reason]]:
+        """Yield the jobs that these wait for and that are to run: not current, or absent and needed."""
+        behind = list(self.plan.behind(wanted))
+        needed: set[str] = set()
+        running: dict[str, Reason] = {}
+        for job in reversed(behind):  # those that wait come before those that they wait for
+            absent = [path for path in job.outputs.values() if path in needed and not Path(path).exists()]
+            reason = self.reason(job) or (Reason("absent", f"{absent[0]} is needed again") if absent else None)
+            if reason:
+                running[job.certificate] = reason
+                needed.update(job.files)
+        yield from ((job, running[job.certificate]) for job in behind if job.certificate in running)
+
+    def remember(self) -> None:
+        """Keep what files look like now, those included that were made since."""
+        for path, reason in self._reasons.items():
+            made = certificate.read(Path(path)) if reason else None
+            if made:
+                for name in made.outputs:
+                    self.seen.content(str(Path(path).with_name(name)), made)
+        self.seen.remember()
+
+    def set_clocks(self) -> None:
+        """Set files that another clock dates in the future to now: Snakemake would refuse what is made from them."""
+        now = time.time()
+        read = {path for made, reason in self._reasons.items() if reason for path in self._job(made).files}
+        for path in (Path(path) for path in read):
+            if path.exists() and path.stat().st_mtime > now:
+                os.utime(path)
+
+    def _job(self, path: str) -> Job:
+        return self.plan.job(*self.plan.producers[path])
+
+    def _reason(self, job: Job, made: Certificate | None) -> Reason | None:
+        if made is None:
+            there = [path for path in job.outputs.values() if Path(path).exists()]
+            if there:
+                return Reason("certificate", f"{job.certificate} is missing or damaged")
+            return Reason("new", "not made so far")
+        if made.key != job.key:
+            return _changed(job, made)
+        for path in sorted({*job.outputs.values()} - {job.certificate}):
+            found = self.seen.content(path, made, self.thorough)
+            if found is None and job.stage == "publish":
+                return Reason("missing", f"{path} is missing")
+            if found not in (None, made.outputs[Path(path).name][1]):
+                return Reason("damaged", f"{path} is not what was made")
+        return self._moved(job, made)
+
+    def _moved(self, job: Job, made: Certificate) -> Reason | None:
+        """Return what changed in the inputs."""
+        follows = None
+        for path in job.counted:
+            if path not in self.plan.producers:  # not ours: its content stands in the spec
+                continue
+            if self.made_again(path):
+                follows = FOLLOWS
+                continue
+            upstream = self._made[self._job(path).certificate]
+            assert upstream is not None
+            if upstream.outputs[Path(path).name][1] != made.inputs.get(path):
+                return Reason("input", f"{path} is another one" if path in made.inputs else f"{path} is read, too")
+        return follows
+
+
+def _changed(job: Job, made: Certificate) -> Reason:
+    """Return what differs between a certificate and the plan: settings, libraries, or code."""
+    settings = list(_differences(made.spec, json.loads(job.json)))
+    if settings:
+        return Reason("setting", "; ".join(settings))
+    now, before = job.parts, made.parts
+    changed = [name for name in sorted({*now, *before}) if now.get(name) != before.get(name)]
+    libraries = [name for name in changed if not name.startswith("fu")]
+    if libraries:
+        told = (f"{name} {before.get(name, 'absent')} -> {now.get(name, 'absent')}" for name in libraries)
+        return Reason("library", "; ".join(told))
+    return Reason("code", ", ".join(changed) or "the way in which digests are made")
+
+
+def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """Yield, in words, what differs between two specs; items of lists go by their names."""
+    before, after = _by_name(old), _by_name(new)
+    if isinstance(before, dict) and isinstance(after, dict) and set(before) & set(after):
+        for key in sorted({*before, *after}):
+            yield from _differences(before.get(key), after.get(key), f"{path}.{key}" if path else key)
+        if before == after and old != new:
+            yield f"{path}: order: {_short(list(before))} -> {_short(list(after))}"
+    elif old != new:
+        yield f"{path}: {_short(old)} -> {_short(new)}"
+
+
+def _by_name(value: Any) -> Any:
+    listed = isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value)
+    return {item["name"]: item for item in value} if listed else value
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(_by_name(value), ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."

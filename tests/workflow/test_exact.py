@@ -1,0 +1,231 @@
+"""Contents decide: lost records, wrong clocks, damaged files and failing jobs lose nothing and hide nothing."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.mistakes import contents
+from tests.workflow.project import Project
+from tests.workflow.test_edits import of_plugin
+
+STEP = "theta + updates.delta.mean(0)"
+RESULTS = "results/toy"
+RUN = f"{RESULTS}/toy/iid/seed0"
+# One file of every kind that a job reads.
+READ = [
+    f"{RESULTS}/data/digits.npz", f"{RUN}/partition.npz", f"{RUN}/original.safetensors",
+    f"{RUN}/original.history.safetensors", f"{RUN}/fupga+lr0.02.recovered.csv", f"{RUN}/original.evaluation.csv",
+    f"{RESULTS}/toy/pat/fedosd.selected.json",
+]  # fmt: skip
+
+
+def after_an_edit(project: Project) -> set[str]:
+    """Edit a method, and return the jobs that this concerns."""
+    project.edit("fu/methods/fupga.py", STEP, f"{STEP} * 0.5")
+    graph = project.graph()
+    return graph.with_downstream(graph.where(lambda job: of_plugin(job, "fupga")))
+
+
+def flip(path: Path) -> None:
+    """Flip a byte of a file, and leave its size and time as they are."""
+    about, content = path.stat(), path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def made_by(project: Project, name: str) -> set[str]:
+    """The job that makes a file, and all that follow from it."""
+    graph = project.graph()
+    return graph.with_downstream(graph.where(lambda job: name in job.outputs))
+
+
+# ---- records -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", [".snakemake", "results/.cache"])
+def test_an_edit_is_seen_without_what_others_remember(project: Project, lost: str) -> None:
+    shutil.rmtree(project.root / lost)
+    project.expect([])
+    project.expect(after_an_edit(project))
+
+
+def test_results_that_are_copied_into_another_folder_are_those_of_that_folder(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(project.root, other, ignore=shutil.ignore_patterns("results", ".snakemake"))
+    shutil.copytree(project.root / "results", other / "results", copy_function=shutil.copyfile)  # with new times
+    copied = Project(other)
+    copied.expect([])
+    copied.expect(after_an_edit(copied))
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"{}", b"[1]", "half", "flipped"])
+def test_what_has_no_certificate_is_made_again(project: Project, damage: bytes | str | None) -> None:
+    path = project.root / RUN / "fupga+lr0.02.unlearned.made.json"
+    whole = path.read_bytes()
+    if damage is None:
+        path.unlink()
+    elif damage == "flipped":
+        flip(path)
+    else:
+        path.write_bytes(whole[: len(whole) // 2] if damage == "half" else damage)  # type: ignore[arg-type]
+    project.expect(made_by(project, str(path.relative_to(project.root))))
+
+
+def test_what_is_made_again_with_equal_contents_makes_nothing_else(project: Project) -> None:
+    before = contents(project.root / RESULTS / "toy")
+    (project.root / RUN / "fupga+lr0.02.unlearned.made.json").unlink()
+    project.snakemake()
+    after = contents(project.root / RESULTS / "toy")
+    assert {name for name in after if after[name] != before.get(name)} <= {
+        "iid/seed0/fupga+lr0.02.unlearned.cost.json", "iid/seed0/fupga+lr0.02.unlearned.made.json",
+    }  # fmt: skip
+    log = project.root / RESULTS / "logs/toy/iid/seed0/fupga+lr0.02.recovered.log"
+    assert log.read_text().endswith("recover: made already, of the same inputs; nothing to do.\n")
+    project.expect([])
+
+
+# ---- clocks --------------------------------------------------------------------------------------------------------
+
+
+def everything(project: Project) -> list[Path]:
+    return [path for path in (project.root / "results").rglob("*") if path.is_file()]
+
+
+def test_times_hide_nothing(project: Project) -> None:
+    affected = after_an_edit(project)
+    unlearned = [f"toy/{scenario}/seed0/fupga+lr0.02.unlearned" for scenario in ("iid", "pat")]
+    project.snakemake(*(f"{RESULTS}/{name}.safetensors" for name in unlearned))
+    left = {key for key in affected if not key.startswith("unlearn ")}
+    project.expect(left)
+    for path in everything(project):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    project.expect(left)
+
+
+def test_another_clock_s_future_is_no_error(project: Project) -> None:
+    for path in everything(project):
+        os.utime(path, (4_000_000_000, 4_000_000_000))
+    project.expect([])
+    project.expect(after_an_edit(project))
+    project.snakemake()
+    project.expect([])
+
+
+# ---- contents ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_flipped_byte_is_found_by_the_plan(project: Project, name: str) -> None:
+    before = (project.root / name).read_bytes()
+    flip(project.root / name)
+    project.expect(made_by(project, name))
+    project.snakemake(name)
+    assert (project.root / name).read_bytes() == before
+    project.expect([])
+
+
+def test_whoever_reads_a_flipped_byte_names_the_file(project: Project) -> None:
+    shutil.rmtree(project.root / "results/.cache")  # so that the plan has never seen what the file looked like
+    name = f"{RESULTS}/toy/pat/fedosd.selected.json"
+    flip(project.root / name)
+    before = contents(project.root / RESULTS / "artefacts")
+    done = project.snakemake("--force", f"{RESULTS}/artefacts/toy/numbers.md", check=False)
+    assert done.returncode != 0
+    told = f"error: {name}: the content is not what fedosd.selected.made.json says; delete the file and run snakemake"
+    assert told in done.stdout + done.stderr
+    assert contents(project.root / RESULTS / "artefacts") == before
+
+
+def test_verify_reads_everything(project: Project) -> None:
+    assert project.run("-m", "fu.pipeline.show", "verify").stdout.startswith("44 of 44 jobs made, every file as")
+    shutil.rmtree(project.root / "results/.cache")
+    flip(project.root / RUN / "original.history.safetensors")
+    done = project.run("-m", "fu.pipeline.show", "verify", check=False)
+    assert done.returncode == 1
+    first, *rest = done.stdout.splitlines()
+    assert first == f"{RUN}/original: damaged: {RUN}/original.history.safetensors is not what was made"
+    graph = project.graph()
+    behind = graph.with_downstream(graph.where(lambda job: f"{RUN}/original.history.safetensors" in job.outputs))
+    shown = {job.names["artefact"] for job in graph.jobs if job.stage == "publish" and job.key in behind}
+    assert sorted(rest) == sorted(f"toy_{name} does not follow from its inputs." for name in shown)
+    project.expect(behind)  # what was found is known to the plan
+
+
+def test_an_older_model_over_a_newer_one_is_found(project: Project) -> None:
+    name = f"{RUN}/fupga+lr0.02.unlearned.safetensors"
+    older = (project.root / name).read_bytes()
+    after_an_edit(project)
+    project.snakemake()
+    assert (project.root / name).read_bytes() != older
+    (project.root / name).write_bytes(older)
+    project.expect(made_by(project, name))
+
+
+# ---- failures ------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_failing_job_would_replace_survives(project: Project) -> None:
+    before = contents(project.root / RESULTS)
+    project.edit("fu/methods/fupga.py", STEP, f"{STEP} / [][0]")
+    assert project.snakemake(check=False).returncode != 0
+    after = contents(project.root / RESULTS)
+    kept = {name for name in before if not name.startswith("logs/")}
+    assert {name for name in kept if after.get(name) != before[name]} == set()
+    assert {name for name in after if not name.startswith("logs/")} == kept
+    project.edit("fu/methods/fupga.py", f"{STEP} / [][0]", STEP)
+    project.expect([])
+
+
+# ---- libraries -----------------------------------------------------------------------------------------------------
+
+
+def pinned(project: Project, library: str) -> str:
+    """Pin another version of a library, and return the line."""
+    lock = project.root / "envs/lock.txt"
+    (line,) = [line for line in lock.read_text().splitlines() if line.startswith(f"{library}==")]
+    lock.write_text(lock.read_text().replace(f"{line}\n", f"{library}==0.0.1\n"))
+    return line
+
+
+@pytest.mark.parametrize(
+    ("library", "stages"),
+    [
+        ("matplotlib", {"publish"}),
+        ("pandas", {"publish"}),
+        ("scikit-learn", {"data"}),
+        ("numpy", {"data", "partition", "train", "unlearn", "recover", "evaluate", "publish"}),
+        ("pydantic", set()),
+        ("snakemake", set()),
+    ],
+)
+def test_another_version_of_a_library_makes_what_uses_it(project: Project, library: str, stages: set[str]) -> None:
+    pinned(project, library)
+    graph = project.graph()
+    project.expect(graph.with_downstream(graph.where(lambda job: job.stage in stages)))
+
+
+def test_a_library_of_another_version_than_the_lock_s_is_refused_before_the_first_job(project: Project) -> None:
+    line = pinned(project, "matplotlib")
+    before = contents(project.root / RESULTS)
+    done = project.snakemake(check=False)
+    assert done.returncode != 0
+    assert (
+        f"matplotlib {line.partition('==')[2]} is installed, but envs/lock.txt pins 0.0.1" in done.stdout + done.stderr
+    )
+    assert contents(project.root / RESULTS) == before
+
+
+def test_a_certificate_says_what_a_file_was_made_from(toy: Project) -> None:
+    found = json.loads((toy.root / RUN / "fupga+lr0.02.unlearned.made.json").read_text())
+    assert found["stage"] == "unlearn"
+    assert found["spec"]["method"]["name"] == "fupga"
+    assert {"fu.methods.fupga", "torch"} <= set(found["parts"])
+    assert set(found["inputs"]) == {f"{RESULTS}/data/digits.npz", *(f"{RUN}/{n}" for n in (
+        "partition.npz", "original.safetensors", "original.history.safetensors"))}  # fmt: skip
+    assert set(found["outputs"]) == {
+        f"fupga+lr0.02.unlearned.{suffix}" for suffix in ("safetensors", "csv", "cost.json")
+    }
