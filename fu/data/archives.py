@@ -1,11 +1,19 @@
-"""The offline archive format: one npz file of plain arrays, checked whenever it is read."""
+"""The offline archive format: one npz file of plain arrays, checked whenever it is read, its headers first."""
 
 import hashlib
+import io
+import math
+import os
+import stat
+import warnings
 import zipfile
-import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from fu.data.dataset import about
@@ -13,6 +21,16 @@ from fu.errors import UserError
 
 Arrays = dict[str, NDArray[np.generic]]
 KEYS = ("x_train", "y_train", "x_test", "y_test")
+HEADER_BYTES = 4096  # at most; numpy writes 128 for an array of numbers
+HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+class Header(NamedTuple):
+    """What is known of an array before it is read."""
+
+    member: zipfile.ZipInfo
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
 
 
 def read(path: Path, dataset: str) -> Arrays:
@@ -21,56 +39,129 @@ def read(path: Path, dataset: str) -> Arrays:
     Returns x_train, x_test: uint8 [n, height, width, channel] and y_train, y_test: uint8 [n].
     Raises `UserError` for a file that is truncated, holds objects, lacks a key, or has a wrong type or shape.
     """
-    arrays = load_arrays(path)
-    missing = [key for key in KEYS if key not in arrays]
-    if missing:
-        raise UserError(
-            f"{path}: the archive lacks {', '.join(missing)}; it must hold {', '.join(KEYS)} (see docs/data.md)."
-        )
-    facts = about(dataset)
-    height, width, channels = facts.shape
+    with _opened(path) as archive:
+        headers = _headers(path, archive, KEYS)
+        _samples(path, dataset, headers)
+        arrays = {key: _array(archive, header) for key, header in headers.items()}
+    classes = about(dataset).classes
     for split in ("train", "test"):
-        x, y = arrays[f"x_{split}"], arrays[f"y_{split}"]
-        for key, array in ((f"x_{split}", x), (f"y_{split}", y)):
-            if array.dtype != np.uint8:
-                raise UserError(f"{path}: {key} must be uint8, but is {array.dtype}.")
-        if x.ndim == 3 and channels == 1:
-            x = arrays[f"x_{split}"] = x[..., None]
-        if x.shape[1:] != (height, width, channels):
-            raise UserError(
-                f"{path}: x_{split} must be [n, {height}, {width}, {channels}] for {dataset}, but is {list(x.shape)}."
-            )
-        if y.shape != x.shape[:1] or len(y) == 0:
-            raise UserError(
-                f"{path}: y_{split} must be [{len(x)}] like x_{split} and not empty, but is {list(y.shape)}."
-            )
-        if int(y.max()) >= facts.classes:
-            raise UserError(
-                f"{path}: y_{split} holds class {int(y.max())}, but {dataset} has classes 0 to {facts.classes - 1}."
-            )
-    return {key: arrays[key] for key in KEYS}
+        x, highest = arrays[f"x_{split}"], int(arrays[f"y_{split}"].max())
+        arrays[f"x_{split}"] = x if x.ndim == 4 else x[..., None]
+        if highest >= classes:
+            raise UserError(f"{path}: y_{split} holds class {highest}, but {dataset} has classes 0 to {classes - 1}.")
+    return arrays
+
+
+def check(path: Path, dataset: str) -> int:
+    """Check an archive of `dataset` as `read` does, by its headers alone; return how many samples it holds."""
+    with _opened(path) as archive:
+        return _samples(path, dataset, _headers(path, archive, KEYS))
 
 
 def load_arrays(path: Path) -> Arrays:
-    """Load all arrays of an npz file without pickle; `UserError` where it is missing, truncated or holds objects."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file.") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, TypeError, AttributeError, KeyError):
-        raise UserError(f"{path}: the file is truncated or is no npz archive; make or copy it again.") from None
-    except ValueError:
-        raise UserError(
-            f"{path}: the file holds Python objects or is no npz archive; plain numeric arrays are allowed."
-        ) from None
-    odd = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]  # numpy gives bytes
-    if odd:
-        raise UserError(f"{path}: {odd[0]} is no array; plain numeric arrays are allowed.")
-    return arrays
+    """Load all arrays of an npz file that numpy's `savez` wrote; `UserError` where it is missing or damaged."""
+    with _opened(path) as archive:
+        headers = _headers(path, archive)
+        if sum(header.member.file_size for header in headers.values()) > path.stat().st_size:  # no bomb is unpacked
+            raise UserError(f"{path}: the arrays are longer than the file; make or copy it again.")
+        return {key: _array(archive, header) for key, header in headers.items()}
 
 
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file as hexadecimal digits."""
+    require_file(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_file(path: Path) -> None:
+    """Raise `UserError` unless this is a file that can be read: a pipe would be waited on for ever."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file.") from None
+    except OSError as error:
+        raise UserError(f"{path}: the file cannot be read: {error.strerror}.") from None
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: this is a folder, a pipe or a device, but must be a file.")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{path}: the file may not be read; change its permissions.")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    require_file(path)
+    try:
+        with warnings.catch_warnings(action="ignore"), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            yield archive
+    except (UserError, MemoryError):
+        raise
+    except Exception:  # damaged bytes make zipfile and numpy raise a dozen kinds
+        raise UserError(f"{path}: the file is truncated or is no npz archive; make or copy it again.") from None
+
+
+def _headers(path: Path, archive: zipfile.ZipFile, keys: Iterable[str] | None = None) -> dict[str, Header]:
+    """Return the headers of the arrays `keys` (None: of all), each as long as its header says and free of objects."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        key = member.filename.removesuffix(".npy")
+        if key in members:
+            raise UserError(f"{path}: the file holds {key!r} twice; make or copy it again.")
+        members[key] = member
+    missing = [key for key in keys or () if key not in members]
+    if missing:
+        raise UserError(
+            f"{path}: the archive lacks {', '.join(missing)}; it must hold {', '.join(KEYS)} (see docs/data.md)."
+        )
+    return {key: _header(path, key, archive, members[key]) for key in keys or members}
+
+
+def _header(path: Path, key: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
+    try:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError("numpy writes no other")
+        with archive.open(member) as file:
+            start = io.BytesIO(file.read(HEADER_BYTES))
+        shape, _, dtype = HEADERS[npy.read_magic(start)](start)
+        length = start.tell() + math.prod(shape) * dtype.itemsize
+    except Exception:  # MemoryError and RecursionError, too: Python's parser reads the header
+        raise UserError(f"{path}: {key!r} is damaged or is no array; plain numeric arrays are allowed.") from None
+    if dtype.hasobject:
+        raise UserError(f"{path}: {key!r} holds Python objects; plain numeric arrays are allowed.")
+    if length != member.file_size or any(n < 0 for n in shape):
+        raise UserError(
+            f"{path}: {key!r} is to be {list(shape)} of {dtype}, but {member.file_size} bytes are there; "
+            "make or copy the file again."
+        )
+    return Header(member, dtype, shape)
+
+
+def _array(archive: zipfile.ZipFile, header: Header) -> NDArray[np.generic]:
+    with archive.open(header.member) as file:
+        array: NDArray[np.generic] = npy.read_array(file, allow_pickle=False)
+        file.read()  # at the end zipfile checks the CRC
+    return array
+
+
+def _samples(path: Path, dataset: str, headers: dict[str, Header]) -> int:
+    """Return how many samples an archive of `dataset` holds; `UserError` where its arrays are not those."""
+    facts = about(dataset)
+    height, width, channels = facts.shape
+    for split in ("train", "test"):
+        x, y = headers[f"x_{split}"], headers[f"y_{split}"]
+        for key, header in ((f"x_{split}", x), (f"y_{split}", y)):
+            if header.dtype != np.uint8:
+                raise UserError(f"{path}: {key} must be uint8, but is {header.dtype}.")
+        images = (*x.shape, 1) if len(x.shape) == 3 and channels == 1 else x.shape
+        if images[1:] != facts.shape:
+            raise UserError(
+                f"{path}: x_{split} must be [n, {height}, {width}, {channels}] for {dataset}, but is {list(x.shape)}."
+            )
+        if y.shape != x.shape[:1] or y.shape == (0,):
+            raise UserError(
+                f"{path}: y_{split} must be [{x.shape[0]}] like x_{split} and not empty, but is {list(y.shape)}."
+            )
+    samples = headers["y_train"].shape[0] + headers["y_test"].shape[0]
+    if samples > facts.samples:
+        raise UserError(f"{path}: the archive holds {samples} samples, but {dataset} has {facts.samples}.")
+    return samples

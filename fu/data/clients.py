@@ -101,4 +101,18 @@ def load(
     mark = None
     if attack:
         mark = partial(plugins.load("attacks", attack).mark, part.attack, classes=facts.classes)
+        _try(mark, facts.shape, f"{partition_file}: attack {attack!r}")
     return ClientData(x, y, part, facts.classes, poison, mark)
+
+
+def _try(mark: Mark, shape: tuple[int, int, int], where: str) -> None:
+    """Mark one image; `UserError` where the attack cannot be made from what the partition holds."""
+    try:
+        marked, _ = mark(torch.zeros(1, *shape), torch.zeros(1, dtype=torch.int64))
+        problem = "" if marked.isfinite().all() else "its trigger is not finite"
+    except Exception as error:  # a plug-in may raise anything
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+    if problem:
+        raise UserError(
+            f"{where} does not fit what the partition holds of it ({problem}); delete the file and run snakemake again."
+        )

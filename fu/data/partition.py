@@ -64,16 +64,46 @@ class Partition:
 
 
 def load(path: Path) -> Partition:
-    """Load a partition file."""
+    """Load a partition file; `UserError` where it is none or contradicts itself."""
     arrays = load_arrays(path)
-    try:
-        ragged = {
-            split: np.split(arrays.pop(split), arrays.pop(f"{split}_offsets")[1:-1].astype(int)) for split in SPLITS
-        }
-        attack = {name.removeprefix(ATTACK): arrays.pop(name) for name in list(arrays) if name.startswith(ATTACK)}
-        return Partition(**ragged, **arrays, attack=attack)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError):
-        raise UserError(f"{path}: this is no partition file; delete it and run snakemake again.") from None
+    attack = {name.removeprefix(ATTACK): arrays.pop(name) for name in list(arrays) if name.startswith(ATTACK)}
+    names = {*SPLITS, *(f"{split}_offsets" for split in SPLITS), "forget_clients", "backdoored"}
+    if arrays.keys() != names or any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
+        raise UserError(f"{path}: this is no partition file; delete it and run snakemake again.")
+    problem = _problem(arrays)  # type: ignore[arg-type]
+    if problem:
+        raise UserError(f"{path}: the partition contradicts itself: {problem}; delete it and run snakemake again.")
+    ragged = {split: np.split(arrays.pop(split), arrays.pop(f"{split}_offsets")[1:-1]) for split in SPLITS}  # type: ignore[arg-type]
+    return Partition(**ragged, **arrays, attack=attack)  # type: ignore[arg-type]
+
+
+def _problem(arrays: Mapping[str, Indices]) -> str | None:
+    """Return what is wrong with the arrays of a partition, if anything."""
+    clients = len(arrays["train_offsets"]) - 1
+    for split in SPLITS:
+        offsets, falls = arrays[f"{split}_offsets"], np.less if split == "validation" else np.less_equal
+        ends = len(offsets) == clients + 1 > 1 and (offsets[0], offsets[-1]) == (0, len(arrays[split]))
+        if not ends or falls(offsets[1:], offsets[:-1]).any():
+            return f"{split}_offsets do not share the samples out to clients"
+    everybody, backdoored = np.concatenate([arrays[split] for split in SPLITS]), arrays["backdoored"]
+    for what, rows in (
+        ("names sample", everybody),
+        ("forgets client", arrays["forget_clients"]),
+        ("marks", backdoored),
+    ):
+        ordered = np.sort(rows)
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        if len(twice):
+            return f"it {what} {twice[0]} twice"
+        if len(rows) and ordered[0] < 0:
+            return f"it {what} {ordered[0]}"
+    foreign = [int(client) for client in arrays["forget_clients"] if client >= clients]
+    if foreign:
+        return f"it forgets client {foreign[0]}, but has clients 0 to {clients - 1}"
+    starts, train = arrays["train_offsets"], arrays["train"]
+    held = [train[starts[client] : starts[client + 1]] for client in arrays["forget_clients"]]
+    strange = backdoored[~np.isin(backdoored, np.concatenate([train[:0], *held]), assume_unique=True)]
+    return f"sample {strange[0]} is backdoored, but no forgotten client trains on it" if len(strange) else None
 
 
 def draw(
@@ -93,6 +123,10 @@ def draw(
     to draw, or which. `attack(train, random)`, given the forgotten clients' training samples, returns those that it
     marks and what it has drawn.
     """
+    if samples is not None and samples > len(labels):
+        raise UserError(
+            f"samples: {samples} are to be used, but the data set holds {len(labels)}; allowed: up to that."
+        )
     rng = np.random.default_rng(derive_integer(seed, "partition"))
     train, validation, test = [], [], []
     used = np.arange(len(labels)) if samples is None else np.sort(rng.choice(len(labels), samples, replace=False))

@@ -3,10 +3,12 @@
 import hashlib
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -28,25 +30,36 @@ class Checkpoint:
 
     def save(self, state: State, notes: dict[str, Any]) -> None:
         """Write the state and notes (plain JSON) whole or not at all."""
-        tensors = {name: value.contiguous().clone() for name, value in state.items() if isinstance(value, Tensor)}
+        tensors = {name: value.cpu().contiguous().clone() for name, value in state.items() if isinstance(value, Tensor)}
         numbers = {name: value for name, value in state.items() if not isinstance(value, Tensor)}
-        text = json.dumps({"key": self.key, "numbers": numbers, "notes": notes})
+        text = json.dumps({"numbers": numbers, "notes": notes})
         part = self.path.with_name(self.path.name + ".part")
-        save_file(tensors, part, metadata={"json": text})
+        save_file(tensors, part, metadata={"json": text, "digest": self._digest(text, tensors)})
         part.replace(self.path)
         self._last = time.monotonic()
 
     def load(self, device: str) -> tuple[State, dict[str, Any]] | None:
-        """Return what was saved under this key, or None; a checkpoint of another key or a torn one does not count."""
-        try:
-            with safe_open(self.path, framework="pt", device=device) as file:
-                content = json.loads(file.metadata()["json"])
-                if content["key"] != self.key:
-                    return None
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (FileNotFoundError, SafetensorError, KeyError, TypeError, json.JSONDecodeError):
+        """Return what was saved under this key, or None; a checkpoint of another key or a damaged one is none."""
+        if not self.path.is_file():
             return None
-        return {**tensors, **content["numbers"]}, content["notes"]
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                text, digest = file.metadata()["json"], file.metadata()["digest"]
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if digest != self._digest(text, tensors):
+                return None
+        except Exception:  # safetensors and torch raise many kinds; to start anew is always right
+            return None
+        content = json.loads(text)
+        return {name: value.to(device) for name, value in tensors.items()} | content["numbers"], content["notes"]
+
+    def _digest(self, text: str, tensors: Mapping[str, Tensor]) -> str:
+        """Return the SHA-256 of the key and all that is saved under it."""
+        found = hashlib.sha256(f"{self.key}{text}".encode())
+        for name, value in sorted(tensors.items()):
+            found.update(f"{name}{value.dtype}{list(value.shape)}".encode())
+            found.update(value.reshape(-1).view(torch.uint8).numpy().data)
+        return found.hexdigest()
 
     def clear(self) -> None:
         """Remove the file, after success."""

@@ -6,12 +6,14 @@ A training's histories lie in one file, as `kind.name`.
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from fu.data.archives import require_file
 from fu.errors import UserError
 from fu.federation.flat import Layout
 
@@ -26,7 +28,17 @@ def load(path: Path, layout: Layout) -> tuple[Tensor | None, int | None]:
     """Return theta [d] and None, or None and the round of divergence."""
     tensors, notes = read(path)
     diverged = notes.get("diverged")
-    return (None, diverged) if diverged else (layout.flatten(tensors, str(path)), None)
+    if diverged is not None:
+        if type(diverged) is not int or diverged < 1 or tensors:
+            raise _broken(path)
+        return None, diverged
+    odd = [name for name, tensor in tensors.items() if tensor.dtype != torch.float32]
+    if odd:
+        raise UserError(f"{path}: {odd[0]!r} is {tensors[odd[0]].dtype}, but weights are float32; delete the file.")
+    theta = layout.flatten(tensors, str(path))
+    if not torch.stack(theta.aminmax()).isfinite().all():  # as exact as theta.isfinite(), and 30 times as fast
+        raise UserError(f"{path}: the weights are not all finite; delete the file and run snakemake again.")
+    return theta, None
 
 
 def save_histories(path: Path, histories: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -36,20 +48,27 @@ def save_histories(path: Path, histories: Mapping[str, Mapping[str, Tensor]]) ->
 
 
 def load_history(path: Path, kind: str, device: torch.device) -> dict[str, Tensor]:
-    """Return the named tensors of one kind of history; the others are not read."""
+    """Return the named tensors of one kind of history; the others are not read.
+
+    They may hold infinity: squared norms overflow before the weights do.
+    """
     prefix = f"{kind}."
-    return {name.removeprefix(prefix): value.to(device) for name, value in read(path, prefix)[0].items()}
+    found = {name.removeprefix(prefix): value.to(device) for name, value in read(path, prefix)[0].items()}
+    if not found:
+        raise UserError(f"{path}: the file holds no history {kind!r}; delete it and run snakemake again.")
+    return found
 
 
-def read(path: Path, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, int | None]]:
+def read(path: Path, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors whose names begin so, and the notes; `UserError` where the file is missing or truncated."""
+    require_file(path)
     try:
         with safe_open(path, framework="pt") as file:
             notes = dict(json.loads((file.metadata() or {}).get("fu", "{}")))
             return {name: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}, notes  # noqa: SIM118
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such weights file.") from None
-    except (SafetensorError, OSError, TypeError, ValueError):
-        raise UserError(
-            f"{path}: the weights file is truncated or broken; delete it and run snakemake again."
-        ) from None
+    except (SafetensorError, OSError, TypeError, ValueError, RecursionError):  # the last of deeply nested notes
+        raise _broken(path) from None
+
+
+def _broken(path: Path) -> UserError:
+    return UserError(f"{path}: the weights file is truncated or broken; delete it and run snakemake again.")

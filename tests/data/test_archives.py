@@ -1,18 +1,24 @@
 """Archives: what is read is what was written, and what is no archive of the data set is told in one sentence."""
 
+import io
 import math
+import os
+import struct
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fu.data import archives
 from fu.data.archives import Arrays
+from fu.errors import UserError
 from fu.pipeline.catalogue import available
 from tests.data.files import arrays_of, same
-from tests.mistakes import digits_like, halve, has, sentence
+from tests.mistakes import digits_like, halve, has, sentence, write_archive
 
 
 @pytest.mark.parametrize("dataset", available("datasets"))
@@ -77,11 +83,16 @@ ARCHIVES: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
         (),
         ("x_train must be uint8, but is float32",),
     ),
+    "more samples than there are": (
+        {"x_test": np.zeros((1797, 28, 28), np.uint8), "y_test": np.zeros(1797, np.uint8)},
+        (),
+        ("the archive holds 1803 samples, but digits has 1797",),
+    ),
     "labels as int64": ({"y_test": np.arange(4)}, (), ("y_test must be uint8, but is int64",)),
     "labels as Python objects": (
         {"y_train": np.array([None] * 6)},
         (),
-        ("the file holds Python objects or is no npz archive; plain numeric arrays are allowed",),
+        ("'y_train' holds Python objects; plain numeric arrays are allowed",),
     ),
     "a label out of range": (
         {"y_train": np.full(6, 10, np.uint8)},
@@ -98,7 +109,10 @@ def test_a_malformed_archive_is_told_in_one_sentence(
     path = tmp_path / "digits.npz"
     arrays = {key: array for key, array in {**digits_like(), **changes}.items() if key not in without}
     np.savez(path, allow_pickle=True, **arrays)
-    has(sentence(lambda: archives.read(path, "digits")), f"{path}: ", *words)
+    text = sentence(lambda: archives.read(path, "digits"))
+    has(text, f"{path}: ", *words)
+    if changes.keys() != {"y_train"} or "holds class" not in text:  # the headers tell all else
+        assert sentence(lambda: archives.check(path, "digits")) == text
 
 
 def save_one_array(path: Path) -> None:
@@ -112,25 +126,140 @@ def zip_texts(path: Path) -> None:
             archive.writestr(f"{key}.npy", "no array")
 
 
+def twice(path: Path) -> None:
+    write_archive(path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("y_test", archive.read("y_test.npy"))
+
+
 @pytest.mark.parametrize(
     ("write", "words"),
     [
         (halve, "the file is truncated or is no npz archive; make or copy it again"),
         (Path.touch, "the file is truncated or is no npz archive; make or copy it again"),
-        (lambda path: path.write_text("hello"), "the file holds Python objects or is no npz archive; plain"),
+        (lambda path: path.write_text("hello"), "the file is truncated or is no npz archive; make or copy it again"),
         (save_one_array, "the file is truncated or is no npz archive; make or copy it again"),
-        (zip_texts, "x_train is no array; plain numeric arrays are allowed"),
+        (Path.mkdir, "this is a folder, a pipe or a device, but must be a file"),
+        (os.mkfifo, "this is a folder, a pipe or a device, but must be a file"),
+        (lambda path: path.symlink_to("/dev/zero"), "this is a folder, a pipe or a device, but must be a file"),
+        (lambda path: path.symlink_to(path), "the file cannot be read: Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("nowhere"), "there is no such file"),
+        (twice, "the file holds 'y_test' twice; make or copy it again"),
+        (zip_texts, "'x_train' is damaged or is no array; plain numeric arrays are allowed"),
     ],
-    ids=["truncated", "empty", "text", "one array", "a zip of texts"],
+    ids=[
+        *("truncated", "empty", "text", "one array", "a folder", "a pipe", "a device", "a circle of links"),
+        *("a link to nothing", "two arrays of one name", "a zip of texts"),
+    ],
 )
 def test_a_file_that_is_no_archive_is_told_in_one_sentence(
     tmp_path: Path, write: Callable[[Path], None], words: str
 ) -> None:
     path = tmp_path / "digits.npz"
     write(path)
-    has(sentence(lambda: archives.read(path, "digits")), f"{path}: {words}")
+    for use in (archives.read, archives.check):
+        has(sentence(partial(use, path, "digits")), f"{path}: {words}")
 
 
 def test_a_missing_archive_is_told_in_one_sentence(tmp_path: Path) -> None:
     text = sentence(lambda: archives.read(tmp_path / "none.npz", "digits"))
     has(text, f"{tmp_path / 'none.npz'}: there is no such file")
+
+
+def with_header(path: Path, key: str, header: str, **how: Any) -> None:
+    """Give an array of the black images another header, and keep its data."""
+    content = write_archive(path).read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(path, "w", **how) as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == f"{key}.npy":
+                data = data[:8] + struct.pack("<H", len(header)) + header.encode() + data[128:]
+            new.writestr(name, data)
+
+
+def header_of(shape: str = "(6,)", descr: str = "'|u1'") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n"
+
+
+DAMAGED, LONG = "'y_train' is damaged or is no array", "'y_train' is to be "
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        pytest.param(header_of("(6,"), DAMAGED, id="TokenError"),
+        pytest.param("{" * 90 + "\n", DAMAGED, id="SyntaxError"),
+        pytest.param(header_of("-" * 3900 + "1"), DAMAGED, id="RecursionError or MemoryError"),
+        pytest.param(header_of("(" + "9" * 3800 + ",)"), LONG, id="OverflowError"),
+        pytest.param(header_of("(10**9,)"), DAMAGED, id="a sum"),
+        pytest.param(header_of(descr="('u1', 10**9)"), DAMAGED, id="no dtype"),
+        pytest.param(header_of("(-6,)"), LONG, id="a negative length"),
+        pytest.param(header_of("(-2, -3)"), LONG, id="two negative lengths"),
+        pytest.param(header_of("(6.0,)"), DAMAGED, id="a broken number of samples"),
+        pytest.param(header_of("(4000000000000,)"), LONG, id="more than the memory"),
+        pytest.param(header_of("(5,)"), LONG, id="one sample less"),
+        pytest.param(header_of() + " " * 5000, DAMAGED, id="a long header"),
+        pytest.param("é" * 60, DAMAGED, id="no ASCII"),
+    ],
+)
+@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_damaged_header_is_told_in_one_sentence(tmp_path: Path, header: str, words: str, how: int) -> None:
+    path = tmp_path / "digits.npz"
+    with_header(path, "y_train", header_of(), compression=how)
+    assert archives.check(path, "digits") == 10
+    with_header(path, "y_train", header, compression=how)
+    for use in (archives.read, archives.check):
+        has(sentence(partial(use, path, "digits")), f"{path}: {words}")
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_is_packed_as_numpy_packs(tmp_path: Path, how: int) -> None:
+    path = tmp_path / "digits.npz"
+    with_header(path, "y_train", header_of(), compression=how)
+    has(sentence(lambda: archives.check(path, "digits")), f"{path}: 'x_train' is damaged or is no array")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_flipped_bit_of_an_array_is_told(tmp_path: Path, save: Callable[..., None]) -> None:
+    path, expected = tmp_path / "digits.npz", arrays_of("digits")
+    save(path, allow_pickle=False, **expected)
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        start, length = content.index(b"x_train.npy"), archive.getinfo("x_train.npy").compress_size
+    for at in range(start + 11, start + 31 + length, 7):
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        try:
+            same(archives.read(path, "digits"), expected)  # a field that nobody reads
+        except UserError:
+            continue
+
+
+def test_a_check_reads_no_array(tmp_path: Path) -> None:
+    path = write_archive(tmp_path / "digits.npz")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"x_train.npy") + 1000] ^= 1
+    path.write_bytes(content)
+    assert archives.check(path, "digits") == 10
+    has(sentence(lambda: archives.read(path, "digits")), f"{path}: the file is truncated or is no npz archive")
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "digits.npz"
+    np.savez_compressed(path, allow_pickle=False, **{**digits_like(), "x_train": np.zeros((60_000, 28, 28), np.uint8)})
+    monkeypatch.setattr(archives, "_array", lambda *_: pytest.fail("an array was read"))
+    has(sentence(lambda: archives.read(path, "digits")), "y_train must be [60000] like x_train", "but is [6]")
+    has(sentence(lambda: archives.load_arrays(path)), f"{path}: the arrays are longer than the file")
+
+
+def test_a_link_to_an_archive_is_an_archive(tmp_path: Path) -> None:
+    write_archive(tmp_path / "elsewhere.npz")
+    (tmp_path / "digits.npz").symlink_to("elsewhere.npz")
+    same(archives.read(tmp_path / "digits.npz", "digits"), digits_like())
+    assert archives.checksum(tmp_path / "digits.npz") == archives.checksum(tmp_path / "elsewhere.npz")
+
+
+def test_a_checksum_waits_for_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    has(sentence(lambda: archives.checksum(tmp_path / "pipe")), "this is a folder, a pipe or a device")

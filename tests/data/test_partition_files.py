@@ -1,16 +1,21 @@
 """Partition files: a torn and a foreign one are told in one sentence, and so is a split that leaves a client bare."""
 
+import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 
 from fu.data import clients, partition
 from fu.data.partition import Partition
 from fu.partitions import iid
+from tests.data.files import arrays_of
+from tests.factories import make_partition
 from tests.mistakes import has, sentence, write_archive
 
 LABELS = np.repeat(np.arange(10, dtype=np.uint8), 4)
@@ -44,6 +49,96 @@ def test_a_partition_of_another_data_set_is_told_in_one_sentence(tmp_path: Path)
     archive, path = write_archive(tmp_path / "digits.npz"), write(tmp_path / "partition.npz", draw())
     text = sentence(lambda: clients.load(archive, path, "digits", None, torch.device("cpu"), "share"))
     has(text, f"{path}: the partition belongs to another data set", "sample 39", f"{archive} has samples 0 to 9")
+
+
+def test_more_samples_than_there_are_is_told_in_one_sentence() -> None:
+    has(sentence(lambda: draw(samples=41)), "samples: 41 are to be used, but the data set holds 40")
+
+
+PART = make_partition()
+ARRAYS = PART.arrays()
+
+
+def first(name: str, value: Any) -> dict[str, NDArray[Any]]:
+    """Return an array of the partition with another first element."""
+    return {name: np.concatenate([[value], ARRAYS[name][1:]]).astype(np.int64)}
+
+
+def shared_out(split: str, *offsets: int) -> tuple[dict[str, NDArray[Any]], str]:
+    return {f"{split}_offsets": np.array(offsets)}, f"{split}_offsets do not share the samples out to clients"
+
+
+NOBODY = np.empty(0, np.int64)
+CONTRADICTIONS: dict[str, tuple[dict[str, NDArray[Any]], str]] = {
+    "a negative sample": (first("test", -1), "it names sample -1;"),
+    "a sample of two splits": (first("test", PART.train[0][0]), f"it names sample {PART.train[0][0]} twice"),
+    "a client from nowhere": (first("forget_clients", 3), "it forgets client 3, but has clients 0 to 2"),
+    "a negative client": (first("forget_clients", -1), "it forgets client -1;"),
+    "a client forgotten twice": ({"forget_clients": np.array([1, 1])}, "it forgets client 1 twice"),
+    "a retained client's sample marked": (
+        first("backdoored", PART.train[0][0]),
+        "but no forgotten client trains on it",
+    ),
+    "nobody's sample marked": (first("backdoored", 99), "sample 99 is backdoored, but no forgotten client trains"),
+    "a sample marked twice": (first("backdoored", ARRAYS["backdoored"][1]), "it marks"),
+    "marked samples of nobody": ({"forget_clients": NOBODY}, "is backdoored, but no forgotten client"),
+    "offsets that fall": shared_out("train", 0, 19, 7, 28),
+    "validation offsets that fall": shared_out("validation", 0, 4, 2, 6),
+    "a client that trains on nothing": shared_out("train", 0, 0, 7, 28),
+    "a client that tests on nothing": shared_out("test", 0, 3, 3, 9),
+    "offsets from one": shared_out("train", 1, 7, 19, 28),
+    "offsets to before the end": shared_out("train", 0, 7, 19, 27),
+    "no client": shared_out("train", 0),
+    "other numbers of clients": shared_out("test", 0, 4, 9),
+}
+FOREIGN: dict[str, dict[str, NDArray[Any]]] = {
+    "broken numbers": {"train": ARRAYS["train"].astype(np.float64)},
+    "the other byte order": {"train": ARRAYS["train"].astype(">i8")},
+    "short numbers": {"forget_clients": np.array([1], np.uint8)},
+    "a table": {"test": ARRAYS["test"][None]},
+    "one number": {"backdoored": np.array(1)},
+    "one array more": {"clients": np.array([3])},
+}
+
+
+def edited(path: Path, changes: dict[str, NDArray[Any]]) -> Path:
+    np.savez(path, allow_pickle=False, **{**ARRAYS, **changes})  # type: ignore[arg-type]
+    return path
+
+
+@pytest.mark.parametrize(("changes", "words"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_partition_that_contradicts_itself_is_told_in_one_sentence(
+    tmp_path: Path, changes: dict[str, NDArray[Any]], words: str
+) -> None:
+    path = edited(tmp_path / "partition.npz", changes)
+    text = sentence(lambda: partition.load(path))
+    has(text, f"{path}: the partition contradicts itself: ", words, "delete it and run snakemake again")
+
+
+@pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
+def test_arrays_of_another_kind_are_no_partition(tmp_path: Path, changes: dict[str, NDArray[Any]]) -> None:
+    path = edited(tmp_path / "partition.npz", changes)
+    has(sentence(lambda: partition.load(path)), f"{path}: this is no partition file; delete it and run snakemake again")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"value": np.array(math.nan)}, "its trigger is not finite"),
+        ({"value": np.array("much")}, "ValueError"),
+        ({"trigger": np.ones((99, 99), bool)}, "IndexError"),
+        ({"margin": np.array(math.inf)}, "OverflowError"),
+        ({}, "KeyError: 'trigger'"),
+    ],
+)
+def test_an_attack_that_the_partition_lacks_is_told_in_one_sentence(
+    tmp_path: Path, changes: dict[str, NDArray[Any]], words: str
+) -> None:
+    archive = tmp_path / "digits.npz"
+    np.savez(archive, allow_pickle=False, **arrays_of("digits", 38, 5))  # type: ignore[arg-type]
+    path = write(tmp_path / "partition.npz", replace(PART, attack={**PART.attack, **changes} if changes else {}))
+    text = sentence(lambda: clients.load(archive, path, "digits", "patch", torch.device("cpu"), "share"))
+    has(text, f"{path}: attack 'patch' does not fit what the partition holds of it ({words}", "delete the file")
 
 
 def test_clients_that_share_too_few_of_the_samples_are_told_in_one_sentence() -> None:

@@ -89,6 +89,19 @@ def test_a_torn_file_of_mnist_is_told_in_one_sentence(tmp_path: Path, length: in
     assert str(tmp_path / "torchvision") in one_sentence("mnist", tmp_path)
 
 
+@pytest.mark.parametrize("kind", range(7, 15))
+def test_a_file_of_mnist_with_another_type_is_told_in_one_sentence(tmp_path: Path, kind: int) -> None:
+    folder = tmp_path / "torchvision" / "MNIST" / "raw"
+    write_idx(folder, arrays_of("mnist"))
+    content = bytearray((folder / "train-labels-idx1-ubyte").read_bytes())
+    content[2] = kind
+    (folder / "train-labels-idx1-ubyte").write_bytes(content)
+    if kind == 8:  # the right one
+        assert fetch("mnist", tmp_path).keys() == arrays_of("mnist").keys()
+    else:
+        assert str(tmp_path / "torchvision") in one_sentence("mnist", tmp_path)
+
+
 def test_a_torn_download_is_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = gzip.compress(bytes(1000))
 

@@ -1,11 +1,14 @@
 """Checkpoints: a killed run goes on to the same bytes; what is not this run's checkpoint is ignored."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from fu.federation import model_files
@@ -69,6 +72,30 @@ def test_a_truncated_checkpoint_is_ignored(tmp_path: Path) -> None:
     seen: list[Tensor] = []
     train(toy(), checkpoint, seen=seen)
     assert len(seen) == 4
+
+
+def test_a_checkpoint_with_any_byte_flipped_is_ignored(tmp_path: Path) -> None:
+    checkpoint = always(tmp_path)
+    checkpoint.save({"theta": torch.arange(5.0), "count": 3}, {"done": 2})
+    content = checkpoint.path.read_bytes()
+    for at in range(len(content)):
+        for bit in range(8):
+            flipped = bytearray(content)
+            flipped[at] ^= 1 << bit
+            checkpoint.path.write_bytes(flipped)
+            assert checkpoint.load("cpu") is None, at
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_no_checkpoint(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(always(tmp_path).path)
+    assert always(tmp_path).load("cpu") is None
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "7", "{}", '{"key": "key"}'])
+def test_a_checkpoint_of_other_notes_is_ignored(tmp_path: Path, text: str) -> None:
+    save_file({}, always(tmp_path).path, metadata={"json": text})
+    assert always(tmp_path).load("cpu") is None
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", b"\0" * 64])

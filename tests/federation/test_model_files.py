@@ -1,5 +1,8 @@
 """Model files: what is loaded is what was saved, and what is no weights file is told in one sentence."""
 
+import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,10 +52,18 @@ def test_histories_of_all_kinds_lie_in_one_file_and_are_loaded_apart(tmp_path: P
     sums = {"norms": torch.ones(2, 2).t(), "weights": torch.tensor([4, 5])}
     model_files.save_histories(path, {"update_norms": norms, "update_sums": sums})
     assert set(load_file(path)) == {"update_norms.norms", "update_sums.norms", "update_sums.weights"}
-    for kind, record in {"update_norms": norms, "update_sums": sums, "update": {}}.items():
+    for kind, record in {"update_norms": norms, "update_sums": sums}.items():
         found = model_files.load_history(path, kind, CPU)
         assert set(found) == set(record)
         assert all(torch.equal(found[name], value) for name, value in record.items())
+    text = sentence(lambda: model_files.load_history(path, "update", CPU))
+    has(text, f"{path}: the file holds no history 'update'; delete it")
+
+
+def test_a_history_may_overflow(tmp_path: Path) -> None:
+    path, norms = tmp_path / "original.history.safetensors", torch.tensor([math.inf])
+    model_files.save_histories(path, {"update_norms": {"norms": norms}})
+    assert torch.equal(model_files.load_history(path, "update_norms", CPU)["norms"], norms)
 
 
 @pytest.mark.parametrize("length", [0, 3, 200, -4])
@@ -64,10 +75,44 @@ def test_truncated_weights_are_told_in_one_sentence(tmp_path: Path, length: int)
     has(text, f"{path}: the weights file is truncated", "delete it and run snakemake again")
 
 
-def test_weights_with_foreign_notes_are_told_in_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "notes",
+    [
+        "no JSON",
+        "7",
+        "[" * 5000,
+        '{"diverged": 0}',
+        *(f'{{"diverged": {odd}}}' for odd in ("-3", "true", "[1]", "2.5")),
+    ],
+)
+def test_weights_with_foreign_notes_are_told_in_one_sentence(tmp_path: Path, notes: str) -> None:
     path = tmp_path / "original.safetensors"
-    save_file({}, path, metadata={"fu": "no JSON"})
+    save_file({}, path, metadata={"fu": notes})
     has(sentence(lambda: model_files.load(path, lenet())), f"{path}: the weights file is truncated or broken")
+
+
+def test_weights_of_a_diverged_run_are_told_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "original.safetensors"
+    save_file({"x": torch.ones(1)}, path, metadata={"fu": '{"diverged": 3}'})
+    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: the weights file is truncated or broken")
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", [0, -1])
+def test_weights_that_are_not_finite_are_told_in_one_sentence(tmp_path: Path, odd: float, place: int) -> None:
+    path, layout = tmp_path / "original.safetensors", lenet()
+    theta = torch.zeros(layout.size)
+    theta[place] = odd
+    model_files.save(path, layout, theta, None)
+    has(sentence(lambda: model_files.load(path, layout)), f"{path}: the weights are not all finite; delete")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32])
+def test_weights_of_another_type_are_told_in_one_sentence(tmp_path: Path, dtype: torch.dtype) -> None:
+    path, layout = tmp_path / "original.safetensors", lenet()
+    named = layout.named(torch.zeros(layout.size))
+    save_file({**named, "0.bias": named["0.bias"].to(dtype)}, path)
+    has(sentence(lambda: model_files.load(path, layout)), f"'0.bias' is {dtype}, but weights are float32")
 
 
 def test_weights_of_another_model_are_told_in_one_sentence(tmp_path: Path) -> None:
@@ -79,4 +124,11 @@ def test_weights_of_another_model_are_told_in_one_sentence(tmp_path: Path) -> No
 
 def test_missing_weights_are_told_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "none.safetensors"
-    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: there is no such weights file")
+    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: there is no such file")
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_told_in_one_sentence(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "original.safetensors"
+    make(path)
+    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: this is a folder, a pipe or a device")
