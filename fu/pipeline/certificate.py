@@ -27,7 +27,7 @@ PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
 
 @dataclass(frozen=True)
 class Certificate:
-    """`parts`: the modules and libraries behind the code digest; `outputs`: file name -> bytes and SHA-256."""
+    """`parts`: the modules and libraries behind the code digest; `outputs`: file name -> size in bytes, SHA-256."""
 
     key: str
     stage: str
@@ -35,7 +35,7 @@ class Certificate:
     code: str
     parts: Mapping[str, str]
     inputs: Mapping[str, str]
-    outputs: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    outputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     seal: str = ""
 
 
@@ -50,10 +50,14 @@ def read(path: Path) -> Certificate | None:
         head, _, seal = path.read_bytes().rpartition(SEAL)
     except OSError:
         return None
-    if hashlib.sha256(head).hexdigest().encode() != seal[:64]:
+    if seal != _seal(head):
         return None
     content = json.loads(head + b"}")
     return Certificate(**content, seal=seal[:64].decode()) if content.pop("format") == FORMAT else None
+
+
+def _seal(head: bytes) -> bytes:
+    return hashlib.sha256(head).hexdigest().encode() + b'"\n}\n'
 
 
 def write(path: Path, certificate: Certificate) -> None:
@@ -63,7 +67,7 @@ def write(path: Path, certificate: Certificate) -> None:
     head = json.dumps(content, indent=1).removesuffix("\n}").encode()
     part = path.with_name(f".part-{os.getpid()}-{path.name}")
     try:
-        part.write_bytes(head + SEAL + hashlib.sha256(head).hexdigest().encode() + b'"\n}\n')
+        part.write_bytes(head + SEAL + _seal(head))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -3,13 +3,16 @@
 import json
 import stat
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from fu.data.archives import checksum
 from fu.errors import UserError
-from fu.pipeline import digest
+from fu.pipeline import certificate, digest
+from fu.pipeline.certificate import Certificate
 from fu.pipeline.stages import common, data
 from fu.pipeline.stages.common import Options, atomic_outputs
 from tests.mistakes import contents, ends_with_one_sentence
@@ -163,3 +166,108 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path, error: 
 def test_rows_are_written_with_all_columns_and_what_a_row_lacks_stays_empty(tmp_path: Path) -> None:
     common.write_rows(tmp_path / "x.csv", [{"round": 1, "asr": 0.5}, {"round": 2}], ("round", "asr"))
     assert (tmp_path / "x.csv").read_bytes() == b"round,asr\n1,0.5\n2,\n"
+
+
+# ---- certificates --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What another job has made: a partition and its certificate."""
+    monkeypatch.chdir(tmp_path)
+    Path("partition.npz").write_text("drawn")
+    outputs = {"partition.npz": (5, checksum(Path("partition.npz")))}
+    certificate.write(Path("partition.made.json"), Certificate("k", "partition", {}, "c", {}, {}, outputs))
+    return Path("partition.npz")
+
+
+def made(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0.1) -> None:
+    """Run a stage that certifies its output."""
+    words = ["--spec", json.dumps({"lr": lr}), "--made-of", "partition.npz", "--output", "model.csv"]
+    words += ["--certificate", "model.made.json", *more]
+    common.run(Spec, Files, main, words, reads=lambda spec, files: files.made_of)
+
+
+def write(spec: Spec, files: Files, options: Options) -> None:
+    """Make the output."""
+    with atomic_outputs(options, files.output) as (part,):
+        part.write_text(f"lr {spec.lr}")
+
+
+def test_outputs_are_certified_with_all_that_they_were_made_from(before: Path) -> None:
+    made(write)
+    found = certificate.read(Path("model.made.json"))
+    assert found is not None
+    code = digest.digest("fu.pipeline.stages.data")
+    assert (found.stage, found.spec, found.code) == ("data", {"lr": 0.1, "rounds": 3}, code)
+    assert found.key == certificate.key_of("data", '{"lr":0.1,"rounds":3}', code)
+    assert found.inputs == {"partition.npz": checksum(before)}
+    assert found.outputs == {"model.csv": [6, checksum(Path("model.csv"))]}
+    assert found.parts == digest.parts("fu.pipeline.stages.data")
+    assert sorted(contents(Path())) == ["model.csv", "model.made.json", "partition.made.json", "partition.npz"]
+
+
+def test_what_is_made_already_is_not_made_again_unless_something_differs(before: Path) -> None:
+    calls: list[float] = []
+
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        calls.append(spec.lr)
+        write(spec, files, options)
+
+    made(main, "--unless-made")
+    made(main, "--unless-made")
+    assert calls == [0.1]
+    made(main)
+    made(main, "--unless-made", lr=0.2)
+    assert calls == [0.1, 0.1, 0.2]
+    Path("model.csv").write_text("lr 0.3")
+    made(main, "--unless-made", lr=0.2)
+    assert calls == [0.1, 0.1, 0.2, 0.2]
+    before.write_text("other")
+    certificate.write(
+        Path("partition.made.json"),
+        Certificate("k", "partition", {}, "c", {}, {}, {"partition.npz": (5, checksum(before))}),
+    )
+    made(main, "--unless-made", lr=0.2)
+    assert calls == [0.1, 0.1, 0.2, 0.2, 0.2]
+
+
+def test_code_that_was_edited_while_the_job_ran_replaces_nothing(before: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(write)
+    old = contents(Path())
+
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        with atomic_outputs(options, files.output) as (part,):
+            part.write_text("by other code")
+            monkeypatch.setattr(digest, "reread", lambda *modules: "f" * 16)
+
+    with pytest.raises(
+        SystemExit, match=r"^error: data: the code was edited after this job was planned; run snakemake"
+    ):
+        made(main)
+    assert contents(Path()) == old
+
+
+def test_a_job_that_ends_between_its_outputs_leaves_none_with_a_certificate(
+    before: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(write)
+
+    def killed(path: Path, content: Certificate) -> None:
+        assert Path("model.csv").read_text() == "lr 0.2"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(certificate, "write", killed)
+    with pytest.raises(OSError, match="No space left"):
+        made(write, lr=0.2)
+    assert sorted(contents(Path())) == ["model.csv", "partition.made.json", "partition.npz"]
+
+
+def test_an_input_that_is_not_as_it_was_made_is_refused_before_the_main_begins(before: Path) -> None:
+    before.write_text("Drawn")
+
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        raise AssertionError
+
+    with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content is not what partition\.made\.json says"):
+        made(main)
