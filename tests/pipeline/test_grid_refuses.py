@@ -206,7 +206,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("methods.fedosd+lr", "-losuce: params: los: unknown key", "did you mean 'loss'?"),
     ),
     "a grid with a wrong hyper-parameter": (
-        grid("fedosd", {"params.loss": ["uce", "ce"]}),
+        grid("fedosd.m6", {"params.loss": ["uce", "ce"]}),
         ("params: loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
     ),
     "a grid with a negative rate": (
@@ -215,7 +215,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a grid with an infinite rate": (
         grid("mode", {"unlearning.lr": [0.1, INFINITE]}),
-        ("with methods.mode: unlearning.lr: Input should be a finite number, got inf",),
+        ("config: overrides.fedosd.methods.mode.settings.grid.unlearning.lr.1: must be a finite number, got inf",),
     ),
     "a grid with a truth value": (
         grid("mode", {"unlearning.lr": [True]}),
@@ -313,6 +313,6 @@ def test_a_published_table_without_its_file_is_told_in_one_sentence(workflow: Pa
 
 
 def test_an_image_of_no_attack_is_told_in_one_sentence() -> None:
-    planned = Plan(settings(data={"attack": None}))
+    planned = Plan(scenario("cifar100-pat50", settings={"data": {"attack": None}}))
     text = sentence(lambda: planned.job("publish", {"paper": "fedosd", "artefact": "fig7"}))
-    has(text, "fedosd.yaml: artefacts.fig7: 'mnist-pat50' has no attack to show")
+    has(text, "fedosd.yaml: artefacts.fig7: 'cifar100-pat50' has no attack to show")

@@ -13,7 +13,7 @@ from tests.pipeline.configs import config
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a paper's override as a number": (
         config(overrides={"fedosd": 5}),
-        ("fedosd.yaml: must be a mapping of keys to values, got int",),
+        ("config: overrides.fedosd: must be a mapping of keys to values, got int",),
     ),
     "override of an unknown paper": (
         config(overrides={"fedsod": {}}),
@@ -82,7 +82,7 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a Python object": (
         r"^title: .*$",
         "title: !!python/object:os.system {}",
-        ("fedosd.yaml: line 2: is no valid YAML", "python/object"),
+        ("fedosd.yaml: line 2: 'tag:yaml.org,2002:python/object:os.system' is no kind of value here",),
     ),
     "scenarios as a list": (
         r"^scenarios:$",
