@@ -12,11 +12,19 @@ from fu.pipeline import digest, fork_server
 from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import read_yaml
 
 min_version("9.0")
 os.environ["PATH"] = (
     f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
 )
+
+
+try:  # in one sentence, before Snakemake does
+    if Path("config.yaml").exists():
+        read_yaml(Path("config.yaml"))
+except UserError as error:
+    sys.exit(f"error: {error}")
 
 
 configfile: "config.yaml"

@@ -32,17 +32,18 @@ def check(path: Path, paper: Paper, kind: str) -> None:
     fractions = {name for name, metric in metrics.items() if metric.unit == "fraction"}
     stages = {name: {"unlearned", *(["recovered"] * (m.post_training == "after"))} for name, m in paper.methods.items()}
     stages[ORIGINAL] = {ORIGINAL}
+    known = {*metrics, *own.get("metrics", ())}
     seen: dict[Row, int] = {}
     for line, row in _rows(path):
         where = f"{path.parent.name}/{path.name}: line {line}"
-        for what, name, known in (
+        for what, name, allowed in (
             ("scenario", row.scenario, paper.scenarios),
             ("method", row.method, stages),
             (f"stage of {row.method!r}", row.stage, own.get("stages") or stages.get(row.method, {})),
-            ("metric", row.metric, {*metrics, *own.get("metrics", ())}),
+            ("metric", row.metric, known),
         ):
-            if name not in known:
-                raise UserError(f"{where}: there is no {what} {name!r}{nearest(name, known)}.")
+            if name not in allowed:
+                raise UserError(f"{where}: there is no {what} {name!r}{nearest(name, allowed)}.")
         if not NUMBER.fullmatch(row.value):
             raise UserError(f"{where}: the value must be a number, got {row.value!r}.")
         if row.metric in fractions and not 0 <= float(row.value) <= 1:

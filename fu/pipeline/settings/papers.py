@@ -17,8 +17,8 @@ from fu.pipeline.settings.types import DEEPEST, LARGEST, TOO_LARGE, check_plain
 Model = TypeVar("Model", bound=BaseModel)
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
 YAML = "tag:yaml.org,2002:"
-TAGS = {f"{YAML}{kind}" for kind in ("str", "int", "float", "bool", "null", "merge", "seq", "map")}
-TEXT = {f"{YAML}timestamp", f"{YAML}value"}  # a day is text, as JSON has none
+KEYS = {f"{YAML}str", f"{YAML}merge"}
+TAGS = KEYS | {f"{YAML}{kind}" for kind in ("int", "float", "bool", "null", "seq", "map")}
 
 
 def validate(model: type[Model], values: Any, where: str) -> Model:
@@ -46,7 +46,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         if root is not None:
             _check_nodes(root, path.name)
         values = None if root is None else loader.construct_document(root)
-    except (yaml.YAMLError, ValueError, KeyError) as error:  # also of !!int x, !!bool x
+    except (yaml.YAMLError, ValueError, KeyError, OverflowError) as error:  # also of !!int x, !!bool x, 1:1:...:1.0
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
         problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "problem", None) or error
@@ -67,8 +67,8 @@ def _check_depth(text: str, where: str) -> None:
 
 
 def _check_nodes(root: yaml.Node, where: str) -> None:
-    """Make every key text as it is written; raise `UserError` where one is named twice (YAML would keep the last one
-    silently), at a value that is no plain one, and where aliases, written out, are too large.
+    """Raise `UserError` where a key is no text or named twice (YAML would keep the last one silently), a value is no
+    plain one, or aliases, written out, are too large.
     """
     left = LARGEST
 
@@ -78,21 +78,19 @@ def _check_nodes(root: yaml.Node, where: str) -> None:
         line = f"{where}: line {node.start_mark.line + 1}:"
         if depth > DEEPEST or left < 0:
             raise UserError(f"{line} {TOO_LARGE}.")
-        if node.tag in TEXT:
-            node.tag = f"{YAML}str"
         if node.tag not in TAGS:
-            raise UserError(f"{line} {node.tag!r} is no kind of value here; write numbers, text, lists and mappings.")
+            kind = node.tag.removeprefix(YAML)
+            raise UserError(f"{line} {kind!r} is no kind of value here; write numbers, (quoted) text, lists, mappings.")
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
                 line = f"{where}: line {key.start_mark.line + 1}:"
-                if not isinstance(key, yaml.ScalarNode):
-                    raise UserError(f"{line} a key must be text of one line.")
+                if not isinstance(key, yaml.ScalarNode) or key.tag not in KEYS:
+                    quoted = f"; put {key.value} in quotes" if str(key.value).isalnum() else ""
+                    raise UserError(f"{line} a key must be text{quoted}.")
                 if key.value in seen:
                     raise UserError(f"{line} {key.value!r} is named twice; names must differ.")
                 seen.add(key.value)
-                if key.tag != f"{YAML}merge":
-                    key.tag = f"{YAML}str"
                 walk(value, depth + 1)
         elif isinstance(node, yaml.SequenceNode):
             for value in node.value:

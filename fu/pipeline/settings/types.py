@@ -38,7 +38,7 @@ def typed(value: Any) -> Any:
             return None
         tag = RESOLVER.resolve(yaml.ScalarNode, value, (True, False))
         if tag in NUMBERS:
-            with contextlib.suppress(ValueError):  # 0b_, or digits without end
+            with contextlib.suppress(ValueError, OverflowError):  # 0b_, digits without end
                 return yaml.constructor.SafeConstructor().construct_object(yaml.ScalarNode(tag, value))
     return value
 

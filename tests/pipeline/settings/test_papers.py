@@ -82,14 +82,18 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a Python object": (
         r"^title: .*$",
         "title: !!python/object:os.system {}",
-        ("fedosd.yaml: line 2: 'tag:yaml.org,2002:python/object:os.system' is no kind of value here",),
+        ("fedosd.yaml: line 2: 'python/object:os.system' is no kind of value here",),
     ),
     "scenarios as a list": (
         r"^scenarios:$",
         "scenarios: [a]\nlabels:",
         ("fedosd.yaml: scenarios: Input should be a valid dictionary, got ['a']",),
     ),
-    "a number as key": (r"^title: .*$", "title: x\n5: y", ("fedosd.yaml: 5: unknown key", "allowed: artefacts")),
+    "a number as key": (
+        r"^title: .*$",
+        "title: x\n5: y",
+        ("fedosd.yaml: line 3: a key must be text; put 5 in quotes",),
+    ),
 }
 
 
