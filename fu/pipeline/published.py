@@ -39,11 +39,12 @@ def check(path: Path, paper: Paper, kind: str) -> None:
         for what, name, allowed in (
             ("scenario", row.scenario, paper.scenarios),
             ("method", row.method, stages),
-            (f"stage of {row.method!r}", row.stage, own.get("stages") or stages.get(row.method, {})),
+            ("stage", row.stage, own.get("stages") or stages.get(row.method, {})),
             ("metric", row.metric, known),
         ):
             if name not in allowed:
-                raise UserError(f"{where}: there is no {what} {name!r}{nearest(name, allowed)}.")
+                of = f" of {row.method!r}" if what == "stage" else ""
+                raise UserError(f"{where}: there is no {what} {name!r}{of}{nearest(name, allowed)}.")
         if not NUMBER.fullmatch(row.value):
             raise UserError(f"{where}: the value must be a number, got {row.value!r}.")
         if row.metric in fractions and not 0 <= float(row.value) <= 1:

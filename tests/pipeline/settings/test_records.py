@@ -11,6 +11,8 @@ from tests.mistakes import has, sentence
 from tests.pipeline.configs import NAME_RULE, artefact, attack, config, data, laid_over, method, pat, scenario, settings
 
 NAN, INFINITE = math.nan, math.inf
+LOOP: list[Any] = []
+LOOP.append(LOOP)
 OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -264,6 +266,54 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "an evaluation with the name of a trace": (
         settings(evaluations={"evaluation": ["utility"], "recovered": ["cost"]}),
         ("evaluations: 'recovered' is the name of a model's trace; an evaluation needs another",),
+    ),
+    "a seed of 21 digits": (config(seeds=[10**20]), ("config: seeds.0: a whole number must fit into 64 bits",)),
+    "a number of 401 digits": (data(clients=10**400), ("data.clients: a whole number must fit into 64 bits",)),
+    "a number of too many digits to be shown": (
+        data(clients=16**5000),
+        ("data.clients: a whole number must fit into 64 bits",),
+    ),
+    "a share of 1e400": (data(train_share="1e400"), ("data.train_share: Input should be less than 1, got inf",)),
+    "a share that takes a power of ten for ever": (
+        data(train_share="1e99999999"),
+        ("data.train_share: Input should be less than 1, got inf",),
+    ),
+    "a whole number as key of a grid": (
+        settings(grid={5: [0.1]}),
+        ("config: overrides.fedosd.settings.grid: a key must be text of one line, got int",),
+    ),
+    "a key of two lines": (config(**{"a\nb": 1}), (r"config: a key must be text of one line, got 'a\nb'",)),
+    "overrides in themselves": (config(overrides={"fedosd": LOOP}), ("config: is nested deeper than 40 levels",)),
+    "a text that looks like a day": (
+        settings(training={"rounds": "2024-13-45"}),
+        ("training.rounds: Input should be a valid integer, got '2024-13-45'",),
+    ),
+    "a letter that no file can hold": (
+        laid_over(title="\ud800"),
+        ("config: overrides.fedosd.title: text must be at most 10000 letters and no control characters",),
+    ),
+    "the home of nobody": (
+        config(data_dir="~nobody-of-this-name"),
+        ("config: data_dir: there is no such user's home, got '~nobody-of-this-name'",),
+    ),
+    "a paper twice": (config(papers=["fedosd", "fedosd"]), ("config: papers: must differ from each other",)),
+    "a history twice": (
+        settings(training={"history": ["update_sums", "update_sums"]}),
+        ("training.history: must differ from each other, got ['update_sums', 'update_sums']",),
+    ),
+    "a metric twice": (artefact("table8", metrics=["asr", "asr"]), ("table8.metrics: must differ from each other",)),
+    "a method twice": (artefact("table8", methods=["sfu", "sfu"]), ("table8.methods: must differ from each other",)),
+    "a stage twice": (
+        artefact("table8", stages=["unlearned", "unlearned"]),
+        ("table8.stages: must differ from each other",),
+    ),
+    "an evaluator twice": (
+        settings(evaluations={"evaluation": ["utility", "utility"]}),
+        ("evaluations: every evaluation needs evaluators, and every evaluator may stand in one evaluation only",),
+    ),
+    "an evaluation whose name ends another trial's": (
+        settings(evaluations={"a.b": ["utility"]}),
+        ("evaluations", "got 'a.b'"),
     ),
     "no folder of plug-ins": (
         config(plugins=""),
