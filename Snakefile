@@ -15,12 +15,20 @@ from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import read_yaml
 
 min_version("9.0")
 gc.disable()  # building a graph makes millions of objects and no garbage: an eighth of the time of a dry run
 os.environ["PATH"] = (
     f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
 )
+
+
+try:  # in one sentence, before Snakemake does
+    if Path("config.yaml").exists():
+        read_yaml(Path("config.yaml"))
+except UserError as error:
+    sys.exit(f"error: {error}")
 
 
 configfile: "config.yaml"

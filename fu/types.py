@@ -1,6 +1,5 @@
 """Kinds of values that settings and hyper-parameters share."""
 
-from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -10,7 +9,8 @@ def fraction(value: Any) -> Any:
     """Read a fraction that is written as text."""
     if isinstance(value, str):
         try:
-            return float(Fraction(value))
+            above, slash, below = value.partition("/")
+            return float(above) / float(below if slash else 1)
         except (ValueError, ZeroDivisionError):
             raise ValueError("must be a number or a fraction like 6/7") from None
     return value

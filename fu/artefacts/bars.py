@@ -10,6 +10,8 @@ from fu.artefacts.table import collect, notes_of, panel, text_of
 
 READS = "evaluations"
 ALSO = ("distance",)
+PUBLISHED = {"metrics": ("reverts",)}
+STAGES = ("unlearned", "recovered")  # those that have a panel
 TITLES = {"unlearned": "after unlearning", "recovered": "after post-training"}
 
 

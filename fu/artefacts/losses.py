@@ -39,7 +39,7 @@ def _picture(frame: pd.DataFrame) -> Figure:
         part = frame[frame["loss"] == name]
         axis.plot(part["p"], part["value"], label="loss")
         axis.plot(part["p"], part["derivative"], linestyle="--", label="derivative")
-        axis.set_xlabel("probability of the true class, $p_{o,c}$")
+        axis.set_xlabel("probability of the true class, $p_{o,c}$", parse_math=True)
         axis.set_title(title, fontsize=10)
         axis.set_ylim((-12, 6) if name == "CE" else (-0.1, 1.1))
         axis.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from fu.artefacts.entry import Entry
 
 matplotlib.use("Agg")
+matplotlib.rcParams["text.parse_math"] = False  # a $ in a title or label is one; formulas say `parse_math=True`
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from fu.artefacts.result import Result
 from fu.artefacts.table import KEYS, picture, text_of
 
 READS = "traces"
+COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")  # of a trace: what adds up over rounds
+PUBLISHED = {"stages": ("total",), "metrics": ("seconds", "seconds_std")}
 ROUNDS = 200  # FedOSD Table 12
 
 

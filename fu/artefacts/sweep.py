@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.result import Result
@@ -12,6 +13,7 @@ from fu.errors import UserError
 
 READS = "evaluations"
 TRIALS = "all"
+SETTINGS = 1  # how many of them vary
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
@@ -97,6 +99,8 @@ def _picture(entry: Entry, long: pd.DataFrame, setting: str) -> Figure:
             )  # fmt: skip
             if len(part) and pd.api.types.is_numeric_dtype(part["x"]) and part["x"].min() > 0:
                 axis.set_xscale("log")
+                axis.xaxis.set_major_formatter(LogFormatter())
+                axis.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
             axis.set(xlabel=setting, ylabel=metric.label)
             if metric.unit == "fraction":
                 axis.set_ylim(-0.03, 1.03)

@@ -14,6 +14,7 @@ from fu.evaluation.selection import RULE
 
 READS = "evaluations"
 ALSO = ("distance",)  # whether a model comes back to the original one
+PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
 KEYS = ["scenario", "method", "stage", "metric"]
 Cell = dict[Hashable, Any]
 Panels = list[tuple[str, pd.DataFrame]]  # label of the scenario, rows as text

@@ -4,13 +4,14 @@ What cannot work is refused here, in one sentence, before the first job.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, get_args
 
-from fu.artefacts.entry import ORIGINAL
+from fu.artefacts.entry import ORIGINAL, Stage
 from fu.errors import UserError, nearest
 from fu.evaluation.trace import COLUMNS
 from fu.pipeline import catalogue, specs
@@ -21,9 +22,11 @@ from fu.pipeline.specs import Trial
 
 # What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
-NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
 SELECTED_BY = ("r_acc_validation", "asr_validation")  # fu/evaluation/selection.py
+NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
+POINTS = 1000  # of one grid
 
 
 def trial_name(method: str, values: Mapping[str, Any]) -> str:
@@ -126,6 +129,8 @@ class Grid:
                         raise UserError(
                             f"{where}: kind {entry.kind} needs a grid of two values or more; {lone[0]!r} has none."
                         )
+            if catalogue.reads(entry.kind) in ("evaluations", "traces"):
+                self._check_drawn(name, entry, where)
 
     def _check_shown(self, entry: Artefact, where: str) -> None:
         reads = catalogue.reads(entry.kind)
@@ -133,9 +138,53 @@ class Grid:
             raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
         if reads in ("evaluations", "traces") and not (entry.methods and entry.metrics):
             raise UserError(f"{where}: kind {entry.kind} needs methods and metrics; name at least one of each.")
-        untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in COLUMNS]
+        counts = catalogue.declared("artefacts", entry.kind).get("COUNTS")
+        traced = [metric for metric in counts or COLUMNS if metric in catalogue.metrics()]
+        untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
         if untraced:
-            raise UserError(f"{where}: {untraced[0]!r} is not measured per round; allowed: {', '.join(COLUMNS[1:])}.")
+            what = "does not add up over rounds" if counts else "is not measured per round"
+            raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
+
+    def _check_drawn(self, name: str, entry: Artefact, where: str) -> None:
+        """Raise `UserError` where no trial has what is to be shown: a metric, a stage, one setting that varies."""
+        about = catalogue.declared("artefacts", entry.kind)
+        shown = {
+            (scenario, method): [self.trials[scope, trial] for trial in self.names[scope, method]]
+            for scenario in entry.scenarios
+            for scope in [f"{name}/{scenario}"]
+            for method in entry.methods
+        }
+        trials = [trial for found in shown.values() for trial in found]
+        for metric in entry.metrics:
+            section, _, key = NEEDS.get(metric, "").partition(".")
+            if key and not any(getattr(getattr(trial.settings, section), key) for trial in trials):
+                raise UserError(
+                    f"{where}: no scenario has the metric {metric!r}, which needs settings.{NEEDS[metric]}."
+                )
+        for scenario in (
+            entry.scenarios if catalogue.chooses(entry.kind) and catalogue.reads(entry.kind) == "evaluations" else ()
+        ):
+            recovers = any(trial.recovers for key, found in shown.items() if key[0] == scenario for trial in found)
+            drawn = about.get("STAGES", get_args(Stage))
+            panels = [stage for stage in entry.stages if stage in drawn]
+            lacking = [stage for stage in panels if stage == "recovered" and not recovers]
+            if lacking == panels or (lacking and "STAGES" in about):
+                allowed = ", ".join(stage for stage in drawn if stage != "recovered" or recovers)
+                raise UserError(
+                    f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} of {scenario!r}; "
+                    f"allowed: {allowed}."
+                )
+        if "SETTINGS" in about:
+            values: dict[tuple[str, str], set[Any]] = {}
+            for (_, method), found in shown.items():
+                for key, value in (item for trial in found for item in trial.values.items()):
+                    values.setdefault((method, key), set()).add(value)
+            varied = sorted({key for (_, key), several in values.items() if len(several) > 1})
+            if len(varied) != about["SETTINGS"]:
+                raise UserError(
+                    f"{where}: kind {entry.kind} needs grids in which one setting varies, got "
+                    f"{', '.join(varied) or 'none'}."
+                )
 
     def _expand(self, name: str, paper: Paper, scenario: str, method: str) -> None:
         """Add the trials of a method, one for every point of its grid."""
@@ -148,6 +197,8 @@ class Grid:
         if not isinstance(given, dict) or not all(isinstance(found, list) for found in given.values()):
             self._trial(name, paper, scenario, method, values, {})  # whose validation says what is wrong
         grid = {key: found for key, found in given.items() if found}
+        if math.prod(map(len, grid.values())) > POINTS:
+            raise UserError(f"{name}.yaml: methods.{method}: grid: has more than {POINTS} points; name fewer values.")
         found: list[str] = []
         for chosen in product(*grid.values()):
             point = dict(zip(grid, chosen, strict=True))
@@ -158,7 +209,7 @@ class Grid:
             if trial_of in found or not NAME.fullmatch(trial_of):
                 raise UserError(
                     f"{name}.yaml: methods.{method}: grid: {trial_of!r} names a file; values must differ in six digits "
-                    "and be numbers or words of letters, digits, dots, dashes and underscores."
+                    "and be numbers or words of letters, digits, dots, dashes and underscores, not too long."
                 )
             self.trials[scope, trial_of] = trial
             found.append(trial_of)
@@ -269,15 +320,26 @@ class Grid:
         for method in methods:
             names = self.names[f"{name}/{scenario}", method]
             settings = self.trials[f"{name}/{scenario}", names[0]].settings
-            if len(names) > 1 and len(evaluations_with(SELECTED_BY, settings.evaluations)) != 1:
+            if len(names) < 2:
+                continue
+            judged = [[metric] for metric in (SELECTED_BY if settings.data.attack else SELECTED_BY[:1])]
+            homes = [evaluations_with(metrics, settings.evaluations) for metrics in (SELECTED_BY, *judged)]
+            if len(homes[0]) != 1 or any(home != homes[0] for home in homes):
                 raise UserError(
                     f"{name}.yaml: scenarios.{scenario}: evaluations: methods.{method} has a grid; its best point is "
                     "chosen by R-Acc and ASR on validation data, so utility and backdoor must stand in one evaluation."
                 )
-            if len(names) > 1 and not settings.data.validation_share:
+            _, train, held_out = settings.data.fewest
+            if not settings.data.validation_share:
                 raise UserError(
                     f"{name}.yaml: scenarios.{scenario}: data.validation_share is 0, but methods.{method} has a grid; "
                     "its best point is chosen on validation data, so hold some out."
+                )
+            if not held_out:
+                raise UserError(
+                    f"{name}.yaml: scenarios.{scenario}: data.validation_share: of the {train} training samples that "
+                    f"the smallest client has at most, {settings.data.validation_share} is none, but the grid of "
+                    f"methods.{method} is chosen on them; hold out more or take fewer clients."
                 )
 
     def planned_params(self) -> Iterator[Planned]:

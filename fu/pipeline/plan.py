@@ -15,11 +15,11 @@ from fu.artefacts.entry import ORIGINAL, Entry
 from fu.data.archives import checksum
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import catalogue, certificate, digest, estimates, frames, specs
+from fu.pipeline import catalogue, certificate, digest, estimates, frames, published, specs
 from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with
 from fu.pipeline.paths import Paths
-from fu.pipeline.settings.papers import resolve, validate
-from fu.pipeline.settings.records import Artefact, Config
+from fu.pipeline.settings.papers import configured, resolve
+from fu.pipeline.settings.records import Artefact
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
 from fu.pipeline.stages.common import Spec, canonical
@@ -86,7 +86,7 @@ class Plan:
 
     def __init__(self, values: dict[str, Any]) -> None:
         """Validate the config (a plain mapping) and expand it; raises `UserError` with one sentence."""
-        self.config = validate(Config, values, "config")
+        self.config = configured(values)
         if self.config.plugins:
             catalogue.add_folder(Path(self.config.plugins).resolve())
         self.preset, self.papers = resolve(self.config)
@@ -98,8 +98,9 @@ class Plan:
         self.artefacts: dict[tuple[str, str], Artefact] = {
             (name, key): entry for name, paper in self.papers.items() for key, entry in paper.artefacts.items()
         }
-        for key in self.artefacts:
-            self.published(*key)
+        for (name, key), entry in self.artefacts.items():
+            for path in self.published(name, key):
+                published.check(digest.ROOT / path, self.papers[name], entry.kind)
         self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
 
     def seeds(self, paper: str) -> list[int]:

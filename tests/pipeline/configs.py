@@ -43,3 +43,8 @@ def artefact(name: str, **parts: Any) -> dict[str, Any]:
 
 def grid(name: str, values: Any) -> dict[str, Any]:
     return method(name, settings={"grid": values})
+
+
+def toy(**parts: Any) -> dict[str, Any]:
+    """Return a config of the small paper of `tests/workflow`, with something laid over it."""
+    return {"preset": "paper", "papers": ["toy"], "overrides": {"toy": parts}}

@@ -38,6 +38,16 @@ def workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def with_toy(workflow: Path) -> Path:
+    """A copy of `workflow/` with the small paper of `tests/workflow` too."""
+    toys = Path(__file__).parents[1] / "workflow"
+    shutil.copy(toys / "toy.yaml", workflow / "papers")
+    (workflow / "published" / "toy").mkdir()
+    shutil.copy(toys / "toy_numbers.csv", workflow / "published" / "toy" / "numbers.csv")
+    return workflow
+
+
+@pytest.fixture
 def mine(tmp_path: Path) -> Iterator[Path]:
     """A folder for plug-ins of one's own, which nothing knows any more afterwards."""
     packages = {kind: import_module(f"fu.{kind}") for kind in catalogue.KINDS}

@@ -8,7 +8,7 @@ import pytest
 
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
-from tests.pipeline.configs import artefact, config, grid, laid_over, method, scenario, settings
+from tests.pipeline.configs import artefact, config, grid, laid_over, method, scenario, settings, toy
 
 INFINITE = math.inf
 
@@ -206,7 +206,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("methods.fedosd+lr", "-losuce: params: los: unknown key", "did you mean 'loss'?"),
     ),
     "a grid with a wrong hyper-parameter": (
-        grid("fedosd", {"params.loss": ["uce", "ce"]}),
+        grid("fedosd.m6", {"params.loss": ["uce", "ce"]}),
         ("params: loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
     ),
     "a grid with a negative rate": (
@@ -215,7 +215,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a grid with an infinite rate": (
         grid("mode", {"unlearning.lr": [0.1, INFINITE]}),
-        ("with methods.mode: unlearning.lr: Input should be a finite number, got inf",),
+        ("config: overrides.fedosd.methods.mode.settings.grid.unlearning.lr.1: must be a finite number, got inf",),
     ),
     "a grid with a truth value": (
         grid("mode", {"unlearning.lr": [True]}),
@@ -306,6 +306,89 @@ def test_nothing_is_held_out_where_nothing_is_chosen() -> None:
     assert len(made.names["fedosd/mnist-pat50", "fedosd.rates-free"]) > 1  # a sweep shows them all
 
 
+EVALUATED = {name: {"metrics": ["asr"]} for name in ("numbers", "utility", "bars", "rounds")}
+NO_ATTACK = {name: {"metrics": ["r_acc"]} for name in ("numbers", "utility", "bars", "rounds", "rates")}
+MANY = [k / 100 for k in range(1, 41)]
+
+TOYS: dict[str, tuple[dict[str, Any], str]] = {
+    "a choice without R-Acc": (
+        toy(settings={"evaluations": {"evaluation": ["backdoor"]}}, artefacts=EVALUATED),
+        "toy.yaml: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
+    ),
+    "a choice without ASR, where there is an attack": (
+        toy(settings={"evaluations": {"evaluation": ["utility"]}}, artefacts=NO_ATTACK),
+        "toy.yaml: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
+    ),
+    "a validation share of less than a sample": (
+        toy(settings={"data": {"validation_share": 0.01}}),
+        "toy.yaml: scenarios.pat: data.validation_share: of the 80 training samples that the smallest client has at "
+        "most, 0.01 is none, but the grid of methods.fedosd is chosen on them",
+    ),
+    "more clients than validation samples": (
+        toy(settings={"data": {"clients": 80}}),
+        "data.validation_share: of the 4 training samples that the smallest client has at most, 0.1 is none",
+    ),
+    "a training share of less than a sample": (
+        toy(settings={"data": {"train_share": 0.001}}),
+        "data: train_share: 0.001 leaves a client of 100 samples 0 to train and 100 to test on",
+    ),
+    "a sweep over two settings": (
+        toy(methods={"fedosd.rates": {"settings": {"grid": {"unlearning.lr": [0.02, 0.005]}}}}),
+        "artefacts.rates: kind sweep needs grids in which one setting varies, got recovery.lr, unlearning.lr.",
+    ),
+    "a sweep over one setting of one method and another of the next": (
+        toy(artefacts={"rates": {"scenarios": ["pat"], "methods": ["fedosd.rates", "fedosd"]}}),
+        "artefacts.rates: kind sweep needs grids in which one setting varies, got recovery.lr, unlearning.lr.",
+    ),
+    "bars of the original model alone": (
+        toy(artefacts={"bars": {"stages": ["original"]}}),
+        "toy.yaml: artefacts.bars: stages: kind bars cannot show 'original' of 'iid'; allowed: unlearned, recovered.",
+    ),
+    "bars of post-training where none follows": (
+        toy(artefacts={"bars": {"methods": ["retraining"]}}),
+        "toy.yaml: artefacts.bars: stages: kind bars cannot show 'recovered' of 'iid'; allowed: unlearned.",
+    ),
+    "a table of post-training alone where none follows": (
+        toy(artefacts={"utility": {"methods": ["retraining"], "stages": ["recovered"]}}),
+        "artefacts.utility: stages: kind table cannot show 'recovered' of 'pat'; allowed: original, unlearned.",
+    ),
+    "curves of conflicts that nobody counts": (
+        toy(artefacts={"rounds": {"metrics": ["conflicts"]}}),
+        "artefacts.rounds: no scenario has the metric 'conflicts', which needs settings.unlearning.conflicts.",
+    ),
+    "bars of the success of no attack": (
+        toy(settings={"data": {"attack": None}}, artefacts={"numbers": {"metrics": ["r_acc"]}}),
+        "no scenario has the metric 'asr', which needs settings.data.attack.",
+    ),
+    "a running time of what does not add up": (
+        toy(artefacts={"times": {"metrics": ["asr"]}}),
+        "toy.yaml: artefacts.times: 'asr' does not add up over rounds; allowed: client_rounds, steps",
+    ),
+    "a grid of more points than anybody waits for": (
+        toy(methods={"fupga": {"settings": {"grid": {"unlearning.lr": MANY, "recovery.lr": MANY}}}}),
+        "toy.yaml: methods.fupga: grid: has more than 1000 points; name fewer values.",
+    ),
+    "a grid with a value of 200 letters": (
+        toy(methods={"fedosd": {"settings": {"grid": {"params.loss": ["x" * 200]}}}}),
+        "names a file; values must differ in six digits",
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "words"), TOYS.values(), ids=TOYS)
+def test_what_would_fail_after_all_training_is_told_before(with_toy: Path, values: dict[str, Any], words: str) -> None:
+    has(sentence(lambda: Plan(values)), words)
+
+
+def test_the_small_paper_that_all_these_change_is_right(with_toy: Path) -> None:
+    assert len(Plan(toy()).artefacts) == 8
+
+
+def test_a_choice_without_an_attack_needs_no_success_of_it(with_toy: Path) -> None:
+    evaluated = {"data": {"attack": None}, "evaluations": {"evaluation": ["utility"]}}
+    assert Plan(toy(settings=evaluated, artefacts=NO_ATTACK)).names["toy/pat", "fedosd"]
+
+
 def test_a_published_table_without_its_file_is_told_in_one_sentence(workflow: Path) -> None:
     (workflow / "published" / "fedosd" / "table8.csv").unlink()
     text = sentence(lambda: Plan(config()))
@@ -313,6 +396,6 @@ def test_a_published_table_without_its_file_is_told_in_one_sentence(workflow: Pa
 
 
 def test_an_image_of_no_attack_is_told_in_one_sentence() -> None:
-    planned = Plan(settings(data={"attack": None}))
+    planned = Plan(scenario("cifar100-pat50", settings={"data": {"attack": None}}))
     text = sentence(lambda: planned.job("publish", {"paper": "fedosd", "artefact": "fig7"}))
-    has(text, "fedosd.yaml: artefacts.fig7: 'mnist-pat50' has no attack to show")
+    has(text, "fedosd.yaml: artefacts.fig7: 'cifar100-pat50' has no attack to show")

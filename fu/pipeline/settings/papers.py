@@ -1,6 +1,7 @@
 """Read papers, presets and overrides, and lay them over each other."""
 
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,51 +10,99 @@ from pydantic import BaseModel, ValidationError
 
 from fu.errors import UserError, first_problem, nearest
 from fu.pipeline.digest import ROOT
+from fu.pipeline.paths import LOGS, OUTPUTS
 from fu.pipeline.settings.records import Config, Paper, Preset
+from fu.pipeline.settings.types import DEEPEST, LARGEST, TOO_LARGE, check_plain
 
 Model = TypeVar("Model", bound=BaseModel)
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
+YAML = "tag:yaml.org,2002:"
+KEYS = {f"{YAML}str", f"{YAML}merge"}
+TAGS = KEYS | {f"{YAML}{kind}" for kind in ("int", "float", "bool", "null", "seq", "map")}
 
 
 def validate(model: type[Model], values: Any, where: str) -> Model:
     """Return the typed record, or raise `UserError` with one sentence."""
-    if not isinstance(values, dict):
-        raise UserError(f"{where}: must be a mapping of keys to values, got {type(values).__name__}.")
     try:
-        return model(**{str(key): value for key, value in values.items()})
+        return model(**_mapping(values, where))
     except ValidationError as error:
         raise UserError(first_problem(error, model, where)) from None
 
 
-def read_yaml(path: Path) -> Any:
-    """Read a YAML file with the safe loader."""
+def _mapping(values: Any, where: str) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        got = "nothing" if values is None else type(values).__name__
+        raise UserError(f"{where}: must be a mapping of keys to values, got {got}.")
+    return values
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a mapping from a YAML file: keys are text and named once, values are what JSON can hold."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506 (a safe loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+        _check_depth(text, path.name)
+        loader = LOADER(text)
+        root = loader.get_single_node()
+        if root is not None:
+            _check_nodes(root, path.name)
+        values = None if root is None else loader.construct_document(root)
+    except (yaml.YAMLError, ValueError, KeyError, OverflowError) as error:  # also of !!int x, !!bool x, 1:1:...:1.0
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
-        raise UserError(f"{path.name}:{line} is no valid YAML ({getattr(error, 'problem', 'not UTF-8')}).") from None
+        problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "problem", None) or error
+        raise UserError(f"{path.name}:{line} is no valid YAML ({' '.join(str(problem).split())}).") from None
+    except OSError as error:
+        raise UserError(f"{path.name}: cannot be read ({error.strerror}).") from None
+    check_plain(values, path.name)
+    return _mapping(values, path.name)
 
 
-def unique_keys(path: Path) -> None:
-    """Raise `UserError` where a YAML file names a key twice (YAML itself would keep the last one silently)."""
+def _check_depth(text: str, where: str) -> None:
+    """Raise `UserError` where nodes stand too deep in each other for the parser, which would crash."""
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=LOADER)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST or number > LARGEST:
+            raise UserError(f"{where}: {TOO_LARGE}.")
 
-    def walk(node: yaml.Node) -> None:
+
+def _check_nodes(root: yaml.Node, where: str) -> None:
+    """Raise `UserError` where a key is no text or named twice (YAML would keep the last one silently), a value is no
+    plain one, or aliases, written out, are too large.
+    """
+    left = LARGEST
+
+    def walk(node: yaml.Node, depth: int) -> None:
+        nonlocal left
+        left -= 1
+        line = f"{where}: line {node.start_mark.line + 1}:"
+        if depth > DEEPEST or left < 0:
+            raise UserError(f"{line} {TOO_LARGE}.")
+        if node.tag not in TAGS:
+            kind = node.tag.removeprefix(YAML)
+            raise UserError(f"{line} {kind!r} is no kind of value here; write numbers, (quoted) text, lists, mappings.")
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
+                line = f"{where}: line {key.start_mark.line + 1}:"
+                if not isinstance(key, yaml.ScalarNode) or key.tag not in KEYS:
+                    quoted = f"; put {key.value} in quotes" if str(key.value).isalnum() else ""
+                    raise UserError(f"{line} a key must be text{quoted}.")
                 if key.value in seen:
-                    line = key.start_mark.line + 1
-                    raise UserError(f"{path.name}: line {line}: {key.value!r} is named twice; names must differ.")
+                    raise UserError(f"{line} {key.value!r} is named twice; names must differ.")
                 seen.add(key.value)
-                walk(value)
+                walk(value, depth + 1)
         elif isinstance(node, yaml.SequenceNode):
             for value in node.value:
-                walk(value)
+                walk(value, depth + 1)
 
-    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=LOADER)
-    if root is not None:
-        walk(root)
+    walk(root, 0)
+
+
+def configured(values: Any) -> Config:
+    """Return the typed config of what Snakemake read from config.yaml and the command line."""
+    check_plain(values, "config")
+    return validate(Config, values, "config")
 
 
 def names(folder: str) -> list[str]:
@@ -61,14 +110,11 @@ def names(folder: str) -> list[str]:
     return sorted(path.stem for path in (ROOT / "workflow" / folder).glob("*.yaml"))
 
 
-def load(folder: str, name: str, what: str) -> Any:
+def load(folder: str, name: str, what: str) -> dict[str, Any]:
     """Read `workflow/<folder>/<name>.yaml`; an unknown name is one sentence."""
     if name not in names(folder):
         raise UserError(f"config: {what}: there is no {what} {name!r}{nearest(name, names(folder))}.")
-    path = ROOT / "workflow" / folder / f"{name}.yaml"
-    content = read_yaml(path)
-    unique_keys(path)
-    return content
+    return read_yaml(ROOT / "workflow" / folder / f"{name}.yaml")
 
 
 def without_sources(tree: Any) -> Any:
@@ -92,8 +138,6 @@ def unsourced(tree: Any, path: str) -> list[str]:
 def read_paper(name: str) -> dict[str, Any]:
     """Return a paper's plain values; a value without a source is refused."""
     raw = load("papers", name, "paper")
-    if not isinstance(raw, dict):
-        raise UserError(f"{name}.yaml: must be a mapping of keys to values.")
     parts: dict[str, Any] = {"settings": raw.get("settings", {}), "seeds": raw.get("seeds", {})}
     for group in ("scenarios", "methods"):
         entries = raw.get(group)
@@ -130,16 +174,44 @@ def resolve(config: Config) -> tuple[Preset, dict[str, Paper]]:
     preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
     papers = {}
     for name in config.papers:
-        values = read_paper(name)
-        values = merge(values, preset.papers.get(name, {}))
-        values = merge(values, config.overrides.get(name, {}))
-        papers[name] = _with_shown(validate(Paper, values, f"{name}.yaml"), f"{name}.yaml")
+        layers = {
+            f"{name}.yaml": read_paper(name),
+            f"{config.preset}.yaml: papers.{name}": preset.papers.get(name, {}),
+            f"config: overrides.{name}": config.overrides.get(name, {}),
+        }
+        papers[name] = _with_shown(_laid_over(layers), f"{name}.yaml")
     known = names("papers")
     for where, given in (("config: overrides", config.overrides), (f"{config.preset}.yaml: papers", preset.papers)):
         for name in given:
             if name not in known:
                 raise UserError(f"{where}: there is no paper {name!r}{nearest(name, known)}.")
+    _check_targets(papers)
     return preset, papers
+
+
+def _laid_over(layers: Mapping[str, Any]) -> Paper:
+    """Return the paper of these layers, or raise `UserError` that names the first one that is wrong."""
+    *_, last = merged = list(accumulate(layers.values(), merge))
+    try:
+        return validate(Paper, last, next(iter(layers)))
+    except UserError:
+        for where, values in zip(layers, merged, strict=True):
+            validate(Paper, values, where)
+        raise
+
+
+def _check_targets(papers: Mapping[str, Paper]) -> None:
+    """Raise `UserError` where two targets of Snakemake, or a paper's folder of results and another, have one name."""
+    patterns = (*LOGS.values(), *(pattern for files in OUTPUTS.values() for pattern in files.values()))
+    folders = {pattern.partition("/")[0] for pattern in patterns if not pattern.startswith("{")}
+    taken = {**dict.fromkeys(folders, "a folder of results"), **dict.fromkeys(("all", *OUTPUTS), "a rule")}
+    for paper, about in papers.items():
+        targets = {paper: f"{paper}.yaml"}
+        targets |= {f"{paper}_{name}": f"{paper}.yaml: artefacts.{name}" for name in about.artefacts}
+        for target, where in targets.items():
+            if target in taken:
+                raise UserError(f"{where}: {target!r} is already the name of {taken[target]}; give this another one.")
+            taken[target] = where
 
 
 def _with_shown(paper: Paper, where: str) -> Paper:

@@ -10,7 +10,18 @@ from fu.artefacts.entry import ORIGINAL, Stage
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
-from fu.pipeline.settings.types import Count, GridKey, Name, Names, Params, Rate, Seeds, typed, which_clients
+from fu.pipeline.settings.types import (
+    Count,
+    Different,
+    GridKey,
+    Name,
+    Names,
+    Rate,
+    Seeds,
+    Word,
+    typed,
+    which_clients,
+)
 from fu.plugins import Choice
 from fu.types import Share
 
@@ -42,14 +53,17 @@ class Config(Strict):
     @field_validator("plugins", "data_dir")
     @classmethod
     def _at_home(cls, folder: str | None) -> str | None:
-        return folder and str(Path(folder).expanduser())  # a job's command line is quoted: no shell does it there
+        try:
+            return folder and str(Path(folder).expanduser())  # a job's command line is quoted: no shell does it there
+        except RuntimeError:
+            raise ValueError("there is no such user's home") from None
 
 
 class Plugin(Strict):
     """A plug-in by name, with its hyper-parameters."""
 
     name: Name = Field(description="file name of the plug-in, without .py")
-    params: Params = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
+    params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
 
 
 class Forget(Strict):
@@ -88,10 +102,23 @@ class Data(Strict):
             raise ValueError(f"samples: {self.samples} of {facts.samples} samples of {self.dataset} cannot be used")
         if self.clients * 2 > (self.samples or facts.samples):
             raise ValueError(f"clients: {self.clients} clients cannot share {self.samples or facts.samples} samples")
+        fewest, train, _ = self.fewest
+        if not 0 < train < fewest:
+            raise ValueError(
+                f"train_share: {self.train_share} leaves a client of {fewest} samples {train} to train and "
+                f"{fewest - train} to test on; both must be at least 1"
+            )
         _check_plugin("partition", "partitions", self.partition, self.clients, facts.classes)
         if self.attack:
             _check_plugin("attack", "attacks", self.attack, facts.shape, facts.classes)
         return self
+
+    @property
+    def fewest(self) -> tuple[int, int, int]:
+        """The most that the client with the fewest samples can have: in all, for training, of these for validation."""
+        pool = (self.samples or about(self.dataset).samples) // self.clients
+        train = int(pool * self.train_share)
+        return pool, train, int(train * self.validation_share)
 
 
 def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
@@ -122,7 +149,9 @@ class Training(Phase):
 
     method: Plugin = Field(description="algorithm that trains the original model (fu/training)")
     rounds: Count = Field(description="rounds of the original training")
-    history: list[Name] = Field(description="what is recorded on the way for methods that need it")
+    history: Annotated[list[Name], Different] = Field(
+        description="what is recorded on the way for methods that need it"
+    )
 
 
 class Unlearning(Phase):
@@ -152,7 +181,7 @@ class Settings(Strict):
     unlearning: Unlearning = Field(description="the unlearning phase")
     recovery: Recovery = Field(description="post-training")
     total_rounds: Count = Field(description="unlearning and post-training rounds together")
-    evaluations: dict[Name, list[Name]] = Field(
+    evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that share a job and the file {trial}.{name}.csv; one that "
         "stands alone can be added without a rerun of the others",
@@ -208,8 +237,10 @@ class Method(Strict):
     )
     source: str = Field(description="who proposed it, and whose variant this is")
     in_paper: bool = Field(True, description="false: rows are marked as not in the paper")
-    shown_in: list[Name] = Field(default_factory=list, description="artefacts that show it besides those that list it")
-    params: Params = Field(default_factory=dict, description="its hyper-parameters")
+    shown_in: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="artefacts that show it besides those that list it"
+    )
+    params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
     settings: dict[str, Any] = Field(default_factory=dict, description="laid over the scenario's settings")
 
     @model_validator(mode="after")
@@ -229,10 +260,12 @@ class Artefact(Strict):
     caption: str = Field(description="what it shows")
     in_paper: bool = Field(True, description="false: an extra artefact of ours")
     published: bool = Field(False, description="workflow/published/<paper>/<artefact>.csv holds the paper's numbers")
-    scenarios: list[Name] = Field(default_factory=list, description="scenarios, in order")
-    methods: list[Name] = Field(default_factory=list, description="methods, in order")
-    metrics: list[Name] = Field(default_factory=list, description="metrics, in order (METRICS in fu/evaluation)")
-    stages: list[Stage] = Field(
+    scenarios: Annotated[list[Name], Different] = Field(default_factory=list, description="scenarios, in order")
+    methods: Annotated[list[Name], Different] = Field(default_factory=list, description="methods, in order")
+    metrics: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
+    )
+    stages: Annotated[list[Stage], Different] = Field(
         ["original", "unlearned", "recovered"], min_length=1, description="which models of a method are shown"
     )
 

@@ -1,12 +1,26 @@
 """The kinds of values that settings have: what they take from YAML or the command line, and what they refuse."""
 
+import contextlib
 import math
-from typing import Annotated, Any
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
+from fu.errors import UserError
+
+WORD = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+NAME = rf"^{WORD}(\.[A-Za-z0-9_-]+)*$"
+DEEPEST, LARGEST, LONGEST = 40, 100_000, 10_000  # levels of a tree, its values with aliases written out, letters
+TOO_LARGE = (
+    f"is nested deeper than {DEEPEST} levels, as where an alias refers to itself, or holds more than {LARGEST} values"
+)
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+NUMBERS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "bool"))
+RESOLVER = yaml.resolver.Resolver()
+Listed = TypeVar("Listed", bound=Sequence[Any])
 
 
 def _listed(value: Any) -> Any:
@@ -20,27 +34,48 @@ def typed(value: Any) -> Any:
     if isinstance(value, list):
         return [typed(below) for below in value]
     if isinstance(value, str):
-        try:
-            found = yaml.safe_load(value)
-        except yaml.YAMLError:
-            return value
-        return found if isinstance(found, int | float) or value == "null" else value
+        if value == "null":
+            return None
+        tag = RESOLVER.resolve(yaml.ScalarNode, value, (True, False))
+        if tag in NUMBERS:
+            with contextlib.suppress(ValueError, OverflowError):  # 0b_, digits without end
+                return yaml.constructor.SafeConstructor().construct_object(yaml.ScalarNode(tag, value))
     return value
 
 
-def _plain(value: Any) -> Any:
-    """Refuse what JSON cannot hold: specs are JSON."""
-    if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
-            raise ValueError("keys must be text")
-        for below in value.values():
-            _plain(below)
-    elif isinstance(value, list):
-        for below in value:
-            _plain(below)
-    elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
-        raise ValueError("values must be finite numbers, text, true, false, null, lists or mappings of these")
-    return value
+def check_plain(tree: Any, where: str) -> None:
+    """Raise `UserError` where a tree holds what JSON cannot (specs are JSON), or is larger than anybody means."""
+    left = LARGEST
+
+    def walk(value: Any, path: tuple[str, ...]) -> None:
+        nonlocal left
+        left -= 1
+        if len(path) > DEEPEST or left < 0:
+            raise UserError(f"{where}: {TOO_LARGE}.")
+        here = ": ".join([where, *filter(None, [".".join(path)])])
+        if isinstance(value, dict):
+            for key, below in value.items():
+                if not (isinstance(key, str) and key.isprintable()):
+                    shown = repr(key) if isinstance(key, str) else type(key).__name__
+                    raise UserError(f"{here}: a key must be text of one line, got {shown}.")
+                walk(below, (*path, key))
+        elif isinstance(value, list):
+            for number, below in enumerate(value):
+                walk(below, (*path, str(number)))
+        elif isinstance(value, str):
+            if len(value) > LONGEST or CONTROL.search(value):
+                raise UserError(f"{here}: text must be at most {LONGEST} letters and no control characters.")
+        elif isinstance(value, int):
+            if value.bit_length() > 63:
+                raise UserError(f"{here}: a whole number must fit into 64 bits.")
+        elif value is not None and not (isinstance(value, float) and math.isfinite(value)):
+            if isinstance(value, float):
+                raise UserError(f"{here}: must be a finite number, got {value}.")
+            raise UserError(
+                f"{here}: must be a number, text, true, false, null, a list or a mapping, got {type(value).__name__}."
+            )
+
+    walk(tree, ())
 
 
 def which_clients(value: Any) -> Any:
@@ -61,17 +96,18 @@ def _grid_key(key: str) -> str:
     return key
 
 
-def _different(values: list[int]) -> list[int]:
+def _different(values: Listed) -> Listed:
     if len(set(values)) < len(values):
-        raise ValueError("must be different numbers")
+        raise ValueError("must differ from each other")
     return values
 
 
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
 Name = Annotated[str, Field(pattern=NAME, max_length=80)]
-Names = Annotated[list[Name], BeforeValidator(_listed)]
+Word = Annotated[str, Field(pattern=rf"^{WORD}$", max_length=80)]
+Different = AfterValidator(_different)
+Names = Annotated[list[Name], BeforeValidator(_listed), Different]
 Seed = Annotated[int, Field(ge=0)]
-Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_different)]
-Params = Annotated[dict[str, Any], AfterValidator(_plain)]
+Seeds = Annotated[list[Seed], Field(min_length=1), Different]
 GridKey = Annotated[str, AfterValidator(_grid_key)]

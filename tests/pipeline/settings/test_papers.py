@@ -1,19 +1,23 @@
 """Papers, presets and overrides laid over each other: what none of them can be is told in one sentence."""
 
 import re
+import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
-from tests.mistakes import has, sentence
-from tests.pipeline.configs import config
+from fu.pipeline.settings.papers import read_yaml
+from tests.mistakes import contents, has, process, sentence
+from tests.pipeline.configs import config, toy
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a paper's override as a number": (
         config(overrides={"fedosd": 5}),
-        ("fedosd.yaml: must be a mapping of keys to values, got int",),
+        ("config: overrides.fedosd: must be a mapping of keys to values, got int",),
     ),
     "override of an unknown paper": (
         config(overrides={"fedsod": {}}),
@@ -82,14 +86,18 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a Python object": (
         r"^title: .*$",
         "title: !!python/object:os.system {}",
-        ("fedosd.yaml: line 2: is no valid YAML", "python/object"),
+        ("fedosd.yaml: line 2: 'python/object:os.system' is no kind of value here",),
     ),
     "scenarios as a list": (
         r"^scenarios:$",
         "scenarios: [a]\nlabels:",
         ("fedosd.yaml: scenarios: Input should be a valid dictionary, got ['a']",),
     ),
-    "a number as key": (r"^title: .*$", "title: x\n5: y", ("fedosd.yaml: 5: unknown key", "allowed: artefacts")),
+    "a number as key": (
+        r"^title: .*$",
+        "title: x\n5: y",
+        ("fedosd.yaml: line 3: a key must be text; put 5 in quotes",),
+    ),
 }
 
 
@@ -141,3 +149,134 @@ def test_a_file_that_is_no_paper_is_told_in_one_sentence(
 def test_a_malformed_preset_is_told_in_one_sentence(workflow: Path, content: str, words: tuple[str, ...]) -> None:
     (workflow / "presets" / "mine.yaml").write_text(content)
     has(sentence(lambda: Plan(config(preset="mine"))), *words)
+
+
+# ---- YAML that is no mapping of plain values ---------------------------------------------------------------------
+
+LARGE = "is nested deeper than 40 levels, as where an alias refers to itself, or holds more than 100000 values"
+BOMB = "a: &a [1, 1, 1, 1]\n" + "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("abcdefgh"))
+MERGED = BOMB.replace("&a [1, 1, 1, 1]", "&a {x: 1}").replace("[", "{<<: [").replace("]", "]}")
+
+YAMLS: dict[str, tuple[str | bytes, str]] = {
+    "nothing": ("# only a comment", "must be a mapping of keys to values, got nothing."),
+    "a key twice": ("a: {b: 1,\n  b: 2}", "line 2: 'b' is named twice; names must differ."),
+    "a merge twice": ("<<: {a: 1}\n<<: {b: 1}", "line 2: '<<' is named twice; names must differ."),
+    "a number as key": ("a:\n  5: 1", "line 2: a key must be text; put 5 in quotes."),
+    "a truth value as key": ("no: 1", "line 1: a key must be text; put no in quotes."),
+    "a list as key": ("? [1]\n: 2", "line 1: a key must be text."),
+    "a mapping that says it is text as key": ("? !!str {a: b}\n: 2", "line 1: a key must be text."),
+    "a key of two lines": ('"a\\nb": 1', r"a key must be text of one line, got 'a\nb'."),
+    "a day that does not exist": ("a:\n  2024-13-45", "line 2: 'timestamp' is no kind of value here"),
+    "a day": ("a: 2024-01-01", "line 1: 'timestamp' is no kind of value here; write numbers, (quoted) text"),
+    "a word that says it is a number": (
+        "a: !!int x",
+        "is no valid YAML (invalid literal for int() with base 10: 'x').",
+    ),
+    "a word that says it is a truth value": ("a: !!bool x", "is no valid YAML ('x')."),
+    "a set": ("a: !!set {x}", "line 1: 'set' is no kind of value here"),
+    "an infinite number": ("a: [1, .inf]", "a.1: must be a finite number, got inf."),
+    "a power of ten too large": ("a: 1.0e+400", "a: must be a finite number, got inf."),
+    "a whole number too large": (f"a: {2**63}", "a: a whole number must fit into 64 bits."),
+    "a whole number of 5000 digits": (f"a: {'9' * 5000}", "is no valid YAML (Exceeds the limit"),
+    "a hexadecimal number of 5000 digits": (f"a: 0x{'f' * 5000}", "a: a whole number must fit into 64 bits."),
+    "a time of 500 parts": (f"a: 1{':1' * 500}.5", "is no valid YAML (int too large to convert to float)."),
+    "a list in itself": ("a: &a [*a]", LARGE),
+    "a mapping merged with itself": ("a: &a {<<: *a}", LARGE),
+    "aliases of aliases": (BOMB, LARGE),
+    "merges of merges": (MERGED, LARGE),
+    "a hundred thousand brackets": ("a: " + "[" * 100_000, LARGE),
+    "a hundred thousand braces": ("{a: " * 100_000, LARGE),
+    "a hundred thousand dashes": ("- " * 100_000, LARGE),
+    "too many values": ("a: [" + "1, " * 100_000 + "]", LARGE),
+    "an unknown alias": ("a: *b", "line 1: is no valid YAML (found undefined alias)."),
+    "two documents": ("a: 1\n---\nb: 2", "is no valid YAML (but found another document)."),
+    "a control character": ("a: \0", "is no valid YAML (unacceptable character #x0000: control characters"),
+    "an escaped control character": ('a: "\\0"', "a: text must be at most 10000 letters and no control characters."),
+    "a text without end": (f"a: {'x' * 20_000}", "a: text must be at most 10000 letters and no control characters."),
+    "not UTF-8": (b"a: \xff", "is no valid YAML (not UTF-8)."),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), YAMLS.values(), ids=YAMLS)
+def test_yaml_that_crashes_or_hangs_is_told_in_one_sentence(tmp_path: Path, content: str | bytes, words: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    has(sentence(lambda: read_yaml(path)), "mine.yaml: ", words)
+
+
+def test_a_file_that_cannot_be_read_is_told_in_one_sentence(tmp_path: Path) -> None:
+    has(sentence(lambda: read_yaml(tmp_path / "mine.yaml")), "mine.yaml: cannot be read (No such file or directory).")
+    has(sentence(lambda: read_yaml(tmp_path)), f"{tmp_path.name}: cannot be read (Is a directory).")
+
+
+def test_aliases_and_merges_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("x: &x {a: 1, b: [&y c, 1.0e-3]}\nz: {<<: *x, a: *y}")
+    assert read_yaml(path) == {"x": {"a": 1, "b": ["c", 0.001]}, "z": {"a": "c", "b": ["c", 0.001]}}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "must be a mapping of keys to values, got nothing."),
+        ("[1]", "must be a mapping of keys to values, got list."),
+        ("papers: [fedosd]\npapers: [mine]", "line 2: 'papers' is named twice; names must differ."),
+        ("papers: [fedosd", "is no valid YAML"),
+        ("papers: 2024-13-45", "line 1: 'timestamp' is no kind of value here"),
+    ],
+    ids=["empty", "a list", "a key twice", "a bracket left open", "a day that does not exist"],
+)
+def test_snakemake_ends_with_one_sentence_on_a_malformed_config(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "config.yaml").write_text(content)
+    before = contents(tmp_path)
+    status, output = process(tmp_path, "snakemake", "-n", "--quiet", "all", "--snakefile", str(ROOT / "Snakefile"))
+    assert status == 1
+    assert "Traceback" not in output
+    assert [line for line in output.splitlines() if line.startswith("error: config.yaml: ") and words in line]
+    assert contents(tmp_path) == before
+
+
+# ---- names of targets --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("all", "all.yaml: 'all' is already the name of a rule; give this another one."),
+        ("publish", "publish.yaml: 'publish' is already the name of a rule"),
+        ("data", "data.yaml: 'data' is already the name of a rule"),
+        ("logs", "logs.yaml: 'logs' is already the name of a folder of results"),
+        ("artefacts", "artefacts.yaml: 'artefacts' is already the name of a folder of results"),
+        ("toy_numbers", "toy_numbers.yaml: 'toy_numbers' is already the name of toy.yaml: artefacts.numbers"),
+    ],
+)
+def test_two_targets_of_one_name_are_told_in_one_sentence(with_toy: Path, name: str, words: str) -> None:
+    shutil.copy(with_toy / "papers" / "toy.yaml", with_toy / "papers" / f"{name}.yaml")
+    shutil.copytree(with_toy / "published" / "toy", with_toy / "published" / name)
+    has(sentence(lambda: Plan({**toy(), "papers": ["toy", name]})), words)
+
+
+def test_two_artefacts_whose_targets_have_one_name_are_told_in_one_sentence(with_toy: Path) -> None:
+    shutil.copy(with_toy / "papers" / "toy.yaml", with_toy / "papers" / "toy_a.yaml")
+    shutil.copytree(with_toy / "published" / "toy", with_toy / "published" / "toy_a")
+    extra = {"a_bars": {"kind": "losses", "title": "x", "caption": "y"}}
+    text = sentence(lambda: Plan({**toy(artefacts=extra), "papers": ["toy", "toy_a"]}))
+    has(text, "toy_a.yaml: artefacts.bars: 'toy_a_bars' is already the name of toy.yaml: artefacts.a_bars")
+
+
+# ---- who is wrong ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preset", "overrides", "words"),
+    [
+        ("{titel: x}", {}, "mine.yaml: papers.toy: titel: unknown key"),
+        ("{titel: x}", {"titel": "y"}, "mine.yaml: papers.toy: titel: unknown key"),
+        ("{title: x}", {"titel": "y"}, "config: overrides.toy: titel: unknown key"),
+        ("5", {}, "mine.yaml: papers"),
+    ],
+    ids=["preset", "both", "overrides", "a preset's number"],
+)
+def test_the_layer_that_is_wrong_is_named(with_toy: Path, preset: str, overrides: dict[str, Any], words: str) -> None:
+    (with_toy / "presets" / "mine.yaml").write_text(f"description: x\npapers: {{toy: {preset}}}")
+    has(sentence(lambda: Plan({**toy(**overrides), "preset": "mine"})), words)

@@ -11,6 +11,8 @@ from tests.mistakes import has, sentence
 from tests.pipeline.configs import NAME_RULE, artefact, attack, config, data, laid_over, method, pat, scenario, settings
 
 NAN, INFINITE = math.nan, math.inf
+LOOP: list[Any] = []
+LOOP.append(LOOP)
 OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -18,10 +20,13 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         config(presett="x"),
         ("config: presett: unknown key", "did you mean 'preset'?", "allowed: data_dir, device, overrides, papers"),
     ),
-    "unknown key of a paper": (laid_over(titel="x"), ("fedosd.yaml: titel: unknown key", "did you mean 'title'?")),
+    "unknown key of a paper": (
+        laid_over(titel="x"),
+        ("config: overrides.fedosd: titel: unknown key", "did you mean 'title'?"),
+    ),
     "unknown key of a method": (
         method("fedosd", in_papr=True),
-        ("fedosd.yaml: methods.fedosd.in_papr: unknown key", "did you mean 'in_paper'?"),
+        ("config: overrides.fedosd: methods.fedosd.in_papr: unknown key", "did you mean 'in_paper'?"),
     ),
     "unknown key deep in the settings": (
         attack(sise=3),
@@ -38,7 +43,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no paper": (config(papers=[]), ("config: papers: List should have at least 1 item",)),
     "papers as a number": (config(papers=5), ("config: papers: Input should be a valid list, got 5",)),
     "a negative seed": (config(seeds=[-1]), ("config: seeds.0: Input should be greater than or equal to 0, got -1",)),
-    "one seed twice": (config(seeds=[0, 0]), ("config: seeds: must be different numbers, got [0, 0]",)),
+    "one seed twice": (config(seeds=[0, 0]), ("config: seeds: must differ from each other, got [0, 0]",)),
     "a label shift that flips nothing": (
         attack(label_shift=0.01),
         ("data: attack: label_shift: 0.01 of 10 classes flips nothing",),
@@ -49,16 +54,19 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "paper outside its folder": (config(papers=["../x"]), (f"config: papers.0: {NAME_RULE}, got '../x'",)),
     "scenario outside results": (
         laid_over(scenarios={"../../x": {"label": "x"}}),
-        (f"fedosd.yaml: scenarios: {NAME_RULE}, got '../../x'",),
+        (f"config: overrides.fedosd: scenarios: {NAME_RULE}, got '../../x'",),
     ),
-    "method outside results": (method("../x", **OUTSIDE), (f"fedosd.yaml: methods: {NAME_RULE}, got '../x'",)),
+    "method outside results": (
+        method("../x", **OUTSIDE),
+        (f"config: overrides.fedosd: methods: {NAME_RULE}, got '../x'",),
+    ),
     "artefact outside results": (
         laid_over(artefacts={"/etc/x": {"kind": "table", "title": "a", "caption": "b"}}),
-        (f"fedosd.yaml: artefacts: {NAME_RULE}, got '/etc/x'",),
+        (f"config: overrides.fedosd: artefacts: {NAME_RULE}, got '/etc/x'",),
     ),
     "a method named as the original model": (
         method("original", **OUTSIDE),
-        ("fedosd.yaml: methods: 'original' is the name of the original model", "a method needs another"),
+        ("config: overrides.fedosd: methods: 'original' is the name of the original model", "a method needs another"),
     ),
     "unknown data set": (
         data(dataset="mnits"),
@@ -157,7 +165,10 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         data(validation_share=1),
         ("data.validation_share: Input should be less than 1, got 1",),
     ),
-    "a share that is no number": (data(train_share=NAN), ("data.train_share: Input should be", "got nan")),
+    "a share that is no number": (
+        data(train_share=NAN),
+        ("config: overrides.fedosd.settings.data.train_share: must be a finite number, got nan",),
+    ),
     "a trigger larger than the image": (
         attack(size=40),
         ("data: attack: a patch of 40 does not fit 28 pixels",),
@@ -166,8 +177,8 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         settings(training={"lr": -0.1}),
         ("training.lr: Input should be greater than 0, got -0.1",),
     ),
-    "NaN rate": (settings(unlearning={"lr": NAN}), ("unlearning.lr: Input should be a finite number, got nan",)),
-    "infinite rate": (settings(recovery={"lr": INFINITE}), ("recovery.lr: Input should be a finite number, got inf",)),
+    "NaN rate": (settings(unlearning={"lr": NAN}), ("unlearning.lr: must be a finite number, got nan",)),
+    "infinite rate": (settings(recovery={"lr": INFINITE}), ("recovery.lr: must be a finite number, got inf",)),
     "a rate that YAML reads as text": (
         settings(training={"lr": "1e-3"}),
         ("training.lr: Input should be a valid number, got '1e-3'", "a power of ten needs a point: 1.0e-3"),
@@ -190,11 +201,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a date as hyper-parameter": (
         method("ewcsga", params={"lambda": datetime.date(2020, 1, 1)}),
-        ("fedosd.yaml: methods.ewcsga.params: values must be finite numbers, text",),
+        ("methods.ewcsga.params.lambda: must be a number, text, true, false, null, a list or a mapping, got date",),
     ),
     "an infinite hyper-parameter": (
         method("ewcsga", params={"lambda": INFINITE}),
-        ("fedosd.yaml: methods.ewcsga.params: values must be finite numbers, text",),
+        ("config: overrides.fedosd.methods.ewcsga.params.lambda: must be a finite number, got inf",),
     ),
     "an unknown stage of an artefact": (
         artefact("table8", stages=["unlearned", "recoverd"]),
@@ -210,11 +221,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a method with a plug-in and another's unlearned model": (
         method("fedosd.m5", plugin="fedosd"),
-        ("fedosd.yaml: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+        ("config: overrides.fedosd: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
     ),
     "a method with neither": (
         method("fedosd.m5", unlearned_from=None),
-        ("fedosd.yaml: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+        ("config: overrides.fedosd: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
     ),
     "hyper-parameters where nothing is unlearned": (
         method("fedosd.m5", params={"loss": "ascent"}),
@@ -234,7 +245,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a name of more than 80 letters": (
         scenario("x" * 81, label="x"),
-        ("fedosd.yaml: scenarios: String should have at most 80 characters",),
+        ("config: overrides.fedosd: scenarios: String should have at most 80 characters",),
     ),
     "a partition by its name alone": (
         data(partition="iid"),
@@ -255,6 +266,54 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "an evaluation with the name of a trace": (
         settings(evaluations={"evaluation": ["utility"], "recovered": ["cost"]}),
         ("evaluations: 'recovered' is the name of a model's trace; an evaluation needs another",),
+    ),
+    "a seed of 21 digits": (config(seeds=[10**20]), ("config: seeds.0: a whole number must fit into 64 bits",)),
+    "a number of 401 digits": (data(clients=10**400), ("data.clients: a whole number must fit into 64 bits",)),
+    "a number of too many digits to be shown": (
+        data(clients=16**5000),
+        ("data.clients: a whole number must fit into 64 bits",),
+    ),
+    "a share of 1e400": (data(train_share="1e400"), ("data.train_share: Input should be less than 1, got inf",)),
+    "a share that takes a power of ten for ever": (
+        data(train_share="1e99999999"),
+        ("data.train_share: Input should be less than 1, got inf",),
+    ),
+    "a whole number as key of a grid": (
+        settings(grid={5: [0.1]}),
+        ("config: overrides.fedosd.settings.grid: a key must be text of one line, got int",),
+    ),
+    "a key of two lines": (config(**{"a\nb": 1}), (r"config: a key must be text of one line, got 'a\nb'",)),
+    "overrides in themselves": (config(overrides={"fedosd": LOOP}), ("config: is nested deeper than 40 levels",)),
+    "a text that looks like a day": (
+        settings(training={"rounds": "2024-13-45"}),
+        ("training.rounds: Input should be a valid integer, got '2024-13-45'",),
+    ),
+    "a letter that no file can hold": (
+        laid_over(title="\ud800"),
+        ("config: overrides.fedosd.title: text must be at most 10000 letters and no control characters",),
+    ),
+    "the home of nobody": (
+        config(data_dir="~nobody-of-this-name"),
+        ("config: data_dir: there is no such user's home, got '~nobody-of-this-name'",),
+    ),
+    "a paper twice": (config(papers=["fedosd", "fedosd"]), ("config: papers: must differ from each other",)),
+    "a history twice": (
+        settings(training={"history": ["update_sums", "update_sums"]}),
+        ("training.history: must differ from each other, got ['update_sums', 'update_sums']",),
+    ),
+    "a metric twice": (artefact("table8", metrics=["asr", "asr"]), ("table8.metrics: must differ from each other",)),
+    "a method twice": (artefact("table8", methods=["sfu", "sfu"]), ("table8.methods: must differ from each other",)),
+    "a stage twice": (
+        artefact("table8", stages=["unlearned", "unlearned"]),
+        ("table8.stages: must differ from each other",),
+    ),
+    "an evaluator twice": (
+        settings(evaluations={"evaluation": ["utility", "utility"]}),
+        ("evaluations: every evaluation needs evaluators, and every evaluator may stand in one evaluation only",),
+    ),
+    "an evaluation whose name ends another trial's": (
+        settings(evaluations={"a.b": ["utility"]}),
+        ("evaluations", "got 'a.b'"),
     ),
     "no folder of plug-ins": (
         config(plugins=""),

@@ -1,0 +1,79 @@
+"""The paper's own numbers (workflow/published), checked row by row against the paper before the first job."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from fu.artefacts.entry import ORIGINAL
+from fu.errors import UserError, nearest
+from fu.pipeline import catalogue
+from fu.pipeline.settings.records import Paper
+
+COLUMNS = ("scenario", "method", "stage", "metric", "value")
+NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?([eE][+-]?\d{1,2})?")
+
+
+class Row(NamedTuple):
+    """One number of the paper."""
+
+    scenario: str
+    method: str
+    stage: str
+    metric: str
+    value: str
+
+
+def check(path: Path, paper: Paper, kind: str) -> None:
+    """Raise `UserError` where a file is malformed, names what its paper does not have, or has a number twice."""
+    own = catalogue.declared("artefacts", kind).get("PUBLISHED", {})  # what the kind knows besides
+    metrics = catalogue.metrics()
+    fractions = {name for name, metric in metrics.items() if metric.unit == "fraction"}
+    stages = {name: {"unlearned", *(["recovered"] * (m.post_training == "after"))} for name, m in paper.methods.items()}
+    stages[ORIGINAL] = {ORIGINAL}
+    known = {*metrics, *own.get("metrics", ())}
+    seen: dict[Row, int] = {}
+    for line, row in _rows(path):
+        where = f"{path.parent.name}/{path.name}: line {line}"
+        for what, name, allowed in (
+            ("scenario", row.scenario, paper.scenarios),
+            ("method", row.method, stages),
+            ("stage", row.stage, own.get("stages") or stages.get(row.method, {})),
+            ("metric", row.metric, known),
+        ):
+            if name not in allowed:
+                of = f" of {row.method!r}" if what == "stage" else ""
+                raise UserError(f"{where}: there is no {what} {name!r}{of}{nearest(name, allowed)}.")
+        if not NUMBER.fullmatch(row.value):
+            raise UserError(f"{where}: the value must be a number, got {row.value!r}.")
+        if row.metric in fractions and not 0 <= float(row.value) <= 1:
+            raise UserError(f"{where}: {row.metric!r} must be a fraction from 0 to 1, no percentage, got {row.value}.")
+        before = seen.setdefault(row._replace(value=""), line)
+        if before != line:
+            raise UserError(f"{where}: is the same number as line {before}; name each once.")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """Yield each row below the header with its line; blank lines are none."""
+    where = f"{path.parent.name}/{path.name}"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = csv.reader(file, strict=True)
+            if (header := next(lines, [])) != list(COLUMNS):
+                raise UserError(
+                    f"{where}: line 1: the columns must be {', '.join(COLUMNS)}, got {', '.join(header)!r}."
+                )
+            for fields in lines:
+                if len(fields) not in (0, len(COLUMNS)):
+                    raise UserError(
+                        f"{where}: line {lines.line_num}: must have {len(COLUMNS)} fields, got {len(fields)}."
+                    )
+                if fields:
+                    yield lines.line_num, Row(*fields)
+    except UnicodeDecodeError:
+        raise UserError(f"{where}: is no valid CSV (not UTF-8).") from None
+    except csv.Error as error:
+        raise UserError(f"{where}: line {lines.line_num}: is no valid CSV ({error}).") from None
+    except OSError as error:
+        raise UserError(f"{where}: cannot be read ({error.strerror}).") from None

@@ -1,0 +1,41 @@
+"""What is written wrong ends in a plan or in one sentence; a failure or a hang ends with the seed of its case."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from fu.errors import UserError
+from tests.faults import fuzz_settings
+from tests.mistakes import process
+
+
+def test_damaged_settings_end_in_a_plan_or_a_sentence(tmp_path: Path) -> None:
+    status, output = process(tmp_path, "tests.faults.fuzz_settings", "--cases", "150")
+    assert status == 0, output
+    assert output.splitlines()[-1].startswith("150 damaged configs, papers, presets and tables, none with a traceback")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (KeyError("x"), "KeyError: 'x'"),
+        (UserError("two\nlines."), "no sentence"),
+        (None, "TimeoutError: more than 0.05 seconds"),
+    ],
+    ids=["a traceback", "two lines", "a hang"],
+)
+def test_the_first_failure_is_told_by_its_seed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception | None, words: str
+) -> None:
+    def plan(config: object) -> None:
+        if error:
+            raise error
+        time.sleep(5)
+
+    monkeypatch.setattr(fuzz_settings, "Plan", plan)
+    monkeypatch.setattr(fuzz_settings, "SECONDS", 0.05)
+    assert fuzz_settings.main(["--cases", "3"]) == 1
+    text = capsys.readouterr().err
+    assert words in text
+    assert text.splitlines()[-1] == "config-0 failed: python -m tests.faults.fuzz_settings --only config-0"
