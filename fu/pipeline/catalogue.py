@@ -70,7 +70,9 @@ def add_folder(folder: Path) -> None:
         raise UserError(f"config: plugins: there is no folder {str(folder)!r}.")
     for below in sorted(path for path in _inside(folder) if path.is_dir() and not path.name.startswith(".")):
         written = {name: path for path in _inside(below) if (name := _module_of(path))}
-        if written and below.name not in KINDS:
+        if not written:
+            continue
+        if below.name not in KINDS:
             raise UserError(f"{below}: there is no kind of plug-in {below.name!r}{nearest(below.name, KINDS)}.")
         taken = written.keys() & {_module_of(path) for path in _inside(ROOT / "fu" / below.name)}
         if taken:

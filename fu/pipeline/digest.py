@@ -260,9 +260,7 @@ def _imports(tree: ast.Module, package: list[str]) -> Iterator[Import]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for found in node.names:
-                yield Import(node.lineno, found.name, found.asname)
-                if not found.asname:
-                    yield Import(node.lineno, _root(found.name), _root(found.name))
+                yield Import(node.lineno, found.name, found.asname or _root(found.name))
         elif isinstance(node, ast.ImportFrom) and node.level <= len(package):
             base = package[: len(package) - node.level + 1] if node.level else []
             parent = ".".join([*base, *([node.module] if node.module else [])])
@@ -273,7 +271,7 @@ def _imports(tree: ast.Module, package: list[str]) -> Iterator[Import]:
 
 def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of all that can import what a syntax tree does not show."""
-    known = {one.alias: one.name for one in imports if one.alias}
+    known = {one.alias: one.alias if one.alias == _root(one.name) else one.name for one in imports if one.alias}
 
     def full(node: ast.expr) -> str:
         if isinstance(node, ast.Attribute):
