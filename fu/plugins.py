@@ -66,7 +66,9 @@ def _told(error: BaseException) -> str:
 
 def params(kind: str, choice: Choice, where: str) -> Any:
     """Return the plug-in's typed hyper-parameters; a `UserError` names the first wrong one."""
-    model = load(kind, choice.name).Params
+    model = getattr(load(kind, choice.name), "Params", None)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise UserError(f"{choice.name}.py ({kind}): Params must be a class of pydantic's BaseModel.")
     try:
         return model(**choice.params)
     except ValidationError as error:

@@ -227,7 +227,8 @@ def metrics() -> dict[str, Metric]:
 def metrics_of(evaluator: str) -> list[Metric]:
     """Return the metrics that an evaluator declares."""
     try:
-        return [Metric(name=name, **about) for name, about in declared("evaluation", evaluator)["METRICS"].items()]
+        found = declared("evaluation", evaluator)["METRICS"]
+        return [Metric.model_validate({**about, "name": name}) for name, about in found.items()]
     except ValidationError as error:
         raise UserError(first_problem(error, Metric, f"{evaluator}.py (evaluation): METRICS")) from None
 

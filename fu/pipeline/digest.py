@@ -63,7 +63,7 @@ class Disk:
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str]] = {}  # folder -> what can be a module
         self._files: dict[str, Path | None] = {}
-        self._texts: dict[Path, bytes] = {}
+        self._texts: dict[Path, bytes | None] = {}
         self._trees: dict[str, ast.Module] = {}
         self._sources: dict[str, Source] = {}
 

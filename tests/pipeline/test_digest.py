@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from functools import cache
@@ -21,6 +20,7 @@ from fu.pipeline.catalogue import available
 from fu.pipeline.digest import DECLARED, UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
 from fu.plugins import Choice
+from tests.pipeline.damages import DAMAGES, damage
 from tests.pipeline.plans import PAT50, forget_what_was_read, made
 
 ROOT = digests.ROOT
@@ -282,52 +282,6 @@ def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
     monkeypatch.setattr(digests, "OWN", b"other rules")
     assert read_anew() == fresh  # but not what other rules made of it
     digests._remembered.cache_clear()
-
-
-DAMAGES: dict[str, str | bytes | None] = {
-    "empty": "",
-    "cut off": '{"%s": ["0',
-    "a list": "[]",
-    "a text": '"x"',
-    "null": "null",
-    "a number": "1e400",
-    "a huge number": "1" * 10_000,
-    "a huge number inside": '{"%s": [' + "1" * 10_000 + ", []]}",
-    "an entry that is none": '{"%s": null}',
-    "an entry that is a number": '{"%s": 1}',
-    "an entry that is a text": '{"%s": "ab"}',
-    "an entry that is a mapping": '{"%s": {"a": 1, "b": 2}}',
-    "an entry of one": '{"%s": ["ab"]}',
-    "an entry of three": '{"%s": ["ab", [], []]}',
-    "a number for a hash": '{"%s": [1, []]}',
-    "a text for imports": '{"%s": ["ab", "fu"]}',
-    "numbers for imports": '{"%s": ["ab", [1]]}',
-    "lists for imports": '{"%s": ["ab", [["fu"]]]}',
-    "deep": "[" * 100_000,
-    "deep inside": '{"%s": ' + "[" * 100_000 + "]" * 100_000 + "}",
-    "not UTF-8": b"\xff\xfe\x00",
-    "null bytes": b"\0" * 100,
-    "a folder": None,
-    "a pipe": None,
-    "a link to nowhere": None,
-}
-
-
-def damage(path: Path, kind: str, key: str) -> None:
-    """Put something else in the place of a cache."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    text = DAMAGES[kind]
-    if isinstance(text, bytes):
-        path.write_bytes(text)
-    elif text is not None:
-        path.write_text(text.replace("%s", key))
-    elif kind == "a folder":
-        path.mkdir()
-    elif kind == "a pipe":
-        os.mkfifo(path)
-    else:
-        path.symlink_to(path.parent / "nowhere")
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
