@@ -1,7 +1,11 @@
 """Plug-ins: one file each, imported by kind (a folder of `fu`) and name, from here or from a folder of one's own."""
 
-import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,14 +32,43 @@ class Choice(BaseModel):
     params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
 
 
+def exists(kind: str, name: str) -> bool:
+    """Return whether a kind has a module of that name."""
+    return name.isidentifier() and importlib.util.find_spec(f"fu.{kind}.{name}") is not None
+
+
 def load(kind: str, name: str) -> ModuleType:
-    """Import the plug-in `name` of a kind (`methods`, `models`, ...)."""
-    return importlib.import_module(f"fu.{kind}.{name}")
+    """Import the plug-in `name` of a kind (`methods`, `models`, ...); a `UserError` says where that fails."""
+    if not exists(kind, name):
+        raise UserError(f"there is no {kind} plug-in {name!r}.")
+    try:
+        return importlib.import_module(f"fu.{kind}.{name}")
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{_place(error)}: the {kind} plug-in {name!r} cannot be imported: {_told(error)}.") from error
+
+
+def _place(error: BaseException) -> str:
+    """Return file and line of what an import failed at, of `fu` or of a folder of one's own."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}: line {error.lineno}"
+    ours = [str(folder) for folder in (Path(__file__).parent, *FOLDERS)]
+    frames = traceback.extract_tb(error.__traceback__)
+    found = [frame for frame in frames if frame.filename.startswith(tuple(ours))]
+    return f"{found[-1].filename}: line {found[-1].lineno}"  # this file's, if nothing else
+
+
+def _told(error: BaseException) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    return text if isinstance(error, ImportError | SyntaxError) else f"{type(error).__name__}{text and f': {text}'}"
 
 
 def params(kind: str, choice: Choice, where: str) -> Any:
     """Return the plug-in's typed hyper-parameters; a `UserError` names the first wrong one."""
-    model = load(kind, choice.name).Params
+    model = getattr(load(kind, choice.name), "Params", None)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise UserError(f"{choice.name}.py ({kind}): Params must be a class of pydantic's BaseModel.")
     try:
         return model(**choice.params)
     except ValidationError as error:
@@ -54,10 +87,24 @@ def named_by(record: BaseModel) -> list[str]:
     return sorted(found)
 
 
+class Finder:
+    """Looks for `fu.<kind>.<name>` in the folders of one's own, too, without importing anything else."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find what the package of a kind does not hold itself."""
+        root, _, rest = fullname.partition(".")
+        kind, _, name = rest.partition(".")
+        if root != "fu" or not name or "." in name or path is None:
+            return None
+        return PathFinder.find_spec(fullname, [*path, *(str(folder / kind) for folder in FOLDERS)], target)
+
+
 def add_folder(folder: Path) -> None:
     """Look for plug-ins in `folder` too: `folder/methods/mine.py` is then `fu.methods.mine`."""
     if folder not in FOLDERS:
         FOLDERS.append(folder)
-        for below in folder.iterdir():
-            if any(below.glob("*.py")):
-                importlib.import_module(f"fu.{below.name}").__path__.append(str(below))
+    if Finder not in sys.meta_path:
+        sys.meta_path.insert(0, Finder)

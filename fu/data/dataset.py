@@ -1,6 +1,5 @@
 """What is to be known of a data set. Each one is a file of `fu/datasets`, so that adding one changes no other."""
 
-import importlib.util
 from dataclasses import dataclass
 
 from fu import plugins
@@ -27,8 +26,9 @@ class Dataset:
 
 def about(name: str) -> Dataset:
     """Return what is known of a data set."""
-    if not name.isidentifier() or importlib.util.find_spec(f"fu.datasets.{name}") is None:
+    if not plugins.exists("datasets", name):
         raise UserError(f"there is no data set {name!r}; docs/data.md lists them.")
-    found = plugins.load("datasets", name).ABOUT
-    assert isinstance(found, Dataset)
+    found = getattr(plugins.load("datasets", name), "ABOUT", None)
+    if not isinstance(found, Dataset):
+        raise UserError(f"{name}.py (datasets): ABOUT must be a `Dataset(...)` of fu.data.dataset.")
     return found

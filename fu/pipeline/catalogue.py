@@ -6,29 +6,52 @@ What costs time (importing torch to check hyper-parameters, hashing archives) is
 import ast
 import contextlib
 import hashlib
+import importlib.util
 import json
-import os
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from fu import plugins
 from fu.artefacts.entry import Metric
 from fu.data.archives import checksum
 from fu.errors import UserError, first_problem, nearest
-from fu.pipeline.digest import ROOT, digest, module_file, parse
+from fu.pipeline.digest import ROOT, closure, digest, disk, load_cache, module_file, save_cache
 from fu.plugins import Choice
 
-KINDS = (
-    *("methods", "training", "models", "datasets", "partitions", "attacks", "histories", "projections"),
-    *("evaluation", "artefacts"),
-)
-# Folders that hold more than plug-ins: the constant that makes a file one.
-MARKS = {"artefacts": "READS", "evaluation": "METRICS"}
+# What a plug-in of a kind must define; the first makes a file one, as the folders hold other files, too.
+NEEDED = {
+    "methods": ("step", "start", "needs", "Params"),
+    "training": ("step", "start", "Params"),
+    "models": ("build", "Params"),
+    "datasets": ("ABOUT",),
+    "partitions": ("deal", "check", "Params"),
+    "attacks": ("mark", "draw", "check", "Params"),
+    "histories": ("record",),
+    "projections": ("project", "Params"),
+    "evaluation": ("METRICS", "evaluate"),
+    "artefacts": ("READS", "make"),
+}
+KINDS = tuple(NEEDED)
+
+
+# The constants that the plan reads without importing the file.
+CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
+    "methods": {"needs": TypeAdapter(set[str])},
+    "models": {"ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]])},
+    "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]])},
+    "artefacts": {
+        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
+        "ALSO": TypeAdapter(tuple[str, ...]),
+        "TRIALS": TypeAdapter(Literal["all"]),
+    },
+}
 CACHE = Path("results/.cache/plan.json")
+TOPICS = {"params": "True", "archives": "[0-9a-f]{64}"}  # what it remembers of each
 
 
 class Planned(NamedTuple):
@@ -45,39 +68,99 @@ def add_folder(folder: Path) -> None:
     """Look for plug-ins in a folder of the user's too; `UserError` where it holds something else."""
     if not folder.is_dir():
         raise UserError(f"config: plugins: there is no folder {str(folder)!r}.")
-    for below in sorted(path for path in folder.iterdir() if any(path.glob("*.py"))):
+    for below in sorted(path for path in _inside(folder) if path.is_dir() and not path.name.startswith(".")):
+        written = {name: path for path in _inside(below) if (name := _module_of(path))}
+        if not written:
+            continue
         if below.name not in KINDS:
             raise UserError(f"{below}: there is no kind of plug-in {below.name!r}{nearest(below.name, KINDS)}.")
-        taken = [path for path in sorted(below.glob("*.py")) if (ROOT / "fu" / below.name / path.name).exists()]
+        taken = written.keys() & {_module_of(path) for path in _inside(ROOT / "fu" / below.name)}
         if taken:
-            raise UserError(f"{taken[0]}: fu has {below.name} of this name itself; give the file another one.")
+            path = written[min(taken)]
+            raise UserError(f"{path}: fu has {below.name} of this name itself; give the file another one.")
     plugins.add_folder(folder)
-    for known in (module_file, available, metrics):
+    for known in (disk, module_file, closure, digest, available, metrics):
         known.cache_clear()
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise UserError(f"{folder}: the folder cannot be read: {error.strerror}.") from None
+
+
+def _module_of(path: Path) -> str | None:
+    """Return the name of the module that a file or a folder is for Python, if it is one."""
+    package = (path / "__init__.py").is_file()
+    name = path.name if package else path.stem if path.suffix == ".py" and path.is_file() else "__init__"
+    return None if name == "__init__" else name
 
 
 @cache
 def available(kind: str) -> list[str]:
-    """Return the names of the plug-ins of a kind."""
-    folders = [folder / kind for folder in (ROOT / "fu", *plugins.FOLDERS)]
-    names = {path.stem for folder in folders for path in folder.glob("*.py") if path.stem.isidentifier()}
-    marked = [name for name in sorted(names - {"__init__"}) if kind not in MARKS or MARKS[kind] in declared(kind, name)]
-    return marked
+    """Return the names of the plug-ins of a kind: of the files that define what only these do."""
+    found = []
+    for name in disk().modules(f"fu.{kind}"):
+        with contextlib.suppress(UserError):  # told where it is used
+            if NEEDED[kind][0] in _defined(disk().tree(f"fu.{kind}.{name}")):
+                found.append(name)
+    return found
 
 
 def check(kind: str, name: str, where: str) -> None:
-    """Raise `UserError` where a kind has no plug-in of that name."""
-    if name not in available(kind):
+    """Raise `UserError` where a kind has no plug-in of that name, or it lacks what its kind needs."""
+    if name not in available(kind) and not _begun(kind, name):
         raise UserError(f"{where}: there is no {kind} plug-in {name!r}{nearest(name, available(kind))}.")
+    declared(kind, name)
+    if kind == "evaluation":
+        metrics_of(name)
+
+
+def _begun(kind: str, name: str) -> bool:
+    """Return whether a file defines some of what its kind needs, if not what makes it a plug-in."""
+    if name.isidentifier():
+        module = f"fu.{kind}.{name}"
+        return module_file(module) is not None and bool(_defined(disk().tree(module)) & {*NEEDED[kind], "*"})
+    for folder in disk().folders(f"fu.{kind}"):
+        if (path := Path(folder, f"{name}.py")).is_file():
+            raise UserError(
+                f"{path}: a plug-in's name is letters, digits and '_', with no digit first; rename the file."
+            )
+    return False
 
 
 @cache
 def declared(kind: str, name: str) -> dict[str, Any]:
-    """Return the module-level constants of a plug-in that are plain literals, without importing it."""
-    path = module_file(f"fu.{kind}.{name}")
-    assert path is not None
+    """Return the module-level constants of a plug-in that are plain literals, without importing it.
+
+    Raises `UserError` where the plug-in lacks what its kind needs, or imports what is not there.
+    """
+    path, tree = disk().read(f"fu.{kind}.{name}")[0], disk().tree(f"fu.{kind}.{name}")
+    defined, found = _defined(tree), _literals(tree)
+    lacking = [item for item in NEEDED[kind] if item not in defined]
+    if lacking and "*" not in defined:
+        raise UserError(f"{path}: lacks {', '.join(lacking)}; a plug-in of {kind} defines {', '.join(NEEDED[kind])}.")
+    for constant, adapter in CONSTANTS.get(kind, {}).items():
+        if constant in defined and constant not in found:
+            raise UserError(f"{path}: {constant} must be written out: the plan reads it without importing the file.")
+        if constant in defined:
+            try:
+                adapter.validate_python(found[constant], strict=True)
+            except ValidationError as error:
+                raise UserError(first_problem(error, BaseModel, f"{path}: {constant}")) from None
+    for node in tree.body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        for missing in (name for name in names if not _importable(name)):
+            raise UserError(f"{path}: line {node.lineno}: there is no module {missing!r}.")
+    return found
+
+
+def _literals(tree: ast.Module) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for node in parse(path.read_bytes(), path).body:
+    for node in tree.body:
         target, value = None, None
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], node.value
@@ -85,42 +168,69 @@ def declared(kind: str, name: str) -> dict[str, Any]:
             target, value = node.target, node.value
         if isinstance(target, ast.Name) and value is not None:
             empty_set = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "set" and not value.args
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, TypeError, RecursionError, MemoryError):
                 found[target.id] = set() if empty_set else ast.literal_eval(value)
     return found
 
 
+def _defined(tree: ast.Module) -> set[str]:
+    """Return the names that a module binds; "*" where that cannot be told."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = list(tree.body)
+    for node in waiting:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            found |= {
+                part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }
+        else:
+            waiting += [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr)]
+    return found
+
+
+def _importable(module: str) -> bool:
+    if module.partition(".")[0] == "fu":
+        return bool(disk().find(module) or disk().folders(module))
+    return _is_library(module.partition(".")[0])
+
+
+@cache
+def _is_library(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
 def needs(method: str) -> set[str]:
     """Return the kinds of history that a method needs."""
-    found = declared("methods", method).get("needs")
-    if not isinstance(found, set):
-        raise UserError(f"{method}.py (methods): needs a line `needs = {{...}}`, a set of history kinds, or `set()`.")
+    found: set[str] = declared("methods", method)["needs"]
     return found
 
 
 @cache
 def metrics() -> dict[str, Metric]:
     """Return all metrics by name, as the evaluators declare them; `UserError` where two declare the same."""
-    found: dict[str, Metric] = {}
+    several: list[tuple[str, Metric]] = []
     for name in available("evaluation"):
-        for metric in metrics_of(name):
-            if metric.name in found:
-                raise UserError(f"{name}.py (evaluation): METRICS: another evaluator has {metric.name!r}; rename it.")
-            found[metric.name] = metric
+        with contextlib.suppress(UserError):  # told where it is used
+            several += [(name, metric) for metric in metrics_of(name)]
+    found: dict[str, Metric] = {}
+    for name, metric in several:
+        if metric.name in found:
+            raise UserError(f"{name}.py (evaluation): METRICS: another evaluator has {metric.name!r}; rename it.")
+        found[metric.name] = metric
     return found
 
 
 @cache
 def metrics_of(evaluator: str) -> list[Metric]:
     """Return the metrics that an evaluator declares."""
-    where = f"{evaluator}.py (evaluation): METRICS"
-    found = declared("evaluation", evaluator)["METRICS"]
-    if not isinstance(found, dict) or not all(isinstance(about, dict) for about in found.values()):
-        raise UserError(f"{where}: must be a dictionary of metrics: name -> label, unit, better, formula, source.")
     try:
-        return [Metric(name=name, **about) for name, about in found.items()]
+        found = declared("evaluation", evaluator)["METRICS"]
+        return [Metric.model_validate({**about, "name": name}) for name, about in found.items()]
     except ValidationError as error:
-        raise UserError(first_problem(error, Metric, where)) from None
+        raise UserError(first_problem(error, Metric, f"{evaluator}.py (evaluation): METRICS")) from None
 
 
 def reads(kind: str) -> str:
@@ -168,31 +278,26 @@ def archive_of(path: Path) -> str | None:
     if not path.is_file():
         return None
     about = path.stat()
-    key = f"{path.resolve()}:{about.st_size}:{about.st_mtime_ns}"
-    found = str(_remembered("archives").get(key) or checksum(path))
+    key = f"{path.resolve()}:{about.st_size}:{about.st_mtime_ns}:{about.st_ctime_ns}:{about.st_ino}"
+    try:
+        found: str = _remembered("archives").get(key) or checksum(path)
+    except OSError as error:
+        raise UserError(f"{path}: the archive cannot be read: {error.strerror}.") from None
     _remember("archives", {key: found})
     return found
 
 
-def _read_cache() -> dict[str, dict[str, Any]]:
-    with contextlib.suppress(OSError, json.JSONDecodeError):
-        content = json.loads(CACHE.read_text())
-        if isinstance(content, dict):
-            return content
-    return {}
-
-
 def _remembered(topic: str) -> dict[str, Any]:
-    return _read_cache().get(topic, {})
+    found = load_cache(CACHE).get(topic)
+    entries = found.items() if isinstance(found, dict) else ()
+    return {
+        key: value
+        for key, value in entries
+        if isinstance(value, str | bool) and re.fullmatch(TOPICS[topic], str(value))
+    }
 
 
 def _remember(topic: str, entries: dict[str, Any]) -> None:
-    content = _read_cache()
-    if entries.items() <= content.get(topic, {}).items():
-        return
-    content.setdefault(topic, {}).update(entries)
-    with contextlib.suppress(OSError):  # a read-only folder costs time, nothing else
-        CACHE.parent.mkdir(parents=True, exist_ok=True)
-        part = CACHE.with_name(f".{CACHE.name}.{os.getpid()}")
-        part.write_text(json.dumps(content))
-        part.replace(CACHE)
+    content = {name: _remembered(name) for name in TOPICS}
+    if not entries.items() <= content[topic].items():
+        save_cache(CACHE, {**content, topic: content[topic] | entries})

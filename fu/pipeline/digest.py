@@ -1,17 +1,23 @@
-"""Code digests: SHA-256 over the syntax trees of everything that a stage can import from `fu`.
+"""Code digests: SHA-256 over the syntax trees of all that a stage can import from `fu`, and the versions of libraries.
 
 What cannot change a result does not count: comments, docstrings and layout; the text of errors (all arguments of a
-`raise`) and of fields; constants that only the plan reads; modules that only speak to people or name files.
+`raise`) and of fields; constants that only the plan reads; modules that only speak to people or name files. What a
+syntax tree does not show (`exec`, `importlib`, code beside `fu`) is refused.
 """
 
 import ast
 import contextlib
 import hashlib
+import importlib.util
 import json
 import os
-from functools import cache
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache, cached_property
+from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -19,54 +25,299 @@ from fu import plugins
 from fu.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
+LOCK = "envs/lock.txt"
 UNCOUNTED = {
-    "fu.errors",
-    "fu.federation.progress",
-    "fu.pipeline.digest",
-    "fu.pipeline.paths",
-    "fu.pipeline.certificate",
+    *("fu.errors", "fu.federation.progress", "fu.pipeline.digest", "fu.pipeline.paths", "fu.pipeline.certificate"),
+    "fu.data.torchvision_import",  # what it downloads has its publisher's checksums
+}
+# These check what is given or speak to people.
+UNCOUNTED_LIBRARIES = {"pydantic", "pydantic-core", "annotated-types", "typing-extensions", "tqdm", "psutil"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml", "PIL": "pillow", "dateutil": "python-dateutil"}
+BEHIND = {  # what these write results with, though `fu` never imports it
+    "pandas": ("tabulate",),
+    "matplotlib": ("pillow", "fonttools", "kiwisolver"),
 }
 DECLARED = {"METRICS", "ESTIMATE"}  # for the plan; counted where their own module reads them
+# What can import code that a syntax tree does not show; `fu.plugins` does, for the names in a spec.
+HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
+HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params"}
+HIDING_BUILTINS = {"__import__", "exec", "eval"}
+METADATA = "importlib.metadata"  # imports nothing
+LOADING = ("fu.data.", "fu.pipeline.")  # may load the plug-ins that a spec names
 CACHE = Path("results/.cache/digests.json")  # by content, also of this file, so that nothing in it is ever stale
 OWN = hashlib.sha256(Path(__file__).read_bytes()).digest()
+SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)  # in the order in which Python looks
 
 
-@cache
-def module_file(module: str) -> Path | None:
-    """Return the source file of a module of `fu`, or None where there is no such module."""
-    parts = module.split(".")
-    for folder in (ROOT / "fu", *plugins.FOLDERS):
-        base = folder.joinpath(*parts[1:])
-        for path in (base.with_suffix(".py"), base / "__init__.py"):
-            if path.is_file():
-                return path
-    return None
+class Source(NamedTuple):
+    """What counts of a module: the hash of its text, and what it imports of `fu` and of libraries."""
+
+    text: str
+    modules: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+class Disk:
+    """The sources of `fu` and the lock, each as it was when it was first asked for."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, frozenset[str]] = {}  # folder -> what can be a module
+        self._files: dict[str, Path | None] = {}
+        self._texts: dict[Path, bytes | None] = {}
+        self._trees: dict[str, ast.Module] = {}
+        self._sources: dict[str, Source] = {}
+
+    def find(self, module: str) -> Path | None:
+        """Return the file that Python would import: a package before a module, a compiled file before source."""
+        if module not in self._files:
+            parent, _, name = module.rpartition(".")
+            self._files[module] = None
+            for folder in self.folders(parent):
+                package = self._first(f"{folder}/{name}", "__init__") if name in self._inside(folder) else None
+                if found := package or self._first(folder, name):
+                    self._files[module] = found
+                    break
+        return self._files[module]
+
+    def folders(self, package: str) -> list[str]:
+        """Return where Python looks for the modules of a package; nowhere for what is no package."""
+        if not package:
+            return [str(ROOT)]
+        parent, _, name = package.rpartition(".")
+        if file := self.find(package):
+            found = [str(file.parent)] if file.name.startswith("__init__.") else []
+        else:  # a folder alone
+            found = [f"{folder}/{name}" for folder in self.folders(parent) if name in self._inside(folder)]
+        own = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and found else []
+        return found + own
+
+    def modules(self, package: str) -> list[str]:
+        """Return, sorted, the names of the modules in a package."""
+        names = {name.partition(".")[0] for folder in self.folders(package) for name in self._inside(folder)}
+        return [name for name in sorted(names - {"__init__"}) if self.find(f"{package}.{name}")]
+
+    def _first(self, folder: str, name: str) -> Path | None:
+        inside = self._inside(folder)
+        files = (f"{folder}/{name}{suffix}" for suffix in SUFFIXES if f"{name}{suffix}" in inside)
+        return next((Path(file) for file in files if os.path.isfile(file)), None)  # noqa: PTH113
+
+    def _inside(self, folder: str) -> frozenset[str]:
+        """Return the names in a folder that can be of modules; none where there is no such folder."""
+        if folder not in self._names:
+            found: list[str] = []
+            with contextlib.suppress(OSError):
+                found = os.listdir(folder)  # noqa: PTH208 (pathlib takes three times as long)
+            named = (name for name in found if name.partition(".")[0].isidentifier() and name != "__pycache__")
+            self._names[folder] = frozenset(named)
+        return self._names[folder]
+
+    def _text(self, path: Path) -> bytes | None:
+        """Return the bytes of a file; None where it cannot be read."""
+        if path not in self._texts:
+            found = None
+            with contextlib.suppress(OSError), open(path, "rb") as file:  # noqa: PTH123
+                found = file.read()
+            self._texts[path] = found
+        return self._texts[path]
+
+    def read(self, module: str) -> tuple[Path, bytes]:
+        """Return the file of a module and its text; `UserError` where it has no source that can be read."""
+        path = self.find(module)
+        if path is None:
+            raise UserError(f"{module}: there is no such module.")
+        if path.suffix != ".py":
+            raise UserError(f"{path}: Python would import this compiled file, whose code no digest covers; remove it.")
+        text = self._text(path)
+        if text is None:
+            raise UserError(f"{path}: the file cannot be read.")
+        return path, text
+
+    def tree(self, module: str) -> ast.Module:
+        """Return the syntax tree of a module, to look at."""
+        if module not in self._trees:
+            path, text = self.read(module)
+            self._trees[module] = parse(text, path)
+        return self._trees[module]
+
+    def source(self, module: str) -> Source:
+        """Return what counts of a module; its packages are among its imports."""
+        if module not in self._sources:
+            path, text = self.read(module)
+            key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), text])).hexdigest()
+            if not _is_whole(_remembered().get(key)):
+                _remembered()[key] = _analysed(module, path, text)
+            counted, imports = _remembered()[key]
+            ours = [name for name in imports if _root(name) == "fu"]
+            for package in [name.removesuffix(".*") for name in ours if name.endswith(".*")]:
+                ours += [f"{package}.{name}" for name in self.modules(package)]
+            self._sources[module] = Source(
+                counted,
+                tuple(name for name in ours if name not in UNCOUNTED and self.find(name)),
+                tuple(name for name in imports if name not in ours and name not in sys.stdlib_module_names),
+            )
+        return self._sources[module]
+
+    def closure(self, modules: tuple[str, ...]) -> tuple[str, ...]:
+        """Return, sorted, every module of `fu` that importing `modules` can load and that counts."""
+        seen: set[str] = set()
+        waiting = list(modules)
+        while waiting:
+            module = waiting.pop()
+            if module not in seen:
+                seen.add(module)
+                waiting.extend(self.source(module).modules)
+        return tuple(sorted(seen))
+
+    @cached_property
+    def pinned(self) -> dict[str, str]:
+        """The versions in `envs/lock.txt`, without the parts that name a build."""
+        lines = (self._text(ROOT / LOCK) or b"").decode(errors="replace")
+        return {_normal(name): found for name, found in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
+
+    def libraries(self, modules: tuple[str, ...]) -> dict[str, str]:
+        """Return the libraries that the closure of `modules` imports with their versions, the pinned ones if any."""
+        names = {name: module for module in self.closure(modules) for name in self.source(module).libraries}
+        found = {}
+        for name, module in names.items():
+            library = DISTRIBUTIONS.get(name, _normal(name))
+            if library not in UNCOUNTED_LIBRARIES:
+                found[library] = self.pinned.get(library) or _installed(library) or self._elsewhere(name, module)
+                found |= {one: self.pinned.get(one) or _installed(one) or "absent" for one in BEHIND.get(library, ())}
+        return found
+
+    def _elsewhere(self, name: str, module: str) -> str:
+        """Return the version of a library that is imported by another name than its own, or "absent".
+
+        Raises `UserError` for code that is of no library: its edits would go unseen.
+        """
+        from importlib.metadata import packages_distributions
+
+        if libraries := sorted(set(packages_distributions().get(name, ()))):
+            return ", ".join(f"{library} {_installed(library)}" for library in libraries)
+        if (spec := importlib.util.find_spec(name)) is None:
+            return "absent"
+        line = next(one.line for one in _imports(self.tree(module), []) if _root(one.name) == name)
+        raise UserError(
+            f"{self.read(module)[0]}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
+            "neither of fu nor of an installed library, so that its edits would go unseen; put it beside the plug-in "
+            f"and import {module.rpartition('.')[0]}.{name}."
+        )
+
+    def versions(self, modules: tuple[str, ...]) -> dict[str, str]:
+        """Return, sorted, all that a digest covers: modules with the hashes of their texts, libraries with versions."""
+        texts = {module: self.source(module).text for module in self.closure(modules)}
+        return dict(sorted({**texts, **self.libraries(modules)}.items()))
+
+    def digest(self, modules: tuple[str, ...]) -> str:
+        """Return 16 hexadecimal digits over `versions`."""
+        lines = (f"{name} {version}\n" for name, version in self.versions(modules).items())
+        return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
 def parse(source: bytes, path: Path) -> ast.Module:
     """Return the syntax tree of a source file; `UserError` where it has none."""
+    if b"\0" in source:
+        raise UserError(f"{path}: line {source[: source.index(0)].count(10) + 1}: holds a null byte.")
     try:
         return ast.parse(source, filename=str(path))
     except SyntaxError as error:
-        raise UserError(f"{path}: line {error.lineno}: {error.msg}.") from None
+        line = f"line {error.lineno}: " if error.lineno else ""
+        raise UserError(f"{path}: {line}{error.msg}.") from None
+    except (RecursionError, MemoryError):
+        raise UserError(f"{path}: is nested too deeply to be read.") from None
 
 
-def _parse(source: bytes, path: Path) -> ast.Module:
+def _analysed(module: str, path: Path, source: bytes) -> list[Any]:
+    """Return the hash of what counts of a module, and what it imports: modules of `fu`, libraries by their name."""
     tree = parse(source, path)
+    parts = module.split(".")
+    imports = list(_imports(tree, parts if path.name == "__init__.py" else parts[:-1]))
+    try:
+        for line, name in _hiding(tree, imports):
+            if module != "fu.plugins" and not (name.startswith("fu.plugins.") and module.startswith(LOADING)):
+                raise UserError(f"{path}: line {line}: {name} can import what no digest covers; use `import`.")
+        text = hashlib.sha256(_dump(_counted(tree, imports)).encode()).hexdigest()
+    except RecursionError:
+        raise UserError(f"{path}: is nested too deeply to be read.") from None
+    names = {one.name if _root(one.name) == "fu" else _root(one.name) for one in imports}
+    return [text, sorted(names | {".".join(parts[:k]) for k in range(1, len(parts))})]
+
+
+def _root(name: str) -> str:
+    return name.partition(".")[0]
+
+
+class Import(NamedTuple):
+    """An import: the full name, and the name that it gets in the module, if it gets one."""
+
+    line: int
+    name: str
+    alias: str | None
+
+
+def _imports(tree: ast.Module, package: list[str]) -> Iterator[Import]:
+    """Yield what a module imports that lies in a package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for found in node.names:
+                yield Import(node.lineno, found.name, found.asname or _root(found.name))
+        elif isinstance(node, ast.ImportFrom) and node.level <= len(package):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            parent = ".".join([*base, *([node.module] if node.module else [])])
+            yield Import(node.lineno, parent, None)
+            for found in node.names:
+                yield Import(node.lineno, f"{parent}.{found.name}", found.asname or found.name)
+
+
+def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of all that can import what a syntax tree does not show."""
+    known = {one.alias: one.alias if one.alias == _root(one.name) else one.name for one in imports if one.alias}
+
+    def full(node: ast.expr) -> str:
+        if isinstance(node, ast.Attribute):
+            return f"{full(node.value)}.{node.attr}"
+        return known.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+    uses = [(one.line, one.name) for one in imports]
+    uses += [(node.lineno, full(node)) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    for line, name in uses:
+        if name in HIDING_NAMES or (_root(name) in HIDING_MODULES and not name.startswith(METADATA)):
+            yield line, name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in HIDING_BUILTINS and node.id not in _bound(tree) | known.keys():
+            yield node.lineno, node.id
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """Return the names that a module defines itself, at any depth."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
+READS = ("attr", "id", "value")  # of an attribute, a name, a constant
+
+
+def _counted(tree: ast.Module, imports: list[Import]) -> ast.Module:
+    """Take from a tree what does not count; docstrings do where the module reads `__doc__`."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     tree.body = [node for node in tree.body if _target(node) not in DECLARED - used]
+    named = {one.alias for one in imports if one.alias and one.name != "pydantic.Field"} | _bound(tree)
+    fields = {one.alias for one in imports if one.name == "pydantic.Field"} - named
+    described = any(getattr(node, field, None) in ("__doc__", "getdoc") for node in ast.walk(tree) for field in READS)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
+            if ast.get_docstring(node, clean=False) is not None and not described:
                 node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             node.exc.args, node.exc.keywords = [], []
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field":
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in fields:
             node.keywords = [keyword for keyword in node.keywords if keyword.arg not in ("description", "examples")]
     return tree
 
@@ -79,103 +330,119 @@ def _target(node: ast.stmt) -> str | None:
     return None
 
 
-def _text(node: Any) -> str:
+def _dump(node: Any) -> str:
     """Return a syntax tree as text, without places and empty fields, which differ between versions of Python."""
     if isinstance(node, ast.AST):
         fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
-        return f"{type(node).__name__}({','.join(f'{name}={_text(value)}' for name, value in fields)})"
-    return f"[{','.join(map(_text, node))}]" if isinstance(node, list) else repr(node)
+        return f"{type(node).__name__}({','.join(f'{name}={_dump(value)}' for name, value in fields)})"
+    return f"[{','.join(map(_dump, node))}]" if isinstance(node, list) else repr(node)
 
 
-def _imports(tree: ast.Module, package: list[str]) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            parent = ".".join([*base, *([node.module] if node.module else [])])
-            found.add(parent)
-            found.update(f"{parent}.{alias.name}" for alias in node.names)
-    return {name for name in found if name == "fu" or name.startswith("fu.")}
+def _normal(name: str) -> str:
+    """Return a library's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @cache
-def _read(module: str) -> tuple[str, frozenset[str]]:
-    """Return the hash of a module's normalised text and the modules of `fu` that it imports, its packages included."""
-    path = module_file(module)
-    assert path is not None
-    source = path.read_bytes()
-    key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), source])).hexdigest()
-    if key not in _remembered():
-        parts = module.split(".")
-        tree = _parse(source, path)
-        package = parts if path.name == "__init__.py" else parts[:-1]
-        parents = {".".join(parts[:k]) for k in range(1, len(parts))}
-        text = hashlib.sha256(_text(tree).encode()).hexdigest()
-        _remembered()[key] = [text, sorted(_imports(tree, package) | parents)]
-    text, imports = _remembered()[key]
-    return text, frozenset(name for name in imports if name not in UNCOUNTED and module_file(name))
+def _installed(library: str) -> str | None:
+    """Return the installed version of a library, without the part that names the build."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(library).partition("+")[0]
+    except PackageNotFoundError:
+        return None
+
+
+def load_cache(path: Path) -> dict[str, Any]:
+    """Return what a file of `results/.cache` holds; nothing where it is missing or damaged in any way."""
+    with contextlib.suppress(OSError, ValueError, RecursionError, MemoryError):
+        content = json.loads(path.read_text()) if path.is_file() else {}
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def save_cache(path: Path, content: dict[str, Any]) -> None:
+    """Write a file of `results/.cache`; where that is impossible, it costs time, nothing else."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(content))
+        part.replace(path)
+    with contextlib.suppress(OSError):
+        part.unlink(missing_ok=True)
 
 
 @cache
 def _remembered() -> dict[str, Any]:
     """Return what was read before, by content."""
-    with contextlib.suppress(OSError, ValueError):
-        content = json.loads(CACHE.read_text())
-        if isinstance(content, dict) and all(isinstance(value, list) and len(value) == 2 for value in content.values()):
-            return content
-    return {}
+    return load_cache(CACHE)
+
+
+def _is_whole(entry: Any) -> bool:
+    return (
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], str)
+        and isinstance(entry[1], list)
+        and all(isinstance(name, str) for name in entry[1])
+    )
 
 
 def remember() -> None:
-    """Keep what was read for the jobs to come; a read-only folder costs time, nothing else."""
-    with contextlib.suppress(OSError):
-        replace_text(CACHE, json.dumps(_remembered()))
+    """Keep what was read for the jobs to come."""
+    save_cache(CACHE, {key: entry for key, entry in _remembered().items() if _is_whole(entry)})
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(text)
-    part.replace(path)
+@cache
+def disk() -> Disk:
+    """Return what this process has read."""
+    return Disk()
+
+
+_read = disk  # the tests forget it by this name
+
+
+@cache
+def module_file(module: str) -> Path | None:
+    """Return the file that Python imports as a module of `fu`, or None where there is none."""
+    return disk().find(module)
 
 
 @cache
 def closure(modules: tuple[str, ...]) -> tuple[str, ...]:
     """Return, sorted, every module of `fu` that importing `modules` can load and that counts."""
-    seen: set[str] = set()
-    waiting = list(modules)
-    while waiting:
-        module = waiting.pop()
-        if module not in seen:
-            seen.add(module)
-            waiting.extend(_read(module)[1])
-    return tuple(sorted(seen))
+    return disk().closure(modules)
+
+
+def parts(*modules: str) -> dict[str, str]:
+    """Return, sorted, what a digest covers: modules with eight digits of a hash, libraries with their versions."""
+    found = disk().versions(modules)
+    return {name: value[:8] if _root(name) == "fu" else value for name, value in found.items()}
 
 
 @cache
 def digest(*modules: str) -> str:
     """Return the code digest of `modules` with all they import: 16 hexadecimal digits."""
-    text = hashlib.sha256()
-    for module in closure(modules):
-        text.update(f"{module}\n{_read(module)[0]}\n".encode())
-    return text.hexdigest()[:16]
+    return disk().digest(modules)
+
+
+def reread(*modules: str) -> str:
+    """Return the digest of `modules` as the files are now, whatever this process has read before."""
+    return Disk().digest(modules)
+
+
+def check_installed(*modules: str) -> None:
+    """Raise `UserError` where a library of `modules` is installed in another version than the pinned one."""
+    for library in disk().libraries(modules):
+        pinned, installed = disk().pinned.get(library), _installed(library)
+        if pinned and installed and pinned != installed:
+            raise UserError(
+                f"{library} {installed} is installed, but {LOCK} pins {pinned}; run `make` to set up again, or pin the "
+                "installed version there."
+            )
 
 
 def modules_of(stage: str, spec: BaseModel) -> tuple[str, ...]:
     """Return the modules a stage starts from: itself and the plug-ins that its spec names."""
     return (f"fu.pipeline.stages.{stage}", *plugins.named_by(spec))
-
-
-def parts(*modules: str) -> dict[str, str]:
-    return {module: _read(module)[0][:8] for module in closure(modules)}
-
-
-def check_installed(*modules: str) -> None:
-    pass
-
-
-def reread(*modules: str) -> str:
-    return digest(*modules)

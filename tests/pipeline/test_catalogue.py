@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from fu.pipeline import catalogue, commands, digest
 from fu.pipeline.catalogue import available, declared, metrics, needs
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
+from tests.pipeline.damages import DAMAGES, damage
 from tests.pipeline.plans import RUN, forget_what_was_read, made
 
 METHOD = '''"""Mine."""
@@ -31,6 +35,14 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     strength: float = 1.0
+
+
+def start(task, p):
+    return {}
+
+
+def step(task, p, state, round):
+    return state
 '''
 EVALUATOR = '''"""Mine."""
 
@@ -70,10 +82,9 @@ def test_every_kind_has_its_files_and_nothing_else(kind: str) -> None:
     files = {path.stem for path in (ROOT / "fu" / kind).glob("*.py")} - {"__init__"}
     found = available(kind)
     assert found == sorted(set(found) & files)
-    mark = catalogue.MARKS.get(kind)
     for name in files:
-        has_mark = mark is None or hasattr(plugins.load(kind, name), mark)
-        assert (name in found) == has_mark
+        assert (name in found) == hasattr(plugins.load(kind, name), catalogue.NEEDED[kind][0])
+    assert all(hasattr(plugins.load(kind, name), needed) for name in found for needed in catalogue.NEEDED[kind])
 
 
 def test_constants_are_read_without_importing() -> None:
@@ -116,9 +127,7 @@ def test_a_plugin_of_one_s_own_is_found_planned_and_digested(mine: Path) -> None
     write(mine / "methods/mine.py", METHOD)
     write(mine / "methods/mine_too.py", "X = 1\n")
     planned = Plan(config(mine, params={"strength": 2.0}))
-    assert available("methods") == sorted(
-        [*(path.stem for path in (ROOT / "fu/methods").glob("[a-z]*.py")), "mine", "mine_too"]
-    )
+    assert available("methods") == sorted([*(path.stem for path in (ROOT / "fu/methods").glob("[a-z]*.py")), "mine"])
     assert needs("mine") == {"update_norms"}
     job = planned.job("unlearn", {"run": RUN, "trial": "mine"})
     assert json.loads(job.json)["method"] == {"name": "mine", "params": {"strength": 2.0}}
@@ -215,7 +224,7 @@ def test_a_tilde_is_one_s_home_for_the_plan_and_its_jobs(
 
 def test_two_evaluators_of_one_metric_are_told_in_one_sentence(mine: Path) -> None:
     about = declared("evaluation", "distance")["METRICS"]["distance"]
-    write(mine / "evaluation/mine.py", f"METRICS = {{'asr': {about}}}\n")
+    write(mine / "evaluation/mine.py", f"METRICS = {{'asr': {about}}}\n\n\ndef evaluate(context):\n    return {{}}\n")
     with pytest.raises(
         UserError, match=r"^mine\.py \(evaluation\): METRICS: another evaluator has 'asr'; rename it\.$"
     ):
@@ -227,6 +236,216 @@ def test_a_plugin_that_is_no_python_is_told_with_file_and_line(mine: Path) -> No
     lines = (METHOD + "\ndef broken(:").count("\n") + 1
     with pytest.raises(UserError, match=rf"methods/mine\.py: line {lines}: invalid syntax\.$"):
         Plan(config(mine))
+
+
+# ---- stray and broken files ----------------------------------------------------------------------------------------
+
+WHOLE = METHOD.replace("from fu.methods import mine_too\n", "")
+STRAY: dict[str, bytes | None] = {
+    "._mine.py": b"\0\5\26\7",
+    ".#mine.py": None,  # a link to nowhere
+    "#mine.py#": b"def step(:",
+    "mine.py~": b"def step(:",
+    "mine copy.py": b"def step(:",
+    "half.py": b"def step(:",
+    "my-method.py": b"def step(:",
+    "empty.py": b"",
+    "class.py": b"def step(:",
+    "latin.py": b"# \xe9\nNAME = '\xe9'\n",
+    "zero.py": b"def step(): return 1\n\0",
+    "deep.py": b"x = " + b"-" * 100_000 + b"1\n",
+    "wide.py": b"x = " + b"1 + " * 5_000 + b"1\n",
+    "helper.py": b"import tensorflwo\nSTEP = 1\n",
+    "hidden.py": b"exec('1')\n",
+    "compiled.pyc": b"nothing",
+    "link.py": None,
+    "pipe.py": None,
+    "folder.py/inner.py": b"x = 1\n",
+    ".ipynb_checkpoints/mine.py": b"def step(:",
+    "__init__.py": b"1 / 0\n",
+}
+
+
+def stray(folder: Path, name: str) -> None:
+    path, text = folder / name, STRAY[name]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if text is not None:
+        path.write_bytes(text)
+    elif name == "pipe.py":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(folder / "nowhere.py")
+
+
+@pytest.mark.parametrize("kind", ["methods", "evaluation", "datasets", "artefacts"])
+def test_files_that_a_run_does_not_use_never_stop_it(mine: Path, kind: str) -> None:
+    without = available(kind)
+    write(mine / "methods/mine.py", WHOLE)
+    for name in STRAY:
+        stray(mine / kind, name)
+    assert "mine" in {method for _, method in Plan({**config(mine / "methods"), "plugins": str(mine)}).names}
+    assert available(kind) == sorted([*without, *(["mine"] if kind == "methods" else [])])
+
+
+@pytest.mark.parametrize("name", ["helper", "empty", "pipe", "link", "folder", "hidden"])
+def test_a_file_that_is_no_plugin_is_none(mine: Path, name: str) -> None:
+    for file in STRAY:
+        stray(mine / "methods", file)
+    with pytest.raises(UserError, match=rf"^fedosd\.yaml: methods\.mine: there is no methods plug-in '{name}'; "):
+        Plan(config(mine, plugin=name))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("half", "line 1: invalid syntax"),
+        ("latin", "line 2: (unicode error)"),
+        ("zero", "line 2: holds a null byte."),
+        ("deep", "is nested too deeply to be read."),
+        ("my-method", "a plug-in's name is letters, digits and '_', with no digit first; rename the file."),
+    ],
+)
+def test_a_plugin_that_cannot_be_read_is_told_where_it_is_used(mine: Path, name: str, text: str) -> None:
+    for file in STRAY:
+        stray(mine / "methods", file)
+    with pytest.raises(UserError) as caught:
+        Plan(config(mine, plugin=name))
+    assert str(caught.value).startswith(f"{mine}/methods/{name}.py: {text}")
+
+
+def test_a_package_is_a_plugin_as_a_file_is(mine: Path) -> None:
+    write(mine / "methods/mine/__init__.py", WHOLE + "\n\nfrom . import more\n")
+    write(mine / "methods/mine/more.py", "X = 1\n")
+    planned = Plan(config(mine))
+    job = planned.job("unlearn", {"run": RUN, "trial": "mine"})
+    assert "fu.methods.mine.more" in digest.closure(digest.modules_of("unlearn", job.spec))
+    assert plugins.load("methods", "mine").__file__ == str(mine / "methods/mine/__init__.py")
+
+
+def test_a_package_beside_a_file_of_fu_is_told_in_one_sentence(mine: Path) -> None:
+    write(mine / "methods/fupga/__init__.py", WHOLE)
+    with pytest.raises(
+        UserError, match=r"methods/fupga: fu has methods of this name itself; give the file another one"
+    ):
+        Plan(config(mine))
+
+
+PLUGIN = {
+    "methods": WHOLE,
+    "training": "class Params: pass\ndef start(): pass\ndef step(): pass\n",
+    "models": "class Params: pass\ndef build(): pass\n",
+    "datasets": "from fu.data.dataset import Dataset\n\nABOUT = Dataset((1, 1, 1), 2, 3)\n",
+    "partitions": "class Params: pass\ndef check(): pass\ndef deal(): pass\n",
+    "attacks": "class Params: pass\ndef check(): pass\ndef draw(): pass\ndef mark(): pass\n",
+    "histories": "def record(): pass\n",
+    "projections": "class Params: pass\ndef project(): pass\n",
+    "evaluation": EVALUATOR,
+    "artefacts": "READS = 'nothing'\n\ndef make(): pass\n",
+}
+
+
+@pytest.mark.parametrize(("kind", "item"), [(kind, item) for kind, items in catalogue.NEEDED.items() for item in items])
+def test_a_plugin_that_lacks_what_its_kind_needs_is_told_at_planning(mine: Path, kind: str, item: str) -> None:
+    write(mine / kind / "mine.py", PLUGIN[kind])
+    catalogue.add_folder(mine)
+    catalogue.check(kind, "mine", "here")
+    write(mine / kind / "mine.py", re.sub(rf"\b{item}\b", "other", PLUGIN[kind]))
+    with pytest.raises(UserError) as caught:
+        catalogue.check(kind, "mine", "here")
+    if len(catalogue.NEEDED[kind]) == 1:
+        assert str(caught.value).startswith(f"here: there is no {kind} plug-in 'mine'; ")
+    else:
+        needed = ", ".join(catalogue.NEEDED[kind])
+        assert str(caught.value) == f"{mine}/{kind}/mine.py: lacks {item}; a plug-in of {kind} defines {needed}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"from fu.methods.retrain import *\n{WHOLE.partition('def start')[0]}",
+        f"from fu.methods.retrain import start, step\n{WHOLE.partition('def start')[0]}",
+        f"import fu.methods.retrain as step\n{WHOLE.partition('def step')[0]}",
+        f"if True:\n    start = step = print\n{WHOLE.partition('def start')[0]}",
+        f"try:\n    pass\nfinally:\n    start, (step, _) = print, (print, 1)\n{WHOLE.partition('def start')[0]}",
+    ],
+)
+def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> None:
+    write(mine / "methods/mine.py", text)
+    Plan(config(mine))
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "text"),
+    [
+        ("methods", '{"update_norms"}', "5", "mine.py: needs: Input should be a valid set, got 5."),
+        ("methods", '{"update_norms"}', "{1}", "mine.py: needs: 0: Input should be a valid string, got 1."),
+        (
+            "methods",
+            '{"update_norms"}',
+            "set(['update_norms'])",
+            "mine.py: needs must be written out: the plan reads it without importing the file.",
+        ),
+        (
+            "evaluation",
+            "METRICS =",
+            "METRICS = 5\nOTHER =",
+            "mine.py: METRICS: Input should be a valid dictionary, got 5.",
+        ),
+        (
+            "evaluation",
+            '"calm":',
+            '"calm": 1, "other":',
+            "mine.py: METRICS: calm: Input should be a valid dictionary, got 1.",
+        ),
+        ("evaluation", '"label": "C", ', "", "mine.py (evaluation): METRICS: label: is missing."),
+        (
+            "artefacts",
+            "'nothing'",
+            "'all'",
+            "mine.py: READS: Input should be 'evaluations', 'traces', 'data' or 'nothing'",
+        ),
+        (
+            "artefacts",
+            "'nothing'",
+            "'nothing'\nALSO = 'asr'",
+            "mine.py: ALSO: Input should be a valid tuple, got 'asr'.",
+        ),
+        ("artefacts", "'nothing'", "'nothing'\nTRIALS = 1", "mine.py: TRIALS: Input should be 'all', got 1."),
+        (
+            "models",
+            "class",
+            "ESTIMATE = {'step_ms': -1}\nclass",
+            "mine.py: ESTIMATE: step_ms: Input should be greater than 0",
+        ),
+        (
+            "methods",
+            "needs =",
+            "import tensorflwo.keras\nneeds =",
+            "mine.py: line 6: there is no module 'tensorflwo.keras'.",
+        ),
+        (
+            "methods",
+            "needs =",
+            "from fu.nothing import x\nneeds =",
+            "mine.py: line 6: there is no module 'fu.nothing'.",
+        ),
+    ],
+)
+def test_a_plugin_that_the_plan_cannot_use_is_told_in_one_sentence_and_only_where_it_is_used(
+    mine: Path, kind: str, old: str, new: str, text: str
+) -> None:
+    write(mine / kind / "mine.py", PLUGIN[kind].replace(old, new, 1))
+    catalogue.add_folder(mine)
+    assert "asr" in metrics()
+    with pytest.raises(UserError) as caught:
+        catalogue.check(kind, "mine", "here")
+    assert text in str(caught.value)
+
+
+def test_an_import_that_may_fail_is_no_mistake(mine: Path) -> None:
+    text = "try:\n    import tensorflwo\nexcept ImportError:\n    tensorflwo = None\n"
+    write(mine / "methods/mine.py", f"{WHOLE}{text}\n\ndef later():\n    import nothing\n")
+    Plan(config(mine))
 
 
 # ---- archives ------------------------------------------------------------------------------------------------------
@@ -282,6 +501,55 @@ def test_an_archive_is_hashed_again_only_where_its_file_changed(
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
     assert catalogue.archive_of(path, source) == checksum(path)
     assert len(hashed) == 4
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_memory_of_the_plan_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    cache, path = tmp_path / "cache/plan.json", tmp_path / "mnist.npz"
+    monkeypatch.setattr(catalogue, "CACHE", cache)
+    path.write_bytes(b"an archive")
+    for topic in ("archives", "params", "other"):
+        damage(cache, kind, topic)
+        assert catalogue.archive_of(path, tmp_path / "mnist.source.json") == checksum(path)
+        catalogue.check_params([])
+        shutil.rmtree(cache.parent) if cache.is_dir() else cache.unlink()
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", "null", "1", "true", '"x"', '["x"]', '{"a": 1}', '"' + "0" * 63 + '"'])
+def test_a_damaged_memory_of_one_archive_or_plugin_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    cache, path = tmp_path / "cache/plan.json", tmp_path / "mnist.npz"
+    monkeypatch.setattr(catalogue, "CACHE", cache)
+    path.write_bytes(b"an archive")
+    catalogue.archive_of(path, path)
+    config = {"preset": "smoke", "papers": ["fedosd"]}
+    Plan(config)
+    whole = json.loads(cache.read_text())
+    assert whole["params"]
+    text = {topic: dict.fromkeys(whole[topic], "?") for topic in whole}
+    cache.write_text(json.dumps(text).replace('"?"', value))
+    assert catalogue.archive_of(path, path) == checksum(path)
+    Plan(config)
+    assert json.loads(cache.read_text()) == whole
+
+
+def test_an_archive_with_other_contents_of_the_same_size_and_time_is_hashed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "CACHE", tmp_path / "cache/plan.json")
+    path, other = tmp_path / "mnist.npz", tmp_path / "other.npz"
+    path.write_bytes(b"one")
+    about = path.stat()
+    catalogue.archive_of(path, path)
+    time.sleep(0.02)  # longer than the file system's clock ticks
+    path.write_bytes(b"two")
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert catalogue.archive_of(path, path) == checksum(path)
+    other.write_bytes(b"six")
+    os.utime(other, ns=(about.st_atime_ns, about.st_mtime_ns))
+    other.replace(path)
+    assert catalogue.archive_of(path, path) == checksum(path)
 
 
 def test_embedded_data_have_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

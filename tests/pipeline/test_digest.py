@@ -5,17 +5,22 @@ import json
 import shutil
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from fu.errors import UserError
 from fu.pipeline import digest as digests
 from fu.pipeline.catalogue import available
 from fu.pipeline.digest import DECLARED, UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
 from fu.plugins import Choice
+from tests.pipeline.damages import DAMAGES, damage
 from tests.pipeline.plans import PAT50, forget_what_was_read, made
 
 ROOT = digests.ROOT
@@ -28,6 +33,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         base(stage)  # is planned with the package itself
     folder = tmp_path / "fu"
     shutil.copytree(ROOT / "fu", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "envs", tmp_path / "envs")
     monkeypatch.setattr(digests, "ROOT", tmp_path)
     forget_what_was_read()
     yield folder
@@ -222,10 +228,13 @@ def test_no_module_reads_such_a_constant_of_another() -> None:
     assert found == set()
 
 
+FIELD = "from pydantic import Field\n"
+
+
 @pytest.mark.parametrize("call", ["pydantic.Field", "field", "Fields"])
 def test_only_the_description_of_a_field_does_not_count(copy: Path, call: str) -> None:
-    assert not counts(copy, "x = Field(1, description='a')\n", "'a'", "'b'")
-    assert counts(copy, f"x = {call}(1, description='a')\n", "'a'", "'b'")
+    assert not counts(copy, f"{FIELD}x = Field(1, description='a')\n", "'a'", "'b'")
+    assert counts(copy, f"{FIELD}x = {call}(1, description='a')\n", "'a'", "'b'")
 
 
 @pytest.mark.parametrize("module", sorted(UNCOUNTED))
@@ -272,12 +281,24 @@ def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
     assert read_anew() != fresh  # what was read before is believed
     monkeypatch.setattr(digests, "OWN", b"other rules")
     assert read_anew() == fresh  # but not what other rules made of it
-    monkeypatch.undo()
-    for damaged in ("", "{", "[]", '{"key": 1}'):
-        cache.write_text(damaged)
-        monkeypatch.setattr(digests, "ROOT", tmp_path)
-        monkeypatch.setattr(digests, "CACHE", cache)
-        assert read_anew() == fresh
+    digests._remembered.cache_clear()
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_cache_is_made_again(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    cache = tmp_path / "cache/digests.json"
+    monkeypatch.setattr(digests, "CACHE", cache)
+    digests._remembered.cache_clear()
+    fresh = digest("fu.seeds")
+    digests.remember()
+    whole = cache.read_text()
+    damage(cache, kind, next(iter(json.loads(whole))))
+    digests._remembered.cache_clear()
+    forget_what_was_read()
+    assert digest("fu.seeds") == fresh
+    digests.remember()
+    assert cache.is_dir() or json.loads(cache.read_text()) == json.loads(whole)
+    assert [path.name for path in cache.parent.iterdir()] == [cache.name]
     digests._remembered.cache_clear()
 
 
@@ -384,6 +405,35 @@ def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
     with (copy / file).open("a") as source:
         source.write("\nADDED = 1\n")
     forget_what_was_read()
+    after = stages()
+    found = {name for name in before if before[name] != after[name]}
+    assert found == {name for name in before if name in changed or name.split()[0] in changed}
+
+
+@pytest.mark.parametrize(
+    ("library", "changed"),
+    [
+        ("numpy", ALL - {"select"}),
+        ("scikit-learn", {"data"}),
+        ("torch", {"partition", *COMPUTING, "publish"}),
+        ("safetensors", COMPUTING),
+        ("scipy", {"unlearn fedosd"}),
+        ("pandas", {"publish"}),
+        ("tabulate", {"publish"}),
+        ("matplotlib", {"publish"}),
+        ("pillow", {"publish"}),
+        ("seaborn", {"publish bars", "publish curves", "publish sweep"}),
+        *((name, set()) for name in ("torchvision", "pydantic", "tqdm", "psutil", "PyYAML", "snakemake", "pytest")),
+    ],
+)
+def test_another_version_of_a_library_touches_exactly_the_stages_that_import_it(
+    copy: Path, library: str, changed: set[str]
+) -> None:
+    before = stages()
+    lock = copy.parent / "envs/lock.txt"
+    text = lock.read_text()
+    assert text.count(f"\n{library}==") == 1
+    write(lock, text.replace(f"\n{library}==", f"\n{library}==99."))
     after = stages()
     found = {name for name in before if before[name] != after[name]}
     assert found == {name for name in before if name in changed or name.split()[0] in changed}
@@ -498,3 +548,271 @@ def test_no_stage_knows_the_plan_or_the_server_that_may_run_it() -> None:
         assert [
             module for module in found if module.startswith(tuple(f"fu.pipeline.{name}" for name in planning))
         ] == []
+
+
+# ---- libraries -----------------------------------------------------------------------------------------------------
+
+
+def libraries(*modules: str) -> dict[str, str]:
+    return {name: version for name, version in digests.parts(*modules).items() if name.split(".")[0] != "fu"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "library", "found"),
+    [
+        ("import numpy", "numpy", "1.2.3"),
+        ("import numpy.linalg as la", "numpy", "1.2.3"),
+        ("def late():\n    from numpy import linalg", "numpy", "1.2.3"),
+        ("from sklearn.datasets import load_digits", "scikit-learn", "4.5"),
+        ("from PIL import Image", "pillow", "6"),
+        ("import Zope_Event.x", "zope-event", "7"),
+        ("import torch", "torch", "8.0"),
+        ("import pytest", "pytest", version("pytest")),  # not pinned, installed
+        ("import _pytest", "-pytest", f"pytest {version('pytest')}"),  # of a library of another name
+        ("import tensorflwo", "tensorflwo", "absent"),
+        ("import pandas", "tabulate", "absent" if find_spec("tabulate") is None else version("tabulate")),
+        *((f"import {name}", None, "") for name in ("json", "__future__", "pydantic", "tqdm", "typing_extensions")),
+    ],
+)
+def test_a_library_counts_with_its_pinned_version_else_the_installed(
+    copy: Path, statement: str, library: str | None, found: str
+) -> None:
+    pins = "# pins\nnumpy==1.2.3\nscikit_learn==4.5 ; python_version > '3'\nPillow==6\nZope.Event==7\ntorch==8.0+cpu\n"
+    write(copy.parent / "envs/lock.txt", pins)
+    write(copy / "methods/new.py", f"{statement}\n")
+    expected = {} if library is None else {library: found}
+    assert libraries("fu.methods.new").items() >= expected.items()
+    assert library is not None or not libraries("fu.methods.new")
+
+
+def test_parts_are_the_modules_and_libraries_of_a_digest(copy: Path) -> None:
+    write(copy / "methods/new.py", "import numpy, fu.seeds, fu.errors\n")
+    found = digests.parts("fu.methods.new")
+    assert list(found) == ["fu", "fu.methods", "fu.methods.new", "fu.seeds", "numpy"]
+    assert all(len(value) == 8 and int(value, 16) >= 0 for name, value in found.items() if name != "numpy")
+    write(copy / "seeds.py", f"{(copy / 'seeds.py').read_text()}\nADDED = 1\n")
+    changed = digests.parts("fu.methods.new")
+    assert {name for name in found if found[name] != changed[name]} == {"fu.seeds"}
+
+
+def test_another_installed_version_than_the_pinned_one_is_told(copy: Path) -> None:
+    write(copy / "methods/new.py", "import pytest, torch, tensorflwo\n")
+    lock = copy.parent / "envs/lock.txt"
+    pytest_, torch = version("pytest"), version("torch").partition("+")[0]
+    for right in (f"pytest=={pytest_}\ntorch=={torch}\n", f"torch=={torch}+cu999\ntensorflwo==1.0\n", ""):
+        write(lock, right)
+        digests.check_installed("fu.methods.new")
+    write(lock, f"pytest=={pytest_}\ntorch==99.0\n")
+    with pytest.raises(UserError) as caught:
+        digests.check_installed("fu.methods.new")
+    assert str(caught.value) == (
+        f"torch {torch} is installed, but envs/lock.txt pins 99.0; run `make` to set up again, or pin the installed "
+        "version there."
+    )
+
+
+# ---- the files as they are now -------------------------------------------------------------------------------------
+
+
+def test_a_digest_is_read_again_from_the_disk(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(copy / "methods/new.py", "import numpy\nimport fu.methods.other\nLIMIT = 1\n")
+    planned = digest("fu.methods.new")
+    with monkeypatch.context() as patch:
+        patch.setattr(digests, "parse", None)  # nothing is parsed twice
+        assert digests.reread("fu.methods.new") == planned
+    (copy / "methods/new.py").write_text("import numpy\nimport fu.methods.other\nLIMIT = 2\n")
+    assert digest("fu.methods.new") == planned
+    assert digests.reread("fu.methods.new") != planned
+    (copy / "methods/new.py").write_text("# why\nimport numpy\nimport fu.methods.other\nLIMIT = 1\n")
+    assert digests.reread("fu.methods.new") == planned
+    (copy / "methods/other.py").write_text("")
+    assert digests.reread("fu.methods.new") != planned
+    (copy / "methods/other.py").unlink()
+    lock = copy.parent / "envs/lock.txt"
+    lock.write_text(lock.read_text().replace("numpy==", "numpy==99."))
+    assert digests.reread("fu.methods.new") != planned
+
+
+# ---- what Python imports is what is read ---------------------------------------------------------------------------
+
+SO = EXTENSION_SUFFIXES[0]
+LAYOUTS = [
+    ["new.py"],
+    ["new.py", "new/__init__.py"],
+    ["new.py", "new/inner.py"],  # a folder alone comes last
+    ["new/__init__.py", "new/inner.py"],
+    ["new/inner.py"],
+    ["new.py", "new.pyc"],
+    ["new.pyc"],
+    ["new.py", f"new{SO}"],
+    [f"new{SO}", "new/__init__.py"],
+    ["new/__init__.py", f"new/__init__{SO}"],
+    ["new/__init__.pyc"],
+    ["new.py/inner.py"],
+    ["new.py/inner.py", "new.pyc"],
+    ["new.py~", ".new.py", "new.txt"],
+]
+
+
+@pytest.mark.parametrize("files", LAYOUTS, ids=" ".join)
+@pytest.mark.parametrize("package", ["fu", "fu.methods"])
+def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, package: str, files: list[str]) -> None:
+    folder = copy.joinpath(*package.split(".")[1:])
+    for file in files:
+        write(folder / file, "")
+    spec = PathFinder.find_spec(f"{package}.new", [str(folder)])
+    expected = Path(spec.origin) if spec and spec.origin else None
+    assert digests.module_file(f"{package}.new") == expected
+    assert ("new" in digests.disk().modules(package)) == (expected is not None)
+    inner = (
+        PathFinder.find_spec(f"{package}.new.inner", spec.submodule_search_locations)
+        if spec and spec.submodule_search_locations
+        else None
+    )
+    assert digests.module_file(f"{package}.new.inner") == (inner and Path(str(inner.origin)))
+    if expected and expected.suffix != ".py":
+        with pytest.raises(UserError) as caught:
+            digest(f"{package}.new")
+        assert (
+            str(caught.value)
+            == f"{expected}: Python would import this compiled file, whose code no digest covers; remove it."
+        )
+
+
+def test_a_star_counts_all_modules_of_a_package(copy: Path) -> None:
+    write(copy / "methods/new.py", "from fu.new import *\n")
+    write(copy / "new/__init__.py", "__all__ = ['inner']\n")
+    write(copy / "new/inner.py", "X = 1\n")
+    assert "fu.new.inner" in closure(("fu.methods.new",))
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ('"""About."""\n\n\ndef f():\n    """More."""\n', False),
+        ('"""About."""\n\nTEXT = __doc__\n', True),
+        ('"""About."""\n\n\ndef f():\n    return f.__doc__\n', True),
+        ('"""About."""\nimport inspect\nTEXT = inspect.getdoc(inspect)\n', True),
+        ('"""About."""\nimport sys\nTEXT = getattr(sys, "__doc__")\n', True),
+    ],
+)
+def test_a_docstring_counts_where_its_module_reads_one(copy: Path, text: str, counted: bool) -> None:
+    assert counts(copy, text, '"""About."""', '"""Other."""') == counted
+
+
+@pytest.mark.parametrize(
+    ("head", "counted"),
+    [
+        ("from pydantic import Field", False),
+        ("from pydantic import BaseModel, Field", False),
+        ("from dataclasses import field as Field", True),
+        ("from fu.types import Field", True),
+        ("def Field(x, description):\n    return description", True),
+        ("class Field:\n    pass", True),
+        ("Field = print", True),
+        ("from pydantic import Field\nField = print", True),
+        ("from pydantic import Field\ndef f(Field):\n    return 1", True),
+    ],
+)
+def test_only_pydantic_s_fields_have_a_text_that_does_not_count(copy: Path, head: str, counted: bool) -> None:
+    assert counts(copy, f"{head}\nx = Field(1, description='a text')\n", "'a text'", "'another'") == counted
+
+
+def test_a_field_of_pydantic_by_another_name_has_one_too(copy: Path) -> None:
+    text = "from pydantic import Field as F\nx = F(1, description='a text')\n"
+    assert not counts(copy, text, "'a text'", "'another'")
+
+
+# ---- what a syntax tree does not show ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("import importlib", "importlib"),
+        ("import importlib.util as u", "importlib.util"),
+        ("from importlib import import_module", "importlib"),
+        ("def f():\n    import runpy", "runpy"),
+        ("from pkgutil import iter_modules", "pkgutil"),
+        ("x = __import__('os')", "__import__"),
+        ("exec('import os')", "exec"),
+        ("def f(text):\n    return eval(text)", "eval"),
+        ("import sys\nsys.path.append('x')", "sys.path"),
+        ("import sys as s\ns.path += ['x']", "sys.path"),
+        ("from sys import path", "sys.path"),
+        ("import importlib.metadata\nimportlib.import_module('os')", "importlib.import_module"),
+        ("from fu import plugins\nplugins.load('models', 'mlp')", "fu.plugins.load"),
+        ("import fu.plugins\nfu.plugins.load('models', 'mlp')", "fu.plugins.load"),
+        ("from fu.plugins import load", "fu.plugins.load"),
+        ("from ..plugins import params", "fu.plugins.params"),
+    ],
+)
+def test_what_hides_an_import_is_refused_with_file_and_line(copy: Path, statement: str, named: str) -> None:
+    path = copy / "methods/new.py"
+    write(path, f'"""New."""\n{statement}\n')
+    with pytest.raises(UserError) as caught:
+        digest("fu.methods.new")
+    where, line, text = str(caught.value).split(": ")
+    assert where == str(path)
+    assert line in {f"line {k}" for k in range(2, 4)}
+    assert text == f"{named} can import what no digest covers; use `import`."
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "model.eval()",
+        "import re\nre.compile('x')",
+        "from fu.evaluation import eval\neval(1)",
+        "def eval(model):\n    return 1\n\n\neval(2)",
+        "from importlib.metadata import version\nversion('numpy')",
+        "import importlib.metadata\nimportlib.metadata.version('numpy')",
+        "import sys\nsys.stderr.write('x')",
+        "from fu.plugins import Kind",
+        "import os\nos.path.exists('x')",
+        "site = 1\nprint(site)",
+    ],
+)
+def test_what_only_looks_like_it_is_not(copy: Path, statement: str) -> None:
+    write(copy / "methods/new.py", f"{statement}\n")
+    assert digest("fu.methods.new")
+
+
+def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    path = copy / "methods/new.py"
+    write(tmp_path / "elsewhere/my_helper_of_tests.py", "X = 1\n")
+    write(path, '"""New."""\n\n\ndef step():\n    from my_helper_of_tests import X\n')
+    with pytest.raises(UserError) as caught:
+        digest("fu.methods.new")
+    assert str(caught.value) == (
+        f"{path}: line 5: imports 'my_helper_of_tests' ({tmp_path}/elsewhere/my_helper_of_tests.py), which is neither "
+        "of fu nor of an installed library, so that its edits would go unseen; put it beside the plug-in and import "
+        "fu.methods.my_helper_of_tests."
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (b"x = 1\ndef f(:\n", "line 2: invalid syntax."),
+        (b"x = 1\n  y = 2\n", "line 2: unexpected indent."),
+        (b"x = 1\ny = '\0'\n", "line 2: holds a null byte."),
+        (
+            b"x = 1\ny = '\xff'\n",
+            "line 2: (unicode error) 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte.",
+        ),
+        (b"# coding: nothing\n", "unknown encoding: nothing."),
+        (b"x = " + b"-" * 100_000 + b"1\n", "is nested too deeply to be read."),
+        (b"x = " + b"1 + " * 5_000 + b"1\n", "is nested too deeply to be read."),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_told_in_one_sentence(copy: Path, source: bytes, text: str) -> None:
+    path = copy / "methods/new.py"
+    path.write_bytes(source)
+    forget_what_was_read()
+    with pytest.raises(UserError) as caught:
+        digest("fu.methods.new")
+    assert str(caught.value) == f"{path}: {text}"

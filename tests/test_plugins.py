@@ -1,0 +1,104 @@
+"""Plug-ins are found in folders of one's own, and one that cannot be imported is told with file and line."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fu import plugins
+from fu.data.dataset import about
+from fu.errors import UserError
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Iterator[Path]:
+    """A folder for plug-ins of one's own, which nothing knows any more afterwards."""
+    before, found = list(plugins.FOLDERS), list(sys.meta_path)
+    plugins.add_folder(tmp_path)
+    (tmp_path / "methods").mkdir()
+    yield tmp_path
+    plugins.FOLDERS[:], sys.meta_path[:] = before, found
+    for name, module in list(sys.modules.items()):
+        if str(tmp_path) in str(getattr(module, "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "told"),
+    [
+        ("import tensorflwo", "mine.py: line 2", "No module named 'tensorflwo'"),
+        ("from fu.seeds import nothing", "mine.py: line 2", "cannot import name 'nothing' from 'fu.seeds'"),
+        ("1 / 0", "mine.py: line 2", "ZeroDivisionError: division by zero"),
+        ("raise RuntimeError('no.\\nmore')", "mine.py: line 2", "RuntimeError: no. more"),
+        ("raise KeyError", "mine.py: line 2", "KeyError"),
+        ("raise SystemExit(3)", "mine.py: line 2", "SystemExit: 3"),
+        ("def f(:", "mine.py: line 2", "invalid syntax"),
+        ("from fu.methods import below", "below.py: line 1", "ZeroDivisionError: division by zero"),
+        ("from fu.methods import broken", "broken.py: line 1", "invalid syntax"),
+        ("import json\njson.loads('{')", "mine.py: line 3", "JSONDecodeError: Expecting property name"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_is_told_with_file_and_line(
+    mine: Path, text: str, place: str, told: str
+) -> None:
+    (mine / "methods/mine.py").write_text(f'"""Mine."""\n{text}\n')
+    (mine / "methods/below.py").write_text("1 / 0\n")
+    (mine / "methods/broken.py").write_text("def f(:\n")
+    with pytest.raises(UserError) as caught:
+        plugins.load("methods", "mine")
+    start = f"{mine}/methods/{place}: the methods plug-in 'mine' cannot be imported: {told}"
+    assert str(caught.value).startswith(start)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_that_a_plugin_tells_itself_is_left_as_it_is(mine: Path) -> None:
+    (mine / "methods/mine.py").write_text("from fu.errors import UserError\n\nraise UserError('so')\n")
+    with pytest.raises(UserError, match=r"^so$"):
+        plugins.load("methods", "mine")
+
+
+@pytest.mark.parametrize("name", ["nothing", "", "../fedosd", "fedosd.x", "os"])
+def test_a_plugin_that_is_not_there_is_told(name: str) -> None:
+    assert not plugins.exists("methods", name)
+    with pytest.raises(UserError) as caught:
+        plugins.load("methods", name)
+    assert str(caught.value) == f"there is no methods plug-in {name!r}."
+
+
+@pytest.mark.parametrize("text", ["", "Params = 5", "class Params:\n    pass"])
+def test_hyper_parameters_that_are_no_record_are_told(mine: Path, text: str) -> None:
+    (mine / "methods/mine.py").write_text(text)
+    with pytest.raises(UserError) as caught:
+        plugins.params("methods", plugins.Choice(name="mine", params={"x": 1}), "here")
+    assert str(caught.value) == "mine.py (methods): Params must be a class of pydantic's BaseModel."
+
+
+@pytest.mark.parametrize("text", ["", "ABOUT = 5"])
+def test_a_data_set_that_says_nothing_of_itself_is_told(mine: Path, text: str) -> None:
+    (mine / "datasets").mkdir()
+    (mine / "datasets/mine.py").write_text(text)
+    with pytest.raises(UserError) as caught:
+        about("mine")
+    assert str(caught.value) == "mine.py (datasets): ABOUT must be a `Dataset(...)` of fu.data.dataset."
+
+
+def test_plugins_of_the_package_and_of_one_s_own_import_each_other(mine: Path) -> None:
+    (mine / "methods/mine.py").write_text("from fu.methods import fupga\nfrom . import beside\n")
+    (mine / "methods/beside.py").write_text("from fu.evaluation.mine import X\n")
+    (mine / "evaluation").mkdir()
+    (mine / "evaluation/mine.py").write_text("X = 1\n")
+    assert plugins.load("methods", "mine").beside.X == 1
+
+
+def test_looking_into_a_folder_imports_nothing(tmp_path: Path) -> None:
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods/mine.py").write_text("1 / 0\n")
+    code = (
+        "import sys; from pathlib import Path; from fu import plugins; before = set(sys.modules);"
+        f"plugins.add_folder(Path({str(tmp_path)!r})); plugins.add_folder(Path({str(tmp_path / 'never')!r}));"
+        "assert set(sys.modules) == before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
