@@ -7,10 +7,11 @@ import sys
 import threading
 from pathlib import Path
 
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from fu.errors import UserError
-from fu.pipeline import digest, fork_server
+from fu.pipeline import digest, fork_server, preflight
 from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
@@ -107,6 +108,16 @@ wildcard_constraints:
 
 onstart:
     gc.enable()
+    conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+    planned = (
+        plan.job(job.rule.name, job.wildcards_dict)
+        for job in workflow.dag.needrun_jobs()
+        if job.rule.name in OUTPUTS
+    )
+    try:
+        preflight.check(plan, planned, here=workflow.local_exec and not conda)
+    except UserError as error:
+        sys.exit(f"error: {error}")
     pending.set_clocks()
     print(plan.overview(), file=sys.stderr)
     digest.remember()

@@ -1,10 +1,7 @@
 """The offline archive format: one npz file of plain arrays, checked whenever it is read, its headers first."""
 
-import hashlib
 import io
 import math
-import os
-import stat
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -16,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from fu.contents import require_file
 from fu.data.dataset import about
 from fu.errors import UserError
 
@@ -65,27 +63,6 @@ def load_arrays(path: Path) -> Arrays:
         if sum(header.member.file_size for header in headers.values()) > path.stat().st_size:  # no bomb is unpacked
             raise UserError(f"{path}: the arrays are longer than the file; make or copy it again.")
         return {key: _array(archive, header) for key, header in headers.items()}
-
-
-def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file as hexadecimal digits."""
-    require_file(path)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def require_file(path: Path) -> None:
-    """Raise `UserError` unless this is a file that can be read: a pipe would be waited on for ever."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file.") from None
-    except OSError as error:
-        raise UserError(f"{path}: the file cannot be read: {error.strerror}.") from None
-    if not stat.S_ISREG(mode):
-        raise UserError(f"{path}: this is a folder, a pipe or a device, but must be a file.")
-    if not os.access(path, os.R_OK):
-        raise UserError(f"{path}: the file may not be read; change its permissions.")
 
 
 @contextmanager

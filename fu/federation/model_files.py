@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from fu.data.archives import require_file
+from fu.contents import require_file
 from fu.errors import UserError
 from fu.federation.flat import Layout
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from fu import plugins
 from fu.artefacts.entry import Metric
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.errors import UserError, first_problem, nearest
 from fu.pipeline.digest import ROOT, closure, digest, disk, load_cache, module_file, save_cache
 from fu.plugins import Choice

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline.paths import certificate_of
 

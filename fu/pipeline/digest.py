@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = "envs/lock.txt"
 UNCOUNTED = {
     *("fu.errors", "fu.federation.progress", "fu.pipeline.digest", "fu.pipeline.paths", "fu.pipeline.certificate"),
+    "fu.contents",
     "fu.data.torchvision_import",  # what it downloads has its publisher's checksums
 }
 # These check what is given or speak to people.
@@ -436,10 +437,10 @@ def check_installed(*modules: str) -> None:
     """Raise `UserError` where a library of `modules` is installed in another version than the pinned one."""
     for library in disk().libraries(modules):
         pinned, installed = disk().pinned.get(library), _installed(library)
-        if pinned and installed and pinned != installed:
+        if pinned and pinned != installed:
+            found = f"{library} {installed} is installed" if installed else f"{library} is not installed"
             raise UserError(
-                f"{library} {installed} is installed, but {LOCK} pins {pinned}; run `make` to set up again, or pin the "
-                "installed version there."
+                f"{found}, but {LOCK} pins {pinned}; run `make` to set up again, or pin the installed version there."
             )
 
 

@@ -5,7 +5,6 @@ and what is there of its outputs is what it made. An output that nobody needs ma
 it.
 """
 
-import contextlib
 import json
 import os
 import time
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.plan import Job, Plan
@@ -35,12 +34,10 @@ class Seen:
     """What files looked like when their content was last known, so that only what was touched since is read again."""
 
     def __init__(self) -> None:
-        """Read what was remembered; a damaged file counts as none."""
-        self._known: dict[str, list[Any]] = {}
-        with contextlib.suppress(OSError, ValueError, RecursionError):
-            content = json.loads(SEEN.read_text())
-            if isinstance(content, dict):
-                self._known = {path: found for path, found in content.items() if isinstance(found, list)}
+        """Read what was remembered."""
+        self._known: dict[str, list[Any]] = {
+            path: found for path, found in digest.load_cache(SEEN).items() if isinstance(found, list)
+        }
         self._before = dict(self._known)
 
     def content(self, path: str, made: Certificate, thorough: bool = False) -> str | None:
@@ -63,10 +60,9 @@ class Seen:
         return str(self._known[path][-1])
 
     def remember(self) -> None:
-        """Keep what was seen; a read-only folder costs time, nothing else."""
+        """Keep what was seen."""
         if self._known != self._before:
-            with contextlib.suppress(OSError):
-                digest.replace_text(SEEN, json.dumps(self._known))
+            digest.save_cache(SEEN, self._known)
 
 
 class Pending:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fu.artefacts import entry as artefacts
 from fu.artefacts.entry import ORIGINAL, Entry
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline import catalogue, certificate, digest, estimates, frames, published, specs

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fu.contents import checksum
 from fu.data import archives
 from fu.data.archives import Arrays
 from fu.errors import UserError
@@ -53,7 +54,7 @@ def test_an_archive_of_colour_images_may_not_lack_the_channel(tmp_path: Path) ->
 def test_a_checksum_is_the_sha256_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")
     wanted = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-4's example
-    assert archives.checksum(tmp_path / "abc") == wanted
+    assert checksum(tmp_path / "abc") == wanted
 
 
 ARCHIVES: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
@@ -257,9 +258,9 @@ def test_a_link_to_an_archive_is_an_archive(tmp_path: Path) -> None:
     write_archive(tmp_path / "elsewhere.npz")
     (tmp_path / "digits.npz").symlink_to("elsewhere.npz")
     same(archives.read(tmp_path / "digits.npz", "digits"), digits_like())
-    assert archives.checksum(tmp_path / "digits.npz") == archives.checksum(tmp_path / "elsewhere.npz")
+    assert checksum(tmp_path / "digits.npz") == checksum(tmp_path / "elsewhere.npz")
 
 
 def test_a_checksum_waits_for_no_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    has(sentence(lambda: archives.checksum(tmp_path / "pipe")), "this is a folder, a pipe or a device")
+    has(sentence(lambda: checksum(tmp_path / "pipe")), "this is a folder, a pipe or a device")

@@ -12,10 +12,11 @@ import pytest
 
 from fu import plugins
 from fu.artefacts.entry import Metric
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import catalogue, commands, digest
+from fu.pipeline import catalogue, certificate, commands, digest
 from fu.pipeline.catalogue import available, declared, metrics, needs
+from fu.pipeline.certificate import Certificate
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from tests.pipeline.damages import DAMAGES, damage
@@ -458,14 +459,13 @@ def archive(data_dir: str = "data") -> str:
 
 def test_a_forgotten_data_dir_undoes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    given, made_from_it = tmp_path / "mnist.npz", tmp_path / "results/paper/data/mnist.npz"
+    given, made_from_it = tmp_path / "mnist.npz", tmp_path / "results/paper/data/mnist.made.json"
     given.write_bytes(b"an archive")
     with_archive = archive(str(tmp_path))
     assert json.loads(with_archive)["archive"] is not None
     assert json.loads(archive("elsewhere"))["archive"] is None  # nothing made yet: download
     made_from_it.parent.mkdir(parents=True)
-    made_from_it.write_bytes(b"made from it")
-    made_from_it.with_suffix(".source.json").write_text(json.dumps({"archive": json.loads(with_archive)["archive"]}))
+    certificate.write(made_from_it, Certificate("k", "data", json.loads(with_archive), "c", {}, {}))
     assert archive("elsewhere") == with_archive
     given.write_bytes(b"another archive")
     assert archive(str(tmp_path)) != with_archive
@@ -485,21 +485,21 @@ def test_an_archive_is_hashed_again_only_where_its_file_changed(
         return checksum(path)
 
     monkeypatch.setattr(catalogue, "checksum", counted)
-    path, source = tmp_path / "mnist.npz", tmp_path / "mnist.source.json"
+    path = tmp_path / "mnist.npz"
     path.write_bytes(b"one")
-    first = catalogue.archive_of(path, source)
-    assert catalogue.archive_of(path, source) == first == checksum(path)
+    first = catalogue.archive_of(path)
+    assert catalogue.archive_of(path) == first == checksum(path)
     assert hashed == [path]
     path.write_bytes(b"other!")
-    assert catalogue.archive_of(path, source) == checksum(path) != first
+    assert catalogue.archive_of(path) == checksum(path) != first
     assert hashed == [path, path]
     about = path.stat()
     path.write_bytes(b"longer")  # of the same size, at another time
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-    assert catalogue.archive_of(path, source) == checksum(path)
+    assert catalogue.archive_of(path) == checksum(path)
     path.write_bytes(b"longer still")  # at the same time, of another size
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-    assert catalogue.archive_of(path, source) == checksum(path)
+    assert catalogue.archive_of(path) == checksum(path)
     assert len(hashed) == 4
 
 
@@ -510,7 +510,7 @@ def test_a_damaged_memory_of_the_plan_is_made_again(tmp_path: Path, monkeypatch:
     path.write_bytes(b"an archive")
     for topic in ("archives", "params", "other"):
         damage(cache, kind, topic)
-        assert catalogue.archive_of(path, tmp_path / "mnist.source.json") == checksum(path)
+        assert catalogue.archive_of(path) == checksum(path)
         catalogue.check_params([])
         shutil.rmtree(cache.parent) if cache.is_dir() else cache.unlink()
 
@@ -522,14 +522,14 @@ def test_a_damaged_memory_of_one_archive_or_plugin_is_made_again(
     cache, path = tmp_path / "cache/plan.json", tmp_path / "mnist.npz"
     monkeypatch.setattr(catalogue, "CACHE", cache)
     path.write_bytes(b"an archive")
-    catalogue.archive_of(path, path)
+    catalogue.archive_of(path)
     config = {"preset": "smoke", "papers": ["fedosd"]}
     Plan(config)
     whole = json.loads(cache.read_text())
     assert whole["params"]
     text = {topic: dict.fromkeys(whole[topic], "?") for topic in whole}
     cache.write_text(json.dumps(text).replace('"?"', value))
-    assert catalogue.archive_of(path, path) == checksum(path)
+    assert catalogue.archive_of(path) == checksum(path)
     Plan(config)
     assert json.loads(cache.read_text()) == whole
 
@@ -541,15 +541,15 @@ def test_an_archive_with_other_contents_of_the_same_size_and_time_is_hashed_agai
     path, other = tmp_path / "mnist.npz", tmp_path / "other.npz"
     path.write_bytes(b"one")
     about = path.stat()
-    catalogue.archive_of(path, path)
+    catalogue.archive_of(path)
     time.sleep(0.02)  # longer than the file system's clock ticks
     path.write_bytes(b"two")
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
-    assert catalogue.archive_of(path, path) == checksum(path)
+    assert catalogue.archive_of(path) == checksum(path)
     other.write_bytes(b"six")
     os.utime(other, ns=(about.st_atime_ns, about.st_mtime_ns))
     other.replace(path)
-    assert catalogue.archive_of(path, path) == checksum(path)
+    assert catalogue.archive_of(path) == checksum(path)
 
 
 def test_embedded_data_have_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate

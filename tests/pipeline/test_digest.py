@@ -599,7 +599,7 @@ def test_another_installed_version_than_the_pinned_one_is_told(copy: Path) -> No
     write(copy / "methods/new.py", "import pytest, torch, tensorflwo\n")
     lock = copy.parent / "envs/lock.txt"
     pytest_, torch = version("pytest"), version("torch").partition("+")[0]
-    for right in (f"pytest=={pytest_}\ntorch=={torch}\n", f"torch=={torch}+cu999\ntensorflwo==1.0\n", ""):
+    for right in (f"pytest=={pytest_}\ntorch=={torch}\n", f"torch=={torch}+cu999\n", ""):
         write(lock, right)
         digests.check_installed("fu.methods.new")
     write(lock, f"pytest=={pytest_}\ntorch==99.0\n")
@@ -609,6 +609,9 @@ def test_another_installed_version_than_the_pinned_one_is_told(copy: Path) -> No
         f"torch {torch} is installed, but envs/lock.txt pins 99.0; run `make` to set up again, or pin the installed "
         "version there."
     )
+    write(lock, "tensorflwo==1.0\n")
+    with pytest.raises(UserError, match=r"^tensorflwo is not installed, but envs/lock\.txt pins 1\.0; run `make`"):
+        digests.check_installed("fu.methods.new")
 
 
 # ---- the files as they are now -------------------------------------------------------------------------------------

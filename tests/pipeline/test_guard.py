@@ -123,7 +123,11 @@ def artefacts() -> dict[str, Any]:
     for kind in available("artefacts"):
         tuned = [name for name, about in all_methods.items() if about["settings"]["grid"] is GRID]
         shown = list(all_methods) if chooses(kind) or reads(kind) == "data" else tuned
-        about: dict[str, Any] = {"scenarios": [first], "methods": shown, "metrics": ["asr", "r_acc"]}
+        about: dict[str, Any] = {
+            "scenarios": [first],
+            "methods": shown,
+            "metrics": ["steps"] if kind == "runtime" else ["asr", "r_acc"],
+        }
         found[f"guard_{kind}"] = {"kind": kind, **(about if reads(kind) != "nothing" else {})}
     metrics = ["r_acc", "steps"]
     found["guard_rest"] = {"kind": "table", "scenarios": others, "methods": ["guard.retrain"], "metrics": metrics}

@@ -83,8 +83,8 @@ def test_which_clients_are_forgotten_may_be_said() -> None:
 
 def test_a_scenario_without_an_attack_says_so_to_every_stage() -> None:
     def without(stage: str) -> Any:
-        planned = plan("smoke", settings={"data": {"attack": None}}, artefacts={"fig7": {"scenarios": ["cifar10-iid"]}})
-        return spec(planned, stage, PAT50)["attack"]
+        planned = plan("smoke", scenarios={"fmnist-pat50-e5": {"settings": {"data": {"attack": None}}}})
+        return spec(planned, stage, "fedosd/fmnist-pat50-e5/seed0")["attack"]
 
     assert [without(stage) for stage in ("partition", "train")] == [None, None]
     assert spec(made("smoke"), "train", PAT50)["attack"] == SETTINGS["data"]["attack"]["name"]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fu import plugins
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.errors import UserError, first_problem
 from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate

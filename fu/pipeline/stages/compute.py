@@ -48,10 +48,15 @@ def keep_memory() -> None:
         libc.mallopt(m_trim_threshold, 1 << 29)
 
 
+def check_device(device: str) -> None:
+    """Raise `UserError` where there is no such device."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device: cuda was asked for, but torch sees no GPU; allowed here: auto, cpu.")
+
+
 def device_of(options: Options) -> torch.device:
     """Set threads, memory and determinism, and return the device that `--device` names."""
-    if options.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device: cuda was asked for, but torch sees no GPU; allowed here: auto, cpu.")
+    check_device(options.device)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     keep_memory()
     torch.set_num_threads(options.threads)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
+from fu.contents import checksum
 from fu.data import archives, sources
 from fu.data.dataset import about
 from fu.errors import UserError
@@ -35,7 +36,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     if spec.archive:
         path = files.data_dir / f"{spec.dataset}.npz"
         arrays = archives.read(path, spec.dataset)
-        if archives.checksum(path) != spec.archive:
+        if checksum(path) != spec.archive:
             raise UserError(f"{path}: the archive was changed since the run was planned; run snakemake again.")
     else:
         arrays = sources.fetch(spec.dataset, about(spec.dataset), files.data_dir)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from fu.artefacts.entry import Entry
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base

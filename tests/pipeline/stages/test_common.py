@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fu.data.archives import checksum
+from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fu.contents import checksum
 from fu.data import archives
 from fu.data.archives import Arrays
 from fu.errors import UserError
@@ -26,7 +27,7 @@ def test_an_archive_in_the_data_folder_is_taken_by_its_checksum(tmp_path: Path) 
     expected, archive = arrays_of("mnist"), tmp_path / "mnist.npz"
     flat = {key: array[..., 0] if array.ndim == 4 else array for key, array in expected.items()}
     np.savez(archive, allow_pickle=False, **flat)  # type: ignore[arg-type]
-    same(made("mnist", archives.checksum(archive), tmp_path, tmp_path / "made" / "x.npz"), expected)
+    same(made("mnist", checksum(archive), tmp_path, tmp_path / "made" / "x.npz"), expected)
 
 
 def test_an_archive_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_the_stage_leaves_everything_as_it_is_after_a_malformed_archive(tmp_path
     folder = tmp_path / "data"
     folder.mkdir()
     archive = write_archive(folder / "mnist.npz", y_train=np.full(6, 11, np.uint8))
-    spec = json.dumps({"dataset": "mnist", "archive": archives.checksum(archive)})
+    spec = json.dumps({"dataset": "mnist", "archive": checksum(archive)})
     files = ["--data-dir", str(folder), "--archive", str(tmp_path / "made" / "mnist.npz")]
     words = "y_train holds class 11, but mnist has classes 0 to 9"
     ends_with_one_sentence(tmp_path, words, "fu.pipeline.stages.data", "--spec", spec, *files)

@@ -1,0 +1,29 @@
+"""What a file holds, as a digest. No result depends on how it is found."""
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from fu.errors import UserError
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file as hexadecimal digits."""
+    require_file(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_file(path: Path) -> None:
+    """Raise `UserError` unless this is a file that can be read: a pipe would be waited on for ever."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file.") from None
+    except OSError as error:
+        raise UserError(f"{path}: the file cannot be read: {error.strerror}.") from None
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: this is a folder, a pipe or a device, but must be a file.")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{path}: the file may not be read; change its permissions.")
