@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
+from operator import attrgetter
 from typing import Any, get_args
 
 from fu.artefacts.entry import ORIGINAL, Stage
@@ -146,37 +147,30 @@ class Grid:
             raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
 
     def _check_drawn(self, name: str, entry: Artefact, where: str) -> None:
-        """Raise `UserError` where no trial has what is to be shown: a metric, a stage, one setting that varies."""
+        """Raise `UserError` where nothing has what is to be shown: the metrics, a stage, one setting that varies."""
         about = catalogue.declared("artefacts", entry.kind)
-        shown = {
-            (scenario, method): [self.trials[scope, trial] for trial in self.names[scope, method]]
-            for scenario in entry.scenarios
-            for scope in [f"{name}/{scenario}"]
-            for method in entry.methods
+        trials = {
+            (scenario, method): [self.trials[f"{name}/{scenario}", trial] for trial in found]
+            for scenario, method in product(entry.scenarios, entry.methods)
+            for found in [self.names[f"{name}/{scenario}", method]]
         }
-        trials = [trial for found in shown.values() for trial in found]
-        for metric in entry.metrics:
-            section, _, key = NEEDS.get(metric, "").partition(".")
-            if key and not any(getattr(getattr(trial.settings, section), key) for trial in trials):
-                raise UserError(
-                    f"{where}: no scenario has the metric {metric!r}, which needs settings.{NEEDS[metric]}."
-                )
-        for scenario in (
-            entry.scenarios if catalogue.chooses(entry.kind) and catalogue.reads(entry.kind) == "evaluations" else ()
-        ):
-            recovers = any(trial.recovers for key, found in shown.items() if key[0] == scenario for trial in found)
-            drawn = about.get("STAGES", get_args(Stage))
-            panels = [stage for stage in entry.stages if stage in drawn]
-            lacking = [stage for stage in panels if stage == "recovered" and not recovers]
-            if lacking == panels or (lacking and "STAGES" in about):
-                allowed = ", ".join(stage for stage in drawn if stage != "recovered" or recovers)
+        needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
+        if not any(attrgetter(need)(trial.settings) for found in trials.values() for trial in found for need in needs):
+            raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
+        drawn = about.get("STAGES", get_args(Stage))
+        stages = [stage for stage in entry.stages if stage in drawn]
+        read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind)
+        for scenario in entry.scenarios if read else ():
+            recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
+            lacking = [stage for stage in stages if stage == "recovered" and not recovers]
+            if lacking == stages or (lacking and "STAGES" in about):
                 raise UserError(
                     f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} of {scenario!r}; "
-                    f"allowed: {allowed}."
+                    f"allowed: {', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
                 )
         if "SETTINGS" in about:
             values: dict[tuple[str, str], set[Any]] = {}
-            for (_, method), found in shown.items():
+            for (_, method), found in trials.items():
                 for key, value in (item for trial in found for item in trial.values.items()):
                     values.setdefault((method, key), set()).add(value)
             varied = sorted({key for (_, key), several in values.items() if len(several) > 1})

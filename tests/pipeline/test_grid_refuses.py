@@ -354,11 +354,11 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "curves of conflicts that nobody counts": (
         toy(artefacts={"rounds": {"metrics": ["conflicts"]}}),
-        "artefacts.rounds: no scenario has the metric 'conflicts', which needs settings.unlearning.conflicts.",
+        "artefacts.rounds: no scenario has the metric 'conflicts'; it needs settings.unlearning.conflicts.",
     ),
-    "bars of the success of no attack": (
-        toy(settings={"data": {"attack": None}}, artefacts={"numbers": {"metrics": ["r_acc"]}}),
-        "no scenario has the metric 'asr', which needs settings.data.attack.",
+    "a sweep of the success of no attack": (
+        toy(settings={"data": {"attack": None}}),
+        "artefacts.rates: no scenario has the metric 'asr'; it needs settings.data.attack.",
     ),
     "a running time of what does not add up": (
         toy(artefacts={"times": {"metrics": ["asr"]}}),

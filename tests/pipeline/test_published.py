@@ -87,6 +87,7 @@ def test_a_folder_in_the_place_of_a_file_is_told_in_one_sentence(with_toy: Path)
         ("bars", "iid,fedosd.m5,recovered,r_acc_worst,1e-1\r\n"),
         ("runtime", "pat,retraining,total,seconds,63.58\npat,retraining,total,seconds_std,0.44"),
     ],
+    ids=["table", "bars", "runtime"],
 )
 def test_what_a_kind_knows_is_taken(with_toy: Path, kind: str, rows: str) -> None:
     (with_toy / "published" / "toy" / "numbers.csv").write_text(f"{HEADER}\n{rows}")
