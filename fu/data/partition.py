@@ -142,6 +142,11 @@ def draw(
                 f"client {client} gets {len(train[-1])} training and {len(test[-1])} test samples of {len(order)}; "
                 "both must be at least 1: use fewer clients or another train_share."
             )
+        if validation_share and not held_out:
+            raise UserError(
+                f"client {client} gets no validation sample: {validation_share:g} of its {cut} training samples is less "
+                "than one; use fewer clients, or another validation_share (0: hold nothing out)."
+            )
     wanted = rng.choice(len(train), forget, replace=False) if isinstance(forget, int) else forget
     forgotten = np.sort(np.asarray(wanted, np.int64))
     backdoored, drawn = attack([train[c] for c in forgotten], rng) if attack else (np.empty(0, np.int64), {})

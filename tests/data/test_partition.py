@@ -148,3 +148,17 @@ def test_the_same_draw_is_saved_to_the_same_bytes(tmp_path: Path) -> None:
     one, again = save(draw(seed=2), tmp_path / "a.npz"), save(draw(seed=2), tmp_path / "b.npz")
     other = save(draw(seed=3), tmp_path / "c.npz")
     assert one.read_bytes() == again.read_bytes() != other.read_bytes()
+
+
+def test_a_client_whose_validation_share_is_less_than_one_sample_is_refused() -> None:
+    labels = np.zeros(40, np.int64)
+    unequal = [np.arange(30), np.arange(30, 40)]  # 24 and 8 training samples
+
+    def drawn(share: float) -> Partition:
+        return draw(labels, 0, None, lambda labels, random: unequal, 0.8, share, 1, None)
+
+    assert [len(rows) for rows in drawn(0.125).validation] == [3, 1]
+    assert [len(rows) for rows in drawn(0.0).validation] == [0, 0]
+    told = r"^client 1 gets no validation sample: 0\.1 of its 8 training samples is less than one; use fewer clients, or"
+    with pytest.raises(UserError, match=told):
+        drawn(0.1)
