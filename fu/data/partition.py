@@ -144,8 +144,8 @@ def draw(
             )
         if validation_share and not held_out:
             raise UserError(
-                f"client {client} gets no validation sample: {validation_share:g} of its {cut} training samples is less "
-                "than one; use fewer clients, or another validation_share (0: hold nothing out)."
+                f"client {client} gets no validation sample: {validation_share:g} of its {cut} training samples is "
+                "less than one; use fewer clients, or another validation_share (0: hold nothing out)."
             )
     wanted = rng.choice(len(train), forget, replace=False) if isinstance(forget, int) else forget
     forgotten = np.sort(np.asarray(wanted, np.int64))

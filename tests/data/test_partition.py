@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from fu.attacks import patch
+from fu.data import partition
 from fu.data.partition import SPLITS, Partition, load
+from fu.errors import UserError
 from tests.data.draws import BACKDOOR, KINDS, LABELS, Kind, draw, equal, pat, pools
 
 
@@ -154,11 +156,11 @@ def test_a_client_whose_validation_share_is_less_than_one_sample_is_refused() ->
     labels = np.zeros(40, np.int64)
     unequal = [np.arange(30), np.arange(30, 40)]  # 24 and 8 training samples
 
-    def drawn(share: float) -> Partition:
-        return draw(labels, 0, None, lambda labels, random: unequal, 0.8, share, 1, None)
+    def drawn(share: float) -> partition.Partition:
+        return partition.draw(labels, 0, None, lambda labels, random: unequal, 0.8, share, 1, None)
 
     assert [len(rows) for rows in drawn(0.125).validation] == [3, 1]
     assert [len(rows) for rows in drawn(0.0).validation] == [0, 0]
-    told = r"^client 1 gets no validation sample: 0\.1 of its 8 training samples is less than one; use fewer clients, or"
+    told = r"^client 1 gets no validation sample: 0\.1 of its 8 training samples is less than one; use fewer"
     with pytest.raises(UserError, match=told):
         drawn(0.1)
