@@ -14,6 +14,7 @@ from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import Plan
 
 min_version("9.0")
+fork_server.announce()
 os.environ["PATH"] = (
     f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
 )
