@@ -136,7 +136,7 @@ def serve(name: str) -> None:
 
     # Only Snakemake's process ends the server: a signal to all of a terminal's or a cluster's processes ends that, too.
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for_jobs = {which: signal.signal(which, signal.SIG_IGN) for which in ends}
+    heeded = [which for which in ends if signal.signal(which, signal.SIG_IGN) != signal.SIG_IGN]
     jobs: set[int] = set()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(_address(name))
@@ -154,8 +154,8 @@ def serve(name: str) -> None:
                     job = os.fork()
                     if job == 0:
                         listener.close()
-                        for which, handler in for_jobs.items():
-                            signal.signal(which, handler)
+                        for which in heeded:
+                            signal.signal(which, signal.SIG_DFL)  # also an interrupt, which else shows a traceback
                         _job(connection)
                     jobs.add(job)
                 connection.close()
@@ -207,7 +207,7 @@ def _run_module(module: str, arguments: list[str]) -> int:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
+    except Exception:
         import traceback
 
         traceback.print_exc()
@@ -219,4 +219,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "--serve":
         serve(sys.argv[2])
     else:
-        sys.exit(run(sys.argv[1], sys.argv[2:]))
+        try:
+            sys.exit(run(sys.argv[1], sys.argv[2:]))
+        except KeyboardInterrupt:
+            sys.exit("error: interrupted.")
