@@ -8,7 +8,21 @@
 PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
-CONFIG := $(if $(PRESET),preset=$(PRESET)) $(if $(PAPERS),papers=$(PAPERS)) $(if $(DATA_DIR),'data_dir=$(DATA_DIR)')
+
+# What a user gives is text: neither make nor the shell runs any of it.
+GIVEN := PYTHON CORES PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL
+define line_break
+
+
+endef
+$(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
+$(foreach name,$(GIVEN),$(if $(findstring $(line_break),$($(name))),$(error $(name) must not contain a line break)))
+quoted = '$(subst ','\'',$(1))'
+# As text of YAML, so that a folder 12 is no number; Snakemake would take away quotes at the ends.
+setting = $(if $($(2)),$(call quoted,$(1)= "$(subst ",\",$(subst \,\\,$($(2))))" ))
+CONFIG := $(call setting,preset,PRESET) $(call setting,papers,PAPERS) $(call setting,data_dir,DATA_DIR)
+python := $(call quoted,$(PYTHON))
+targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
 .PHONY: reproduce test lint contract show benchmark unlock
@@ -16,18 +30,21 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
 # Made anew when the lock changes; a half-made one has no stamp.
 .venv/installed: envs/lock.txt
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
-	  { echo "fu needs Python 3.11, 3.12 or 3.13, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -n 1); name another with: make PYTHON=python3.12" >&2; exit 1; }
-	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
-	  { echo "'$(PYTHON)' has no venv module; install it (Debian: apt-get install python3-venv)." >&2; exit 1; }
+	@$(python) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
+	  { printf "fu needs Python 3.11, 3.12 or 3.13, but '%s' is %s; name another with: make PYTHON=python3.12\n" \
+	    $(python) "$$($(python) --version 2>&1 | head -n 1)" >&2; exit 1; }
+	@$(python) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { printf "'%s' has no venv module; install it (Debian: apt-get install python3-venv).\n" $(python) >&2; exit 1; }
 	rm -rf .venv
-	$(PYTHON) -m venv .venv
+	$(python) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/lock.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
 reproduce: .venv/installed
-	$(BIN)/snakemake --cores $(CORES) --quiet rules host $(WITH_CONFIG) $(if $(TARGETS),-- $(TARGETS))
+	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
+	  printf "error: CORES: must be 'all' or a number from 1 on, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
+	$(BIN)/snakemake --cores $(CORES) --quiet rules host $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
 
 test: lint
@@ -42,13 +59,13 @@ lint: .venv/installed
 	$(BIN)/snakemake --lint
 
 contract: .venv/installed
-	FU_PLUGINS='$(PLUGINS)' $(BIN)/python -m pytest -q tests/contract
+	FU_PLUGINS=$(call quoted,$(PLUGINS)) $(BIN)/python -m pytest -q tests/contract
 
 show: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show cell $(CELL) $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.show cell $(call quoted,$(CELL)) $(CONFIG)
 
 benchmark: .venv/installed
-	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir '$(DATA_DIR)')
+	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 	$(BIN)/python -m benchmarks.plan
 
 unlock: .venv/installed

@@ -20,6 +20,7 @@ from fu.pipeline.settings.papers import read_yaml
 
 min_version("9.0")
 gc.disable()  # building a graph makes millions of objects and no garbage: an eighth of the time of a dry run
+fork_server.announce()
 os.environ["PATH"] = (
     f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
 )

@@ -4,10 +4,13 @@ python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell fedosd/mnist-pat50/seed0/fedosd.unlearned [key=value ...]
 """
 
+import io
 import os
 import re
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -44,20 +47,32 @@ def cell(plan: Plan, name: str) -> None:
 
 def main(arguments: list[str]) -> None:
     """Read config.yaml and the overriding key=value pairs, and show what was asked for."""
-    pairs = [argument.partition("=") for argument in arguments if "=" in argument]
-    words = [argument for argument in arguments if "=" not in argument]
+    match arguments:
+        case ["results", *pairs]:
+            results(Plan(_config(pairs)))
+        case ["cell", name, *pairs] if name:
+            cell(Plan(_config(pairs)), name)
+        case _:
+            raise UserError("usage: make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned")
+
+
+def _config(pairs: list[str]) -> Any:
     config = read_yaml(Path("config.yaml"))
-    config.update({key: yaml.safe_load(value) for key, _, value in pairs})
-    plan = Plan(config)
-    if words == ["results"]:
-        results(plan)
-    elif len(words) == 2 and words[0] == "cell":
-        cell(plan, words[1])
-    else:
-        raise UserError("usage: make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned")
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise UserError(f"{pair!r} is no key=value.")
+        try:
+            config[key] = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            raise UserError(f"config: {key}: {text!r} is no valid YAML.") from None
+    return config
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may have seen enough
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # where a terminal has no ±
     try:
         main(sys.argv[1:])
     except UserError as error:

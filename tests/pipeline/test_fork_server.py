@@ -4,12 +4,15 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +45,12 @@ def kill():
 def last():
     Path("pid").write_text(str(os.getpid()))
     time.sleep(60)
+
+def until():
+    Path("pid").write_text(str(os.getpid()))
+    while not Path("go").exists():
+        time.sleep(.01)
+    print("done")
 
 if __name__ == "__main__":
     match sys.argv[1:]:
@@ -89,11 +98,18 @@ def until(true: Callable[[], bool], seconds: float = 300) -> None:
 
 
 def alive(pid: int) -> bool:
+    """Whether a process still runs; one that ended and that nobody has waited for does not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return True
+
+
+def last(pids: Path) -> int:
+    """Wait until the job `last` runs, which writes its number into a folder, and return that."""
+    file = pids / "pid"
+    until(lambda: file.exists() and file.read_text() != "")
+    return int(file.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -111,24 +127,26 @@ class Served(Place):
 
 
 @pytest.fixture(scope="module")
-def served(cold: Place) -> Iterator[Served]:
+def served(cold: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("long") / ("x" * 129)  # a file's name of a socket may have 107 bytes
+    folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", None)
         patch.setenv("PYTHONPATH", f"{cold.folder}:{ROOT}")
         patch.setenv("OF_THE_SERVER", "1")
         patch.setenv(fork_server.SOCKET, "")  # so that its older value comes back
         patch.delenv("SLURM_JOB_ID", raising=False)  # nor do the clients see it
         patch.setattr(fork_server, "_servers", [])
         fork_server.start()
-        path = Path(os.environ[fork_server.SOCKET].split(os.pathsep)[0])
         server = fork_server._servers[0]
         assert isinstance(server, subprocess.Popen)
         with server:  # closes its standard input and waits
-            until(path.exists)
             place = Served(cold.folder, {fork_server.SOCKET: os.environ[fork_server.SOCKET]}, server.pid)
             until(lambda: json.loads(place.run("about")[1])["parent"] == server.pid)  # it listens
             yield place
         assert server.returncode == 0
-        assert not path.parent.exists()
+        assert not list(folder.glob("fu-*"))
 
 
 @pytest.fixture(params=["served", "cold"])
@@ -210,12 +228,12 @@ def test_with_a_server_a_job_is_its_child_and_finds_the_libraries_imported_and_n
 
 
 def test_without_a_server_a_job_runs_in_the_clients_process(cold: Place, tmp_path: Path) -> None:
-    for socket in (
+    for environment in (
         {},
         {fork_server.SOCKET: ""},
         {fork_server.SOCKET: os.pathsep.join([str(tmp_path / "gone"), sys.prefix, ""])},
     ):
-        process = Place(cold.folder, socket).start("about")
+        process = Place(cold.folder, environment).start("about")
         seen = json.loads(process.communicate(timeout=300)[0])
         assert (seen["pid"], seen["parent"]) == (process.pid, os.getpid())
         assert "torch" not in seen["loaded"]
@@ -239,11 +257,10 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_job_ends_with_its_client(served: Served, tmp_path: Path, how: signal.Signals) -> None:
     client = served.start("last", cwd=tmp_path)
-    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
-    job = int((tmp_path / "pid").read_text())
+    job = last(tmp_path)
     assert alive(job)
     assert job != client.pid
     client.send_signal(how)
@@ -251,6 +268,78 @@ def test_a_job_ends_with_its_client(served: Served, tmp_path: Path, how: signal.
     assert client.returncode != 0
     until(lambda: not alive(job))
     assert served.run("nothing") == (0, "done\n", "")  # the server goes on
+
+
+@pytest.fixture
+def snakemake() -> "Iterator[subprocess.Popen[bytes]]":
+    """A process that stands for Snakemake's."""
+    with subprocess.Popen(["sleep", "300"]) as process:
+        yield process
+        process.kill()
+
+
+def announced(pid: int, started: str | None = None) -> dict[str, Any]:
+    return {fork_server.RUN: f"{pid} {started or fork_server._started(pid)}"}
+
+
+@pytest.mark.parametrize("waited_for", [True, False])
+def test_a_job_ends_with_the_process_that_was_announced(
+    place: Place, tmp_path: Path, snakemake: "subprocess.Popen[bytes]", waited_for: bool
+) -> None:
+    client = place.start("last", cwd=tmp_path, **announced(snakemake.pid))
+    job = last(tmp_path)
+    time.sleep(2 * fork_server.SECONDS)
+    assert alive(job)
+    snakemake.kill()
+    if waited_for:  # else its number stays taken
+        snakemake.wait()
+    until(lambda: not alive(job) and not alive(client.pid), seconds=5)
+    assert client.wait() != 0
+
+
+def test_a_later_process_of_the_same_number_is_another_one(place: Place, snakemake: "subprocess.Popen[bytes]") -> None:
+    assert place.run("last", **announced(snakemake.pid, started="1"))[0] == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_job_ends_with_its_shell_where_it_is_part_of_a_run(
+    place: Place, tmp_path: Path, snakemake: "subprocess.Popen[bytes]", how: signal.Signals
+) -> None:
+    def in_a_shell(folder: Path, more: dict[str, str]) -> tuple["subprocess.Popen[str]", int]:
+        folder.mkdir()
+        shell = subprocess.Popen(
+            ["sh", "-c", f"{sys.executable} -m fu.pipeline.fork_server job last; true"],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{place.folder}:{ROOT}", **place.environment, **more},
+            text=True,
+        )
+        return shell, last(folder)
+
+    of_a_run, job = in_a_shell(tmp_path / "run", announced(snakemake.pid))
+    alone, other = in_a_shell(tmp_path / "alone", {})  # as with `nohup` in a terminal
+    for shell in (of_a_run, alone):
+        shell.send_signal(how)
+        shell.wait()
+    until(lambda: not alive(job), seconds=5)
+    time.sleep(2 * fork_server.SECONDS)
+    assert alive(other)
+    os.kill(other, signal.SIGKILL)
+
+
+def test_jobs_see_nothing_of_the_run(place: Place, snakemake: "subprocess.Popen[bytes]") -> None:
+    seen = json.loads(place.run("about", **announced(snakemake.pid))[1])
+    assert fork_server.RUN not in seen["environment"]
+
+
+def test_this_process_is_announced_with_the_time_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(fork_server.RUN, "")
+    fork_server.announce()
+    pid, started = os.environ[fork_server.RUN].split()
+    assert (int(pid), started) == (os.getpid(), fork_server._started(os.getpid()))
+    psutil = pytest.importorskip("psutil")  # which counts from the start of the machine, too
+    assert psutil.boot_time() + int(started) / os.sysconf("SC_CLK_TCK") == pytest.approx(
+        psutil.Process().create_time(), abs=2
+    )
 
 
 def test_a_killed_job_is_told(served: Served) -> None:
@@ -264,31 +353,93 @@ def test_the_libraries_can_be_imported_and_are_none_of_this_package() -> None:
         assert importlib.util.find_spec(name), name
 
 
-def a_server_without_libraries(folder: Path) -> "subprocess.Popen[str]":
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the socket is a file of this user")
+def test_another_user_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        assert fork_server._is_own(one)
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        assert not fork_server._is_own(one)
+
+
+Bare = tuple[Place, "subprocess.Popen[str]"]
+
+
+@pytest.fixture(params=["name", "file"])
+def bare(request: pytest.FixtureRequest, cold: Place, tmp_path: Path) -> Iterator[Bare]:
+    """A server without libraries, at a name or, as where there are no such names, a file, and the place it serves."""
+    (tmp_path / "fu-server").mkdir()
+    name = f"@fu-test-{os.getpid()}" if request.param == "name" else str(tmp_path / "fu-server/socket")
     program = "import sys; from fu.pipeline import fork_server as it; it.LIBRARIES = (); it.serve(sys.argv[1])"
-    server = subprocess.Popen(
-        [sys.executable, "-c", program, str(folder / "socket")], cwd=ROOT, stdin=subprocess.PIPE, text=True
-    )
-    until((folder / "socket").exists)
-    return server
+    with subprocess.Popen(
+        [sys.executable, "-c", program, name],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{cold.folder}:{ROOT}"},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        place = Place(cold.folder, {fork_server.SOCKET: os.pathsep.join([name, sys.prefix, ""])})
+        until(lambda: json.loads(place.run("about")[1])["parent"] == server.pid)
+        yield place, server
+        server.kill()
 
 
-def test_the_server_ends_when_its_standard_input_closes_and_leaves_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "fu-server"
-    folder.mkdir()
-    server = a_server_without_libraries(folder)
-    assert server.poll() is None
-    server.communicate(timeout=300)  # closes it
+def test_the_server_ends_its_jobs_when_its_standard_input_closes_and_leaves_nothing(bare: Bare, tmp_path: Path) -> None:
+    place, server = bare
+    client = place.start("last", cwd=tmp_path)
+    job = last(tmp_path)
+    _, err = server.communicate(timeout=5)  # closes it
+    until(lambda: not alive(job), seconds=0.4)  # before anybody looks whether Snakemake is there
+    assert (server.returncode, err) == (0, "")
+    assert client.communicate(timeout=5)[1] == "error: the job's process was killed.\n"
+    assert client.returncode == 1
+    assert (tmp_path / "fu-server").exists() == place.environment[fork_server.SOCKET].startswith("@")
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_the_server_to_whom_it_serves(bare: Bare, tmp_path: Path, how: signal.Signals) -> None:
+    place, server = bare
+    client = place.start("last", cwd=tmp_path)
+    job = last(tmp_path)
+    server.send_signal(how)  # the terminal sends it to all: jobs end with their clients
+    assert place.run("nothing") == (0, "done\n", "")
+    os.kill(job, how)  # which do not ignore it
+    until(lambda: not alive(job), seconds=5)
+    assert client.wait() == 1
+    assert server.communicate(timeout=5)[1] == ""
     assert server.returncode == 0
-    assert not folder.exists()
 
 
-def test_an_interrupt_from_the_keyboard_leaves_the_server_to_whom_it_serves(tmp_path: Path) -> None:
-    folder = tmp_path / "fu-server"
-    folder.mkdir()
-    server = a_server_without_libraries(folder)
-    server.send_signal(signal.SIGINT)  # the terminal sends it to all: jobs end with their clients
-    time.sleep(0.1)
-    assert server.poll() is None
-    server.communicate(timeout=300)
-    assert server.returncode == 0
+def test_a_client_that_was_killed_before_it_said_what_to_run_is_forgotten(
+    bare: Bare,
+) -> None:
+    place, server = bare
+    name = place.environment[fork_server.SOCKET].split(os.pathsep)[0]
+    for said in (b"", (100).to_bytes(8, "big"), (100).to_bytes(8, "big") + b"half"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(fork_server._address(name))
+            connection.sendall(said)
+    assert place.run("nothing") == (0, "done\n", "")
+    assert server.communicate(timeout=5)[1] == ""
+
+
+def test_the_server_waits_for_its_jobs(bare: Bare) -> None:
+    place, server = bare
+    place.run("nothing")
+    until(lambda: not Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(), seconds=5)
+
+
+def test_jobs_outlive_a_killed_server_and_later_ones_run_by_themselves(bare: Bare, tmp_path: Path) -> None:
+    place, server = bare
+    client = place.start("until", cwd=tmp_path)
+    job = last(tmp_path)
+    server.kill()
+    server.wait()
+    seen = json.loads(place.run("about")[1])
+    assert seen["parent"] == os.getpid()
+    assert alive(job)
+    (tmp_path / "go").touch()
+    assert client.communicate(timeout=5) == ("done\n", "")
+    assert client.returncode == 0

@@ -1,0 +1,168 @@
+"""What a user gives to `make` arrives as it is, and none of it is run."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.cli import parse_config
+
+from tests.workflow.project import REPOSITORY
+
+RECORD = """#!/bin/sh
+printf '%s\\0' "${0##*/}" "$FU_PLUGINS" "$@" END >> calls
+"""
+WILD = [
+    *(
+        "a b",
+        "a ",
+        "a  b",
+        "a\tb",
+        "it's",
+        'say "so"',
+        "'a'",
+        '"a"',
+        '"',
+        "'",
+        "\\",
+        "a\\",
+        "\\\\n",
+        "\\$x",
+        "ü – ±",
+        "🙂",
+    ),
+    *("; touch ran", "`touch ran`", "$(touch ran)", "$(shell touch ran)", "$(error ran)", "| touch ran", "& touch ran"),
+    *("' ; touch ran '", '" ; touch ran "', "'$(shell touch ran)'", "> ran", "\\' ; touch ran"),
+    *("$PRESET", "${HOME}", "$(HOME)", "$$", "$", "$$(touch ran)", "$(", "${", ")", "$(1)", "$@"),
+    *(
+        "12",
+        "1.0",
+        "1e400",
+        "true",
+        "null",
+        "~",
+        "2001-99-99",
+        "{a}: [b",
+        "a: b",
+        "a # b",
+        "#",
+        "- a",
+        "!!x y",
+        "&a",
+        "*a",
+    ),
+    *("*", "?", "-n", "--help", "a,b", "a=b", "=", "%s", "%", "endef", "override"),
+]
+
+
+class Make:
+    """A folder with the Makefile, whose programs only record what they are called with."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "envs").mkdir()
+        (root / "envs/lock.txt").touch()
+        (root / "Makefile").write_bytes((REPOSITORY / "Makefile").read_bytes())
+        for name in ("snakemake", "python"):
+            self.program(root / ".venv/bin" / name, RECORD)
+        (root / ".venv/installed").touch()
+
+    def program(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def __call__(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        (self.root / "calls").unlink(missing_ok=True)
+        done = subprocess.run(
+            ["make", *words],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"], **environment},
+            check=False,
+        )
+        assert not (self.root / "ran").exists(), words
+        return done
+
+    def calls(self, *words: str, **environment: str) -> list[list[str]]:
+        """Return what was called, and with what: the program, `FU_PLUGINS` and the arguments."""
+        done = self(*words, **environment)
+        assert done.returncode == 0, done.stderr
+        calls = (self.root / "calls").read_text(encoding="utf-8").split("\0END\0")[:-1]
+        return [call.split("\0") for call in calls]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    return Make(tmp_path)
+
+
+def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
+    names = {"PRESET": "preset", "PAPERS": "papers", "DATA_DIR": "data_dir"}
+    for k, value in enumerate(WILD):
+        given = dict.fromkeys(names, value)
+        words = [f"{name}={text}" for name, text in given.items()] if k % 2 else []
+        run, shown = make.calls("reproduce", *words, **({} if words else given))
+        assert run[:7] == ["snakemake", "", "--cores", "all", "--quiet", "rules", "host"]
+        assert run[7] == "--config"
+        assert parse_config(run[8:]) == dict.fromkeys(names.values(), value)
+        assert shown[:5] == ["python", "", "-m", "fu.pipeline.show", "results"]
+        pairs = (pair.partition("=") for pair in shown[5:])
+        assert {key: yaml.safe_load(text) for key, _, text in pairs} == dict.fromkeys(names.values(), value)
+        (unlock,) = make.calls("unlock", *words, **({} if words else given))
+        assert unlock == ["snakemake", "", "--unlock", *run[7:]]
+
+
+def test_words_reach_their_programs_as_they_are(make: Make) -> None:
+    for value in WILD:
+        targets = make.calls("reproduce", f"TARGETS={value}")[0][7:]
+        assert targets == (["--", *value.split()] if value.split() else [])
+        assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.show", "cell", value]]
+        assert make.calls("contract", f"PLUGINS={value}") == [["python", value, "-m", "pytest", "-q", "tests/contract"]]
+        speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
+        assert speed[2:] == ["-m", "benchmarks.fedavg_round", f"--data-dir={value}"]
+
+
+def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
+    assert make.calls("reproduce", "PRESET=", "TARGETS= ") == [
+        ["snakemake", "", "--cores", "all", "--quiet", "rules", "host"],
+        ["python", "", "-m", "fu.pipeline.show", "results"],
+    ]
+    assert make.calls("show") == [["python", "", "-m", "fu.pipeline.show", "cell", ""]]
+
+
+def test_cores_are_all_or_a_number(make: Make) -> None:
+    for value in ("all", "1", "16"):
+        assert make.calls("reproduce", f"CORES={value}")[0][2:4] == ["--cores", value]
+    for value in ("", "0", "-1", "abc", "1.5", "2 3", "all all", "４", *WILD):
+        if value == "12":
+            continue
+        done = make("reproduce", f"CORES={value}")
+        assert done.returncode != 0
+        assert done.stderr.startswith(f"error: CORES: must be 'all' or a number from 1 on, got '{value}'.\n")
+        assert not (make.root / "calls").exists()  # 0 would wait for ever
+
+
+def test_a_python_is_one_program(make: Make) -> None:
+    (make.root / ".venv/installed").unlink()
+    for value in ("", *(set(WILD) - {"true"})):  # which is a program
+        done = make("reproduce", f"PYTHON={value}")
+        assert done.returncode != 0
+        assert done.stderr.startswith(f"fu needs Python 3.11, 3.12 or 3.13, but '{value}' is ")
+        assert (make.root / ".venv").exists()
+    for value in ("my python", "it's; python"):
+        make.program(make.root / value, RECORD)
+        make("reproduce", f"PYTHON=./{value}")
+        called = (make.root / "calls").read_text()
+        assert f"{value}\0\0-m\0venv\0.venv\0" in called
+
+
+@pytest.mark.parametrize("name", ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "PLUGINS", "CORES", "PYTHON"])
+def test_a_line_break_is_refused(make: Make, name: str) -> None:
+    for words, environment in (((f"{name}=a\ntouch ran",), {}), ((), {name: "a\ntouch ran"})):
+        done = make("reproduce", *words, **environment)
+        assert done.returncode != 0
+        assert f"{name} must not contain a line break." in done.stderr
+        assert not (make.root / "calls").exists()
