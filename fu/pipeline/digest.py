@@ -127,6 +127,7 @@ class Disk:
             raise UserError(f"{module}: there is no such module.")
         if path.suffix != ".py":
             raise UserError(f"{path}: Python would import this compiled file, whose code no digest covers; remove it.")
+        _drop_stale_bytecode(path)
         text = self._text(path)
         if text is None:
             raise UserError(f"{path}: the file cannot be read.")
@@ -212,6 +213,14 @@ class Disk:
         """Return 16 hexadecimal digits over `versions`."""
         lines = (f"{name} {version}\n" for name, version in self.versions(modules).items())
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def _drop_stale_bytecode(path: Path) -> None:
+    """Remove bytecode that is older than its source: Python compares time and size alone, which two texts can share."""
+    with contextlib.suppress(OSError, NotImplementedError):
+        bytecode = importlib.util.cache_from_source(path)
+        if os.stat(bytecode).st_mtime_ns <= os.stat(path).st_ctime_ns:  # noqa: PTH116 (pathlib takes twice as long)
+            os.unlink(bytecode)  # noqa: PTH108
 
 
 def parse(source: bytes, path: Path) -> ast.Module:

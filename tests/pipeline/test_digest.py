@@ -2,12 +2,15 @@
 
 import ast
 import json
+import os
 import shutil
+import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -677,6 +680,34 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, p
             str(caught.value)
             == f"{expected}: Python would import this compiled file, whose code no digest covers; remove it."
         )
+
+
+def test_what_is_read_is_what_runs_though_time_and_size_are_equal(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = copy / "methods/new.py"
+
+    def constant() -> int:
+        spec = spec_from_file_location("fu.methods.new", path)
+        assert spec
+        assert spec.loader
+        spec.loader.exec_module(module := module_from_spec(spec))
+        return int(module.X)
+
+    def edit(text: str) -> None:
+        time.sleep(0.02)  # longer than the file system's clock ticks
+        write(path, text)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        digest("fu.methods.new")
+
+    edit("X = 1\n")
+    assert constant() == 1
+    time.sleep(0.02)
+    bytecode = Path(cache_from_source(path))
+    compiled = bytecode.stat().st_mtime_ns
+    digests.reread("fu.methods.new")
+    assert bytecode.stat().st_mtime_ns == compiled  # as long as it is right, it stays
+    edit("X = 2\n")
+    assert constant() == 2
 
 
 def test_a_star_counts_all_modules_of_a_package(copy: Path) -> None:
