@@ -13,11 +13,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -48,6 +48,8 @@ CACHE = Path("results/.cache/digests.json")  # by content, also of this file, so
 OWN = hashlib.sha256(Path(__file__).read_bytes()).digest()
 SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)  # in the order in which Python looks
 
+T = TypeVar("T")
+
 
 class Source(NamedTuple):
     """What counts of a module: the hash of its text, and what it imports of `fu` and of libraries."""
@@ -64,7 +66,7 @@ class Disk:
         self._names: dict[str, frozenset[str]] = {}  # folder -> what can be a module
         self._files: dict[str, Path | None] = {}
         self._texts: dict[Path, bytes | None] = {}
-        self._trees: dict[str, ast.Module] = {}
+        self._found: dict[tuple[str, Callable[[ast.Module], Any]], Any] = {}
         self._sources: dict[str, Source] = {}
 
     def find(self, module: str) -> Path | None:
@@ -133,12 +135,12 @@ class Disk:
             raise UserError(f"{path}: the file cannot be read.")
         return path, text
 
-    def tree(self, module: str) -> ast.Module:
-        """Return the syntax tree of a module, to look at."""
-        if module not in self._trees:
+    def look(self, module: str, what: Callable[[ast.Module], T]) -> T:
+        """Return what a function finds in the syntax tree of a module, once."""
+        if (module, what) not in self._found:
             path, text = self.read(module)
-            self._trees[module] = parse(text, path)
-        return self._trees[module]
+            self._found[module, what] = what(parse(text, path))
+        return self._found[module, what]  # type: ignore[no-any-return]
 
     def source(self, module: str) -> Source:
         """Return what counts of a module; its packages are among its imports."""
@@ -176,8 +178,8 @@ class Disk:
         return {_normal(name): found for name, found in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
 
     def libraries(self, modules: tuple[str, ...]) -> dict[str, str]:
-        """Return the libraries that the closure of `modules` imports with their versions, the pinned ones if any."""
-        names = {name: module for module in self.closure(modules) for name in self.source(module).libraries}
+        """Return the libraries that `modules` import with their versions, the pinned ones if any."""
+        names = {name: module for module in modules for name in self.source(module).libraries}
         found = {}
         for name, module in names.items():
             library = DISTRIBUTIONS.get(name, _normal(name))
@@ -197,17 +199,19 @@ class Disk:
             return ", ".join(f"{library} {_installed(library)}" for library in libraries)
         if (spec := importlib.util.find_spec(name)) is None:
             return "absent"
-        line = next(one.line for one in _imports(self.tree(module), []) if _root(one.name) == name)
+        path, text = self.read(module)
+        line = next(one.line for one in _imports(parse(text, path), []) if _root(one.name) == name)
         raise UserError(
-            f"{self.read(module)[0]}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
+            f"{path}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
             "neither of fu nor of an installed library, so that its edits would go unseen; put it beside the plug-in "
             f"and import {module.rpartition('.')[0]}.{name}."
         )
 
     def versions(self, modules: tuple[str, ...]) -> dict[str, str]:
         """Return, sorted, all that a digest covers: modules with the hashes of their texts, libraries with versions."""
-        texts = {module: self.source(module).text for module in self.closure(modules)}
-        return dict(sorted({**texts, **self.libraries(modules)}.items()))
+        covered = self.closure(modules)
+        texts = {module: self.source(module).text for module in covered}
+        return dict(sorted({**texts, **self.libraries(covered)}.items()))
 
     def digest(self, modules: tuple[str, ...]) -> str:
         """Return 16 hexadecimal digits over `versions`."""
@@ -443,7 +447,7 @@ def reread(*modules: str) -> str:
 
 def check_installed(*modules: str) -> None:
     """Raise `UserError` where a library of `modules` is installed in another version than the pinned one."""
-    for library in disk().libraries(modules):
+    for library in disk().libraries(closure(modules)):
         pinned, installed = disk().pinned.get(library), _installed(library)
         if pinned and installed and pinned != installed:
             raise UserError(
