@@ -152,6 +152,7 @@ def declared(kind: str, name: str) -> dict[str, Any]:
     for line, module in outline.imports:
         if not _importable(module):
             raise UserError(f"{path}: line {line}: there is no module {module!r}.")
+    digest(f"fu.{kind}.{name}")  # refuses what no digest covers, before any job runs
     return found
 
 

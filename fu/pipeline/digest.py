@@ -40,7 +40,7 @@ BEHIND = {  # what these write results with, though `fu` never imports it
 DECLARED = {"METRICS", "ESTIMATE"}  # for the plan; counted where their own module reads them
 # What can import code that a syntax tree does not show; `fu.plugins` does, for the names in a spec.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
-HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params"}
+HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params", "fu.plugins.*"}
 HIDING_BUILTINS = {"__import__", "exec", "eval"}
 METADATA = "importlib.metadata"  # imports nothing
 LOADING = ("fu.data.", "fu.pipeline.")  # may load the plug-ins that a spec names

@@ -418,6 +418,12 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "mine.py: ESTIMATE: step_ms: Input should be greater than 0",
         ),
         (
+            "evaluation",
+            "def",
+            "exec('1')\n\n\ndef",
+            "mine.py: line 8: exec can import what no digest covers; use `import`.",
+        ),
+        (
             "methods",
             "needs =",
             "import tensorflwo.keras\nneeds =",

@@ -775,6 +775,7 @@ def test_a_field_of_pydantic_by_another_name_has_one_too(copy: Path) -> None:
         ("from fu import plugins\nplugins.load('models', 'mlp')", "fu.plugins.load"),
         ("import fu.plugins\nfu.plugins.load('models', 'mlp')", "fu.plugins.load"),
         ("from fu.plugins import load", "fu.plugins.load"),
+        ("from fu.plugins import *", "fu.plugins.*"),
         ("from ..plugins import params", "fu.plugins.params"),
     ],
 )
@@ -838,6 +839,7 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
         (b"# coding: nothing\n", "unknown encoding: nothing."),
         (b"x = " + b"-" * 100_000 + b"1\n", "is nested too deeply to be read."),
         (b"x = " + b"1 + " * 5_000 + b"1\n", "is nested too deeply to be read."),
+        (b"x = " + b"1 + " * 500 + b"1\n", "is nested too deeply to be read."),
     ],
 )
 def test_a_source_that_cannot_be_read_is_told_in_one_sentence(copy: Path, source: bytes, text: str) -> None:
