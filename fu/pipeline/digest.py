@@ -109,7 +109,7 @@ class Disk:
             found: list[str] = []
             with contextlib.suppress(OSError):
                 found = os.listdir(folder)  # noqa: PTH208 (pathlib takes three times as long)
-            named = (name for name in found if name.partition(".")[0].isidentifier() and name != "__pycache__")
+            named = (name for name in found if name.partition(".")[0].isidentifier())
             self._names[folder] = frozenset(named)
         return self._names[folder]
 
@@ -274,7 +274,7 @@ def _imports(tree: ast.Module, package: list[str]) -> Iterator[Import]:
         if isinstance(node, ast.Import):
             for found in node.names:
                 yield Import(node.lineno, found.name, found.asname or _root(found.name))
-        elif isinstance(node, ast.ImportFrom) and node.level <= len(package):
+        elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             parent = ".".join([*base, *([node.module] if node.module else [])])
             yield Import(node.lineno, parent, None)
