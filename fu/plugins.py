@@ -34,7 +34,8 @@ class Choice(BaseModel):
 
 def exists(kind: str, name: str) -> bool:
     """Return whether a kind has a module of that name."""
-    return name.isidentifier() and importlib.util.find_spec(f"fu.{kind}.{name}") is not None
+    module = f"fu.{kind}.{name}"
+    return name.isidentifier() and (module in sys.modules or importlib.util.find_spec(module) is not None)
 
 
 def load(kind: str, name: str) -> ModuleType:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,16 @@ def test_plugins_of_the_package_and_of_one_s_own_import_each_other(mine: Path) -
     (mine / "evaluation").mkdir()
     (mine / "evaluation/mine.py").write_text("X = 1\n")
     assert plugins.load("methods", "mine").beside.X == 1
+
+
+def test_a_package_of_one_s_own_holds_its_own_modules_alone(mine: Path) -> None:
+    (mine / "methods/mine").mkdir()
+    (mine / "methods/mine/__init__.py").write_text("from fu.methods.mine import inside\n")
+    (mine / "methods/mine/inside.py").write_text("")
+    (mine / "methods/beside.py").write_text("")
+    assert plugins.load("methods", "mine").inside
+    with pytest.raises(ModuleNotFoundError):
+        import_module("fu.methods.mine.beside")
 
 
 def test_looking_into_a_folder_imports_nothing(tmp_path: Path) -> None:

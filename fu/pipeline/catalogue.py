@@ -103,7 +103,7 @@ def available(kind: str) -> list[str]:
     found = []
     for name in disk().modules(f"fu.{kind}"):
         with contextlib.suppress(UserError):  # told where it is used
-            if NEEDED[kind][0] in _defined(disk().tree(f"fu.{kind}.{name}")):
+            if NEEDED[kind][0] in disk().look(f"fu.{kind}.{name}", _outline).defined:
                 found.append(name)
     return found
 
@@ -121,7 +121,7 @@ def _begun(kind: str, name: str) -> bool:
     """Return whether a file defines some of what its kind needs, if not what makes it a plug-in."""
     if name.isidentifier():
         module = f"fu.{kind}.{name}"
-        return module_file(module) is not None and bool(_defined(disk().tree(module)) & {*NEEDED[kind], "*"})
+        return module_file(module) is not None and bool(disk().look(module, _outline).defined & {*NEEDED[kind], "*"})
     for folder in disk().folders(f"fu.{kind}"):
         if (path := Path(folder, f"{name}.py")).is_file():
             raise UserError(
@@ -136,8 +136,8 @@ def declared(kind: str, name: str) -> dict[str, Any]:
 
     Raises `UserError` where the plug-in lacks what its kind needs, or imports what is not there.
     """
-    path, tree = disk().read(f"fu.{kind}.{name}")[0], disk().tree(f"fu.{kind}.{name}")
-    defined, found = _defined(tree), _literals(tree)
+    path, outline = disk().read(f"fu.{kind}.{name}")[0], disk().look(f"fu.{kind}.{name}", _outline)
+    defined, found = outline.defined, outline.literals
     lacking = [item for item in NEEDED[kind] if item not in defined]
     if lacking and "*" not in defined:
         raise UserError(f"{path}: lacks {', '.join(lacking)}; a plug-in of {kind} defines {', '.join(NEEDED[kind])}.")
@@ -149,45 +149,47 @@ def declared(kind: str, name: str) -> dict[str, Any]:
                 adapter.validate_python(found[constant], strict=True)
             except ValidationError as error:
                 raise UserError(first_problem(error, BaseModel, f"{path}: {constant}")) from None
-    for node in tree.body:
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module]
-        for missing in (name for name in names if not _importable(name)):
-            raise UserError(f"{path}: line {node.lineno}: there is no module {missing!r}.")
+    for line, module in outline.imports:
+        if not _importable(module):
+            raise UserError(f"{path}: line {line}: there is no module {module!r}.")
+    digest(f"fu.{kind}.{name}")  # refuses what no digest covers, before any job runs
     return found
 
 
-def _literals(tree: ast.Module) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+class Outline(NamedTuple):
+    """What a module binds ("*" where that cannot be told), which of it are literals, and what it imports at once."""
+
+    defined: set[str]
+    literals: dict[str, Any]
+    imports: list[tuple[int, str]]
+
+
+def _outline(tree: ast.Module) -> Outline:
+    found = Outline(set(), {}, [])
     for node in tree.body:
         target, value = None, None
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], node.value
         elif isinstance(node, ast.AnnAssign):
             target, value = node.target, node.value
+        elif isinstance(node, ast.Import):
+            found.imports.extend((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.imports.append((node.lineno, node.module))
         if isinstance(target, ast.Name) and value is not None:
             empty_set = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "set" and not value.args
             with contextlib.suppress(ValueError, TypeError, RecursionError, MemoryError):
-                found[target.id] = set() if empty_set else ast.literal_eval(value)
-    return found
-
-
-def _defined(tree: ast.Module) -> set[str]:
-    """Return the names that a module binds; "*" where that cannot be told."""
-    found: set[str] = set()
+                found.literals[target.id] = set() if empty_set else ast.literal_eval(value)
     waiting: list[ast.AST] = list(tree.body)
-    for node in waiting:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {alias.asname or alias.name for alias in node.names}
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            found |= {
-                part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-            }
-        else:
-            waiting += [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr)]
+    for part in waiting:
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.defined.add(part.name)
+        elif isinstance(part, ast.Import | ast.ImportFrom):
+            found.defined.update(alias.asname or alias.name for alias in part.names)
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            found.defined.add(part.id)
+        elif not isinstance(part, ast.expr) or isinstance(part, ast.Tuple | ast.List | ast.Starred):
+            waiting += ast.iter_child_nodes(part)
     return found
 
 

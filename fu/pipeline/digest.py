@@ -13,11 +13,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -41,13 +41,15 @@ BEHIND = {  # what these write results with, though `fu` never imports it
 DECLARED = {"METRICS", "ESTIMATE"}  # for the plan; counted where their own module reads them
 # What can import code that a syntax tree does not show; `fu.plugins` does, for the names in a spec.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
-HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params"}
+HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params", "fu.plugins.*"}
 HIDING_BUILTINS = {"__import__", "exec", "eval"}
 METADATA = "importlib.metadata"  # imports nothing
 LOADING = ("fu.data.", "fu.pipeline.")  # may load the plug-ins that a spec names
 CACHE = Path("results/.cache/digests.json")  # by content, also of this file, so that nothing in it is ever stale
 OWN = hashlib.sha256(Path(__file__).read_bytes()).digest()
 SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)  # in the order in which Python looks
+
+T = TypeVar("T")
 
 
 class Source(NamedTuple):
@@ -65,7 +67,7 @@ class Disk:
         self._names: dict[str, frozenset[str]] = {}  # folder -> what can be a module
         self._files: dict[str, Path | None] = {}
         self._texts: dict[Path, bytes | None] = {}
-        self._trees: dict[str, ast.Module] = {}
+        self._found: dict[tuple[str, Callable[[ast.Module], Any]], Any] = {}
         self._sources: dict[str, Source] = {}
 
     def find(self, module: str) -> Path | None:
@@ -108,7 +110,7 @@ class Disk:
             found: list[str] = []
             with contextlib.suppress(OSError):
                 found = os.listdir(folder)  # noqa: PTH208 (pathlib takes three times as long)
-            named = (name for name in found if name.partition(".")[0].isidentifier() and name != "__pycache__")
+            named = (name for name in found if name.partition(".")[0].isidentifier())
             self._names[folder] = frozenset(named)
         return self._names[folder]
 
@@ -128,17 +130,18 @@ class Disk:
             raise UserError(f"{module}: there is no such module.")
         if path.suffix != ".py":
             raise UserError(f"{path}: Python would import this compiled file, whose code no digest covers; remove it.")
+        _drop_stale_bytecode(path)
         text = self._text(path)
         if text is None:
             raise UserError(f"{path}: the file cannot be read.")
         return path, text
 
-    def tree(self, module: str) -> ast.Module:
-        """Return the syntax tree of a module, to look at."""
-        if module not in self._trees:
+    def look(self, module: str, what: Callable[[ast.Module], T]) -> T:
+        """Return what a function finds in the syntax tree of a module, once."""
+        if (module, what) not in self._found:
             path, text = self.read(module)
-            self._trees[module] = parse(text, path)
-        return self._trees[module]
+            self._found[module, what] = what(parse(text, path))
+        return self._found[module, what]  # type: ignore[no-any-return]
 
     def source(self, module: str) -> Source:
         """Return what counts of a module; its packages are among its imports."""
@@ -176,8 +179,8 @@ class Disk:
         return {_normal(name): found for name, found in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
 
     def libraries(self, modules: tuple[str, ...]) -> dict[str, str]:
-        """Return the libraries that the closure of `modules` imports with their versions, the pinned ones if any."""
-        names = {name: module for module in self.closure(modules) for name in self.source(module).libraries}
+        """Return the libraries that `modules` import with their versions, the pinned ones if any."""
+        names = {name: module for module in modules for name in self.source(module).libraries}
         found = {}
         for name, module in names.items():
             library = DISTRIBUTIONS.get(name, _normal(name))
@@ -197,22 +200,32 @@ class Disk:
             return ", ".join(f"{library} {_installed(library)}" for library in libraries)
         if (spec := importlib.util.find_spec(name)) is None:
             return "absent"
-        line = next(one.line for one in _imports(self.tree(module), []) if _root(one.name) == name)
+        path, text = self.read(module)
+        line = next(one.line for one in _imports(parse(text, path), []) if _root(one.name) == name)
         raise UserError(
-            f"{self.read(module)[0]}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
+            f"{path}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
             "neither of fu nor of an installed library, so that its edits would go unseen; put it beside the plug-in "
             f"and import {module.rpartition('.')[0]}.{name}."
         )
 
     def versions(self, modules: tuple[str, ...]) -> dict[str, str]:
         """Return, sorted, all that a digest covers: modules with the hashes of their texts, libraries with versions."""
-        texts = {module: self.source(module).text for module in self.closure(modules)}
-        return dict(sorted({**texts, **self.libraries(modules)}.items()))
+        covered = self.closure(modules)
+        texts = {module: self.source(module).text for module in covered}
+        return dict(sorted({**texts, **self.libraries(covered)}.items()))
 
     def digest(self, modules: tuple[str, ...]) -> str:
         """Return 16 hexadecimal digits over `versions`."""
         lines = (f"{name} {version}\n" for name, version in self.versions(modules).items())
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def _drop_stale_bytecode(path: Path) -> None:
+    """Remove bytecode that is older than its source: Python compares time and size alone, which two texts can share."""
+    with contextlib.suppress(OSError, NotImplementedError):
+        bytecode = importlib.util.cache_from_source(path)
+        if os.stat(bytecode).st_mtime_ns <= os.stat(path).st_ctime_ns:  # noqa: PTH116 (pathlib takes twice as long)
+            os.unlink(bytecode)  # noqa: PTH108
 
 
 def parse(source: bytes, path: Path) -> ast.Module:
@@ -262,7 +275,7 @@ def _imports(tree: ast.Module, package: list[str]) -> Iterator[Import]:
         if isinstance(node, ast.Import):
             for found in node.names:
                 yield Import(node.lineno, found.name, found.asname or _root(found.name))
-        elif isinstance(node, ast.ImportFrom) and node.level <= len(package):
+        elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             parent = ".".join([*base, *([node.module] if node.module else [])])
             yield Import(node.lineno, parent, None)
@@ -435,7 +448,7 @@ def reread(*modules: str) -> str:
 
 def check_installed(*modules: str) -> None:
     """Raise `UserError` where a library of `modules` is installed in another version than the pinned one."""
-    for library in disk().libraries(modules):
+    for library in disk().libraries(closure(modules)):
         pinned, installed = disk().pinned.get(library), _installed(library)
         if pinned and pinned != installed:
             found = f"{library} {installed} is installed" if installed else f"{library} is not installed"

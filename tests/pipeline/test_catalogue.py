@@ -189,6 +189,15 @@ def test_a_folder_for_no_kind_of_plugin_is_told_in_one_sentence(mine: Path) -> N
     assert plugins.FOLDERS == []
 
 
+def test_a_folder_is_looked_into_though_plugins_were_asked_for_before(mine: Path) -> None:
+    assert "mine" not in available("methods")
+    assert digest.module_file("fu.methods.mine") is None
+    (mine / "methods").mkdir()
+    (mine / "methods/mine.py").write_text(METHOD)
+    catalogue.add_folder(mine)
+    assert "mine" in available("methods")
+
+
 def test_a_name_that_is_taken_is_told_in_one_sentence(mine: Path) -> None:
     write(mine / "methods/fedosd.py", METHOD)
     with pytest.raises(UserError) as error:
@@ -250,6 +259,7 @@ STRAY: dict[str, bytes | None] = {
     "mine copy.py": b"def step(:",
     "half.py": b"def step(:",
     "my-method.py": b"def step(:",
+    "odd.py": b"X = {[]: 1}\n",
     "empty.py": b"",
     "class.py": b"def step(:",
     "latin.py": b"# \xe9\nNAME = '\xe9'\n",
@@ -284,6 +294,7 @@ def test_files_that_a_run_does_not_use_never_stop_it(mine: Path, kind: str) -> N
     write(mine / "methods/mine.py", WHOLE)
     for name in STRAY:
         stray(mine / kind, name)
+    write(mine / ".cache/mine.py", "def step(:")
     assert "mine" in {method for _, method in Plan({**config(mine / "methods"), "plugins": str(mine)}).names}
     assert available(kind) == sorted([*without, *(["mine"] if kind == "methods" else [])])
 
@@ -417,6 +428,12 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "class",
             "ESTIMATE = {'step_ms': -1}\nclass",
             "mine.py: ESTIMATE: step_ms: Input should be greater than 0",
+        ),
+        (
+            "evaluation",
+            "def",
+            "exec('1')\n\n\ndef",
+            "mine.py: line 8: exec can import what no digest covers; use `import`.",
         ),
         (
             "methods",

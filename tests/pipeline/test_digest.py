@@ -2,12 +2,15 @@
 
 import ast
 import json
+import os
 import shutil
+import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -682,6 +685,34 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, p
         )
 
 
+def test_what_is_read_is_what_runs_though_time_and_size_are_equal(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = copy / "methods/new.py"
+
+    def constant() -> int:
+        spec = spec_from_file_location("fu.methods.new", path)
+        assert spec
+        assert spec.loader
+        spec.loader.exec_module(module := module_from_spec(spec))
+        return int(module.X)
+
+    def edit(text: str) -> None:
+        time.sleep(0.02)  # longer than the file system's clock ticks
+        write(path, text)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        digest("fu.methods.new")
+
+    edit("X = 1\n")
+    assert constant() == 1
+    time.sleep(0.02)
+    bytecode = Path(cache_from_source(path))
+    compiled = bytecode.stat().st_mtime_ns
+    digests.reread("fu.methods.new")
+    assert bytecode.stat().st_mtime_ns == compiled  # as long as it is right, it stays
+    edit("X = 2\n")
+    assert constant() == 2
+
+
 def test_a_star_counts_all_modules_of_a_package(copy: Path) -> None:
     write(copy / "methods/new.py", "from fu.new import *\n")
     write(copy / "new/__init__.py", "__all__ = ['inner']\n")
@@ -747,6 +778,7 @@ def test_a_field_of_pydantic_by_another_name_has_one_too(copy: Path) -> None:
         ("from fu import plugins\nplugins.load('models', 'mlp')", "fu.plugins.load"),
         ("import fu.plugins\nfu.plugins.load('models', 'mlp')", "fu.plugins.load"),
         ("from fu.plugins import load", "fu.plugins.load"),
+        ("from fu.plugins import *", "fu.plugins.*"),
         ("from ..plugins import params", "fu.plugins.params"),
     ],
 )
@@ -810,6 +842,7 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
         (b"# coding: nothing\n", "unknown encoding: nothing."),
         (b"x = " + b"-" * 100_000 + b"1\n", "is nested too deeply to be read."),
         (b"x = " + b"1 + " * 5_000 + b"1\n", "is nested too deeply to be read."),
+        (b"x = " + b"1 + " * 500 + b"1\n", "is nested too deeply to be read."),
     ],
 )
 def test_a_source_that_cannot_be_read_is_told_in_one_sentence(copy: Path, source: bytes, text: str) -> None:
