@@ -30,7 +30,7 @@ def results(plan: Plan) -> None:
             print(f"  {path.with_suffix('')}.{{md,csv,pdf,png}}   {entry.title}")
             tables += [path] if entry.kind == "table" else []
     if tables:
-        print(f"\n{tables[0].read_text(encoding='utf-8')}")
+        print(f"\n{tables[0].read_text(encoding='utf-8', errors='replace')}")
 
 
 def cell(plan: Plan, name: str) -> None:
