@@ -3,6 +3,9 @@
 # make test        set up and run lint, format, types, import contracts and all tests
 # make contract PLUGINS=my_folder                               test plug-ins of one's own against their contracts
 # make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned      print the command of one result
+# make why         what would be made, and what changed         TARGETS, PRESET, PAPERS, DATA_DIR as above
+# make verify      read all results: is everything as it was made, does every artefact follow from its inputs?
+# make test-faults kill, fill the disk, fuzz: minutes, not part of make test
 # make benchmark   measure speed against a plain loop           DATA_DIR=... (with mnist.npz)
 # make unlock      remove the lock of a killed run
 PYTHON ?= python3
@@ -25,7 +28,7 @@ python := $(call quoted,$(PYTHON))
 targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce test lint contract show benchmark unlock
+.PHONY: reproduce test test-faults lint contract show why verify benchmark unlock
 .DEFAULT_GOAL := reproduce
 
 # Made anew when the lock changes; a half-made one has no stamp.
@@ -63,6 +66,14 @@ contract: .venv/installed
 
 show: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show cell $(call quoted,$(CELL)) $(CONFIG)
+
+why verify: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
+
+test-faults: .venv/installed
+	$(BIN)/python -m tests.faults.fuzz_files
+	$(BIN)/python -m tests.faults.fuzz_settings
+	$(BIN)/python -m tests.faults.kills
 
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))

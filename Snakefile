@@ -122,7 +122,7 @@ onstart:
     pending.set_clocks()
     print(plan.overview(), file=sys.stderr)
     digest.remember()
-    fork_server.start()
+    fork_server.start(workflow.snakemake_tmp_dir)
 
 
 # Snakemake waits for the timers of its scheduler (see profiles/default), though nothing is left to schedule.

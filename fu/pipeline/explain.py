@@ -1,7 +1,7 @@
 """What would be made and why (`make why`), and whether all that is there is what was made (`make verify`)."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -12,7 +12,7 @@ from fu.pipeline.plan import Job, Plan
 NAMED = 3  # of the jobs of a line
 
 
-def why(plan: Plan, wanted: Iterable[Job]) -> Iterator[str]:
+def why(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     """Yield one line on each change that makes jobs run, with the jobs; one line where nothing is to be made."""
     found: dict[Reason, list[Job]] = {}
     for job, reason in Pending(plan).to_make(wanted):
@@ -27,23 +27,26 @@ def why(plan: Plan, wanted: Iterable[Job]) -> Iterator[str]:
         yield f"  {reason.kind:<11} {reason.text}: {stages}{_named(jobs) if reason != FOLLOWS else ''}"
 
 
-def verify(plan: Plan, wanted: Iterable[Job]) -> Iterator[str]:
-    """Read every file behind these jobs and yield a line on each that is not what was made, and on what rests on it."""
+def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
+    """Read every file behind these jobs; yield each that is not what was made, and artefacts that do not follow."""
     pending = Pending(plan, thorough=True)
-    behind = list(plan.behind(wanted))
-    there = [job for job in behind if any(Path(path).exists() for path in job.outputs.values())]
-    reasons = {job.certificate: pending.reason(job) for job in tqdm(there, "reading", unit=" job", disable=None)}
+    behind = [job for job in plan.behind(wanted) if _is_there(job)]
+    reasons = {job.certificate: pending.reason(job) for job in tqdm(behind, "reading", unit=" job", disable=None)}
     pending.remember()
-    for job in there:
-        reason = reasons[job.certificate]
-        if reason and reason != FOLLOWS:
-            yield f"{_name(job)}: {reason.kind}: {reason.text}"
-    for job in there:
+    for reason in reasons.values():
+        if reason and reason.kind in ("damaged", "missing", "certificate"):
+            yield f"{reason.text}."
+    for job in behind:
         if job.stage == "publish" and reasons[job.certificate]:
-            yield f"{'_'.join(job.names.values())} does not follow from its inputs."
+            first = next(found for before in plan.behind([job]) if (found := pending.reason(before)))
+            yield f"{'_'.join(job.names.values())} does not follow from its inputs ({first.kind}: {first.text})."
 
 
-def summary(plan: Plan, wanted: Iterable[Job]) -> str:
+def _is_there(job: Job) -> bool:
+    return any(Path(path).exists() for path in job.outputs.values())
+
+
+def summary(plan: Plan, wanted: Sequence[Job]) -> str:
     """Return how much of what is planned is there."""
     behind = list(plan.behind(wanted))
     there = sum(Path(job.certificate).exists() for job in behind)

@@ -31,8 +31,8 @@ def announce() -> None:
     os.environ[RUN] = f"{os.getpid()} {_started(os.getpid())}"
 
 
-def start() -> None:
-    """Start a server that ends with this process, however that ends."""
+def start(scratch: "str | os.PathLike[str]" = "") -> None:
+    """Start a server that ends with this process, however that ends, and then removes its temporary folder."""
     import subprocess
     import tempfile
 
@@ -41,7 +41,7 @@ def start() -> None:
     else:
         name = f"{tempfile.mkdtemp(prefix='fu-', dir='/tmp')}/socket"
     os.environ[SOCKET] = os.pathsep.join([name, *_place()])
-    command = [sys.executable, "-m", "fu.pipeline.fork_server", "--serve", name]
+    command = [sys.executable, "-m", "fu.pipeline.fork_server", "--serve", name, os.fspath(scratch)]
     _servers.append(subprocess.Popen(command, stdin=subprocess.PIPE))
 
 
@@ -125,8 +125,11 @@ def run(module: str, arguments: list[str]) -> int:
     return status[0]
 
 
-def serve(name: str) -> None:
-    """Import the libraries, then fork for every connection until standard input is closed; then end all jobs."""
+def serve(name: str, scratch: str = "") -> None:
+    """Import the libraries, then fork for every connection until standard input is closed; then end all jobs.
+
+    `scratch`: the temporary folder of the process that started this one, which a kill leaves behind.
+    """
     import gc
     import importlib
     import select
@@ -161,6 +164,8 @@ def serve(name: str) -> None:
                 connection.close()
     for job in jobs:
         os.kill(job, signal.SIGKILL)
+    if scratch:
+        shutil.rmtree(scratch, ignore_errors=True)
     if not name.startswith("@"):
         shutil.rmtree(Path(name).parent)
 
@@ -217,7 +222,7 @@ def _run_module(module: str, arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--serve":
-        serve(sys.argv[2])
+        serve(*sys.argv[2:])
     else:
         try:
             sys.exit(run(sys.argv[1], sys.argv[2:]))

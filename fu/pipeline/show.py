@@ -1,7 +1,8 @@
-"""Show where results lie, or the command that makes one of them. Used by `make reproduce` and `make show`.
+"""Show where results lie, the command that makes one, what would be made, or what is damaged.
 
 python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell fedosd/mnist-pat50/seed0/fedosd.unlearned [key=value ...]
+python -m fu.pipeline.show why|verify [target ...] [key=value ...]
 """
 
 import io
@@ -15,8 +16,8 @@ from typing import Any
 import yaml
 
 from fu.errors import UserError, nearest
-from fu.pipeline import commands
-from fu.pipeline.plan import Plan
+from fu.pipeline import commands, explain
+from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
 
 
@@ -52,8 +53,23 @@ def main(arguments: list[str]) -> None:
             results(Plan(_config(pairs)))
         case ["cell", name, *pairs] if name:
             cell(Plan(_config(pairs)), name)
+        case ["why" | "verify" as asked, *words]:
+            plan = Plan(_config([word for word in words if "=" in word]))
+            wanted = _wanted(plan, [word for word in words if "=" not in word])
+            found = list(explain.why(plan, wanted) if asked == "why" else explain.verify(plan, wanted))
+            print("\n".join(found) or explain.summary(plan, wanted))
+            sys.exit(bool(found) and asked == "verify")
         case _:
             raise UserError("usage: make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned")
+
+
+def _wanted(plan: Plan, targets: list[str]) -> list[Job]:
+    """Return the jobs that targets name (none: all)."""
+    wanted = {target: list(plan.wanted(target)) for target in targets or ["all"]}
+    for target in (target for target, jobs in wanted.items() if not jobs):
+        known = ["all", *plan.papers, *("_".join(key) for key in plan.artefacts)]
+        raise UserError(f"there is no target {target!r}{nearest(target, known)}.")
+    return [job for jobs in wanted.values() for job in jobs]
 
 
 def _config(pairs: list[str]) -> Any:

@@ -68,7 +68,7 @@ def grid(method: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def forget_what_was_read() -> None:
     """Read the files of plug-ins again."""
-    for cached in (digest.module_file, digest._read, digest.closure, digest.digest):
+    for cached in (digest.module_file, digest.disk, digest.closure, digest.digest):
         cached.cache_clear()
     for known in (catalogue.available, catalogue.declared, catalogue.metrics, catalogue.metrics_of):
         known.cache_clear()

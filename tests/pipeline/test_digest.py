@@ -20,8 +20,9 @@ from pydantic import BaseModel
 from fu.errors import UserError
 from fu.pipeline import digest as digests
 from fu.pipeline.catalogue import available
-from fu.pipeline.digest import DECLARED, UNCOUNTED, closure, digest, modules_of
+from fu.pipeline.digest import UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.syntax import DECLARED
 from fu.plugins import Choice
 from tests.pipeline.damages import DAMAGES, damage
 from tests.pipeline.plans import PAT50, forget_what_was_read, made

@@ -88,9 +88,10 @@ class Data(Strict):
 
     @model_validator(mode="after")
     def _possible(self) -> "Data":
-        known = catalogue.available("datasets")
-        if self.dataset not in known:
-            raise ValueError(f"dataset: unknown data set {self.dataset!r}{nearest(self.dataset, known)}")
+        try:
+            catalogue.check("datasets", self.dataset, "dataset")
+        except UserError as error:
+            raise ValueError(str(error).removesuffix(".")) from None
         facts = about(self.dataset)
         wanted = self.forget.clients
         number = wanted if isinstance(wanted, int) else len(set(wanted))

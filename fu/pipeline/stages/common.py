@@ -168,7 +168,7 @@ def _read(stage: str, files: Any) -> list[Path]:
 
 
 def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=spec_type.__doc__)
+    parser = argparse.ArgumentParser(description=f"Run the stage {spec_type.stage!r}.")
     parser.add_argument("--spec", required=True, help="JSON with the values that this stage reads")
     for name, kind in get_type_hints(files_type).items():
         several = {"nargs": "*", "default": []} if kind != Path else {"required": True}
