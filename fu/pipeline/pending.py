@@ -27,6 +27,7 @@ class Reason(NamedTuple):
     text: str
 
 
+ABSENT = object()
 FOLLOWS = Reason("follows", "from what is made again")
 
 
@@ -179,7 +180,7 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
     before, after = _by_name(old), _by_name(new)
     if isinstance(before, dict) and isinstance(after, dict) and set(before) & set(after):
         for key in sorted({*before, *after}):
-            yield from _differences(before.get(key), after.get(key), f"{path}.{key}" if path else key)
+            yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), f"{path}.{key}" if path else key)
         if before == after and old != new:
             yield f"{path}: order: {_short(list(before))} -> {_short(list(after))}"
     elif old != new:
@@ -192,5 +193,7 @@ def _by_name(value: Any) -> Any:
 
 
 def _short(value: Any) -> str:
+    if value is ABSENT:
+        return "absent"
     text = json.dumps(_by_name(value), ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."

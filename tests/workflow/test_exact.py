@@ -147,11 +147,12 @@ def test_verify_reads_everything(project: Project) -> None:
     done = project.run("-m", "fu.pipeline.show", "verify", check=False)
     assert done.returncode == 1
     first, *rest = done.stdout.splitlines()
-    assert first == f"{RUN}/original: damaged: {RUN}/original.history.safetensors is not what was made"
+    damage = f"{RUN}/original.history.safetensors is not what was made"
+    assert first == f"{damage}."
     graph = project.graph()
     behind = graph.with_downstream(graph.where(lambda job: f"{RUN}/original.history.safetensors" in job.outputs))
     shown = {job.names["artefact"] for job in graph.jobs if job.stage == "publish" and job.key in behind}
-    assert sorted(rest) == sorted(f"toy_{name} does not follow from its inputs." for name in shown)
+    assert sorted(rest) == sorted(f"toy_{name} does not follow from its inputs (damaged: {damage})." for name in shown)
     project.expect(behind)  # what was found is known to the plan
 
 
@@ -163,6 +164,55 @@ def test_an_older_model_over_a_newer_one_is_found(project: Project) -> None:
     assert (project.root / name).read_bytes() != older
     (project.root / name).write_bytes(older)
     project.expect(made_by(project, name))
+
+
+# ---- reasons -------------------------------------------------------------------------------------------------------
+
+
+def why(project: Project, *targets: str) -> list[str]:
+    """Return what `make why` says."""
+    return project.run("-m", "fu.pipeline.show", "why", *targets).stdout.splitlines()
+
+
+def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
+    nothing = "Nothing is to be made: everything follows from the present settings, code and data."
+    assert why(project) == [nothing]
+    after_an_edit(project)
+    project.edit("workflow/papers/toy.yaml", "[0.001, 0.02], source: a test}}", "[0.001, 0.03], source: a test}}")
+    pinned(project, "scikit-learn")
+    flip(project.root / RUN / "fupga+lr0.02.recovered.safetensors")
+    (project.root / RUN / "retraining.evaluation.made.json").unlink()
+    (project.root / RESULTS / "artefacts/toy/triggers.png").unlink()
+    head, *lines = why(project)
+    jobs = sum(project.scheduled().values())
+    assert head == f"{jobs} jobs to run:"
+    unlearned = "2 unlearn (toy/iid/seed0/fupga+lr0.02.unlearned, toy/pat/seed0/fupga+lr0.02.unlearned)"
+    rate = "fedosd.rates+lr0.02-recovery-lr0.03"
+    version = project.run("-c", "from importlib.metadata import version; print(version('scikit-learn'))").stdout.strip()
+    for line in [
+        f"  code        fu.methods.fupga: {unlearned}",
+        f"  new         not made so far: 1 recover, 1 evaluate (toy/iid/seed0/{rate}.recovered, "
+        f"toy/iid/seed0/{rate}.evaluation)",
+        f"  library     scikit-learn {version} -> 0.0.1: 1 data (data/digits)",
+        f"  damaged     {RUN}/fupga+lr0.02.recovered.safetensors is not what was made: 1 recover "
+        "(toy/iid/seed0/fupga+lr0.02.recovered)",
+        f"  certificate {RUN}/retraining.evaluation.made.json is missing or damaged: 1 evaluate "
+        "(toy/iid/seed0/retraining.evaluation)",
+        f"  missing     {RESULTS}/artefacts/toy/triggers.png is missing: 1 publish (artefacts/toy/triggers)",
+    ]:
+        assert line in lines
+    (setting,) = [line for line in lines if line.startswith("  setting")]
+    assert "methods.fedosd.rates.trials.iid.fedosd.rates+lr0.02-recovery-lr0.02: {" in setting
+    assert "fedosd.rates+lr0.02-recovery-lr0.03: absent -> {" in setting
+    assert setting.endswith(": 1 publish (artefacts/toy/rates)")
+    assert lines[-1].startswith("  follows     from what is made again: ")
+    assert why(project, "toy_losses") == [nothing]
+
+
+def test_what_is_absent_and_needed_again_is_told(project: Project) -> None:
+    (project.root / RUN / "original.safetensors").unlink()
+    (project.root / RUN / "retraining.unlearned.made.json").unlink()
+    assert "  absent      needed again: 1 train (toy/iid/seed0/original)" in why(project)
 
 
 # ---- failures ------------------------------------------------------------------------------------------------------
