@@ -54,9 +54,10 @@ class Config(Strict):
     @classmethod
     def _at_home(cls, folder: str | None) -> str | None:
         try:
-            return folder and str(Path(folder).expanduser())  # a job's command line is quoted: no shell does it there
+            found = folder and str(Path(folder).expanduser())  # a job's command line is quoted: no shell does it there
         except RuntimeError:
             raise ValueError("there is no such user's home") from None
+        return f"./{found}" if found and found.startswith("-") else found  # else it would read as an option
 
 
 class Plugin(Strict):
