@@ -6,7 +6,7 @@ A training's histories lie in one file, as `kind.name`.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -30,7 +30,7 @@ def load(path: Path, layout: Layout) -> tuple[Tensor | None, int | None]:
     diverged = notes.get("diverged")
     if diverged is not None:
         if type(diverged) is not int or diverged < 1 or tensors:
-            raise _broken(path)
+            _refuse(path)
         return None, diverged
     odd = [name for name, tensor in tensors.items() if tensor.dtype != torch.float32]
     if odd:
@@ -67,8 +67,8 @@ def read(path: Path, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any
             notes = dict(json.loads((file.metadata() or {}).get("fu", "{}")))
             return {name: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}, notes  # noqa: SIM118
     except (SafetensorError, OSError, TypeError, ValueError, RecursionError):  # the last of deeply nested notes
-        raise _broken(path) from None
+        _refuse(path)
 
 
-def _broken(path: Path) -> UserError:
-    return UserError(f"{path}: the weights file is truncated or broken; delete it and run snakemake again.")
+def _refuse(path: Path) -> NoReturn:
+    raise UserError(f"{path}: the weights file is truncated or broken; delete it and run snakemake again.")

@@ -22,7 +22,7 @@ def test_show_prints_the_command_that_the_rule_runs(project: Project) -> None:
     for target in ("data/digits", "toy/iid/seed0/partition", "toy/pat/fedosd.selected", "artefacts/toy/numbers"):
         (path,) = [
             path for path in (project.root / "results/toy").glob(f"{target}.*") if path.suffix in (".npz", ".json")
-            and "source" not in path.name
+            and ".made." not in path.name
         ]  # fmt: skip
         shown = shlex.split(project.show(target).stdout)
         shown = shown[shown.index("-m") + 1 :]

@@ -11,10 +11,10 @@ def artefacts(project: Project) -> dict[str, dict[str, object]]:
     return {f"{job.names['paper']}/{job.names['artefact']}": {**job.spec, "inputs": job.inputs} for job in jobs}
 
 
-def test_every_artefact_has_its_five_files_and_states_preset_and_data(smoke: Project) -> None:
+def test_every_artefact_has_its_five_files_and_its_certificate_and_states_preset_and_data(smoke: Project) -> None:
     folder, planned = smoke.root / "results/smoke/artefacts", artefacts(smoke)
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
-        f"{name}.{suffix}" for name in planned for suffix in ("csv", "md", "pdf", "png", "json")
+        f"{name}.{suffix}" for name in planned for suffix in ("csv", "md", "pdf", "png", "json", "made.json")
     }
     for name in planned:
         assert "Preset smoke" in (folder / f"{name}.md").read_text()

@@ -70,7 +70,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown data set": (
         data(dataset="mnits"),
-        ("unknown data set 'mnits'", "did you mean 'mnist'?", "allowed: cifar10, cifar100, digits"),
+        (
+            "dataset: there is no datasets plug-in 'mnits'",
+            "did you mean 'mnist'?",
+            "allowed: cifar10, cifar100, digits",
+        ),
     ),
     "data set as a list": (data(dataset=["mnist"]), ("data.dataset: Input should be a valid string, got ['mnist']",)),
     "a client and a half": (data(clients=1.5), ("data.clients: Input should be a valid integer, got 1.5",)),
