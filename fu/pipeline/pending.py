@@ -98,8 +98,9 @@ class Pending:
 
     def to_make(self, wanted: Iterable[Job]) -> Iterator[tuple[Job, Reason]]:
         """Yield the jobs that these wait for and that are to run: not current, or absent and needed."""
-        behind = list(self.plan.behind(wanted))
-        needed: set[str] = set()
+        asked = list(wanted)
+        behind = list(self.plan.behind(asked))
+        needed = {path for job in asked for path in job.outputs.values()}
         running: dict[str, Reason] = {}
         for job in reversed(behind):  # those that wait come before those that they wait for
             absent = [path for path in job.outputs.values() if path in needed and not Path(path).exists()]
