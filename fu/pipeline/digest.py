@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
-from fu import plugins
 from fu.errors import UserError
 from fu.pipeline import syntax
 from fu.pipeline.syntax import analysed, imports_of, parse, root
@@ -64,6 +63,14 @@ class Disk:
         self._texts: dict[Path, bytes | None] = {}
         self._found: dict[tuple[str, Callable[[ast.Module], Any]], Any] = {}
         self._sources: dict[str, Source] = {}
+        self._versions: dict[tuple[str, ...], dict[str, str]] = {}
+
+    def unchanged(self) -> bool:
+        """Whether all that was read and listed is so still."""
+        now = Disk()
+        return all(now._inside(folder) == names for folder, names in self._names.items()) and all(
+            now._text(path) == text for path, text in self._texts.items()
+        )
 
     def find(self, module: str) -> Path | None:
         """Return the file that Python would import: a package before a module, a compiled file before source."""
@@ -86,6 +93,8 @@ class Disk:
             found = [str(file.parent)] if file.name.startswith("__init__.") else []
         else:  # a folder alone
             found = [f"{folder}/{name}" for folder in self.folders(parent) if name in self._inside(folder)]
+        from fu import plugins  # counted: the fork server, which has this module loaded, must not load it
+
         own = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and found else []
         return found + own
 
@@ -205,9 +214,11 @@ class Disk:
 
     def versions(self, modules: tuple[str, ...]) -> dict[str, str]:
         """Return, sorted, all that a digest covers: modules with the hashes of their texts, libraries with versions."""
-        covered = self.closure(modules)
-        texts = {module: self.source(module).text for module in covered}
-        return dict(sorted({**texts, **self.libraries(covered)}.items()))
+        if modules not in self._versions:
+            covered = self.closure(modules)
+            texts = {module: self.source(module).text for module in covered}
+            self._versions[modules] = dict(sorted({**texts, **self.libraries(covered)}.items()))
+        return self._versions[modules]
 
     def digest(self, modules: tuple[str, ...]) -> str:
         """Return 16 hexadecimal digits over `versions`."""
@@ -311,12 +322,19 @@ def digest(*modules: str) -> str:
 
 def reread(*modules: str) -> str:
     """Return the digest of `modules` as the files are now, whatever this process has read before."""
-    return Disk().digest(modules)
+    return digest(*modules) if disk().unchanged() else Disk().digest(modules)
+
+
+def look_up_versions() -> None:
+    """Look up the versions of all pinned libraries, once for all jobs of a server."""
+    for library in disk().pinned:
+        _installed(library)
+    disk.cache_clear()
 
 
 def check_installed(*modules: str) -> None:
     """Raise `UserError` where a library of `modules` is installed in another version than the pinned one."""
-    for library in disk().libraries(closure(modules)):
+    for library in (name for name in disk().versions(modules) if root(name) != "fu"):
         pinned, installed = disk().pinned.get(library), _installed(library)
         if pinned and pinned != installed:
             found = f"{library} {installed} is installed" if installed else f"{library} is not installed"
@@ -327,4 +345,6 @@ def check_installed(*modules: str) -> None:
 
 def modules_of(stage: str, spec: BaseModel) -> tuple[str, ...]:
     """Return the modules a stage starts from: itself and the plug-ins that its spec names."""
+    from fu import plugins
+
     return (f"fu.pipeline.stages.{stage}", *plugins.named_by(spec))

@@ -1,8 +1,8 @@
 """Run a module in a process that has imported torch already: `python -m fu.pipeline.fork_server MODULE ARGUMENT ...`.
 
 Importing torch takes longer than most jobs of a small run. Snakemake's process starts one server, which imports the
-libraries (nothing of `fu`) and forks for every job; where there is no server, the module simply runs here. Each side
-imports only what it needs, because a client is started for every job.
+libraries (of `fu` what no result depends on) and forks for every job; where there is no server, the module simply runs
+here. Each side imports only what it needs, because a client is started for every job.
 
 No job outlives its run: a client, or the module that runs here, ends when the shell that started it or Snakemake's
 process is gone, a forked job ends with its client, and the server and its jobs when Snakemake's process closes the
@@ -22,7 +22,10 @@ LIBRARIES = (
     *("pydantic.json_schema", "pydantic._internal._generate_schema", "resource"),
     *("pandas", "seaborn", "tabulate", "matplotlib.figure", "matplotlib.backends.backend_pdf"),
     *("matplotlib.backends.backend_agg", "fontTools.subset", "torch._dynamo"),
+    *("importlib.metadata", "csv", "zipfile", "argparse"),
 )
+# Of `fu` what no result depends on (`UNCOUNTED` in digest.py), so that an edit in mid-run cannot be missed.
+OWN = ("fu.pipeline.certificate", "fu.pipeline.digest")
 _servers: list[object] = []  # kept, because a server ends when its standard input is closed
 
 
@@ -144,10 +147,12 @@ def serve(name: str, scratch: str = "") -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(_address(name))
         listener.listen(1024)
-        for library in LIBRARIES:
+        for library in (*LIBRARIES, *OWN):
             if not select.select([sys.stdin], [], [], 0)[0]:
                 importlib.import_module(library)
         importlib.import_module("pydantic").create_model("First")  # looks for plug-ins of pydantic, once
+        if digest := sys.modules.get("fu.pipeline.digest"):
+            digest.look_up_versions()
         gc.freeze()  # else the collector of every job would copy the server's memory
         while sys.stdin not in (ready := select.select([listener, sys.stdin], [], [], 1 if jobs else None)[0]):
             jobs -= {job for job in jobs if os.waitpid(job, os.WNOHANG)[0]}
