@@ -1,0 +1,88 @@
+"""What can be known before the first job is refused there."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fu.data.dataset import about
+from fu.errors import UserError
+from fu.pipeline import digest, preflight
+from fu.pipeline.plan import Job, Plan
+from tests.mistakes import write_archive
+
+CONFIG = {"preset": "paper", "papers": ["fedosd"]}
+
+
+def jobs(plan: Plan, *stages: str) -> list[Job]:
+    """The jobs of Table 8, which needs MNIST."""
+    return [job for job in plan.jobs(("fedosd", "table8")) if job.stage in stages]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """A plan whose archives lie in a folder of its own."""
+    return Plan({**CONFIG, "data_dir": str(tmp_path)})
+
+
+def test_an_archive_that_can_be_downloaded_may_be_absent(plan: Plan) -> None:
+    preflight.check(plan, jobs(plan, "data"), here=False)
+
+
+def test_an_archive_that_is_damaged_or_no_file_is_refused(plan: Plan, tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "mnist.npz")
+    archive.write_bytes(archive.read_bytes()[:200])
+    with pytest.raises(UserError, match=r"mnist\.npz: .*truncated"):
+        preflight.check(plan, jobs(plan, "data"), here=False)
+    archive.unlink()
+    os.mkfifo(archive)
+    with pytest.raises(UserError, match=r"mnist\.npz: this is a folder, a pipe or a device, but must be a file\.$"):
+        preflight.check(plan, jobs(plan, "data"), here=False)
+    preflight.check(plan, jobs(plan, "partition", "train"), here=False)  # which do not read it
+
+
+def test_an_archive_with_fewer_samples_than_a_scenario_uses_is_refused(tmp_path: Path) -> None:
+    settings = {"settings": {"data": {"samples": 5000}}}
+    plan = Plan({**CONFIG, "data_dir": str(tmp_path), "overrides": {"fedosd": settings}})
+    labels, images = np.zeros(200, np.uint8), np.zeros((200, 28, 28), np.uint8)
+    write_archive(tmp_path / "mnist.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    with pytest.raises(
+        UserError, match=r"mnist\.npz: holds 400 samples, but fedosd/\S+ uses 5000 \(data\.samples\); use"
+    ):
+        preflight.check(plan, jobs(plan, "data"), here=False)
+    large, many = np.zeros(2500, np.uint8), np.zeros((2500, 28, 28), np.uint8)
+    write_archive(tmp_path / "mnist.npz", x_train=many, y_train=large, x_test=many, y_test=large)
+    preflight.check(plan, jobs(plan, "data"), here=False)
+
+
+def test_archives_that_nobody_can_download_are_told_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan({**CONFIG, "data_dir": str(tmp_path)})
+    (mnist,) = jobs(plan, "data")
+    only = about("mnist")
+    monkeypatch.setattr(preflight, "about", lambda name: type(only)(only.shape, only.classes, only.samples))
+    with pytest.raises(
+        UserError, match=r"^put \S+/mnist\.npz and \S+/mnist\.npz in place: these archives cannot be down"
+    ):
+        preflight.check(plan, [mnist, mnist], here=False)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_here_is_refused_here_alone(tmp_path: Path) -> None:
+    plan = Plan({**CONFIG, "data_dir": str(tmp_path), "device": "cuda"})
+    preflight.check(plan, jobs(plan, "train"), here=False)  # a cluster's jobs may have one
+    preflight.check(plan, jobs(plan, "partition"), here=True)
+    with pytest.raises(
+        UserError, match=r"^device: cuda was asked for, but torch sees no GPU; allowed here: auto, cpu\.$"
+    ):
+        preflight.check(plan, jobs(plan, "train"), here=True)
+
+
+def test_libraries_are_checked_where_the_jobs_run(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(digest, "check_installed", lambda *modules: asked.append(modules[0]))
+    preflight.check(plan, jobs(plan, "partition", "select"), here=False)
+    assert asked == []
+    preflight.check(plan, jobs(plan, "partition", "select"), here=True)
+    assert set(asked) == {"fu.pipeline.stages.partition", "fu.pipeline.stages.select"}
