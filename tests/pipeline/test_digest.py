@@ -632,7 +632,8 @@ def test_a_digest_is_read_again_from_the_disk(copy: Path, monkeypatch: pytest.Mo
     assert digests.reread("fu.methods.new") != planned
     (copy / "methods/new.py").write_text("# why\nimport numpy\nimport fu.methods.other\nLIMIT = 1\n")
     assert digests.reread("fu.methods.new") == planned
-    (copy / "methods/other.py").write_text("")
+    (copy / "methods/new.py").write_text("import numpy\nimport fu.methods.other\nLIMIT = 1\n")
+    (copy / "methods/other.py").write_text("")  # which nobody has read
     assert digests.reread("fu.methods.new") != planned
     (copy / "methods/other.py").unlink()
     lock = copy.parent / "envs/lock.txt"

@@ -271,3 +271,17 @@ def test_an_input_that_is_not_as_it_was_made_is_refused_before_the_main_begins(b
 
     with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content is not what partition\.made\.json says"):
         made(main)
+
+
+def test_a_job_whose_outputs_another_process_is_making_does_not_begin(
+    before: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificate, "PATIENCE_S", 0.1)
+    with (
+        certificate.locked(Path("model.made.json")),
+        pytest.raises(
+            SystemExit, match=r"^error: model\.made\.json: process \d+ on \S+ is making the same outputs; wait"
+        ),
+    ):
+        made(write)
+    assert not Path("model.csv").exists()
