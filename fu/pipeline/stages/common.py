@@ -3,6 +3,7 @@
 import argparse
 import csv
 import dataclasses
+import errno
 import json
 import os
 import sys
@@ -21,6 +22,8 @@ from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import OUTPUTS
 from fu.plugins import Choice, Kind
 
+# What a disk, its permissions or a lack of locks may answer: told in one sentence, as no fault of the code.
+OUTSIDE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOLCK, errno.ENOTSUP}
 EDITED = "the code was edited after this job was planned; run snakemake again."
 
 
@@ -159,6 +162,10 @@ def run(
             main(spec, files, dataclasses.replace(options, signature=Signature(args.certificate, draft, modules)))
     except UserError as error:
         sys.exit(f"error: {error}")
+    except OSError as error:
+        if error.errno not in OUTSIDE:
+            raise
+        sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; what was there before stays.")
 
 
 def _read(stage: str, files: Any) -> list[Path]:

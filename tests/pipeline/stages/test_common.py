@@ -1,6 +1,8 @@
 """What all stages share: a command line read into types, outputs written whole or not at all."""
 
+import errno
 import json
+import os
 import stat
 import sys
 from collections.abc import Callable
@@ -258,7 +260,7 @@ def test_a_job_that_ends_between_its_outputs_leaves_none_with_a_certificate(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(certificate, "write", killed)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; what was there before stays\.$"):
         made(write, lr=0.2)
     assert sorted(contents(Path())) == ["model.csv", "partition.made.json", "partition.npz"]
 
@@ -285,3 +287,22 @@ def test_a_job_whose_outputs_another_process_is_making_does_not_begin(
     ):
         made(write)
     assert not Path("model.csv").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written_or_locked_is_told(
+    before: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(file: object, how: int) -> None:
+        raise OSError(number, os.strerror(number), "model.made.json")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(
+        SystemExit, match=rf"^error: model\.made\.json: {os.strerror(number)}; what was there before stays"
+    ):
+        made(write)
+
+
+def test_a_fault_of_the_code_keeps_its_traceback(before: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        made(lambda spec, files, options: Path("absent").unlink())
