@@ -1,10 +1,11 @@
 """EWCSGA: gradient ascent held back by elastic weight consolidation (Wu et al. 2022; FedOSD sections 2.2 and 4.1).
 
 The forgotten client alone trains while unlearning and descends -CE + (lambda / 2) sum_j F_j (w_j - w0_j)^2, with w0 the
-original model and F the diagonal Fisher information of the retained data. The paper that introduced it is not at hand:
-the loss is FedOSD's description; the empirical Fisher (true labels), its sample and lambda are our reading. The
-penalty is stable only while lr * lambda * max F < 2. Stores F [d]; communicates one model up and down per round,
-and once a model and a diagonal per retained client.
+original model and F the diagonal Fisher information of the retained data. A step follows the gradient of -CE, clipped
+if asked, and then takes the penalty implicitly (its proximal step), w_j <- w0_j + (w_j - w0_j) / (1 + lr lambda F_j),
+which is stable for every lambda. We could not consult Wu et al.: the loss is FedOSD's description of it; the empirical
+Fisher information (true labels), its sample and lambda are our reading. Stores F [d]; communicates one model up and
+down per round, and once a model and a diagonal per retained client.
 """
 
 import torch
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
+from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task, theta_of
@@ -28,9 +30,9 @@ class Params(BaseModel):
         1e4,
         ge=0,
         alias="lambda",
-        description="weight of the penalty: our choice, no paper at hand prints it; up to 1e3 it holds nothing back on "
-        "MNIST (docs/measurements.md)",
+        description="weight of the penalty: our choice, FedOSD prints none; presets choose it from a grid",
     )
+    clip: float = Field(0, ge=0, description=CLIP)
     fisher_samples: int = Field(
         100, gt=0, description="training samples per retained client for F: our choice, F changes little beyond"
     )
@@ -45,13 +47,13 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     """One round of penalised ascent by the forgotten clients."""
     theta, information = theta_of(state), state["fisher"]
     assert isinstance(information, Tensor)
-    weight, anchor = p.lambda_ * information, task.original_model
+    kept, anchor = 1 / (1 + task.federation.rate(round) * p.lambda_ * information), task.original_model
 
-    def regularise(weights: Tensor, gradient: Tensor) -> None:
-        gradient.addcmul_(weight, weights - anchor)
+    def pull_back(weights: Tensor) -> None:
+        weights.copy_(torch.lerp(anchor, weights, kept))
 
     updates = task.federation.local_updates(
-        theta, task.forgotten, round, "negative_cross_entropy", regularise=regularise
+        theta, task.forgotten, round, "negative_cross_entropy", regularise=clipped(p.clip), project=pull_back
     )
     return {"theta": theta + updates.delta.mean(0), "fisher": information}
 

@@ -16,6 +16,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import generator
 from fu.federation.losses import Objective
 from fu.federation.task import State, Task, theta_of
@@ -53,6 +54,7 @@ class Params(BaseModel):
         description="Eq. 6 in float64; M2: -g_u; M3: common descent by MGDA (Fliege and Svaiter 2000); M4: a random "
         "solution of G d = 0 with d . g_u < 0; the authors' code: Eq. 6 with GG^T in float32",
     )
+    clip: float = Field(0, ge=0, description=f"for ascent (M1): {CLIP}")
 
 
 def start(task: Task, p: Params) -> State:
@@ -63,7 +65,9 @@ def start(task: Task, p: Params) -> State:
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """One round of Algorithm 1, lines 3 to 8."""
     theta = theta_of(state)
-    target = task.federation.local_updates(theta, task.forgotten, round, LOSSES[p.loss]).delta.sum(0)
+    target = task.federation.local_updates(
+        theta, task.forgotten, round, LOSSES[p.loss], regularise=clipped(p.clip)
+    ).delta.sum(0)
     if p.direction == "target":
         return {"theta": theta + target}
     retained = task.federation.local_updates(theta, task.retained, round).delta

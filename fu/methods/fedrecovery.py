@@ -1,12 +1,13 @@
 """FedRecovery: the forgotten client's weighted residuals are taken out of the model, and noise hides the rest
-(Zhang et al. 2023; FedOSD section 4.1).
+(Zhang et al. 2023, Algorithm 2; FedOSD section 4.1).
 
 One step, without any training. A round with n clients moves by the mean D_t of their increments D_t^i; without client u
 it would have moved by (n D_t - D_t^u) / (n - 1). The residual of the round, with u minus without, is (D_t^u - D_t) / (n
 - 1); it is weighted by p_t = ||grad F(w_t)||^2 / sum_s ||grad F(w_s)||^2 and subtracted: w_u = w_T + sum_t p_t (D_t -
-D_t^u) / (n - 1) + N(0, s^2 I). The paper that introduced it is not at hand: this is derived from its description; grad
-F(w_t) is taken as -D_t / lr_t. Its guarantee needs the same noise on the retrained model, which tables of FedOSD do not
-have. Stores one weighted sum of updates per client, m d numbers; communicates nothing.
+D_t^u) / (n - 1) + N(0, s^2 I). The denominator of p_t is the sum over all rounds; public copies often divide by the sum
+up to round t, which takes more out. grad F(w_t) is taken as -D_t / lr_t. Its guarantee needs the same noise on the
+retrained model, which tables of FedOSD do not have. Stores one weighted sum of updates per client, m d numbers;
+communicates nothing.
 """
 
 import torch

@@ -1,15 +1,19 @@
-"""FUPGA: projected gradient ascent (Halimi et al. 2022; FedOSD sections 1 and A.3).
+"""FUPGA: projected gradient ascent (Halimi et al. 2022; FedOSD sections 1 and A.3, appendix B.1).
 
-The forgotten client alone trains while unlearning: ascent on CE from the reference w_ref = (n w - w_u) / (n - 1), every
-step projected to the ball of radius delta around w_ref; w_u is its last local model. delta is a share of the mean
-distance of the original model to ten random models (FedOSD's wording). Stores w_u [d]; communicates one model up and
-down per round.
+The forgotten client alone trains while unlearning: ascent on CE from the reference w_ref = (n w0 - w_u) / (n - 1),
+every step projected onto the ball of radius delta around w_ref; w0 is the original model and w_u the client's last
+local model. FedOSD's delta is a third of the mean distance of w0 to ten random models. The code of Halimi et al.
+measures from w_ref, takes the root of a third of the mean squared distance, uses momentum, and stops for good once the
+local model is far enough from w_u. Stores w_u [d]; communicates one model up and down per round.
 """
+
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from fu.federation.ascent import CLIP, clipped
 from fu.federation.task import State, Task, theta_of
 
 needs = {"last_local_models"}
@@ -19,8 +23,20 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    radius_share: float = Field(1 / 3, gt=0, description="a third of the mean distance (FedOSD's code)")
-    random_models: int = Field(10, gt=0, description="ten random models (FedOSD's code)")
+    radius: Literal["from-original", "from-reference"] = Field(
+        "from-original",
+        description="from-original: share * mean ||w_random - w0|| (FedOSD appendix B.1); from-reference: "
+        "sqrt(share * mean ||w_random - w_ref||^2) (the code of Halimi et al.)",
+    )
+    radius_share: float = Field(1 / 3, gt=0, description="a third (FedOSD appendix B.1)")
+    random_models: int = Field(10, gt=0, description="ten random models (FedOSD appendix B.1)")
+    clip: float = Field(0, ge=0, description=CLIP)
+    momentum: float = Field(0, ge=0, lt=1, description="of the ascent, zero at a round's start: 0 (FedOSD: plain SGD)")
+    stop_distance: float = Field(
+        0,
+        ge=0,
+        description="squared distance to w_u beyond which the client stops for good; 0: it never stops (FedOSD)",
+    )
 
 
 def start(task: Task, p: Params) -> State:
@@ -28,19 +44,57 @@ def start(task: Task, p: Params) -> State:
     original, local = task.original_model, task.histories["last_local_models"]["theta"]
     total, gone = len(task.clients), len(task.forgotten)
     reference = (total * original - local.sum(0)) / (total - gone)
-    distances = [(task.new_model("random", k) - original).norm() for k in range(p.random_models)]
-    radius = p.radius_share * torch.stack(distances).mean()
-    return {"theta": reference, "reference": reference, "radius": radius.item()}
+    centre = original if p.radius == "from-original" else reference
+    distances = torch.stack([(task.new_model("random", k) - centre).norm() for k in range(p.random_models)])
+    if p.radius == "from-original":
+        radius = p.radius_share * distances.mean()
+    else:
+        radius = (p.radius_share * distances.square().mean()).sqrt()
+    return {"theta": reference, "reference": reference, "radius": radius.item(), "stopped": 0}
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """One round of ascent by the forgotten clients, inside the ball."""
+    """One round of ascent by the forgotten clients, inside the ball; nothing once they have stopped."""
+    if state["stopped"]:
+        return state
     theta, reference, radius = theta_of(state), state["reference"], state["radius"]
     assert isinstance(reference, Tensor)
+    deltas, stopped = [], []
+    for client, local in zip(task.forgotten, task.histories["last_local_models"]["theta"], strict=True):
+        ascent = Ascent(p, reference, radius, local)
+        updates = task.federation.local_updates(
+            theta, [client], round, "negative_cross_entropy", regularise=ascent.accelerate, project=ascent.project
+        )
+        deltas.append(updates.delta[0])
+        stopped.append(ascent.rest is not None)
+    return {**state, "theta": theta + torch.stack(deltas).mean(0), "stopped": int(all(stopped))}
 
-    def project(weights: Tensor) -> None:
-        offset = weights - reference
-        weights.copy_(reference + offset * (radius / offset.norm()).clamp(max=1))
 
-    updates = task.federation.local_updates(theta, task.forgotten, round, "negative_cross_entropy", project=project)
-    return {**state, "theta": theta + updates.delta.mean(0)}
+class Ascent:
+    """One client's steps of a round: clip and momentum before, the ball and the stop after."""
+
+    def __init__(self, p: Params, reference: Tensor, radius: Tensor | float, local: Tensor) -> None:
+        """Begin without velocity."""
+        self.p, self.reference, self.radius, self.local = p, reference, radius, local
+        self.clip = clipped(p.clip)
+        self.velocity: Tensor | None = None
+        self.rest: Tensor | None = None
+
+    def accelerate(self, weights: Tensor, gradient: Tensor) -> None:
+        """Clip the gradient and add what is left of the velocity."""
+        if self.clip:
+            self.clip(weights, gradient)
+        if self.p.momentum:
+            if self.velocity is not None:
+                gradient.add_(self.velocity, alpha=self.p.momentum)
+            self.velocity = gradient.clone()
+
+    def project(self, weights: Tensor) -> None:
+        """Bring the weights back into the ball, or to where they came to rest."""
+        if self.rest is not None:
+            weights.copy_(self.rest)
+            return
+        offset = weights - self.reference
+        weights.copy_(self.reference + offset * (self.radius / offset.norm()).clamp(max=1))
+        if self.p.stop_distance and (weights - self.local).square().sum() > self.p.stop_distance:
+            self.rest = weights.clone()

@@ -1,12 +1,15 @@
-"""MoDe: momentum degradation and memory guidance (Zhao et al. 2023; FedOSD section 4.1).
+"""MoDe: momentum degradation and memory guidance (Zhao et al. 2023; FedOSD section 4.1, appendix B.1).
 
-A second model starts at random and is trained by FedAvg on the retained clients. In the first rounds each brings one
-round of it, then degradation, w <- lambda w + (1 - lambda) w_de, then guidance: one round of FedAvg on w in which the
-forgotten client trains on the classes that the second model gives its data, the retained on their labels. The last
-rounds are guidance alone. The paper that introduced it is not at hand: the formula is fairly sure, the pseudo-labels
-likely, how many rounds each part has is our reading. Stores a second model [d]; communicates two models up and down per
-retained client and round, one up and two down per forgotten one.
+A second model starts at random and is trained by FedAvg on the retained clients. In the first rounds the model is
+degraded towards it, w <- lambda w + (1 - lambda) w_de, and guided: the forgotten client trains on the classes that the
+second model gives its data. The last rounds are guidance alone, in which the retained clients train, too, on their own
+labels. Who trains which model in the first rounds is a hyper-parameter. We could not consult Zhao et al.: the formula
+is fairly sure, the pseudo-labels likely, the schedule our reading of FedOSD's Table 12 (1.04 to 1.05 of retraining's
+time: about ten client trainings a round). Stores a second model [d]; communicates one model up and down per client and
+round, and a second one down to the forgotten client, which needs its classes.
 """
+
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,8 +27,20 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     lambda_: float = Field(0.95, ge=0, le=1, alias="lambda", description="FedOSD appendix B.1: .95")
+    lambda_rounds: int | None = Field(
+        100,
+        gt=0,
+        description="unlearning rounds that lambda is meant for (FedOSD section 4.1: 100); in R rounds it becomes "
+        "lambda^(100 / R), so that as little of the original is left; null: lambda as it is",
+    )
     degradation_share: float = Field(
         0.8, ge=0, le=1, description="share of the rounds with degradation, the rest is guidance alone: our choice"
+    )
+    schedule: Literal["split", "alternating", "both"] = Field(
+        "split",
+        description="in a round with degradation; split: the retained clients train the second model, the forgotten "
+        "one the first (ten trainings a round, FedOSD Table 12); alternating: even rounds train the second model "
+        "and degrade, odd ones guide (nine, ten); both: all clients guide in each round, too (nineteen)",
     )
 
 
@@ -38,10 +53,20 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     """One round: degradation in the first rounds, and guidance."""
     theta, second = theta_of(state), state["second"]
     assert isinstance(second, Tensor)
-    if round < p.degradation_share * task.rounds:
+    degrading = round < p.degradation_share * task.rounds
+    if degrading and not (p.schedule == "alternating" and round % 2):
         second = second + aggregate(task.federation.local_updates(second, task.retained, round), "samples")
-        theta = degrade(theta, second, p.lambda_)
-    return {"theta": theta + guidance(task, theta, second, round), "second": second}
+        theta = degrade(theta, second, momentum(p, task.rounds))
+        if p.schedule == "alternating":
+            return {"theta": theta, "second": second}
+    alone = degrading and p.schedule == "split"
+    return {"theta": theta + guidance(task, theta, second, round, [] if alone else task.retained), "second": second}
+
+
+def momentum(p: Params, rounds: int) -> float:
+    """Return lambda for this many unlearning rounds; `alternating` degrades in every other one."""
+    each = 2 if p.schedule == "alternating" else 1
+    return p.lambda_ ** (each * p.lambda_rounds / rounds if p.lambda_rounds else 1)
 
 
 def degrade(theta: Tensor, second: Tensor, momentum: float) -> Tensor:
@@ -49,8 +74,10 @@ def degrade(theta: Tensor, second: Tensor, momentum: float) -> Tensor:
     return theta + (1 - momentum) * (second - theta)
 
 
-def guidance(task: Task, theta: Tensor, second: Tensor, round: int) -> Tensor:
-    """Return the mean update [d] of a round in which the forgotten clients train on the second model's classes."""
+def guidance(task: Task, theta: Tensor, second: Tensor, round: int, retained: list[int]) -> Tensor:
+    """Return the mean update [d] of a round of FedAvg in which the forgotten clients train on the second model's
+    classes and these retained clients, if any, on their own labels.
+    """
     federation = task.federation
     views = federation.layout.views(second)
 
@@ -63,7 +90,7 @@ def guidance(task: Task, theta: Tensor, second: Tensor, round: int) -> Tensor:
         return logits.argmax(1)
 
     gone = federation.local_updates(theta, task.forgotten, round, relabel=relabel)
-    kept = federation.local_updates(theta, task.retained, round)
+    kept = federation.local_updates(theta, retained, round)
     federation.cost.add(bytes_down=len(task.forgotten) * federation.layout.size * FLOAT_BYTES)
     both = (torch.cat([getattr(kept, name), getattr(gone, name)]) for name in ("delta", "sizes", "losses"))
     return aggregate(Updates(*both), "samples")

@@ -3,11 +3,10 @@
 The retained clients send the inputs of every layer on one batch; S [k, r] is an orthonormal basis of their span for a
 layer y = W x (patches for convolutions). Of the forgotten client's ascent gradient g the server takes the part that
 does not act on that span: W <- W + lr (g - g S S^T). So outputs on the sampled batches stay, as far as S is kept: all
-of it, and they do not change at all. Biases are frozen, which would break that (as FedOSD notes). The paper that
-introduced it is not at hand: the kept rank, the batch and that S is computed once are our reading; its factor that
-hides the inputs does not change their span and is left out. With standardised weights (NFResNet-18) the invariance
-holds only to first order. Stores S; communicates the layer inputs' second moments once, and one model up and down per
-round.
+of it, and they do not change at all. Biases are frozen, since they would break that (as FedOSD notes). We could not
+consult Li et al.: the kept rank, the batch and that S is computed once are our reading; their factor that hides the
+inputs does not change the span and is left out. With standardised weights (NFResNet-18) the invariance holds only to
+first order. Stores S; communicates the layer inputs' second moments once, and one model up and down per round.
 """
 
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import torch.nn.functional as F
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.task import State, Task, theta_of
 
@@ -36,6 +36,7 @@ class Params(BaseModel):
         description="kept share of the inputs' squared norm, which sets the rank r; 1: all of it (our choice; Saha et "
         "al. 2021, from whom the idea comes, keep .95 to .99)",
     )
+    clip: float = Field(0, ge=0, description=CLIP)
 
 
 def start(task: Task, p: Params) -> State:
@@ -47,7 +48,9 @@ def start(task: Task, p: Params) -> State:
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """One round of projected ascent by the forgotten clients."""
     theta, layout = theta_of(state), task.federation.layout
-    ascent = task.federation.local_updates(theta, task.forgotten, round, "negative_cross_entropy").delta.mean(0)
+    ascent = task.federation.local_updates(
+        theta, task.forgotten, round, "negative_cross_entropy", regularise=clipped(p.clip)
+    ).delta.mean(0)
     moved = torch.zeros_like(theta)
     given, kept = layout.views(ascent), layout.views(moved)
     for key, found in state.items():

@@ -1,7 +1,7 @@
 """CNN with two convolutions of 64 (Halimi et al. 2022, as in FedOSD's code): 797,962 parameters on 32 x 32 x 3.
 
-Without dropout, as the paper has it; the published code has dropout of .2 and .5. Where it stands there is our reading:
-.2 after each pooling, .5 after each hidden layer.
+Without dropout, as the paper has it; the published code has dropout of .2 after the first hidden layer and of .5 after
+the second, and none behind the convolutions.
 """
 
 from typing import Annotated
@@ -21,7 +21,7 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     channels: int = Field(64, gt=0, description="channels of each convolution (FedOSD appendix B.1: 64)")
     dropout: tuple[Share, Share] = Field(
-        (0.0, 0.0), description="after convolutions and after hidden layers (the paper: none; FedOSD's code: .2, .5)"
+        (0.0, 0.0), description="after the first and the second hidden layer (the paper: none; FedOSD's code: .2, .5)"
     )
 
 
@@ -33,22 +33,20 @@ def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:
     def dropped(share: float) -> list[nn.Module]:
         return [nn.Dropout(share)] if share else []
 
-    early, late = p.dropout
+    first, second = p.dropout
     return nn.Sequential(
         nn.Conv2d(channels, p.channels, 5),
         nn.MaxPool2d(2),
         nn.ReLU(),
-        *dropped(early),
         nn.Conv2d(p.channels, p.channels, 5),
         nn.MaxPool2d(2),
         nn.ReLU(),
-        *dropped(early),
         nn.Flatten(),
         nn.Linear(p.channels * rows * columns, 384),
         nn.ReLU(),
-        *dropped(late),
+        *dropped(first),
         nn.Linear(384, 192),
         nn.ReLU(),
-        *dropped(late),
+        *dropped(second),
         nn.Linear(192, classes),
     )

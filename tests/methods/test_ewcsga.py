@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fu.federation.local import generator
-from fu.federation.task import theta_of
+from fu.federation.task import State, theta_of
 from fu.methods import ewcsga
 from tests.factories import SIZES, builder, make_data, make_federation, make_partition, make_task, params_of
 from tests.systems import random
@@ -23,14 +23,24 @@ def test_ewcsga_without_a_penalty_is_plain_ascent_of_the_target() -> None:
         assert torch.equal(theta_of(state), expected)
 
 
-def test_the_penalty_of_ewcsga_adds_lambda_times_fisher_times_distance_to_the_gradient() -> None:
+@pytest.mark.parametrize("round", [0, 2])
+def test_a_step_of_ewcsga_is_the_minimum_of_the_penalty_and_the_distance_to_the_ascended_model(round: int) -> None:
     task = make_task(make_federation(local_epochs=1, batch_size=100))
     fisher = random(task.original_model.numel()).abs()
     theta = task.original_model + random(len(fisher), seed=1)
-    found = theta_of(ewcsga.step(task, params_of(ewcsga, lambda_=3.0), {"theta": theta, "fisher": fisher}, 0))
-    ascent = make_federation(local_epochs=1, batch_size=100).local_updates(theta, [1], 0, "negative_cross_entropy")
-    expected = theta + ascent.delta[0] - 0.1 * 3 * fisher * (theta - task.original_model)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    found = theta_of(ewcsga.step(task, params_of(ewcsga, lambda_=3.0), {"theta": theta, "fisher": fisher}, round))
+    ascent = make_federation(local_epochs=1, batch_size=100).local_updates(theta, [1], round, "negative_cross_entropy")
+    # (3 / 2) sum F (w - w0)^2 + ||w - (theta + ascent)||^2 / (2 lr) is stationary at w, with lr = .1 * .9^round.
+    slope = 3 * fisher * (found - task.original_model) + (found - theta - ascent.delta[0]) / (0.1 * 0.9**round)
+    assert slope.abs().max() < 1e-4
+    assert (found - theta - ascent.delta[0]).abs().max() > 0.1
+
+
+def test_the_penalty_of_ewcsga_is_stable_for_every_lambda() -> None:
+    task = make_task()
+    state: State = {"theta": task.original_model + 1, "fisher": torch.full_like(task.original_model, 100.0)}
+    away = theta_of(ewcsga.step(task, params_of(ewcsga, lambda_=1e12), state, 0)) - task.original_model
+    assert away.abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("samples", [100, 3])

@@ -14,21 +14,24 @@ from tests.methods.trained import train
 from tests.systems import random, weighted_mean
 
 
-def test_federaser_takes_directions_from_retraining_and_layer_norms_from_the_training(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("given", "epochs"), [({}, 2), ({"calibration_ratio": 0.5}, 1)])  # of the toy's two
+def test_federaser_takes_directions_from_retraining_and_layer_norms_from_the_training(
+    given: dict[str, float], epochs: int, tmp_path: Path
+) -> None:
     trained = train(tmp_path, 4)
-    task, p = trained.task(rounds=2), params_of(federaser)
+    task, p = trained.task(rounds=2), params_of(federaser, **given)
     retained, sizes = [0, 2, 3], [7, 9, 8]
     state = federaser.start(task, p)
     for round, stored in ((0, 0), (1, 2)):
         theta = theta_of(state)
-        fresh = make_federation(trained.data, local_epochs=1)  # half the steps are one of two epochs
+        fresh = make_federation(trained.data, local_epochs=epochs)
         layout, rows = fresh.layout, []
         for client in retained:
-            given = layout.named(fresh.local_updates(theta, [client], round).delta[0])
+            update = layout.named(fresh.local_updates(theta, [client], round).delta[0])
             wanted = layout.named(trained.updates[stored, client])
-            assert all(piece.norm() > 0 for piece in [*given.values(), *wanted.values()])
+            assert all(piece.norm() > 0 for piece in [*update.values(), *wanted.values()])
             rows.append(
-                layout.flatten({name: piece * wanted[name].norm() / piece.norm() for name, piece in given.items()})
+                layout.flatten({name: piece * wanted[name].norm() / piece.norm() for name, piece in update.items()})
             )
         state = federaser.step(task, p, state, round)
         expected = theta + weighted_mean(torch.stack(rows), sizes)
@@ -41,7 +44,7 @@ def test_a_calibrated_update_has_the_stored_length_and_retrainings_direction_in_
     trained = train(tmp_path, 2, sizes=(12, 9))
     task, theta = trained.task(rounds=2), trained.models[1]
     moved = theta_of(federaser.step(task, params_of(federaser), {"theta": theta}, 1)) - theta
-    again = make_task(make_federation(trained.data, local_epochs=1))
+    again = make_task(make_federation(trained.data))
     retrained = theta_of(retrain.step(again, params_of(retrain), {"theta": theta}, 1)) - theta
     named, layout = [again.federation.layout.named(found) for found in (moved, retrained)], again.federation.layout
     stored = layout.named(trained.updates[1, 0])
@@ -50,7 +53,7 @@ def test_a_calibrated_update_has_the_stored_length_and_retrainings_direction_in_
         assert cosines(one[None], other).item() == pytest.approx(1, abs=1e-4)  # differences of float32 models
         assert one.norm().item() == pytest.approx(stored[name].norm().item(), rel=1e-3)
         assert one.norm().item() != pytest.approx(other.norm().item(), rel=1e-2)
-    assert task.federation.cost.steps == again.federation.cost.steps == 3
+    assert task.federation.cost.steps == again.federation.cost.steps == 6
 
 
 @pytest.mark.parametrize(

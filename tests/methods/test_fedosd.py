@@ -179,8 +179,8 @@ def test_a_single_infinite_number_in_an_update_that_is_used_ends_the_run(
     task = make_task()
     whole = task.federation.local_updates
 
-    def with_broken(theta: Tensor, clients: list[int], *args: Any) -> Updates:
-        found = whole(theta, clients, *args)
+    def with_broken(theta: Tensor, clients: list[int], *args: Any, **given: Any) -> Updates:
+        found = whole(theta, clients, *args, **given)
         delta = found.delta.clone()
         if broken == ("the target's" if clients == task.forgotten else "a retained client's"):
             delta[-1, 2] = value

@@ -76,3 +76,61 @@ def test_fupga_inside_a_large_ball_is_plain_ascent_of_the_target() -> None:
     found = theta_of(fupga.step(task, p, state, 0)) - theta_of(state)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     assert task.federation.cost.client_rounds == 1
+
+
+ORIGINAL_CODE = {"radius": "from-reference", "clip": 5.0, "momentum": 0.9, "stop_distance": 2.2}
+
+
+def test_the_original_codes_radius_is_the_root_of_a_third_of_the_mean_squared_distance_to_the_reference() -> None:
+    task = with_local_models(make_task())
+    state = fupga.start(task, params_of(fupga, **ORIGINAL_CODE))
+    models = torch.stack([initial_parameters(builder(), 3, "model", "random", k) for k in range(10)])
+    squares = (models - theta_of(state)).square().sum(1)
+    assert state["radius"] == pytest.approx((squares.mean() / 3).sqrt().item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("forgotten", [(1,), (1, 3)])
+def test_clip_and_momentum_of_fupga_are_those_of_plain_sgd(forgotten: tuple[int, ...]) -> None:
+    task = with_local_models(make_task(make_federation(make_data(make_partition((7, 12, 9, 8), forgotten)))))
+    state = fupga.start(task, params_of(fupga))
+    moved, norms = [], []
+    for client in forgotten:
+        net = builder()()
+        net.load_state_dict(task.federation.layout.named(theta_of(state)))
+        sgd = torch.optim.SGD(net.parameters(), lr=0.1 * 0.9**2, momentum=0.9)
+        for x, y in make_federation(task.federation.data).batches(client, 2, None):
+            sgd.zero_grad()
+            (-torch.nn.functional.cross_entropy(net(x), y)).backward()
+            norms.append(torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0).item())
+            sgd.step()
+        moved.append(task.federation.layout.flatten(dict(net.named_parameters())).detach() - theta_of(state))
+    assert min(norms) < 1 < max(norms)
+    found = fupga.step(task, params_of(fupga, radius_share=100, clip=1.0, momentum=0.9), state, 2)
+    expected = theta_of(state) + torch.stack(moved).mean(0)
+    torch.testing.assert_close(theta_of(found), expected, rtol=0, atol=2e-6)
+
+
+def test_fupga_stops_for_good_where_it_is_far_enough_from_the_clients_own_model() -> None:
+    task = with_local_models(make_task(make_federation(lr=0.02)))
+    local = task.histories["last_local_models"]["theta"][0]
+    free, squares = params_of(fupga, radius_share=100), []
+
+    def look(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        weights = task.federation.layout.flatten(dict(module.named_parameters()))
+        squares.append((weights - local).square().sum().item())
+
+    handle = task.federation.model.register_forward_pre_hook(look)
+    state = fupga.start(task, free)
+    fupga.step(task, free, fupga.step(task, free, state, 0), 1)
+    handle.remove()
+    assert sorted(squares) == squares  # six steps in each of two rounds, further from step to step
+    limit = (squares[8] + squares[9]) / 2  # the third step of the second round is the first beyond
+    p = params_of(fupga, radius_share=100, stop_distance=limit)
+    first = fupga.step(task, p, state, 0)
+    assert first["stopped"] == 0
+    second = fupga.step(task, p, first, 1)
+    assert second["stopped"] == 1
+    assert (theta_of(second) - local).square().sum().item() == pytest.approx(squares[9], rel=1e-4)
+    spent = task.federation.cost.client_rounds
+    assert fupga.step(task, p, second, 2) == second
+    assert task.federation.cost.client_rounds == spent

@@ -30,8 +30,11 @@ def classes_of(model: Tensor, x: Tensor) -> Tensor:
     return net.eval()(x).argmax(1)
 
 
-def guided(task: Task, theta: Tensor, second: Tensor, round: int) -> Tensor:
-    """Return theta after a round of FedAvg on data in which the forgotten client's labels are the second model's."""
+def guided(task: Task, theta: Tensor, second: Tensor, round: int, retained: list[int] | None = None) -> Tensor:
+    """Return theta after a round of FedAvg on data in which the forgotten client's labels are the second model's.
+
+    `retained`: who trains beside; all unless given.
+    """
     data = task.federation.data
     (client,) = task.forgotten
     rows = torch.from_numpy(data.partition.train[client])
@@ -44,13 +47,13 @@ def guided(task: Task, theta: Tensor, second: Tensor, round: int) -> Tensor:
     sizes = [data.size(k) for k in range(len(data.partition.train))]
     part = make_partition(sizes, task.forgotten, trigger=False)
     plain = make_federation(ClientData(x, y, part, data.classes, "all"), lr=task.federation.training.lr)
-    everyone = [*task.retained, client]
+    everyone = [*(task.retained if retained is None else retained), client]
     return theta + weighted_mean(plain.local_updates(theta, everyone, round).delta, [sizes[k] for k in everyone])
 
 
 @pytest.mark.parametrize("momentum", [1.0, 0.95, 0.0])
 def test_a_round_of_mode_trains_the_second_model_degrades_and_guides(momentum: float) -> None:
-    task, p = make_task(rounds=3), params_of(mode, lambda_=momentum)
+    task, p = make_task(rounds=3), params_of(mode, lambda_=momentum, lambda_rounds=3, schedule="both")
     state = mode.start(task, p)
     assert torch.equal(theta_of(state), task.original_model)
     for round in range(2):
@@ -71,9 +74,49 @@ def test_degradation_with_lambda_one_changes_nothing_and_with_zero_everything() 
     torch.testing.assert_close(mode.degrade(theta, second, 0.95), 0.95 * theta + 0.05 * second)
 
 
+@pytest.mark.parametrize("schedule", ["split", "alternating"])
+def test_a_round_of_mode_trains_about_ten_clients_of_ten(schedule: str) -> None:
+    """The toy's three clients: 0 and 2 train the second model, 1 the first, on the second model's classes."""
+    task, p = make_task(rounds=5), params_of(mode, lambda_=0.5, lambda_rounds=None, schedule=schedule)
+    state = mode.start(task, p)
+    trained = []
+    for round in range(5):
+        theta, second, before = theta_of(state), second_of(state), task.federation.cost.client_rounds
+        state = mode.step(task, p, state, round)
+        trained.append(task.federation.cost.client_rounds - before)
+        if round == 4 or (schedule == "alternating" and round % 2):  # guidance alone
+            torch.testing.assert_close(theta_of(state), guided(task, theta, second, round), rtol=0, atol=1e-6)
+            assert torch.equal(second_of(state), second)
+            continue
+        moved = weighted_mean(make_federation().local_updates(second, [0, 2], round).delta, [7, 9])
+        torch.testing.assert_close(second_of(state), second + moved, rtol=0, atol=1e-6)
+        degraded = (theta + second_of(state)) / 2
+        expected = guided(task, degraded, second_of(state), round, []) if schedule == "split" else degraded
+        torch.testing.assert_close(theta_of(state), expected, rtol=0, atol=1e-5)
+    assert trained == {"split": [3, 3, 3, 3, 3], "alternating": [2, 3, 2, 3, 3]}[schedule]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "meant", "expected"),
+    [
+        ("split", 100, 0.9**20),
+        ("both", 100, 0.9**20),
+        ("alternating", 100, 0.9**40),
+        ("both", 5, 0.9),
+        ("split", None, 0.9),
+        ("alternating", None, 0.9),
+    ],
+)
+def test_lambda_leaves_as_much_of_the_original_in_fewer_rounds(
+    schedule: str, meant: int | None, expected: float
+) -> None:
+    p = params_of(mode, lambda_=0.9, lambda_rounds=meant, schedule=schedule)
+    assert mode.momentum(p, 5) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize(("share", "degrading"), [(0.8, 4), (0.5, 3), (0.0, 0), (1.0, 5)])
 def test_the_last_rounds_of_mode_are_guidance_alone(share: float, degrading: int) -> None:
-    task, p = make_task(rounds=5), params_of(mode, lambda_=0.5, degradation_share=share)
+    task, p = make_task(rounds=5), params_of(mode, lambda_=0.5, degradation_share=share, schedule="both")
     state = mode.start(task, p)
     for round in range(5):
         theta, second = theta_of(state), second_of(state)
