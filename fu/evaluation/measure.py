@@ -8,11 +8,6 @@ from torch import Tensor
 from fu.evaluation.context import Context
 
 
-def accuracy(context: Context, x: Tensor, y: Tensor) -> float:
-    """Return the share of images [n, c, h, w] whose predicted class is y [n]."""
-    return (context.network.logits(context.theta, x).argmax(1) == y).double().mean().item()
-
-
 def client_accuracies(context: Context, split: Literal["validation", "test"] = "test") -> Tensor:
     """Return each retained client's accuracy on its own test (or validation) set: [retained]."""
     data = context.data
@@ -38,8 +33,19 @@ def attack_success_rate(context: Context, split: Literal["train", "validation"] 
     """Return ASR: the accuracy on all training (or validation) samples of the forgotten clients, triggered and with
     flipped labels.
     """
+    predicted, flipped = triggered_predictions(context, split)
+    return (predicted == flipped).double().mean().item()
+
+
+def triggered_predictions(
+    context: Context, split: Literal["train", "validation"] = "train"
+) -> tuple[Tensor, Tensor]:
+    """Return the predicted classes [n] of all training (or validation) images of the forgotten clients with the
+    trigger, and their flipped labels [n].
+    """
     pairs = [context.data.backdoored(client, split) for client in context.data.partition.forgotten]
-    return accuracy(context, torch.cat([x for x, _ in pairs]), torch.cat([y for _, y in pairs]))
+    x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    return context.network.logits(context.theta, x).argmax(1), y
 
 
 def distance(context: Context) -> float:

@@ -1,4 +1,4 @@
-"""The columns of a trace: what is measured in every round, and the counts of `Cost`. Imports no torch."""
+"""The columns of every trace: what is measured after a round, and the counts of `Cost`. Imports no torch."""
 
 COLUMNS = (
     "round",

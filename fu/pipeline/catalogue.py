@@ -48,6 +48,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
         "TRIALS": TypeAdapter(Literal["all"]),
+        "TRACED": TypeAdapter(tuple[str, ...]),
     },
 }
 CACHE = Path("results/.cache/plan.json")
@@ -233,6 +234,11 @@ def metrics_of(evaluator: str) -> list[Metric]:
         return [Metric.model_validate({**about, "name": name}) for name, about in found.items()]
     except ValidationError as error:
         raise UserError(first_problem(error, Metric, f"{evaluator}.py (evaluation): METRICS")) from None
+
+
+def traces(evaluator: str) -> bool:
+    """Return whether an evaluator can be traced: it defines `trace`."""
+    return "trace" in disk().look(f"fu.evaluation.{evaluator}", _outline).defined
 
 
 def reads(kind: str) -> str:

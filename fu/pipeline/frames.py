@@ -13,6 +13,7 @@ import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry
 from fu.errors import UserError
+from fu.evaluation import trace as trace_columns
 from fu.pipeline.paths import Paths
 
 COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
@@ -132,7 +133,7 @@ def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataF
 
 
 def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
-    """Return the rows of all models, metric by metric, and the seconds of each at its last round."""
+    """Return the rows of all models, metric by metric, what was traced besides, and the seconds at the last round."""
     if part.method == ORIGINAL:
         return pd.DataFrame(columns=COLUMNS)
     run, names = _run(entry, part.scenario, seed), [metric.name for metric in entry.metrics]
@@ -150,6 +151,7 @@ def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
         spent.append({**about, "metric": "seconds", "value": cost["seconds"]})
         traces.append(trace)
     joined = pd.concat([trace for trace in traces if len(trace)] or traces)
+    names += [name for name in joined.columns if name not in (*trace_columns.COLUMNS, "stage", "model")]
     tidy = joined.melt(["round", "stage", "model"], names, "metric").dropna(subset="value")
     return pd.concat([tidy, pd.DataFrame(spent)], ignore_index=True)
 

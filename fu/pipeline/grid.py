@@ -157,6 +157,9 @@ class Grid:
         needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
         if not any(attrgetter(need)(trial.settings) for found in trials.values() for trial in found for need in needs):
             raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
+        for scenario, wanted in product(entry.scenarios, about.get("TRACED", ())):
+            if any(wanted not in trial.settings.traced for method in entry.methods for trial in trials[scenario, method]):
+                raise UserError(f"{where}: kind {entry.kind} needs settings.traced: [{wanted}] in {scenario!r}.")
         drawn = about.get("STAGES", get_args(Stage))
         stages = [stage for stage in entry.stages if stage in drawn]
         read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind)
@@ -289,8 +292,12 @@ class Grid:
         catalogue.check("training", settings.training.method.name, where)
         for kind in settings.training.history:
             catalogue.check("histories", kind, f"{where}: training.history")
-        for evaluator in (found for several in settings.evaluations.values() for found in several):
+        for evaluator in (*(found for several in settings.evaluations.values() for found in several), *settings.traced):
             catalogue.check("evaluation", evaluator, where)
+        for evaluator in settings.traced:
+            if not catalogue.traces(evaluator):
+                able = [name for name in catalogue.available("evaluation") if catalogue.traces(name)]
+                raise UserError(f"{where}: traced: {evaluator!r} defines no trace; allowed: {', '.join(able)}.")
         if settings.recovery.projection:
             catalogue.check("projections", settings.recovery.projection.name, where)
         if entry is None:

@@ -69,6 +69,7 @@ def of_unlearning(trial: Trial, seed: int) -> unlearn.Spec:
         evaluate_every=phase.evaluate_every,
         method=Choice(name=str(method.plugin), params=method.params),
         watch="conflicts" if phase.conflicts else None,
+        traced=tuple(trial.settings.traced),
     )
 
 
@@ -84,6 +85,7 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
         projection=_choice(phase.projection) if phase.projection else None,
         client_weights=phase.client_weights,
         first_round=before.rounds,
+        traced=tuple(trial.settings.traced),
     )
 
 

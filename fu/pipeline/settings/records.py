@@ -188,6 +188,11 @@ class Settings(Strict):
         description="name -> evaluators (fu/evaluation) that share a job and the file {trial}.{name}.csv; one that "
         "stands alone can be added without a rerun of the others",
     )
+    traced: Annotated[list[Name], Different] = Field(
+        default_factory=list,
+        description="evaluators (fu/evaluation) whose `trace` is measured after every round of unlearning and "
+        "post-training, besides ASR, R-Acc and distance",
+    )
     grid: dict[GridKey, list[float | int | str]] = Field(
         default_factory=dict,
         description="setting -> values: a method is run with each (`unlearning.lr`, `recovery.lr`, `params.x`, ...); "

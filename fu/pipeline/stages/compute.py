@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -87,10 +87,15 @@ def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str
     return Task(federation, build, part.forgotten, part.retained, spec.rounds, spec.seed)
 
 
-def measured(task: Task) -> Callable[[Tensor], dict[str, float]]:
-    """Return what measures a model of the task after a round."""
-    federation = task.federation
-    return lambda theta: measure(Context(federation.network, federation.data, theta, task.original))
+def measured(task: Task, traced: Sequence[str] = ()) -> Callable[[Tensor], dict[str, float]]:
+    """Return what measures a model of the task after a round: the columns of every trace, and what is traced besides."""
+    federation, also = task.federation, [plugins.load("evaluation", name).trace for name in traced]
+
+    def measure_round(theta: Tensor) -> dict[str, float]:
+        context = Context(federation.network, federation.data, theta, task.original)
+        return dict(item for found in (measure, *also) for item in found(context).items())
+
+    return measure_round
 
 
 def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Path], model: Path) -> Checkpoint:
@@ -123,7 +128,8 @@ def write_outcome(
     assert isinstance(theta, Tensor)
     with atomic_outputs(options, files.model, files.trace, files.cost, *([history] if history else [])) as parts:
         model_files.save(parts[0], task.federation.layout, theta, outcome.diverged)
-        write_rows(parts[1], outcome.rows, COLUMNS)
+        traced = dict.fromkeys(name for row in outcome.rows for name in row if name not in COLUMNS)
+        write_rows(parts[1], outcome.rows, (*COLUMNS, *traced))
         cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
         parts[2].write_text(json.dumps(cost, indent=2) + "\n")
         if history:

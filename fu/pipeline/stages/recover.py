@@ -9,12 +9,15 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds."""
+    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds; `traced`:
+    evaluators whose `trace` every round has.
+    """
 
     stage = "recover"
     projection: Annotated[Choice | None, Kind("projections")]
     client_weights: Literal["samples", "equal"]
     first_round: int
+    traced: Annotated[tuple[str, ...], Kind("evaluation")]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             task,
             lambda: {"theta": start},
             lambda state, round: recovery.step(task, state, round, spec.client_weights, project),
-            measured(task),
+            measured(task, spec.traced),
             checkpoint,
             str(files.model),
             first_round=spec.first_round,

@@ -9,11 +9,14 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What a method's unlearning reads; `watch`: an evaluator that counts something in every round."""
+    """What a method's unlearning reads; `watch`: an evaluator that counts something in every round; `traced`: evaluators
+    whose `trace` every round has.
+    """
 
     stage = "unlearn"
     method: Annotated[Choice, Kind("methods")]
     watch: Annotated[str | None, Kind("evaluation")]
+    traced: Annotated[tuple[str, ...], Kind("evaluation")]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             task,
             lambda: method.start(task, params),
             lambda state, round: method.step(task, params, state, round),
-            measured(task),
+            measured(task, spec.traced),
             checkpoint,
             str(files.model),
             evaluate_every=spec.evaluate_every,

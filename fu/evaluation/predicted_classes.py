@@ -1,0 +1,30 @@
+"""Which classes a model gives the forgotten clients' triggered images (our choice: FedOSD's ASR counts the right ones).
+
+An ASR that is neither 0 nor 1 may be one class that all of these images get, which is the flipped label of some of them.
+"""
+
+from fu.evaluation.context import Context
+from fu.evaluation.measure import triggered_predictions
+
+METRICS = {
+    "one_class": {
+        "label": "One class",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "largest share of the forgotten clients' triggered training images that are given one class",
+        "source": "our choice: tells a backdoor from a model that gives one class",
+    },
+}
+
+
+def evaluate(context: Context) -> dict[str, float]:
+    """Return the share of the most frequent class; nothing where the scenario has no backdoor."""
+    return {"one_class": max(found)} if (found := list(trace(context).values())) else {}
+
+
+def trace(context: Context) -> dict[str, float]:
+    """Return the share of each class, `predicted_0` to `predicted_{C - 1}`, of a round; nothing without a backdoor."""
+    if context.data.mark is None:
+        return {}
+    counts = triggered_predictions(context)[0].cpu().bincount(minlength=context.data.classes).double()
+    return {f"predicted_{label}": share for label, share in enumerate((counts / counts.sum()).tolist())}
