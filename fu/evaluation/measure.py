@@ -37,9 +37,7 @@ def attack_success_rate(context: Context, split: Literal["train", "validation"] 
     return (predicted == flipped).double().mean().item()
 
 
-def triggered_predictions(
-    context: Context, split: Literal["train", "validation"] = "train"
-) -> tuple[Tensor, Tensor]:
+def triggered_predictions(context: Context, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
     """Return the predicted classes [n] of all training (or validation) images of the forgotten clients with the
     trigger, and their flipped labels [n].
     """

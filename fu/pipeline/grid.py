@@ -158,7 +158,9 @@ class Grid:
         if not any(attrgetter(need)(trial.settings) for found in trials.values() for trial in found for need in needs):
             raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
         for scenario, wanted in product(entry.scenarios, about.get("TRACED", ())):
-            if any(wanted not in trial.settings.traced for method in entry.methods for trial in trials[scenario, method]):
+            if any(
+                wanted not in trial.settings.traced for method in entry.methods for trial in trials[scenario, method]
+            ):
                 raise UserError(f"{where}: kind {entry.kind} needs settings.traced: [{wanted}] in {scenario!r}.")
         drawn = about.get("STAGES", get_args(Stage))
         stages = [stage for stage in entry.stages if stage in drawn]

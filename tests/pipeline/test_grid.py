@@ -130,7 +130,8 @@ def test_unlearning_depends_on_all_values_but_those_of_post_training() -> None:
 
 def test_a_grid_is_every_combination_in_the_order_of_its_values() -> None:
     values = {"unlearning.lr": [0.1, 0.02], "params.loss": ["uce", "ascent"], "unlearning.rounds": [2]}
-    planned = plan(artefacts=ALONE, methods=grid("fedosd", values))
+    alone = {**ALONE, "projection": {"kind": "table"}}
+    planned = plan(artefacts=alone, methods=grid("fedosd", values))
     found = trials(planned, PAT50, "fedosd")
     assert found == [
         "fedosd+lr0.1-lossuce-rounds2",
@@ -151,9 +152,12 @@ def test_a_grid_is_every_combination_in_the_order_of_its_values() -> None:
 
 def test_the_rates_of_the_paper_are_tried_in_every_scenario() -> None:
     assert len(RATES) == 4
-    for method in ("fedrecovery", "mode", "ewcsga", "fupga", "fedosd"):
-        assert trials(made(), RUN, method) == [f"{method}+lr{value:g}" for value in RATES]
-        assert [rate(made(), RUN, trial) for trial in trials(made(), RUN, method)] == RATES
+    for method, others in {"fedrecovery": 1, "mode": 1, "ewcsga": 4, "fupga": 2, "fedosd": 1}.items():
+        found = trials(made(), RUN, method)
+        assert [rate(made(), RUN, trial) for trial in found] == [rate for rate in RATES for _ in range(others)]
+        assert len(set(found)) == len(found)
+    assert trials(made(), RUN, "fedosd") == [f"fedosd+lr{value:g}" for value in RATES]
+    assert trials(made(), RUN, "ewcsga")[2] == "ewcsga+lr0.005-clip1-lambda100"
     of_fedosd = [found for (_, method), found in made().names.items() if method == "fedosd"]
     assert len(of_fedosd) >= 19
     assert {tuple(found) for found in of_fedosd} == {tuple(trials(made(), RUN, "fedosd"))}
@@ -172,7 +176,9 @@ def test_an_empty_list_is_no_grid() -> None:
 
 
 def test_one_value_is_a_trial_of_its_own_name_and_nothing_is_chosen() -> None:
-    planned = plan(settings={"grid": {"unlearning.lr": [0.005]}})
+    unclipped = {"grid": {"params.clip": [], "params.lambda": []}}
+    ascent = {name: {"settings": unclipped} for name in ("ewcsga", "fupga", "sfu", "fedosd.m1")}
+    planned = plan(settings={"grid": {"unlearning.lr": [0.005]}}, methods=ascent)
     assert trials(planned, RUN, "fedosd") == ["fedosd+lr0.005"]
     assert [path for path in files(planned) if path.endswith(".selected.json")] == []
     choices = {path.rpartition("/")[2] for path in planned.producers if path.endswith(".selected.json")}

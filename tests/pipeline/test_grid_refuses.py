@@ -63,7 +63,8 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a method without its history": (
         settings(training={"history": []}),
         (
-            "fedosd.yaml: methods.federaser: needs the history 'update_norms'",
+            "fedosd.yaml: methods.federaser",
+            ": needs the history 'update_norms'",
             "add it to settings.training.history",
             "recorded: none",
         ),
@@ -71,11 +72,15 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a method without its history where others have theirs": (
         settings(training={"history": ["update_norms", "update_sums"]}),
         (
-            "fedosd.yaml: methods.fupga+lr",
+            "fedosd.yaml: methods.fupga",
             ": needs the history 'last_local_models'",
             "add it to settings.training.history",
             "recorded: update_norms, update_sums",
         ),
+    ),
+    "an evaluator that cannot be traced": (
+        settings(traced=["cost"]),
+        ("fedosd.yaml: scenarios.fmnist-pat20: traced: 'cost' defines no trace; allowed: predicted_classes",),
     ),
     "unknown method plug-in": (
         method("fedosd", plugin="fedods"),
@@ -86,7 +91,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (
             "fedosd.yaml: methods.fedosd+lr",
             ": params: los: unknown key",
-            "did you mean 'loss'? allowed: direction, loss",
+            "did you mean 'loss'? allowed: clip, direction, loss",
         ),
     ),
     "wrong hyper-parameter of a method": (
@@ -155,7 +160,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         method("fedosd.m5", unlearned_from="fedods"),
         (
             "fedosd.yaml: methods.fedosd.m5.unlearned_from: there is no method 'fedods'",
-            "did you mean 'fedosd'? allowed: ewcsga, federaser, fedosd",
+            "did you mean 'fedosd'? allowed: ewcsga, federaser, federaser.half, fedosd",
         ),
     ),
     "a method from the unlearned model of one that has none": (
@@ -301,7 +306,9 @@ def test_what_cannot_be_planned_is_told_in_one_sentence(values: dict[str, Any], 
 
 def test_nothing_is_held_out_where_nothing_is_chosen() -> None:
     common = {"data": {"validation_share": 0}, "grid": {"unlearning.lr": [0.005]}}
-    made = Plan({**laid_over(settings=common), "preset": "paper"})
+    unclipped = {"settings": {"grid": {"params.clip": [], "params.lambda": []}}}
+    ascent = dict.fromkeys(("ewcsga", "fupga", "sfu", "fedosd.m1"), unclipped)
+    made = Plan({**laid_over(settings=common, methods=ascent), "preset": "paper"})
     assert made.trials["fedosd/mnist-pat50", "original"].settings.data.validation_share == 0
     assert len(made.names["fedosd/mnist-pat50", "fedosd.rates-free"]) > 1  # a sweep shows them all
 

@@ -134,10 +134,10 @@ def test_conflicts_are_counted_where_the_file_asks_for_it() -> None:
 
 
 def test_post_training_knows_no_method() -> None:
-    def recover(planned: Plan, method: str) -> str:
-        return text(planned, "recover", RUN, f"{method}+lr0.005")
+    def recover(planned: Plan, method: str, others: str = "") -> str:
+        return text(planned, "recover", RUN, f"{method}+lr0.005{others}")
 
-    assert recover(made(), "mode") == recover(made(), "fupga") != recover(made(), "fedosd")
+    assert recover(made(), "mode") == recover(made(), "fupga", "-clip1") != recover(made(), "fedosd")
     projection = {"recovery": {"projection": {"name": "away_from_original"}}}
     planned = plan(methods={"mode": {"settings": projection}})
     assert recover(planned, "mode") == recover(planned, "fedosd") == recover(made(), "fedosd")
@@ -150,7 +150,7 @@ def test_an_evaluation_is_told_the_roles_of_the_models_it_is_given() -> None:
         assert len(job.inputs["models"]) == len(job.inputs["traces"]) == len(json.loads(job.json)["roles"])
         return json.loads(job.json)["roles"]
 
-    assert [evaluate(trial) for trial in ("original", "retraining", "fedosd+lr0.005", "fedosd.m1+lr0.005")] == [
+    assert [evaluate(trial) for trial in ("original", "retraining", "fedosd+lr0.005", "fedosd.m2+lr0.005")] == [
         ["original"],
         ["unlearned"],
         ["unlearned", "recovered"],

@@ -17,7 +17,7 @@ class Spec(TrainingSpec):
     projection: Annotated[Choice | None, Kind("projections")]
     client_weights: Literal["samples", "equal"]
     first_round: int
-    traced: Annotated[tuple[str, ...], Kind("evaluation")]
+    traced: Annotated[tuple[str, ...], Kind("evaluation")] = ()
 
 
 @dataclass(frozen=True)

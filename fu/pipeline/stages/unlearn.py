@@ -16,7 +16,7 @@ class Spec(TrainingSpec):
     stage = "unlearn"
     method: Annotated[Choice, Kind("methods")]
     watch: Annotated[str | None, Kind("evaluation")]
-    traced: Annotated[tuple[str, ...], Kind("evaluation")]
+    traced: Annotated[tuple[str, ...], Kind("evaluation")] = ()
 
 
 @dataclass(frozen=True)

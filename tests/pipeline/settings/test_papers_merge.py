@@ -33,12 +33,12 @@ def test_a_plugin_of_another_name_brings_its_own_parameters() -> None:
 
 
 def test_a_method_may_differ_in_all_scenarios_or_in_one() -> None:
-    scenarios = {"mnist-iid": {"methods": {"fupga": {"unlearning": {"lr": 0.003}}}}}
-    fupga = {"unlearning": {"lr": 0.002}, "grid": {"unlearning.lr": []}}
-    planned = plan(scenarios=scenarios, methods={"fupga": {"settings": fupga}}, artefacts=ALONE)
-    assert rate(planned, RUN, "fupga") == 0.003
-    assert rate(planned, "fedosd/mnist-pat20/seed0", "fupga") == 0.003  # its base is mnist-iid
-    assert rate(planned, PAT50, "fupga") == 0.002
+    scenarios = {"mnist-iid": {"methods": {"mode": {"unlearning": {"lr": 0.003}}}}}
+    mode = {"unlearning": {"lr": 0.002}, "grid": {"unlearning.lr": []}}
+    planned = plan(scenarios=scenarios, methods={"mode": {"settings": mode}}, artefacts=ALONE)
+    assert rate(planned, RUN, "mode") == 0.003
+    assert rate(planned, "fedosd/mnist-pat20/seed0", "mode") == 0.003  # its base is mnist-iid
+    assert rate(planned, PAT50, "mode") == 0.002
     other = trials(made(), RUN, "ewcsga")[0]
     assert text(planned, "unlearn", RUN, other) == text(made(), "unlearn", RUN, other)
 

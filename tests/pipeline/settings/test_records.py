@@ -200,7 +200,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("scenarios.fmnist-pat20: training.lr: Input should be a valid number, got None",),
     ),
     "a phase without settings": (
-        settings(unlearning=None),
+        {**settings(unlearning=None), "preset": "paper"},
         ("scenarios.fmnist-pat20: unlearning: Input should be a valid dictionary", "got None"),
     ),
     "a date as hyper-parameter": (
