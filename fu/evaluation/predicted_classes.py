@@ -1,6 +1,6 @@
 """Which classes a model gives the forgotten clients' triggered images (our choice: FedOSD's ASR counts the right ones).
 
-An ASR that is neither 0 nor 1 may be one class that all of these images get, which is the flipped label of some of them.
+An ASR that is neither 0 nor 1 may be one class that all of these images get: the flipped label of some of them.
 """
 
 from fu.evaluation.context import Context

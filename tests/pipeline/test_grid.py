@@ -176,7 +176,7 @@ def test_an_empty_list_is_no_grid() -> None:
 
 
 def test_one_value_is_a_trial_of_its_own_name_and_nothing_is_chosen() -> None:
-    unclipped = {"grid": {"params.clip": [], "params.lambda": []}}
+    unclipped: dict[str, Any] = {"grid": {"params.clip": [], "params.lambda": []}}
     ascent = {name: {"settings": unclipped} for name in ("ewcsga", "fupga", "sfu", "fedosd.m1")}
     planned = plan(settings={"grid": {"unlearning.lr": [0.005]}}, methods=ascent)
     assert trials(planned, RUN, "fedosd") == ["fedosd+lr0.005"]

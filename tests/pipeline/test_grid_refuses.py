@@ -306,7 +306,7 @@ def test_what_cannot_be_planned_is_told_in_one_sentence(values: dict[str, Any], 
 
 def test_nothing_is_held_out_where_nothing_is_chosen() -> None:
     common = {"data": {"validation_share": 0}, "grid": {"unlearning.lr": [0.005]}}
-    unclipped = {"settings": {"grid": {"params.clip": [], "params.lambda": []}}}
+    unclipped: dict[str, Any] = {"settings": {"grid": {"params.clip": [], "params.lambda": []}}}
     ascent = dict.fromkeys(("ewcsga", "fupga", "sfu", "fedosd.m1"), unclipped)
     made = Plan({**laid_over(settings=common, methods=ascent), "preset": "paper"})
     assert made.trials["fedosd/mnist-pat50", "original"].settings.data.validation_share == 0

@@ -88,7 +88,7 @@ def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str
 
 
 def measured(task: Task, traced: Sequence[str] = ()) -> Callable[[Tensor], dict[str, float]]:
-    """Return what measures a model of the task after a round: the columns of every trace, and what is traced besides."""
+    """Return what measures a model after a round: the columns of every trace, and what is traced besides."""
     federation, also = task.federation, [plugins.load("evaluation", name).trace for name in traced]
 
     def measure_round(theta: Tensor) -> dict[str, float]:

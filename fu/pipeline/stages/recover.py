@@ -9,8 +9,9 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds; `traced`:
-    evaluators whose `trace` every round has.
+    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds.
+
+    `traced`: evaluators whose `trace` every round has.
     """
 
     stage = "recover"

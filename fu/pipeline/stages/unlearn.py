@@ -9,8 +9,9 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What a method's unlearning reads; `watch`: an evaluator that counts something in every round; `traced`: evaluators
-    whose `trace` every round has.
+    """What a method's unlearning reads.
+
+    `watch`: an evaluator that counts something in every round; `traced`: evaluators whose `trace` every round has.
     """
 
     stage = "unlearn"

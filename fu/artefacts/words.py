@@ -1,0 +1,61 @@
+"""A panel of a table in words, computed from its numbers: did the backdoor take hold, who forgot, what came back."""
+
+from math import isnan
+
+import pandas as pd
+
+from fu.artefacts.entry import ORIGINAL, Entry, Scenario
+
+TOOK_HOLD = 0.5  # ASR of the original model: below it there is little to forget
+FORGOT = 0.05  # a method forgot whose ASR is at most so much above retraining's
+
+
+def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]:
+    """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model."""
+    means = {
+        (row.method, row.stage, row.metric): float(row.mean)
+        for row in frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0)].itertuples()
+        if not isnan(row.mean)
+    }
+    own = [method.name for method in entry.methods if method.post_training == "own"]
+    wanted = [
+        (ORIGINAL, ORIGINAL, "asr"),
+        (ORIGINAL, ORIGINAL, "r_acc"),
+        *((own[0], "unlearned", "asr") for _ in own[:1]),
+    ]
+    if len(wanted) < 3 or any(key not in means for key in wanted):
+        return []
+    before, utility, retrained = (means[key] for key in wanted)
+    if before < TOOK_HOLD:
+        return [
+            f"The backdoor did not take hold: ω⁰ gives the flipped label to {before:.0%} of the triggered images, so "
+            "this panel says little about forgetting."
+        ]
+    found = [
+        f"The backdoor took hold: ω⁰ gives the flipped label to {before:.0%} of the triggered images, the retrained "
+        f"model, which never saw one, to {retrained:.0%}."
+    ]
+    labels = {method.name: method.marked for method in entry.methods if method.post_training != "own"}
+    asr = {name: means[name, "unlearned", "asr"] for name in labels if (name, "unlearned", "asr") in means}
+    forgot = [name for name in asr if asr[name] <= retrained + FORGOT]
+    kept = [name for name in asr if name not in forgot]
+
+    def listed(names: list[str], stage: str, metric: str) -> str:
+        shown = [f"{labels[name]} ({means[name, stage, metric]:.2f})" for name in names]
+        return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+    if not forgot:
+        return [*found, f"No method forgot it: ASR after unlearning is {listed(kept, 'unlearned', 'asr')}."]
+    failed = f"; {listed(kept, 'unlearned', 'asr')} did not" if kept else ""
+    found.append(
+        f"Forgotten (ASR at most {FORGOT:g} above retraining's) by {listed(forgot, 'unlearned', 'asr')}{failed}. "
+        f"What it cost in R-Acc, from {utility:.2f}: {listed(forgot, 'unlearned', 'r_acc')}."
+    )
+    after = [name for name in forgot if (name, "recovered", "asr") in means]
+    back = [name for name in after if means[name, "recovered", "asr"] > retrained + FORGOT]
+    if after:
+        rest = [name for name in after if name not in back]
+        says = [f"it came back with {listed(back, 'recovered', 'asr')}"] if back else []
+        says += [f"it stayed away with {listed(rest, 'recovered', 'asr')}"] if rest else []
+        found.append(f"After post-training, {' and '.join(says)}; R-Acc {listed(after, 'recovered', 'r_acc')}.")
+    return found

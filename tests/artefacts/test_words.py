@@ -1,0 +1,71 @@
+"""A panel in words, from numbers that are known."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import Method, Trial
+from fu.artefacts.words import in_words
+from tests.artefacts.factories import make_entry
+
+
+def method(name: str, post_training: Any = "after") -> Method:
+    trial = Trial(name=name, rate=0.1, values={}, unlearned=name, recovers=post_training == "after")
+    return Method(name=name, label=name.title(), in_paper=True, post_training=post_training, trials={"small": (trial,)})
+
+
+METHODS = (method("scratch", "own"), method("alpha"), method("beta"), method("gamma"))
+ENTRY = make_entry("table", methods=METHODS, chosen={})
+NUMBERS = {  # ASR and R-Acc after unlearning, and after post-training; retraining's limit is .04 + .05
+    "original": (0.98, 0.90),
+    "scratch": (0.04, 0.89),
+    "alpha": (0.09, 0.70, 0.10, 0.91),
+    "beta": (0.00, 0.55, 0.04, 0.92),
+    "gamma": (0.10, 0.88, 0.03, 0.93),
+}
+
+
+def words(diverged: tuple[str, ...] = (), **changes: tuple[float, ...]) -> list[str]:
+    rows = []
+    for name, numbers in {**NUMBERS, **changes}.items():
+        stages = ("original",) if name == "original" else ("unlearned", "unlearned", "recovered", "recovered")
+        for place, value in enumerate(numbers):
+            stage, metric = stages[0] if name == "original" else stages[place], ("asr", "r_acc")[place % 2]
+            about = {"scenario": "small", "method": name, "stage": stage, "metric": metric, "mean": value}
+            rows.append({**about, "diverged": int(name in diverged)})
+    return in_words(pd.DataFrame(rows), ENTRY, ENTRY.scenarios[0])
+
+
+def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
+    assert words() == [
+        "The backdoor took hold: ω⁰ gives the flipped label to 98% of the triggered images, the retrained model, which "
+        "never saw one, to 4%.",
+        "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.09) and Beta (0.00); Gamma (0.10) did not. "
+        "What it cost in R-Acc, from 0.90: Alpha (0.70) and Beta (0.55).",
+        "After post-training, it came back with Alpha (0.10) and it stayed away with Beta (0.04); "
+        "R-Acc Alpha (0.91) and Beta (0.92).",
+    ]
+
+
+@pytest.mark.parametrize(("asr", "hold"), [(0.5, True), (0.49, False)])
+def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold: bool) -> None:
+    found = words(original=(asr, 0.9))
+    assert len(found) == (3 if hold else 1)
+    assert ("took hold" in found[0]) is hold
+    assert f"{asr:.0%}" in found[0]
+
+
+def test_where_no_method_forgot_that_is_said() -> None:
+    kept = dict.fromkeys(("alpha", "beta", "gamma"), (0.5, 0.9, 0.1, 0.9))
+    assert words(**kept)[1:] == [
+        "No method forgot it: ASR after unlearning is Alpha (0.50), Beta (0.50) and Gamma (0.50)."
+    ]
+
+
+def test_a_diverged_method_is_no_method_that_forgot() -> None:
+    assert "Beta" not in " ".join(words(diverged=("beta",)))
+
+
+def test_without_retraining_there_are_no_words() -> None:
+    assert words(diverged=("scratch",)) == []
