@@ -1,7 +1,5 @@
 """A panel of a table in words, computed from its numbers: did the backdoor take hold, who forgot, what came back."""
 
-from math import isnan
-
 import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
@@ -12,11 +10,8 @@ FORGOT = 0.05  # a method forgot whose ASR is at most so much above retraining's
 
 def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]:
     """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model."""
-    means = {
-        (row.method, row.stage, row.metric): float(row.mean)
-        for row in frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0)].itertuples()
-        if not isnan(row.mean)
-    }
+    here = frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0) & frame["mean"].notna()]
+    means = here.set_index(["method", "stage", "metric"])["mean"].to_dict()
     own = [method.name for method in entry.methods if method.post_training == "own"]
     wanted = [
         (ORIGINAL, ORIGINAL, "asr"),

@@ -58,7 +58,7 @@ def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold
 
 def test_where_no_method_forgot_that_is_said() -> None:
     kept = dict.fromkeys(("alpha", "beta", "gamma"), (0.5, 0.9, 0.1, 0.9))
-    assert words(**kept)[1:] == [
+    assert words((), **kept)[1:] == [
         "No method forgot it: ASR after unlearning is Alpha (0.50), Beta (0.50) and Gamma (0.50)."
     ]
 
