@@ -1,4 +1,4 @@
-"""Plug-ins: one file each, imported by kind (a folder of `fu`) and name, from here or from a folder of one's own."""
+"""Plug-ins: one file each, imported by kind (a folder of `fu`) and name, from here or from a user's own folder."""
 
 import importlib.util
 import sys
@@ -51,7 +51,7 @@ def load(kind: str, name: str) -> ModuleType:
 
 
 def _place(error: BaseException) -> str:
-    """Return file and line of what an import failed at, of `fu` or of a folder of one's own."""
+    """Return file and line of what an import failed at, in `fu` or in a user's own folder."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}: line {error.lineno}"
     ours = [str(folder) for folder in (Path(__file__).parent, *FOLDERS)]
@@ -89,7 +89,7 @@ def named_by(record: BaseModel) -> list[str]:
 
 
 class Finder:
-    """Looks for `fu.<kind>.<name>` in the folders of one's own, too, without importing anything else."""
+    """Looks for `fu.<kind>.<name>` in users' folders, too, without importing anything else."""
 
     @staticmethod
     def find_spec(

@@ -74,7 +74,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     except (UserError, MemoryError):
         raise
     except Exception:  # damaged bytes make zipfile and numpy raise a dozen kinds
-        raise UserError(f"{path}: the file is truncated or is no npz archive; make or copy it again.") from None
+        raise UserError(f"{path}: the file is truncated or not an npz archive; make or copy it again.") from None
 
 
 def _headers(path: Path, archive: zipfile.ZipFile, keys: Iterable[str] | None = None) -> dict[str, Header]:
@@ -102,7 +102,7 @@ def _header(path: Path, key: str, archive: zipfile.ZipFile, member: zipfile.ZipI
         shape, _, dtype = HEADERS[npy.read_magic(start)](start)
         length = start.tell() + math.prod(shape) * dtype.itemsize
     except Exception:  # MemoryError and RecursionError, too: Python's parser reads the header
-        raise UserError(f"{path}: {key!r} is damaged or is no array; plain numeric arrays are allowed.") from None
+        raise UserError(f"{path}: {key!r} is damaged or not an array; plain numeric arrays are allowed.") from None
     if dtype.hasobject:
         raise UserError(f"{path}: {key!r} holds Python objects; plain numeric arrays are allowed.")
     if length != member.file_size or any(n < 0 for n in shape):

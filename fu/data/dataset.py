@@ -1,4 +1,4 @@
-"""What is to be known of a data set. Each one is a file of `fu/datasets`, so that adding one changes no other."""
+"""Facts about a data set. Each one is a file of `fu/datasets`, so that adding one changes no other."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Dataset:
 
 
 def about(name: str) -> Dataset:
-    """Return what is known of a data set."""
+    """Return the facts about a data set."""
     if not plugins.exists("datasets", name):
         raise UserError(f"there is no data set {name!r}; docs/data.md lists them.")
     found = getattr(plugins.load("datasets", name), "ABOUT", None)

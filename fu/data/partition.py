@@ -69,7 +69,7 @@ def load(path: Path) -> Partition:
     attack = {name.removeprefix(ATTACK): arrays.pop(name) for name in list(arrays) if name.startswith(ATTACK)}
     names = {*SPLITS, *(f"{split}_offsets" for split in SPLITS), "forget_clients", "backdoored"}
     if arrays.keys() != names or any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
-        raise UserError(f"{path}: this is no partition file; delete it and run snakemake again.")
+        raise UserError(f"{path}: this is not a partition file; delete it and run snakemake again.")
     problem = _problem(arrays)  # type: ignore[arg-type]
     if problem:
         raise UserError(f"{path}: the partition contradicts itself: {problem}; delete it and run snakemake again.")

@@ -1,4 +1,4 @@
-"""Round checkpoints: a killed job goes on where it was, to the same bytes; an edited one starts anew."""
+"""Round checkpoints: a killed job resumes where it was, to the same bytes; an edited one starts over."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def load(self, device: str) -> tuple[State, dict[str, Any]] | None:
-        """Return what was saved under this key, or None; a checkpoint of another key or a damaged one is none."""
+        """Return what was saved under this key, or None; one of another key or a damaged one does not count."""
         if not self.path.is_file():
             return None
         try:

@@ -43,8 +43,8 @@ def drive(
 
     A row is written before the first round and after every round; `measure(theta)` fills the first row, every
     `evaluate_every`-th and the last, `watch(before, after, round)` every row. `recorders`: what to keep of each round
-    for methods that need it, by kind. Seconds cover start and steps only. Parameters that leave the finite
-    numbers end the run: `diverged` then names the round (counted from 1), and the state is the last finite one.
+    for methods that need it, by kind. Seconds cover start and steps only. Parameters that are no
+    longer finite end the run: `diverged` is the round (counted from 1), the state the last finite one.
     """
     device = task.federation.device
 

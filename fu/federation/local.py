@@ -214,7 +214,7 @@ class Federation:
 
     @contextmanager
     def _training_mode(self, client: int, round: int) -> Iterator[None]:
-        """Switch dropout on for a client's round, drawn by name; the global generator stays as it was."""
+        """Switch dropout on for a client's round, seeded by name; the global generator is left alone."""
         if not self.stochastic:
             yield
             return

@@ -19,7 +19,7 @@ from fu.federation.flat import Layout
 
 
 def save(path: Path, layout: Layout, theta: Tensor, diverged: int | None) -> None:
-    """Write theta [d] as named tensors, or only the round in which it left the finite numbers."""
+    """Write theta [d] as named tensors, or only the round in which it diverged."""
     tensors = {} if diverged else layout.named(theta)
     save_file(tensors, path, metadata={"fu": json.dumps({"diverged": diverged})})
 

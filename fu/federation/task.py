@@ -22,7 +22,7 @@ def theta_of(state: State) -> Tensor:
 
 
 def initial_parameters(build: Callable[[], nn.Module], *name: int | str) -> Tensor:
-    """Return theta [d] of a freshly initialised model, drawn by name."""
+    """Return theta [d] of a freshly initialised model, seeded by name."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_integer(*name))
         model = build()
@@ -57,5 +57,5 @@ class Task:
         return self.original
 
     def new_model(self, *name: int | str) -> Tensor:
-        """Return theta [d] of a freshly initialised model on the device, drawn by name."""
+        """Return theta [d] of a freshly initialised model on the device, seeded by name."""
         return initial_parameters(self.build, self.seed, "model", *name).to(self.federation.device)

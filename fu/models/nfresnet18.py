@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-GAIN = 1.7139588594436646  # sqrt(2 / (1 - 1 / pi)): what the rectifier takes from the variance (Brock et al. 2021)
+GAIN = 1.7139588594436646  # sqrt(2 / (1 - 1 / pi)): makes up for the variance that ReLU removes (Brock et al. 2021)
 EPS = 1e-4  # least variance of a filter (Brock et al. 2021, reference code)
 
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
@@ -64,7 +64,7 @@ class Convolution(nn.Conv2d):
 
 
 class Block(nn.Module):
-    """Two convolutions of 3 x 3 beside a shortcut, which is a convolution of 1 x 1 where the width changes."""
+    """Two 3 x 3 convolutions and a shortcut, a 1 x 1 convolution where the width changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, alpha: float, beta: float) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Block(nn.Module):
 
 
 class Head(nn.Module):
-    """The last rectifier and the mean over the image (pooling layers have no deterministic gradient on CUDA)."""
+    """The last ReLU and the mean over the image (pooling layers have no deterministic gradient on CUDA)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features [n, c] of maps [n, c, h, w]."""

@@ -20,7 +20,7 @@ class Params(BaseModel):
 
 
 def check(clients: int, classes: int, p: Params) -> None:
-    """Raise `ValueError` where the share is no whole number of classes, or a client or a class would be left empty."""
+    """Raise `ValueError` where the share is not a whole number of classes, or a client or class is left empty."""
     holders(clients, classes, classes_per_client(classes, p))
 
 
@@ -37,7 +37,7 @@ def classes_per_client(classes: int, p: Params) -> int:
     """Return how many classes a client holds."""
     number = p.class_share * classes
     if abs(number - round(number)) > 1e-6 or round(number) < 1:
-        raise ValueError(f"class_share: {p.class_share} of {classes} classes is no whole number of classes")
+        raise ValueError(f"class_share: {p.class_share} of {classes} classes is not a whole number of classes")
     return round(number)
 
 

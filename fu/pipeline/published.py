@@ -72,8 +72,8 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
                 if fields:
                     yield lines.line_num, Row(*fields)
     except UnicodeDecodeError:
-        raise UserError(f"{where}: is no valid CSV (not UTF-8).") from None
+        raise UserError(f"{where}: is not valid CSV (not UTF-8).") from None
     except csv.Error as error:
-        raise UserError(f"{where}: line {lines.line_num}: is no valid CSV ({error}).") from None
+        raise UserError(f"{where}: line {lines.line_num}: is not valid CSV ({error}).") from None
     except OSError as error:
         raise UserError(f"{where}: cannot be read ({error.strerror}).") from None

@@ -136,17 +136,17 @@ def twice(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "words"),
     [
-        (halve, "the file is truncated or is no npz archive; make or copy it again"),
-        (Path.touch, "the file is truncated or is no npz archive; make or copy it again"),
-        (lambda path: path.write_text("hello"), "the file is truncated or is no npz archive; make or copy it again"),
-        (save_one_array, "the file is truncated or is no npz archive; make or copy it again"),
+        (halve, "the file is truncated or not an npz archive; make or copy it again"),
+        (Path.touch, "the file is truncated or not an npz archive; make or copy it again"),
+        (lambda path: path.write_text("hello"), "the file is truncated or not an npz archive; make or copy it again"),
+        (save_one_array, "the file is truncated or not an npz archive; make or copy it again"),
         (Path.mkdir, "this is a folder, a pipe or a device, but must be a file"),
         (os.mkfifo, "this is a folder, a pipe or a device, but must be a file"),
         (lambda path: path.symlink_to("/dev/zero"), "this is a folder, a pipe or a device, but must be a file"),
         (lambda path: path.symlink_to(path), "the file cannot be read: Too many levels of symbolic links"),
         (lambda path: path.symlink_to("nowhere"), "there is no such file"),
         (twice, "the file holds 'y_test' twice; make or copy it again"),
-        (zip_texts, "'x_train' is damaged or is no array; plain numeric arrays are allowed"),
+        (zip_texts, "'x_train' is damaged or not an array; plain numeric arrays are allowed"),
     ],
     ids=[
         *("truncated", "empty", "text", "one array", "a folder", "a pipe", "a device", "a circle of links"),
@@ -182,7 +182,7 @@ def header_of(shape: str = "(6,)", descr: str = "'|u1'") -> str:
     return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n"
 
 
-DAMAGED, LONG = "'y_train' is damaged or is no array", "'y_train' is to be "
+DAMAGED, LONG = "'y_train' is damaged or not an array", "'y_train' is to be "
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_damaged_header_is_told_in_one_sentence(tmp_path: Path, header: str, w
 def test_an_archive_is_packed_as_numpy_packs(tmp_path: Path, how: int) -> None:
     path = tmp_path / "digits.npz"
     with_header(path, "y_train", header_of(), compression=how)
-    has(sentence(lambda: archives.check(path, "digits")), f"{path}: 'x_train' is damaged or is no array")
+    has(sentence(lambda: archives.check(path, "digits")), f"{path}: 'x_train' is damaged or not an array")
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -243,7 +243,7 @@ def test_a_check_reads_no_array(tmp_path: Path) -> None:
     content[content.index(b"x_train.npy") + 1000] ^= 1
     path.write_bytes(content)
     assert archives.check(path, "digits") == 10
-    has(sentence(lambda: archives.read(path, "digits")), f"{path}: the file is truncated or is no npz archive")
+    has(sentence(lambda: archives.read(path, "digits")), f"{path}: the file is truncated or not an npz archive")
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_a_truncated_partition_is_told_in_one_sentence(tmp_path: Path) -> None:
 
 def test_an_archive_in_place_of_a_partition_is_told_in_one_sentence(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "partition.npz")
-    has(sentence(lambda: partition.load(path)), f"{path}: this is no partition file", "run snakemake again")
+    has(sentence(lambda: partition.load(path)), f"{path}: this is not a partition file", "run snakemake again")
 
 
 def test_a_partition_of_another_data_set_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_partition_that_contradicts_itself_is_told_in_one_sentence(
 @pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
 def test_arrays_of_another_kind_are_no_partition(tmp_path: Path, changes: dict[str, NDArray[Any]]) -> None:
     path = edited(tmp_path / "partition.npz", changes)
-    has(sentence(lambda: partition.load(path)), f"{path}: this is no partition file; delete it and run snakemake again")
+    has(sentence(lambda: partition.load(path)), f"{path}: this is not a partition file; delete it and run")
 
 
 @pytest.mark.parametrize(

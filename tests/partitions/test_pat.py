@@ -70,7 +70,7 @@ def test_a_share_is_checked_as_the_classes_that_it_means() -> None:
     with pytest.raises(ValueError, match="3 clients with 2 of 10 classes each leave client 0 without data"):
         pat.check(3, 10, pat.Params(class_share=0.2))
     for share in (0.25, 0.05):
-        with pytest.raises(ValueError, match=f"class_share: {share} of 10 classes is no whole number of classes"):
+        with pytest.raises(ValueError, match=f"class_share: {share} of 10 classes is not a whole number of classes"):
             pat.check(10, 10, pat.Params(class_share=share))
 
 

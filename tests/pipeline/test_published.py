@@ -58,8 +58,8 @@ FILES: dict[str, tuple[bytes | str, str]] = {
         f"{HEADER}\niid,fedosd,unlearned,asr,12.5",
         "line 2: 'asr' must be a fraction from 0 to 1, no percentage",
     ),
-    "a quote left open": (f'{HEADER}\n{ROW}\n"iid,fedosd', "is no valid CSV (unexpected end of data)."),
-    "not UTF-8": (b"scenario,method,\xff", "is no valid CSV (not UTF-8)."),
+    "a quote left open": (f'{HEADER}\n{ROW}\n"iid,fedosd', "is not valid CSV (unexpected end of data)."),
+    "not UTF-8": (b"scenario,method,\xff", "is not valid CSV (not UTF-8)."),
     "a name with a line break": (f'{HEADER}\n"i\nid",fedosd,unlearned,asr,0', r"there is no scenario 'i\nid'"),
 }
 

@@ -50,7 +50,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
         problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "problem", None) or error
-        raise UserError(f"{path.name}:{line} is no valid YAML ({' '.join(str(problem).split())}).") from None
+        raise UserError(f"{path.name}:{line} is not valid YAML ({' '.join(str(problem).split())}).") from None
     except OSError as error:
         raise UserError(f"{path.name}: cannot be read ({error.strerror}).") from None
     check_plain(values, path.name)

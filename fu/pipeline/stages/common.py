@@ -183,7 +183,7 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     parser.add_argument("--certificate", type=Path, help="where what the outputs were made from is written")
     parser.add_argument("--unless-made", action="store_true", help="do nothing where the certificate holds")
     parser.add_argument("--code", help="the planned digest of the code")
-    parser.add_argument("--plugins", nargs="?", help="folder with plug-ins of one's own")
+    parser.add_argument("--plugins", nargs="?", help="folder with your own plug-ins")
     parser.add_argument("--threads", type=int, default=Options.threads)
     parser.add_argument("--device", default=Options.device, choices=["auto", "cpu", "cuda"])
     parser.add_argument("--checkpoint-seconds", type=float, default=Options.checkpoint_seconds)

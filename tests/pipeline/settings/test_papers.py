@@ -81,7 +81,7 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a bracket left open": (
         r"^title: .*$",
         "title: [x",
-        ("fedosd.yaml: line", "is no valid YAML"),
+        ("fedosd.yaml: line", "is not valid YAML"),
     ),
     "a Python object": (
         r"^title: .*$",
@@ -114,7 +114,7 @@ def test_a_malformed_paper_is_told_in_one_sentence(
     [
         (b"", ("fedosd.yaml: must be a mapping of keys to values",)),
         (b"[1]", ("fedosd.yaml: must be a mapping of keys to values",)),
-        (b"title: \xff", ("fedosd.yaml: is no valid YAML (not UTF-8)",)),
+        (b"title: \xff", ("fedosd.yaml: is not valid YAML (not UTF-8)",)),
     ],
     ids=["empty", "a list", "not UTF-8"],
 )
@@ -170,16 +170,16 @@ YAMLS: dict[str, tuple[str | bytes, str]] = {
     "a day": ("a: 2024-01-01", "line 1: 'timestamp' is no kind of value here; write numbers, (quoted) text"),
     "a word that says it is a number": (
         "a: !!int x",
-        "is no valid YAML (invalid literal for int() with base 10: 'x').",
+        "is not valid YAML (invalid literal for int() with base 10: 'x').",
     ),
-    "a word that says it is a truth value": ("a: !!bool x", "is no valid YAML ('x')."),
+    "a word that says it is a truth value": ("a: !!bool x", "is not valid YAML ('x')."),
     "a set": ("a: !!set {x}", "line 1: 'set' is no kind of value here"),
     "an infinite number": ("a: [1, .inf]", "a.1: must be a finite number, got inf."),
     "a power of ten too large": ("a: 1.0e+400", "a: must be a finite number, got inf."),
     "a whole number too large": (f"a: {2**63}", "a: a whole number must fit into 64 bits."),
-    "a whole number of 5000 digits": (f"a: {'9' * 5000}", "is no valid YAML (Exceeds the limit"),
+    "a whole number of 5000 digits": (f"a: {'9' * 5000}", "is not valid YAML (Exceeds the limit"),
     "a hexadecimal number of 5000 digits": (f"a: 0x{'f' * 5000}", "a: a whole number must fit into 64 bits."),
-    "a time of 500 parts": (f"a: 1{':1' * 500}.5", "is no valid YAML (int too large to convert to float)."),
+    "a time of 500 parts": (f"a: 1{':1' * 500}.5", "is not valid YAML (int too large to convert to float)."),
     "a list in itself": ("a: &a [*a]", LARGE),
     "a mapping merged with itself": ("a: &a {<<: *a}", LARGE),
     "aliases of aliases": (BOMB, LARGE),
@@ -188,12 +188,12 @@ YAMLS: dict[str, tuple[str | bytes, str]] = {
     "a hundred thousand braces": ("{a: " * 100_000, LARGE),
     "a hundred thousand dashes": ("- " * 100_000, LARGE),
     "too many values": ("a: [" + "1, " * 100_000 + "]", LARGE),
-    "an unknown alias": ("a: *b", "line 1: is no valid YAML (found undefined alias)."),
-    "two documents": ("a: 1\n---\nb: 2", "is no valid YAML (but found another document)."),
-    "a control character": ("a: \0", "is no valid YAML (unacceptable character #x0000: control characters"),
+    "an unknown alias": ("a: *b", "line 1: is not valid YAML (found undefined alias)."),
+    "two documents": ("a: 1\n---\nb: 2", "is not valid YAML (but found another document)."),
+    "a control character": ("a: \0", "is not valid YAML (unacceptable character #x0000: control characters"),
     "an escaped control character": ('a: "\\0"', "a: text must be at most 10000 letters and no control characters."),
     "a text without end": (f"a: {'x' * 20_000}", "a: text must be at most 10000 letters and no control characters."),
-    "not UTF-8": (b"a: \xff", "is no valid YAML (not UTF-8)."),
+    "not UTF-8": (b"a: \xff", "is not valid YAML (not UTF-8)."),
 }
 
 
@@ -221,7 +221,7 @@ def test_aliases_and_merges_are_read(tmp_path: Path) -> None:
         ("", "must be a mapping of keys to values, got nothing."),
         ("[1]", "must be a mapping of keys to values, got list."),
         ("papers: [fedosd]\npapers: [mine]", "line 2: 'papers' is named twice; names must differ."),
-        ("papers: [fedosd", "is no valid YAML"),
+        ("papers: [fedosd", "is not valid YAML"),
         ("papers: 2024-13-45", "line 1: 'timestamp' is no kind of value here"),
     ],
     ids=["empty", "a list", "a key twice", "a bracket left open", "a day that does not exist"],

@@ -107,9 +107,9 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no class": (pat(0), ("data: partition.params: class_share: Input should be greater than 0, got 0",)),
     "two and a half classes": (
         pat(0.25),
-        ("scenarios.fmnist-iid: data: partition: class_share: 0.25 of 10 classes is no whole number of classes",),
+        ("scenarios.fmnist-iid: data: partition: class_share: 0.25 of 10 classes is not a whole number of classes",),
     ),
-    "less than one class": (pat("1/100"), ("class_share: 0.01 of 10 classes is no whole number of classes",)),
+    "less than one class": (pat("1/100"), ("class_share: 0.01 of 10 classes is not a whole number of classes",)),
     "a class share that divides by zero": (
         pat("1/0"),
         ("data: partition.params: class_share: must be a number or a fraction like 6/7, got '1/0'",),
