@@ -32,7 +32,7 @@ def make(root: Path, line: str) -> str:
         line,
         shell=True,
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(root)},  # not what another make or FU_PLUGINS says
         capture_output=True,
         text=True,
         check=False,
