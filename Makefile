@@ -1,13 +1,18 @@
-# make reproduce   set up and make every table and figure       PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
-#                  or some of them                              TARGETS="fedosd_table8 fedosd_fig5"
-# make test        set up and run lint, format, types, import contracts and all tests
-# make contract PLUGINS=my_folder                               test plug-ins of one's own against their contracts
-# make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned      print the command of one result
-# make why         what would be made, and what changed         TARGETS, PRESET, PAPERS, DATA_DIR as above
-# make verify      read all results: is everything as it was made, does every artefact follow from its inputs?
-# make test-faults kill, fill the disk, fuzz: minutes, not part of make test
-# make benchmark   measure speed against a plain loop           DATA_DIR=... (with mnist.npz)
-# make unlock      remove the lock of a killed run
+# make reproduce      set up, make every table and figure       PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
+#                     or some of them                           TARGETS="fedosd_table8 fedosd_fig5"
+# make show           list tables, figures, scenarios, methods  PRESET, PAPERS, DATA_DIR as above, here and below
+# make show CELL=...  print the command of one result, or list what lies below: fedosd/mnist-pat50, fedosd_table8
+# make why            say what would be made, and what changed  TARGETS
+# make verify         read all results: is everything as it was made, does every artefact follow from its inputs?
+# make test           set up, run lint, format, types, import contracts and all tests
+# make lint           all of these but the tests
+# make contract       test plug-ins of your own                 PLUGINS=my_plugins
+# make docs           write the generated pages anew: settings, plug-ins, papers
+# make test-faults    kill, fill the disk, fuzz: minutes, not part of make test
+# make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
+# make unlock         remove the lock of a killed run
+# make version        print the version and the commit
+# make help           print this
 PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
@@ -28,7 +33,7 @@ python := $(call quoted,$(PYTHON))
 targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce test test-faults lint contract show why verify benchmark unlock
+.PHONY: reproduce test test-faults lint contract show why verify benchmark unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Made anew when the lock changes; a half-made one has no stamp.
@@ -66,6 +71,15 @@ contract: .venv/installed
 
 show: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show cell $(call quoted,$(CELL)) $(CONFIG)
+
+docs: .venv/installed
+	@$(BIN)/python -m fu.pipeline.pages
+
+version: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show version
+
+help:
+	@sed -n '/^#/!q; s/^# //p' Makefile
 
 why verify: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)

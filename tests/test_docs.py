@@ -1,42 +1,109 @@
 """Documents that are made from the code, or must hold for it."""
 
 import csv
+import os
 import re
 import subprocess
-import sys
 import tomllib
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 import yaml
 
+from fu.federation.task import theta_of
+from fu.pipeline import pages, show
 from fu.pipeline.digest import ROOT
-from fu.pipeline.settings import reference
+from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import read_yaml
+from tests.factories import make_task
+
+DOCS, README = ROOT / "docs", (ROOT / "README.md").read_text()
+WRITTEN = ("adding-a-method", "data", "development", "measurements")  # by hand
+PAGES = [
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md"),
+    *sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md")),
+]
+TARGETS = set(" ".join(re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)).split())
+MINE = "fedosd/fmnist-pat20/seed0/mine.unlearned"  # of tests/test_adding.py
 
 
-def test_the_reference_of_settings_is_current() -> None:
-    assert (ROOT / "docs/config.md").read_text() == reference.text()
+def test_the_generated_pages_are_current() -> None:
+    """`make docs` renews them."""
+    found = pages.pages()
+    stale = [name for name, text in found.items() if not (DOCS / name).is_file() or (DOCS / name).read_text() != text]
+    assert stale == []
+    assert {f"{path.parent.name}/{path.name}" for path in DOCS.glob("p*/*.md")} == {*found} - {"config.md"}
 
 
-def test_every_setting_is_described() -> None:
-    for model in reference.MODELS.values():
-        assert [name for name, field in model.model_fields.items() if not field.description] == []
+def test_the_sketch_of_the_readme_is_the_method_of_its_page() -> None:
+    (sketch,) = re.findall(r"```text\n(def start.*?)```", README, re.S)
+    (whole,) = re.findall(r"```python\n(.*?)```", (DOCS / "adding-a-method.md").read_text(), re.S)
+    task = make_task()
+    found = []
+    for code in (f"from fu.federation.local import aggregate\n{sketch}", whole):
+        names: dict[str, Any] = {"__name__": "mine"}
+        exec(code, names)
+        p = SimpleNamespace(strength=4.0)
+        found.append(theta_of(names["step"](task, p, names["start"](task, p), 0)))
+    assert torch.equal(*found)
+    assert not torch.equal(found[0], task.original_model)
 
 
-def test_the_method_of_the_readme_runs(tmp_path: Path) -> None:
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert code
-    path = tmp_path / "mine.py"
-    path.write_text(code[1])
-    program = (
-        "import importlib.util, torch; from tests.factories import make_task; "
-        f"spec = importlib.util.spec_from_file_location('mine', {str(path)!r}); "
-        "m = importlib.util.module_from_spec(spec); spec.loader.exec_module(m); t = make_task(); p = m.Params(); "
-        "s = m.start(t, p); s = m.step(t, p, s, 0); assert torch.isfinite(s['theta']).all(); "
-        "assert not torch.equal(s['theta'], t.original_model)"
-    )
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", path.read_text()):
+        found = path.parent / target if target else path
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_has_the_targets_that_a_page_names(page: str) -> None:
+    named = set(re.findall(r"(?:`|^)make ([a-z][a-z-]*)", (ROOT / page).read_text(), re.M))
+    assert named <= TARGETS
+
+
+def test_help_lists_every_target_of_make() -> None:
+    environment = {"PATH": os.environ["PATH"]}  # not what another make says
+    done = subprocess.run(["make", "help"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    text = done.stdout
+    assert set(re.findall(r"^make ([a-z-]+)", text, re.M)) == TARGETS
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("page", [*PAGES, "Makefile"])
+def test_the_cells_that_a_page_names_are_in_the_default_preset(page: str) -> None:
+    plan = Plan(read_yaml(ROOT / "config.yaml"))
+    for name in set(re.findall(r"CELL=([\w/.+-]*\w)", (ROOT / page).read_text())) - {MINE}:
+        show.cell(plan, name)
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in WRITTEN)])
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("ASR", "attack success rate"),
+        ("R-Acc", "accuracy on the retained clients' test data"),
+        ("Pat-50", "holds half of the classes"),
+        ("Pat-20", "a fifth"),
+        ("ω⁰", "the original model"),
+    ],
+)
+def test_an_abbreviation_is_spelled_out_where_it_first_stands(page: str, short: str, long: str) -> None:
+    text = " ".join((ROOT / page).read_text().split())
+    first = re.search(rf"(?<![\w-]){short}(?![\w-])", text)
+    assert first is None or long in text[first.start() : first.start() + 250]
 
 
 def test_the_conda_environment_pins_what_the_lock_pins() -> None:

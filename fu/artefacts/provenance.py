@@ -13,7 +13,8 @@ from fu.artefacts.entry import Entry
 PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors")
 
 
-def _git(*arguments: str) -> str | None:
+def git(*arguments: str) -> str | None:
+    """Return what git prints, or None where there is no git or no repository."""
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -23,10 +24,10 @@ def _git(*arguments: str) -> str | None:
 
 def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Path]) -> dict[str, Any]:
     """Return the provenance of one artefact; `inputs`: path -> SHA-256; `costs`: files of the models behind it."""
-    changed = _git("status", "--porcelain", "--untracked-files=no")
+    changed = git("status", "--porcelain", "--untracked-files=no")
     spent = {str(path): json.loads(path.read_text()) for path in costs}
     return {
-        "commit": _git("rev-parse", "HEAD"),
+        "commit": git("rev-parse", "HEAD"),
         "clean": None if changed is None else not changed,
         "preset": entry.preset,
         "spec": entry.model_dump(mode="json"),

@@ -128,8 +128,9 @@ class Federation:
     ) -> Updates:
         """Train every client from theta [d] and return what each sends back.
 
-        `objective` is a name of `OBJECTIVES` or a function of logits and labels (a method's own loss stays in the
-        method's file). `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient in
+        `objective` is "cross_entropy", "negative_cross_entropy" (ascent), "unlearning_cross_entropy" (UCE), or a
+        function of logits and labels (a method's own loss stays in the method's file).
+        `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient in
         place before a step, `project(weights)` moves the flat weights after it, `relabel(x, y)` returns the labels of a
         batch that are trained on instead; each forces the sequential strategy. Updates that are asked for again with
         the same theta and round (as for conflicts and histories) are not computed twice. `counted=False` keeps them out

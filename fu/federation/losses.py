@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fu.errors import UserError, nearest
+
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """CE = -log p_y (FedOSD Eq. 1)."""
@@ -35,4 +37,8 @@ OBJECTIVES: dict[str, Objective] = {
 
 def resolve(objective: str | Objective) -> Objective:
     """Return the loss function that a name stands for, or the function itself."""
-    return OBJECTIVES[objective] if isinstance(objective, str) else objective
+    if not isinstance(objective, str):
+        return objective
+    if objective not in OBJECTIVES:
+        raise UserError(f"local_updates: there is no loss {objective!r}{nearest(objective, OBJECTIVES)}.")
+    return OBJECTIVES[objective]

@@ -1,22 +1,29 @@
-"""Show where results lie, the command that makes one, what would be made, or what is damaged.
+"""Show where results lie, what there is, the command that makes one result, what would be made, or what is damaged.
 
 python -m fu.pipeline.show results [key=value ...]
-python -m fu.pipeline.show cell fedosd/mnist-pat50/seed0/fedosd.unlearned [key=value ...]
+python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
 python -m fu.pipeline.show why|verify [target ...] [key=value ...]
+python -m fu.pipeline.show version
 """
 
+import contextlib
 import io
+import json
 import os
 import re
 import signal
 import sys
-from pathlib import Path
+import tomllib
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
+from fu.artefacts.provenance import git
 from fu.errors import UserError, nearest
 from fu.pipeline import commands, explain
+from fu.pipeline.digest import ROOT
+from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
 
@@ -35,15 +42,77 @@ def results(plan: Plan) -> None:
 
 
 def cell(plan: Plan, name: str) -> None:
-    """Print the command of the job that makes a result."""
-    path = name if name.startswith("results/") else f"{plan.root}/{name}"
-    found = [job for job in plan.jobs() if any(f == path or f.startswith(f"{path}.") for f in job.outputs.values())]
-    if not found:
-        known = (file for job in plan.jobs() for file in job.outputs.values())
-        short = {re.sub(r"\.[a-z]+$", "", file.removeprefix(f"{plan.root}/")) for file in known}
-        hint = nearest(name, short).partition(" allowed")[0].rstrip(";")
-        raise UserError(f"CELL: the plan makes no {name!r}{hint} (`snakemake -n` lists all).")
-    print(commands.complete(plan, found[0], os.path.relpath(sys.executable)))
+    """Print the command of the job that a name stands for, or list the jobs that it may mean."""
+    jobs = {job.certificate.removeprefix(f"{plan.root}/").removesuffix(CERTIFIED): job for job in plan.jobs()}
+    name = name.removeprefix(f"{plan.root}/").rstrip("/")
+    exact = [
+        stem
+        for stem, job in jobs.items()
+        if name in (stem, _target(stem)) or f"{plan.root}/{name}" in job.outputs.values()
+    ]
+    free = [stem for stem in jobs if name == _without_grid(stem)]
+    below = [stem for stem in jobs if name in _above(stem) | _above(_without_grid(stem))]
+    match exact or free or below:
+        case []:
+            known = {*jobs, *map(_target, jobs)}.union(*({_without_grid(stem), *_above(stem)} for stem in jobs))
+            hint = nearest(name, known).partition(" allowed")[0].rstrip(";")
+            raise UserError(f"CELL: the plan makes no {name!r}{hint} (`make show` lists what there is).")
+        case [stem]:
+            print(commands.complete(plan, jobs[stem], os.path.relpath(sys.executable)))
+        case several:
+            chosen = _chosen(plan)
+            print("\n".join(f"{stem}{'  (chosen)' * (_trial_of(jobs[stem]) in chosen)}" for stem in several))
+
+
+def _target(stem: str) -> str:
+    return stem.removeprefix("artefacts/").replace("/", "_") if stem.startswith("artefacts/") else stem
+
+
+def _without_grid(stem: str) -> str:
+    return re.sub(r"\+[^/]*(\.[^./]+)$", r"\1", stem)
+
+
+def _above(stem: str) -> set[str]:
+    """Return the scenario, the run and the trial that a name lies below."""
+    folders = {str(folder) for folder in PurePosixPath(stem).parents}
+    return (folders | {stem.rpartition(".")[0]}) - {".", ""}
+
+
+def _trial_of(job: Job) -> tuple[str, str]:
+    return job.names.get("run", "").rpartition("/")[0], job.names.get("trial", "")
+
+
+def _chosen(plan: Plan) -> set[tuple[str, str]]:
+    """Return scenario and trial of the points of grids that were chosen so far."""
+    found = set()
+    for scenario, method in plan.names:
+        path = Path(plan.paths("select", "selection", scenario=scenario, method=method))
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # absent or damaged: none is marked
+            found.add((scenario, str(json.loads(path.read_text())["selected"])))
+    return found
+
+
+def everything(plan: Plan) -> None:
+    """Print the artefacts, scenarios and methods of the planned papers, each with its title or label."""
+    for name, paper in plan.papers.items():
+        artefacts = {f"{name}_{key}": entry.title for key, entry in paper.artefacts.items()}
+        scenarios = {f"{name}/{key}": scenario.label for key, scenario in paper.scenarios.items()}
+        methods = {key: method.label for key, method in paper.methods.items()}
+        for heading, entries in (
+            (f"Tables and figures of {name}: make reproduce TARGETS={next(iter(artefacts), '...')}", artefacts),
+            (f"Scenarios: make show CELL={next(iter(scenarios), '...')}", scenarios),
+            ("Methods", methods),
+        ):
+            width = max(map(len, entries), default=0)
+            print(heading, *(f"  {key:{width}}  {text}" for key, text in entries.items()), "", sep="\n")
+
+
+def version() -> str:
+    """Return the version of fu, its commit, and whether it was edited since."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        number = tomllib.load(file)["project"]["version"]
+    commit, changed = (git(*words) for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno")))
+    return f"fu {number}" + ("" if commit is None else f", commit {commit}{', edited' if changed else ''}")
 
 
 def main(arguments: list[str]) -> None:
@@ -51,8 +120,12 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["results", *pairs]:
             results(Plan(_config(pairs)))
-        case ["cell", name, *pairs] if name:
+        case ["cell", "", *pairs]:
+            everything(Plan(_config(pairs)))
+        case ["cell", name, *pairs]:
             cell(Plan(_config(pairs)), name)
+        case ["version"]:
+            print(version())
         case ["why" | "verify" as asked, *words]:
             plan = Plan(_config([word for word in words if "=" in word]))
             wanted = _wanted(plan, [word for word in words if "=" not in word])
@@ -60,7 +133,9 @@ def main(arguments: list[str]) -> None:
             print("\n".join(found) or explain.summary(plan, wanted))
             sys.exit(bool(found) and asked == "verify")
         case _:
-            raise UserError("usage: make show CELL=fedosd/mnist-pat50/seed0/fedosd.unlearned")
+            raise UserError(
+                "usage: python -m fu.pipeline.show results|cell|why|verify|version; `make help` lists what make does."
+            )
 
 
 def _wanted(plan: Plan, targets: list[str]) -> list[Job]:
@@ -77,11 +152,11 @@ def _config(pairs: list[str]) -> Any:
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:
-            raise UserError(f"{pair!r} is no key=value.")
+            raise UserError(f"{pair!r} is not key=value.")
         try:
             config[key] = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, RecursionError):
-            raise UserError(f"config: {key}: {text!r} is no valid YAML.") from None
+            raise UserError(f"config: {key}: {text!r} is not valid YAML.") from None
     return config
 
 

@@ -13,6 +13,8 @@ from fu.federation.losses import (
     resolve,
     unlearning_cross_entropy,
 )
+from tests.factories import make_task
+from tests.mistakes import has, sentence
 
 
 def closed_forms(p: Tensor, y: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
@@ -42,6 +44,16 @@ def test_objectives_are_known_by_the_names_of_their_functions() -> None:
     assert [resolve(function.__name__) for function in functions] == list(functions)
     assert [resolve(function) for function in functions] == list(functions)
     assert set(OBJECTIVES) == set(closed_forms(torch.tensor([[0.5, 0.5]]), torch.tensor([0])))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("cross_entrpy", "did you mean 'cross_entropy'? allowed: cross_entropy, "), ("kl", "allowed: cro")],
+)
+def test_an_unknown_loss_is_one_sentence_with_the_nearest(name: str, hint: str) -> None:
+    task = make_task()
+    text = sentence(lambda: task.federation.local_updates(task.original_model, [0], 0, name))
+    has(text, f"local_updates: there is no loss {name!r}; ", hint)
 
 
 @pytest.mark.parametrize("margin", [1e4, 200.0, 90.0, 20.0])

@@ -1,10 +1,12 @@
 """What `make show` and the end of `make reproduce` print: one sentence for every mistake, on every terminal."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +16,10 @@ from fu.errors import UserError
 from fu.pipeline import show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
-from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.settings.papers import read_paper, read_yaml
+
+PAT50 = "fedosd/mnist-pat50/seed0"
+POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
 
 @pytest.fixture
@@ -28,18 +33,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "usage: make show CELL="),
-        (["cell"], "usage: make show CELL="),
-        (["cell", ""], "usage: make show CELL="),
-        (["everything"], "usage: make show CELL="),
+        ([], "usage: python -m fu.pipeline.show "),
+        (["cell"], "usage: python -m fu.pipeline.show "),
+        (["everything"], "usage: python -m fu.pipeline.show "),
         (["cell", "a=b"], "CELL: the plan makes no 'a=b'"),
-        (["cell", "x", "smoke"], "'smoke' is no key=value."),
-        (["results", "extra"], "'extra' is no key=value."),
-        (["results", "seeds=[1"], "config: seeds: '[1' is no valid YAML."),
-        (["results", "seeds=2001-99-99"], "config: seeds: '2001-99-99' is no valid YAML."),
+        (["cell", "table8"], "CELL: the plan makes no 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
+        (
+            ["cell", "fedosd/mnist_pat50"],
+            "CELL: the plan makes no 'fedosd/mnist_pat50'; did you mean 'fedosd/mnist-pat50'?",
+        ),
+        (
+            ["cell", f"{PAT50}/fedosd.unlearnt"],
+            f"CELL: the plan makes no '{PAT50}/fedosd.unlearnt'; did you mean '{PAT50}/fed",
+        ),
+        (["cell", "x", "smoke"], "'smoke' is not key=value."),
+        (["results", "extra"], "'extra' is not key=value."),
+        (["results", "seeds=[1"], "config: seeds: '[1' is not valid YAML."),
+        (["results", "seeds=2001-99-99"], "config: seeds: '2001-99-99' is not valid YAML."),
         (["results", "seeds=" + "[" * 5000], "config: seeds: '[["),
-        (["results", "data_dir=\udcff"], r"config: data_dir: '\udcff' is no valid YAML."),
-        (["results", "data_dir=!!python/name:os.x"], "config: data_dir: '!!python/name:os.x' is no valid YAML."),
+        (["results", "data_dir=\udcff"], r"config: data_dir: '\udcff' is not valid YAML."),
+        (["results", "data_dir=!!python/name:os.x"], "config: data_dir: '!!python/name:os.x' is not valid YAML."),
         (["results", "data_dir=12"], "config: data_dir: "),
         (["results", "nonsense=1"], "config: nonsense: unknown key"),
     ],
@@ -50,6 +63,128 @@ def test_a_mistake_is_one_sentence(words: list[str], sentence: str) -> None:
         show.main(words)
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def two_points(folder: Path) -> Path:
+    """A config in which FedOSD has these two points in one scenario, and one in another."""
+    grids = {"mnist-pat50": [0.02, 0.005], "mnist-pat20": [0.02]}
+    scenarios = {name: {"methods": {"fedosd": {"grid": {"unlearning.lr": rates}}}} for name, rates in grids.items()}
+    config = read_yaml(folder / "config.yaml")
+    config["overrides"] = {"fedosd": {"scenarios": scenarios}}
+    (folder / "config.yaml").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        (f"{PAT50}/{POINTS[0]}.unlearned", f"{PAT50}/{POINTS[0]}.unlearned.safetensors"),
+        (f"results/smoke/{PAT50}/{POINTS[0]}.unlearned.csv", f"{PAT50}/{POINTS[0]}.unlearned.safetensors"),
+        ("fedosd/mnist-pat20/seed0/fedosd.unlearned", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.unlearned.safetensors"),
+        ("fedosd/mnist-pat20/seed0/fedosd.evaluation", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.evaluation.csv"),
+        (f"{PAT50}/original", f"{PAT50}/original.safetensors"),
+        (f"{PAT50}/original.evaluation", f"{PAT50}/original.evaluation.csv"),
+        (f"{PAT50}/retraining.unlearned", f"{PAT50}/retraining.unlearned.safetensors"),
+        ("fedosd/mnist-pat50/fedosd.selected", "fedosd/mnist-pat50/fedosd.selected.json"),
+        ("fedosd_table8", "artefacts/fedosd/table8.csv"),
+        ("artefacts/fedosd/table8", "artefacts/fedosd/table8.csv"),
+    ],
+)
+@pytest.mark.usefixtures("two_points")
+def test_a_name_with_or_without_a_grid_is_one_command(name: str, made: str, capsys: pytest.CaptureFixture[str]) -> None:
+    show.main(["cell", name])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert f"results/smoke/{made}" in line.split()
+    assert line.split()[1:3] == ["-m", f"fu.pipeline.stages.{stage_of(made)}"]
+
+
+def stage_of(file: str) -> str:
+    last = {
+        "artefacts": "publish",
+        "selected.json": "select",
+        "original.safetensors": "train",
+        "evaluation.csv": "evaluate",
+    }
+    return next((stage for text, stage in last.items() if text in file), "unlearn")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (f"{PAT50}/fedosd.unlearned", [f"{PAT50}/{point}.unlearned" for point in POINTS]),
+        (
+            f"{PAT50}/{POINTS[1]}",
+            [f"{PAT50}/{POINTS[1]}.{stage}" for stage in ("unlearned", "recovered", "evaluation")],
+        ),
+        ("data", ["data/digits", "data/digits_rgb"]),
+    ],
+)
+@pytest.mark.usefixtures("two_points")
+def test_a_name_of_several_results_lists_them(name: str, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    show.main(["cell", name])
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.usefixtures("two_points")
+def test_a_scenario_a_run_and_a_method_list_what_lies_below(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {}
+    for name in ("fedosd/mnist-pat50", f"{PAT50}/", f"{PAT50}/fedosd"):
+        show.main(["cell", name])
+        found[name] = capsys.readouterr().out.splitlines()
+    scenario, run, method = found.values()
+    assert {line for line in scenario if not line.startswith(f"{PAT50}/")} == {"fedosd/mnist-pat50/fedosd.selected"} | {
+        line for line in scenario if line.endswith(".selected")
+    }
+    assert set(run) < set(scenario)
+    assert len(run) > 30
+    assert method == [
+        f"{PAT50}/{point}.{stage}" for point in POINTS for stage in ("unlearned", "recovered", "evaluation")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selection", "marks"),
+    [
+        (json.dumps({"selected": POINTS[1]}), ["", "  (chosen)"]),
+        ('{"selected"', ["", ""]),
+        ("[]", ["", ""]),
+    ],
+)
+def test_the_chosen_point_is_marked(
+    two_points: Path, selection: str, marks: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = two_points / "results/smoke/fedosd/mnist-pat50/fedosd.selected.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(selection)
+    (path.parent.parent / "mnist-pat20").mkdir()
+    show.main(["cell", f"{PAT50}/fedosd.recovered"])
+    lines = [f"{PAT50}/{point}.recovered{mark}" for point, mark in zip(POINTS, marks, strict=True)]
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    show.main(["cell", ""])
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    paper = read_paper("fedosd")
+    assert lines == [
+        *([f"fedosd_{name}", entry["title"]] for name, entry in paper["artefacts"].items()),
+        *([f"fedosd/{name}", entry["label"]] for name, entry in paper["scenarios"].items()),
+        *([name, entry["label"]] for name, entry in paper["methods"].items()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("commit", "changed", "text"),
+    [("abc1234", "", ", commit abc1234"), ("abc1234", " M README.md", ", commit abc1234, edited"), (None, None, "")],
+)
+def test_the_version_is_that_of_the_project(
+    commit: str | None, changed: str | None, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(show, "git", lambda command, *words: commit if command == "rev-parse" else changed)
+    number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert show.version() == f"fu {number}{text}"
 
 
 @pytest.mark.parametrize("text", [None, "", "# nothing\n", "- preset\n", "preset: [\n"])

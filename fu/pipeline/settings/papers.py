@@ -176,8 +176,8 @@ def resolve(config: Config) -> tuple[Preset, dict[str, Paper]]:
     for name in config.papers:
         layers = {
             f"{name}.yaml": read_paper(name),
-            f"{config.preset}.yaml: papers.{name}": preset.papers.get(name, {}),
-            f"config: overrides.{name}": config.overrides.get(name, {}),
+            f"{config.preset}.yaml: papers.{name}": without_sources(preset.papers.get(name, {})),
+            f"config: overrides.{name}": without_sources(config.overrides.get(name, {})),
         }
         papers[name] = _with_shown(_laid_over(layers), f"{name}.yaml")
     known = names("papers")

@@ -35,19 +35,25 @@ class Strict(BaseModel):
 class Config(Strict):
     """config.yaml: what a user edits."""
 
-    preset: Name = Field("smoke", description="how papers are scaled: smoke, reduced, paper, or a file of your own")
+    preset: Name = Field(
+        "smoke", description="how papers are scaled down: smoke, reduced, paper (not at all), or a file of your own"
+    )
     papers: Names = Field(min_length=1, description="the papers to reproduce")
     seeds: Annotated[Seeds | None, BeforeValidator(typed)] = Field(
-        None, description="replaces the seeds of preset and paper"
+        None, description="replaces the seeds of the preset and the paper"
     )
     plugins: str | None = Field(
-        None, min_length=1, description="folder with plug-ins of one's own: methods/mine.py, evaluation/mine.py, ..."
+        None, min_length=1, description="folder with your own plug-ins: methods/mine.py, evaluation/mine.py, ..."
     )
-    data_dir: str = Field("data", min_length=1, description="folder with archives ({dataset}.npz); downloads go there")
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where training runs")
-    threads: Count = Field(1, description="CPU threads of one job; two jobs of one beat one of two on small work")
+    data_dir: str = Field("data", min_length=1, description="folder for archives ({dataset}.npz) and downloads")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="where models are trained and evaluated; auto: on a GPU if there is one"
+    )
+    threads: Count = Field(
+        1, description="CPU threads per job; for small models, two one-thread jobs beat one two-thread job"
+    )
     overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
-        default_factory=dict, description="per paper: anything of its YAML file, laid over paper and preset"
+        default_factory=dict, description="paper -> anything in its YAML file; wins over the paper and the preset"
     )
 
     @field_validator("plugins", "data_dir")
@@ -61,31 +67,37 @@ class Config(Strict):
 
 
 class Plugin(Strict):
-    """A plug-in by name, with its hyper-parameters."""
+    """A plug-in, chosen by name, and its hyper-parameters."""
 
-    name: Name = Field(description="file name of the plug-in, without .py")
+    name: Name = Field(description="the plug-in's file name without .py")
     params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
 
 
 class Forget(Strict):
-    """Who is to be forgotten."""
+    """Which clients are to be forgotten."""
 
     clients: Annotated[int | list[int], BeforeValidator(which_clients)] = Field(
-        description="how many clients to draw, or which (counted from 0)"
+        description="how many to draw at random, or which ones (counted from 0)"
     )
 
 
 class Data(Strict):
-    """Data set, partition, who is to be forgotten."""
+    """The data set, how clients share it, which of them are to be forgotten, and their backdoor."""
 
     dataset: str = Field(description="data set (fu/datasets)")
-    samples: Count | None = Field(None, description="how many samples are used, drawn at random; null: all")
-    clients: Count = Field(description="number of clients m")
-    partition: Plugin = Field(description="how clients share the classes (fu/partitions)")
-    train_share: Share = Field(gt=0, lt=1, description="share of a client's pool that is training data")
-    validation_share: Share = Field(lt=1, description="share of the training data held out for choosing rates")
-    forget: Forget = Field(description="who is to be forgotten")
-    attack: Plugin | None = Field(None, description="what is planted in the forgotten clients' data (fu/attacks)")
+    samples: Count | None = Field(None, description="how many samples to use, drawn at random; null: all")
+    clients: Count = Field(description="number of clients, m")
+    partition: Plugin = Field(description="how samples are dealt to clients (fu/partitions)")
+    train_share: Share = Field(
+        gt=0, lt=1, description="share of a client's samples used for training; the rest is its test set"
+    )
+    validation_share: Share = Field(
+        lt=1, description="share of the training samples held out to choose learning rates on"
+    )
+    forget: Forget = Field(description="which clients are to be forgotten")
+    attack: Plugin | None = Field(
+        None, description="the backdoor planted in the forgotten clients' data (fu/attacks); null: none"
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> "Data":
@@ -140,53 +152,57 @@ class Phase(Strict):
     """Local training in one phase. null: as in the phase before (training, unlearning, recovery)."""
 
     lr: Rate = Field(description="learning rate of local SGD")
-    lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor on the rate per round")
-    batch_size: Count = Field(description="samples of one gradient step")
-    local_epochs: Count = Field(description="epochs of a client in a round, E")
-    evaluate_every: Count = Field(description="rounds between two measurements in the trace")
+    lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor applied to the rate after every round")
+    batch_size: Count = Field(description="samples per gradient step, B")
+    local_epochs: Count = Field(description="local epochs per round, E")
+    evaluate_every: Count = Field(description="rounds between two measurements for the curves")
 
 
 class Training(Phase):
     """The original training."""
 
-    method: Plugin = Field(description="algorithm that trains the original model (fu/training)")
-    rounds: Count = Field(description="rounds of the original training")
+    method: Plugin = Field(description="the algorithm that trains the original model (fu/training)")
+    rounds: Count = Field(description="number of rounds")
     history: Annotated[list[Name], Different] = Field(
-        description="what is recorded on the way for methods that need it"
+        description="what is recorded for methods that need it (fu/histories)"
     )
 
 
 class Unlearning(Phase):
-    """The unlearning phase."""
+    """The unlearning phase. lr, lr_decay, batch_size and local_epochs may be null: as in training."""
 
-    rounds: Count = Field(description="unlearning rounds")
-    conflicts: bool = Field(description="count the conflicts of every round (costs the retained clients' training)")
+    rounds: Count = Field(description="number of rounds")
+    conflicts: bool = Field(
+        description="count conflicting gradients in every round; this trains the retained clients, too"
+    )
 
 
 class Recovery(Phase):
-    """Post-training; it fills up to `total_rounds`."""
+    """Post-training for the rounds left of `total_rounds`. What may be null above may be so here: as in unlearning."""
 
-    client_weights: Literal["samples", "equal"] = Field(description="samples: p_i = N_i / N; equal: 1 / m")
-    first_round_keeps_rate: bool = Field(description="the first round still has the unlearning rate (FedOSD's code)")
+    client_weights: Literal["samples", "equal"] = Field(description="samples: N_i / N; equal: 1 / m")
+    first_round_keeps_rate: bool = Field(
+        description="the first round still uses the unlearning rate, as in FedOSD's code"
+    )
     projection: Plugin | None = Field(
         None,
-        description="what is done to each client's update before they are averaged (fu/projections); null: nothing",
+        description="how each client's update is projected before averaging (fu/projections); null: not at all",
     )
 
 
 class Settings(Strict):
-    """Everything that one scenario computes with, for one method."""
+    """All that the models and numbers of one scenario depend on."""
 
     data: Data = Field(description="data set, partition, forgetting, backdoor")
-    model: Plugin = Field(description="architecture (fu/models)")
+    model: Plugin = Field(description="the architecture (fu/models)")
     training: Training = Field(description="the original training")
     unlearning: Unlearning = Field(description="the unlearning phase")
     recovery: Recovery = Field(description="post-training")
-    total_rounds: Count = Field(description="unlearning and post-training rounds together")
+    total_rounds: Count = Field(description="rounds of unlearning and post-training together")
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
-        description="name -> evaluators (fu/evaluation) that share a job and the file {trial}.{name}.csv; one that "
-        "stands alone can be added without a rerun of the others",
+        description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "
+        "evaluation under a new name can be added without rerunning the others",
     )
     traced: Annotated[list[Name], Different] = Field(
         default_factory=list,
@@ -195,8 +211,8 @@ class Settings(Strict):
     )
     grid: dict[GridKey, list[float | int | str]] = Field(
         default_factory=dict,
-        description="setting -> values: a method is run with each (`unlearning.lr`, `recovery.lr`, `params.x`, ...); "
-        "a table shows the one that is best on validation data; an empty list: the setting as it is",
+        description="setting (`unlearning.x`, `recovery.x`, `params.x`) -> values: each method is run with every "
+        "combination, and tables show the one that is best on validation data; []: no grid",
     )
 
     @field_validator("evaluations")
@@ -220,35 +236,35 @@ class Settings(Strict):
 
 
 class Scenario(Strict):
-    """One scenario of a paper: its settings differ from the paper's common ones."""
+    """One scenario of a paper: how it differs from the paper's common settings."""
 
     label: str = Field(description="how tables name it")
-    base: Name | None = Field(None, description="a scenario whose settings and methods this one's are laid over")
-    settings: dict[str, Any] = Field(default_factory=dict, description="laid over the paper's settings")
+    base: Name | None = Field(None, description="a scenario to start from, with its settings and methods")
+    settings: dict[str, Any] = Field(default_factory=dict, description="merged into the paper's settings")
     methods: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="method -> settings of that method in this scenario alone"
+        default_factory=dict, description="method -> its settings in this scenario alone"
     )
 
 
 class Method(Strict):
-    """One entry of a method: the plug-in, its hyper-parameters, and settings of its own."""
+    """One method: a plug-in with hyper-parameters and settings of its own."""
 
     label: str = Field(description="how tables name it")
-    plugin: Name | None = Field(None, description="file of fu/methods")
+    plugin: Name | None = Field(None, description="the file in fu/methods or in your own folder")
     unlearned_from: Name | None = Field(
-        None, description="instead of a plug-in: another method, whose unlearned model this one only trains on"
+        None, description="instead of a plug-in: the method whose unlearned model this one post-trains"
     )
     post_training: Literal["after", "none", "own"] = Field(
         "after",
-        description="after: it fills up total_rounds; none: nothing follows; own: the method takes all total_rounds",
+        description="after: for the rounds left of total_rounds; none: not at all; own: the method itself takes all",
     )
-    source: str = Field(description="who proposed it, and whose variant this is")
-    in_paper: bool = Field(True, description="false: rows are marked as not in the paper")
+    source: str = Field(description="who proposed it, or which variant it is")
+    in_paper: bool = Field(True, description="false: marked as not in the paper")
     shown_in: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="artefacts that show it besides those that list it"
+        default_factory=list, description="artefacts to show it in, besides those that list it"
     )
     params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
-    settings: dict[str, Any] = Field(default_factory=dict, description="laid over the scenario's settings")
+    settings: dict[str, Any] = Field(default_factory=dict, description="merged into the scenario's settings")
 
     @model_validator(mode="after")
     def _one_start(self) -> "Method":
@@ -262,28 +278,28 @@ class Method(Strict):
 class Artefact(Strict):
     """One table or figure."""
 
-    kind: Name = Field(description="table, curves, bars, sweep, runtime, losses, images (fu/artefacts)")
+    kind: Name = Field(description="the kind (fu/artefacts): table, curves, bars, ...")
     title: str = Field(description="heading")
     caption: str = Field(description="what it shows")
-    in_paper: bool = Field(True, description="false: an extra artefact of ours")
-    published: bool = Field(False, description="workflow/published/<paper>/<artefact>.csv holds the paper's numbers")
+    in_paper: bool = Field(True, description="false: our own addition")
+    published: bool = Field(False, description="the paper's numbers are in workflow/published/{paper}/{artefact}.csv")
     scenarios: Annotated[list[Name], Different] = Field(default_factory=list, description="scenarios, in order")
     methods: Annotated[list[Name], Different] = Field(default_factory=list, description="methods, in order")
     metrics: Annotated[list[Name], Different] = Field(
         default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
     )
     stages: Annotated[list[Stage], Different] = Field(
-        ["original", "unlearned", "recovered"], min_length=1, description="which models of a method are shown"
+        ["original", "unlearned", "recovered"], min_length=1, description="which models to show"
     )
 
 
 class Paper(Strict):
-    """One paper as data."""
+    """A paper: what it computes, and which tables and figures show it."""
 
-    title: str = Field(description="title of the paper")
+    title: str = Field(description="the paper's title")
     citation: str = Field(description="how artefacts cite it")
-    seeds: Seeds = Field(description="one run of everything for each")
-    settings: dict[str, Any] = Field(description="common to all scenarios")
+    seeds: Seeds = Field(description="everything is run once with each")
+    settings: dict[str, Any] = Field(description="settings common to all scenarios")
     scenarios: dict[Name, Scenario] = Field(description="name -> scenario")
     methods: dict[Name, Method] = Field(description="name -> method")
     artefacts: dict[Name, Artefact] = Field(description="name -> table or figure")
@@ -301,8 +317,10 @@ class Preset(Strict):
 
     description: str = Field(description="what the preset is for")
     seeds: Seeds | None = Field(None, description="replaces the papers' seeds")
-    replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> the one used instead")
-    papers: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="laid over a paper's YAML")
+    replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> the one to use instead")
+    papers: dict[Name, dict[str, Any]] = Field(
+        default_factory=dict, description="paper -> what is merged into its YAML file"
+    )
 
     @field_validator("replace_datasets")
     @classmethod

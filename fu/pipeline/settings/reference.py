@@ -1,61 +1,192 @@
-"""Write the reference of all settings: `python -m fu.pipeline.settings.reference > docs/config.md`."""
+"""The reference of all settings, docs/config.md, made from the records: `make docs` writes it."""
 
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from fu.pipeline.settings import records
+from fu.pipeline.settings.types import NAME, WORD
 
-MODELS: dict[str, type[BaseModel]] = {
-    "config.yaml": records.Config,
-    "A paper's YAML file (workflow/papers)": records.Paper,
-    "settings: what a scenario computes with": records.Settings,
-    "settings.data": records.Data,
-    "settings.data.forget": records.Forget,
-    "settings.training": records.Training,
-    "settings.unlearning": records.Unlearning,
-    "settings.recovery": records.Recovery,
-    "model, data.partition, data.attack, training.method, recovery.projection": records.Plugin,
-    "scenarios.{name}": records.Scenario,
-    "methods.{name}": records.Method,
-    "artefacts.{name}": records.Artefact,
-    "A preset (workflow/presets)": records.Preset,
-}
+NAMES = (NAME, f"^{WORD}$")
+# Of each pair the first that a schema has counts; ge and le are what pydantic writes where a validator comes before.
+BOUNDS = (
+    (("exclusiveMinimum", ">"), ("minimum", "≥"), ("ge", "≥")),
+    (("exclusiveMaximum", "<"), ("maximum", "≤"), ("le", "≤")),
+)
+PLAIN = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "null": "null"}
 
 
-def _kind(annotation: Any) -> str:
-    if isinstance(annotation, type):
-        return annotation.__name__
-    return str(annotation).replace("typing.", "").replace("fu.pipeline.settings.records.", "").replace("|", "or")
+class Section(NamedTuple):
+    """A part of the reference: its heading, the record that it describes, and an example for config.yaml."""
+
+    title: str
+    record: type[BaseModel]
+    example: str
 
 
-def _default(field: FieldInfo) -> str:
-    return "required" if field.is_required() else f"`{field.get_default(call_default_factory=True)}`"
+PRESET_EXAMPLE = """\
+description: Two seeds of MNIST in Pat-50 on embedded data.
+seeds: [0, 1]
+replace_datasets: {mnist: digits, fashion_mnist: digits, cifar10: digits_rgb, cifar100: digits_rgb}
+papers:
+  fedosd:
+    settings: {data: {samples: 600}, training: {rounds: 10}, unlearning: {rounds: 2}, total_rounds: 4}
+    scenarios: {cifar10-pat50-m50: {settings: {data: {samples: 1000}}}}
+"""
+SECTIONS = (
+    Section("config.yaml", records.Config, "preset: smoke\npapers: [fedosd]\nseeds: [0, 1, 2]\nthreads: 2"),
+    Section(
+        "A paper's YAML file (workflow/papers)",
+        records.Paper,
+        "overrides: {fedosd: {seeds: [0, 1], artefacts: {table1: {title: FMNIST and CIFAR-10}}}}",
+    ),
+    Section(
+        "settings: what a scenario computes with",
+        records.Settings,
+        "overrides: {fedosd: {settings: {total_rounds: 20, grid: {unlearning.lr: [0.02, 0.005]}}}}",
+    ),
+    Section("settings.data", records.Data, "overrides: {fedosd: {settings: {data: {samples: 1200, clients: 20}}}}"),
+    Section(
+        "settings.data.forget",
+        records.Forget,
+        "overrides: {fedosd: {settings: {data: {forget: {clients: [0, 3]}}}}}",
+    ),
+    Section(
+        "settings.training",
+        records.Training,
+        "overrides: {fedosd: {settings: {training: {rounds: 30, lr: 0.05, local_epochs: 2}}}}",
+    ),
+    Section(
+        "settings.unlearning",
+        records.Unlearning,
+        "overrides: {fedosd: {settings: {unlearning: {rounds: 4, conflicts: true}}}}",
+    ),
+    Section(
+        "settings.recovery",
+        records.Recovery,
+        "overrides: {fedosd: {settings: {recovery: {lr: 0.05, client_weights: samples}}}}",
+    ),
+    Section(
+        "model, data.partition, data.attack, training.method, recovery.projection",
+        records.Plugin,
+        "overrides: {fedosd: {scenarios: {mnist-pat20: {settings: {model: {name: mlp, params: {hidden: 100}}}}}}}",
+    ),
+    Section(
+        "scenarios.{name}",
+        records.Scenario,
+        "overrides:\n"
+        "  fedosd:\n"
+        "    scenarios:\n"
+        '      mnist-pat20-m20: {label: "MNIST, Pat-20, m = 20", base: mnist-pat20, settings: {data: {clients: 20}}}\n'
+        "    artefacts: {table8: {scenarios: [mnist-pat20, mnist-pat20-m20]}}",
+    ),
+    Section(
+        "methods.{name}",
+        records.Method,
+        "overrides:\n"
+        "  fedosd:\n"
+        "    methods:\n"
+        "      fedosd.ascent: {label: FedOSD with ascent, plugin: fedosd, params: {loss: ascent},\n"
+        "        in_paper: false, source: our own, shown_in: [table8]}",
+    ),
+    Section(
+        "artefacts.{name}",
+        records.Artefact,
+        "overrides:\n"
+        "  fedosd:\n"
+        "    artefacts:\n"
+        "      mine: {kind: table, title: FedOSD on MNIST, caption: Two scenarios., in_paper: false,\n"
+        "        scenarios: [mnist-pat20, mnist-pat50], methods: [retraining, fedosd], metrics: [asr, r_acc]}",
+    ),
+    Section("A preset (workflow/presets/{name}.yaml)", records.Preset, PRESET_EXAMPLE.rstrip()),
+)
+
+
+def kind(schema: Mapping[str, Any]) -> str:
+    """Say in words which values a JSON schema takes."""
+    if "$ref" in schema:
+        record = schema["$ref"].rpartition("/")[2]
+        titles = [section.title for section in SECTIONS if section.record.__name__ == record]
+        return f"[{record}](#{_anchor(titles[0])})" if titles else record
+    if "anyOf" in schema:
+        kinds = [kind(one) for one in schema["anyOf"]]
+        return " or ".join(found for found in kinds if not (found == "integer" and "number" in kinds))
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    match schema.get("type"):
+        case "array":
+            if "prefixItems" in schema:
+                return f"list: {', '.join(kind(item) for item in schema['prefixItems'])}"
+            return "list of " + re.sub("^(name|integer|number)", r"\1s", kind(schema.get("items", {})))
+        case "object":
+            below = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
+            return f"mapping of names to {kind(below[0])}" if isinstance(below[0], dict) else "mapping"
+        case "string" if schema.get("pattern") in NAMES:
+            return "name"
+        case plain:
+            return f"{PLAIN.get(str(plain), 'any')}{_bounds(schema)}"
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    ends = (next((f" {sign} {schema[key]:g}" for key, sign in end if key in schema), "") for end in BOUNDS)
+    return " and".join(filter(None, ends))
+
+
+def _anchor(title: str) -> str:
+    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return kept.replace(" ", "-")
+
+
+def rows(heads: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def table(model: type[BaseModel]) -> str:
     """Return one record's keys as a Markdown table."""
-    rows = [
-        f"| `{name}` | {_kind(field.annotation) if 'Annotated' not in str(field.annotation) else 'see text'} "
-        f"| {_default(field)} | {field.description or ''} |"
-        for name, field in model.model_fields.items()
-    ]
-    return "\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows])
+    schema = model.model_json_schema()
+    required = schema.get("required", [])
+    cells = (
+        (
+            f"`{name}`",
+            kind(about),
+            "required" if name in required else f"`{shown(_default(model, name))}`",
+            about.get("description", ""),
+        )
+        for name, about in schema.get("properties", {}).items()
+    )
+    return rows(("key", "type", "default", "meaning"), cells)
+
+
+def _default(model: type[BaseModel], name: str) -> Any:
+    (field,) = [about for key, about in model.model_fields.items() if name in (key, about.alias)]
+    return field.get_default(call_default_factory=True)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a person writes it in YAML."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {shown(below)}' for key, below in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def text() -> str:
     """Return the whole reference."""
     parts = [
-        "# Settings\n\nMade from `fu/pipeline/settings/records.py` by "
-        "`python -m fu.pipeline.settings.reference > docs/config.md`; a test "
-        "compares them. "
-        "An unknown key is an error that names the nearest valid one. Papers, presets and `overrides` are laid over "
-        "each other in this order; in a paper's file a value is written `{value: ..., source: ...}`."
+        "# Settings\n\nMade by `make docs` from `fu/pipeline/settings/records.py`. An unknown key is an error that "
+        "names the nearest valid one. The preset is merged into the paper's file, and `overrides` of config.yaml into "
+        "both: mappings key by key; anything else, a list included, is replaced. In a paper's file every value has its "
+        "source, `{value: ..., source: ...}`; in a preset and in config.yaml the plain value will do.\n\n"
+        "What `name`, `plugin`, `dataset` and `kind` choose from, with all hyper-parameters: [plug-ins](plugins). "
+        "Each example goes into config.yaml, the last one into a file of its own."
     ]
-    parts += [f"## {title}\n\n{(model.__doc__ or '').strip()}\n\n{table(model)}" for title, model in MODELS.items()]
+    for title, model, example in SECTIONS:
+        parts.append(f"## {title}\n\n{(model.__doc__ or '').strip()}\n\n{table(model)}\n\n```yaml\n{example}\n```")
     return "\n\n".join(parts) + "\n"
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,5 +1,6 @@
 """Paper, preset, scenario, method and overrides are laid over each other, in this order."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ def test_a_plugin_of_another_name_brings_its_own_parameters() -> None:
     assert merge(cnn, {"model": {"name": "mlp", "params": {"hidden": 4}}}) == {
         "model": {"name": "mlp", "params": {"hidden": 4}}
     }
+
+
+def test_a_value_may_have_its_source_in_overrides_and_presets_too(workflow: Path) -> None:
+    sourced: dict[str, Any] = {"settings": {"training": {"rounds": {"value": 7, "source": "this test"}}}}
+    assert spec(plan(**sourced), "train", RUN)["rounds"] == 7
+    preset = {"description": "a test", "papers": {"fedosd": sourced}}
+    (workflow / "presets/mine.yaml").write_text(json.dumps(preset))
+    assert spec(plan("mine"), "train", RUN)["rounds"] == 7
 
 
 def test_a_method_may_differ_in_all_scenarios_or_in_one() -> None:

@@ -1,0 +1,109 @@
+"""docs/config.md: every record, the type of every key, and examples that work."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import yaml
+from pydantic import BaseModel, Field, create_model
+
+from fu.pipeline.plan import Plan
+from fu.pipeline.settings import records, reference
+from fu.pipeline.settings.records import Strict
+from fu.pipeline.settings.types import Count, GridKey, Name, Names, Rate, Seeds, Word
+from fu.types import Share
+
+EXAMPLES = {section.title: section.example for section in reference.SECTIONS}
+(PRESET,) = [title for title in EXAMPLES if title.startswith("A preset")]
+
+
+def test_every_record_has_a_section_and_every_key_a_description() -> None:
+    found = {name for name, record in vars(records).items() if isinstance(record, type) and issubclass(record, Strict)}
+    shown = {section.record for section in reference.SECTIONS}
+    assert found - {record.__name__ for record in shown} == {"Strict", "Phase"}
+    for record in shown:
+        assert [name for name, field in record.model_fields.items() if not field.description] == []
+
+
+def test_no_key_is_without_a_type() -> None:
+    rows = [line.split(" | ") for line in reference.text().splitlines() if line.startswith("| `")]
+    assert len(rows) > 60
+    assert {kind for _, kind, *_ in rows if kind in ("", "any", "see text")} == set()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "kind"),
+    [
+        (int, "integer"),
+        (Count, "integer > 0"),
+        (Rate, "number > 0"),
+        (Annotated[float, Field(gt=0, le=1)], "number > 0 and ≤ 1"),
+        (Share, "number ≥ 0 and ≤ 1"),
+        (bool, "true or false"),
+        (str, "text"),
+        (Name, "name"),
+        (Word, "name"),
+        (Names, "list of names"),
+        (Seeds, "list of integers ≥ 0"),
+        (Seeds | None, "list of integers ≥ 0 or null"),
+        (int | list[int], "integer or list of integers"),
+        (dict[GridKey, list[float | int | str]], "mapping of names to list of numbers or text"),
+        (dict[Word, list[Name]], "mapping of names to list of names"),
+        (dict[str, Any], "mapping"),
+        (Literal["a", "b"], "`a` or `b`"),
+        (tuple[float, Rate], "list: number, number > 0"),
+        (records.Forget, "[Forget](#settingsdataforget)"),
+        (Any, "any"),
+    ],
+)
+def test_a_type_is_said_in_words(annotation: Any, kind: str) -> None:
+    record: type[BaseModel] = create_model("Record", key=(annotation, ...))
+    assert reference.kind(record.model_json_schema()["properties"]["key"]) == kind
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (1e-6, "1e-06"),
+        (1e4, "10000"),
+        (5, "5"),
+        ("6/7", "6/7"),
+        (["a", 0.5], "[a, 0.5]"),
+        ((0.0, 0.0), "[0, 0]"),
+        ({"name": "pat", "params": {"class_share": 0.2}}, "{name: pat, params: {class_share: 0.2}}"),
+    ],
+)
+def test_a_value_is_written_as_in_yaml(value: Any, text: str) -> None:
+    assert reference.shown(value) == text
+
+
+def test_a_table_has_defaults_by_the_name_that_a_person_writes() -> None:
+    class Params(BaseModel):
+        lambda_: float = Field(0.95, ge=0, alias="lambda", description="a|b")
+        share: Share = Field(gt=0, lt=1, description="needed")
+
+    assert reference.table(Params).splitlines()[2:] == [
+        r"| `lambda` | number ≥ 0 | `0.95` | a\|b |",
+        "| `share` | number > 0 and < 1 | required | needed |",
+    ]
+
+
+def planned(example: str) -> Plan:
+    plan = Plan({"preset": "smoke", "papers": ["fedosd"], **yaml.safe_load(example)})
+    assert list(plan.jobs())
+    return plan
+
+
+@pytest.mark.parametrize("title", [title for title in EXAMPLES if title != PRESET])
+def test_an_example_is_planned_and_sets_something(title: str) -> None:
+    plan, usual = planned(EXAMPLES[title]), planned("{}")
+    assert {job.json for job in plan.jobs()} != {job.json for job in usual.jobs()}
+
+
+def test_the_example_of_a_preset_is_planned(workflow: Path) -> None:
+    (workflow / "presets/mine.yaml").write_text(EXAMPLES[PRESET])
+    plan = planned("preset: mine")
+    assert plan.seeds("fedosd") == [0, 1]
+    assert plan.trials["fedosd/mnist-pat50", "original"].settings.training.rounds == 10
