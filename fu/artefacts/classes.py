@@ -42,11 +42,19 @@ def by_class(rows: pd.DataFrame, index: str | list[str]) -> pd.DataFrame:
     return part.assign(image=classes).pivot(index=index, columns="image", values=value).sort_index(axis=1).fillna(0.0)
 
 
-def _ends(rows: pd.DataFrame) -> dict[str, int]:
-    """Return the first round, the last of unlearning and the last."""
-    unlearning, rounds = rows[rows["stage"] == "unlearned"]["round"], rows["round"]
-    ends = {"at the start": unlearning.min(), "after unlearning": unlearning.max(), "at the end": rounds.max()}
-    return ends if (rows["stage"] == "recovered").any() else dict([*ends.items()][:2])
+def _part(rows: pd.DataFrame, scenario: str, method: str) -> pd.DataFrame:
+    return rows[(rows["scenario"] == scenario) & (rows["method"] == method)]
+
+
+def _ends(rows: pd.DataFrame, whole: bool) -> dict[str, int]:
+    """Return the first round and, of whole curves, the last of unlearning and of post-training, as far as there are."""
+    unlearning, after = (rows[rows["stage"] == stage]["round"] for stage in ("unlearned", "recovered"))
+    ends = {"at the start": unlearning.min()} if len(unlearning) else {}
+    if whole and len(unlearning):
+        ends["after unlearning"] = unlearning.max()
+    if whole and len(after):
+        ends["at the end"] = after.max()
+    return ends
 
 
 def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.DataFrame) -> str:
@@ -55,15 +63,14 @@ def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.D
         rows: list[dict[str, str]] = []
         said = []
         for method in entry.methods:
-            here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
+            here = _part(found, scenario.name, method.name)
             note = divergence(entry, lost, scenario.name, method.name)
             row = {"Method": method.marked + (f" ({note})" if note else "")}
-            if len(here):
-                ends = _ends(here)
-                row |= {when: _largest(here[here["round"] == round]) for when, round in ends.items()}
-                own = shares[(shares["scenario"] == scenario.name) & (shares["method"] == method.name)]
-                gone = paths(own, lost)
-                kept = own if len(gone) == len(own) else own.drop(gone.index)
+            ends = _ends(here, whole=not note.startswith("diverged"))
+            row |= {when: _largest(here[here["round"] == round]) for when, round in ends.items()}
+            if "after unlearning" in ends:
+                own = _part(shares, scenario.name, method.name)
+                kept = own.drop(paths(own, lost).index)
                 each = by_class(kept[kept["round"] == ends["after unlearning"]], "seed")
                 said.append(_dominant(method.marked, each))
             rows.append(row)
@@ -91,7 +98,7 @@ def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
     colours = {image: PALETTE[k] for k, image in enumerate(kept)}
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         for axis, method in zip(line, entry.methods, strict=True):
-            here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
+            here = _part(found, scenario.name, method.name)
             axis.set_title(f"{title(scenario)}\n{method.marked}", loc="left", weight="bold")
             axis.set(xlabel="round", ylim=(0, 1))
             if len(here):

@@ -115,4 +115,4 @@ def setting_name(setting: str) -> str:
 
 def number(value: Any) -> str:
     """Return the value of a setting as it is written: 1e-6, 0.025, uce."""
-    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e+") if isinstance(value, int | float) else str(value)
+    return f"{value:g}".replace("e-0", "e-") if isinstance(value, int | float) else str(value)
