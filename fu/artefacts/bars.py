@@ -46,7 +46,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
             if diverged and not count:
                 axis.text(k, 0.02, "diverged", rotation=90, ha="center", transform=axis.get_xaxis_transform())
         labels = [
-            label + (f"\n({diverged} of {count + diverged} diverged)" if diverged and count else "")
+            label + (f"\n({diverged} of {len(entry.seeds)} diverged)" if diverged and count else "")
             for (_, _, label), count, diverged in zip(rows, lost["n"], lost["diverged"], strict=True)
         ]
         axis.set_xticks(range(len(rows)), labels)

@@ -257,7 +257,7 @@ class Method(Strict):
 class Artefact(Strict):
     """One table or figure."""
 
-    kind: Name = Field(description="table, curves, bars, sweep, runtime, losses, images (fu/artefacts)")
+    kind: Name = Field(description="table, curves, classes, bars, sweep, runtime, losses, images (fu/artefacts)")
     title: str = Field(description="heading")
     caption: str = Field(description="what it shows")
     in_paper: bool = Field(True, description="false: an extra artefact of ours")
