@@ -1,9 +1,15 @@
 """Bars of metrics by method: a panel for each scenario and stage (FedOSD Figure 6)."""
 
-import pandas as pd
-import seaborn as sns
-from matplotlib.figure import Figure
+from typing import Any
 
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from fu.artefacts.drawing import PALETTE, legend, panels, title
 from fu.artefacts.entry import ORIGINAL, Entry
 from fu.artefacts.result import Result
 from fu.artefacts.table import collect, notes_of, panel, text_of
@@ -18,29 +24,54 @@ TITLES = {"unlearned": "after unlearning", "recovered": "after post-training"}
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the numbers of a table, drawn as bars beside the original model's."""
     found = collect(frame, entry)
-    panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return Result(found, f"{text_of(panels)}\n{notes_of(entry, found)}\n", _picture(entry, found))
+    texts = [(title(scenario), panel(entry, found, scenario)) for scenario in entry.scenarios]
+    return Result(found, f"{text_of(texts)}\n{notes_of(entry, found)}\n", _picture(entry, found))
 
 
-def _picture(entry: Entry, frame: pd.DataFrame) -> Figure:
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     stages = [stage for stage in entry.stages if stage != ORIGINAL]
-    figure = Figure(figsize=(5.6 * len(stages), 3.2 * len(entry.scenarios) + 0.6), layout="constrained")
-    axes = figure.subplots(len(entry.scenarios), len(stages), squeeze=False)
-    names = {metric.name: metric.label for metric in entry.metrics}
-    for line, scenario in zip(axes, entry.scenarios, strict=True):
-        rows = entry.rows(scenario.name)
-        for axis, stage in zip(line, stages, strict=True):
-            labels = {method: label for method, role, label in rows if role in (ORIGINAL, stage)}
-            part = frame[(frame["scenario"] == scenario.name) & frame["stage"].isin([ORIGINAL, stage])]
-            part = part[part["metric"].isin(names)]
-            drawn = part.assign(Method=part["method"].map(labels), metric=part["metric"].map(names))
-            sns.barplot(
-                drawn, x="Method", y="mean", hue="metric", order=list(labels.values()), hue_order=list(names.values()),
-                ax=axis, legend="auto" if axis is axes[0, 0] else False,
-            )  # fmt: skip
-            axis.set_title(f"{scenario.label}, {TITLES[stage]}", fontsize=9)
-            axis.set(xlabel="", ylabel="", ylim=(0, 1.12))
-            axis.tick_params(axis="x", labelrotation=30, labelsize=8)
-            axis.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].legend(fontsize=7, ncols=3, loc="upper center", framealpha=0.9)
+    figure, lines = panels(len(entry.scenarios) * len(stages), 1, 1.5)
+    shown = [(scenario, stage) for scenario in entry.scenarios for stage in stages]
+    width = 0.84 / len(entry.metrics)
+    for [axis], (scenario, stage) in zip(lines, shown, strict=True):
+        rows = [row for row in entry.rows(scenario.name) if row[1] in (ORIGINAL, stage)]
+        keys = pd.MultiIndex.from_tuples([row[:2] for row in rows])
+        here = found[found["scenario"] == scenario.name]
+        values = {name: part.set_index(["method", "stage"]).loc[keys] for name, part in here.groupby("metric")}
+        for k, metric in enumerate(entry.metrics):
+            at = np.arange(len(rows)) + (k - (len(entry.metrics) - 1) / 2) * width
+            _draw(axis, at, width, values[metric.name], PALETTE[k], metric.label)
+        lost = values[entry.metrics[0].name]
+        for k, (count, diverged) in enumerate(zip(lost["n"], lost["diverged"], strict=True)):
+            if diverged and not count:
+                axis.text(k, 0.02, "diverged", rotation=90, ha="center", transform=axis.get_xaxis_transform())
+        labels = [
+            label + (f"\n({diverged} of {len(entry.seeds)} diverged)" if diverged and count else "")
+            for (_, _, label), count, diverged in zip(rows, lost["n"], lost["diverged"], strict=True)
+        ]
+        axis.set_xticks(range(len(rows)), labels)
+        axis.tick_params(axis="x", length=0)
+        axis.set_title(f"{title(scenario)}: {TITLES[stage]}", loc="left", weight="bold")
+        if all(metric.unit == "fraction" for metric in entry.metrics):
+            axis.set(ylim=(0, 1.15), yticks=[0, 0.5, 1])
+        axis.margins(x=0.01)
+    legend(figure, [Patch(color=PALETTE[k], label=metric.label) for k, metric in enumerate(entry.metrics)])
     return figure
+
+
+def _draw(axis: Axes, at: NDArray[np.floating[Any]], width: float, rows: pd.DataFrame, colour: Any, label: str) -> None:
+    """Draw the bars of one metric, each with its value above; none where there is no number."""
+    heights, spread = rows["mean"].to_numpy(float), np.nan_to_num(rows["std"].to_numpy(float))
+    axis.bar(at, heights, width, color=colour, label=label)
+    several = spread > 0
+    axis.errorbar(at[several], heights[several], spread[several], color="black", linestyle="none", linewidth=0.8)
+    for x, height, top in zip(at, heights, heights + spread, strict=True):
+        if np.isfinite(height):
+            axis.annotate(short(height), (x, top), (0, 1), textcoords="offset points", ha="center", fontsize=7)
+
+
+def short(value: float) -> str:
+    """Return a share in two digits: .19, 0 where there is nothing, 1."""
+    if value in (0, 1) or abs(value) > 1:
+        return f"{value:.3g}"
+    return f"{value:.2f}".removeprefix("0")

@@ -1,93 +1,153 @@
 """Curves of metrics over rounds, through unlearning and post-training (as FedOSD Figures 5, 8 and 9)."""
 
-import pandas as pd
-import seaborn as sns
-from matplotlib.figure import Figure
+from typing import Any
 
-from fu.artefacts.entry import Entry
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from fu.artefacts.drawing import Look, handles, legend, looks, number, panels, title
+from fu.artefacts.entry import Entry, Metric
 from fu.artefacts.result import Result
+from fu.artefacts.rounds import RUN, broken, divergence, means, once, paths, seeds_note
 
 READS = "traces"
+Starts = dict[tuple[str, str], float]
+Levels = dict[tuple[str, str], float]
+ELSEWHERE = "start other than ω⁰"
+LEVEL = "ω⁰"
+TURN = "post-training starts"
+SIGNS: dict[str, dict[str, Any]] = {
+    ELSEWHERE: {"color": "0.35", "marker": "o", "markersize": 4.5, "markerfacecolor": "white", "linestyle": "none"},
+    LEVEL: {"color": "0.35", "linestyle": "--", "linewidth": 0.8},
+    TURN: {"color": "0.6", "linestyle": ":", "linewidth": 1},
+    "diverged": {"color": "0.35", "marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"},
+}
+FAR = 10  # values without bounds that differ by more are drawn on a logarithmic axis
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return metric by round, mean and standard deviation over seeds, with a panel per scenario and metric."""
-    first = frame.groupby(["scenario", "method", "seed", "model"], sort=False)["round"].transform("min")
-    repeats = (frame["stage"] == "recovered") & (frame["round"] == first)  # the last round of unlearning once more
-    long = frame[~repeats & frame["metric"].isin([metric.name for metric in entry.metrics])]
-    keys = ["scenario", "method", "stage", "round", "metric"]
-    means = long.groupby(keys, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
-    return Result(means, _summary(entry, means, long), _picture(entry, long))
+    rows, lost = once(frame), broken(entry, frame)
+    long = rows[rows["metric"].isin([metric.name for metric in entry.metrics])]
+    found, starts = means(long, lost), begins(rows)
+    picture = _picture(entry, found, paths(long, lost), starts, original(rows, starts))
+    return Result(found, _summary(entry, found, lost, starts), picture)
 
 
-def _ends(entry: Entry, curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the last row of each seed's curve that breaks off before the last round: there the run diverged.
-
-    Methods with rounds of their own are not judged.
-    """
-    last = curves.sort_values("round").groupby(["scenario", "method", "seed", "metric"], sort=False).tail(1)
-    total = last["scenario"].map({scenario.name: scenario.rounds[1] for scenario in entry.scenarios})
-    after = last["method"].map({method.name: method.post_training == "after" for method in entry.methods})
-    return last[after.astype(bool) & (last["round"] < total)]
+def begins(rows: pd.DataFrame) -> Starts:
+    """Return how far from the original model each (scenario, method) begins, where the frame has the distance."""
+    first = _first(rows)
+    away = first[first["metric"] == "distance"].groupby(["scenario", "method"])["value"].mean().reset_index()
+    return {(row[0], row[1]): row[2] for row in away.itertuples(index=False, name=None)}
 
 
-def _summary(entry: Entry, frame: pd.DataFrame, long: pd.DataFrame) -> str:
+def original(rows: pd.DataFrame, starts: Starts) -> Levels:
+    """Return the original model's (scenario, metric), where a method begins: mean over seeds."""
+    first = _first(rows)
+    at = [starts.get(key) == 0 for key in first[["scenario", "method"]].itertuples(index=False, name=None)]
+    each = first[at].drop_duplicates(["scenario", "seed", "metric"])
+    level = each.groupby(["scenario", "metric"])["value"].mean().reset_index()
+    return {(row[0], row[1]): row[2] for row in level.itertuples(index=False, name=None)}
+
+
+def _first(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["round"] == rows.groupby(RUN, sort=False)["round"].transform("min")]
+
+
+def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Starts) -> str:
     """Return the values at the start, after unlearning and at the end."""
-    text, broken = [], _ends(entry, long)
+    text = []
     for scenario in entry.scenarios:
         rows = []
         for method in entry.methods:
-            here = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name)]
+            here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
+            note = divergence(entry, lost, scenario.name, method.name)
+            away = starts.get((scenario.name, method.name))
             row = {"Method": method.marked}
+            if starts:
+                row["starts"] = "–" if away is None else f"{away:.3g} from ω⁰" if away else "at ω⁰"
             for metric in entry.metrics:
                 values = here[here["metric"] == metric.name].sort_values("round")
                 if values.empty:
-                    row[metric.label] = "–"
-                    continue
-                turn = values[values["stage"] == "unlearned"].iloc[-1]
-                lost = broken[(broken["scenario"] == scenario.name) & (broken["method"] == method.name)]
-                rounds = sorted(lost[lost["metric"] == metric.name]["round"])
-                after = f"diverged after {', '.join(map(str, rounds))}"
-                if len(rounds) == len(entry.seeds):
-                    row[metric.label] = f"{values['mean'].iloc[0]:.3f} → {after}"
-                    continue
-                ends = {"start": values.iloc[0], f"round {turn['round']}": turn, "end": values.iloc[-1]}
-                short = [f"{value['mean']:.3f}" for value in ends.values()]
-                note = f" ({len(rounds)} of {len(entry.seeds)} seeds {after})" if rounds else ""
-                row[metric.label] = " → ".join(short) + note
+                    row[metric.label] = note or "–"
+                elif note.startswith("diverged"):
+                    row[metric.label] = f"{values['mean'].iloc[0]:.3f} → {note}"
+                else:
+                    turns = values[values["stage"] == "unlearned"].iloc[[0, -1]]
+                    ends = [*turns["mean"], *values[values["stage"] == "recovered"]["mean"].iloc[-1:]]
+                    row[metric.label] = " → ".join(f"{value:.3f}" for value in ends) + (f" ({note})" if note else "")
             rows.append(row)
         table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {scenario.label}\n\nAt the start of the method → after unlearning → at the end:\n\n{table}\n")
-    return "\n".join(text) + "\nThe paper prints no numbers for its curves.\n"
+        text.append(f"## {title(scenario)}\n\nAt the start of the method → after unlearning → at the end:\n\n{table}\n")
+    marks = "" if all(method.in_paper for method in entry.methods) else " * not in the paper."
+    notes = f"{seeds_note(entry, lost)} The paper prints no numbers for its curves.{marks}".strip()
+    return "\n".join([*text, f"{notes}\n"])
 
 
-def _picture(entry: Entry, long: pd.DataFrame) -> Figure:
-    size = (4.2 * len(entry.metrics), 3.2 * len(entry.scenarios) + 0.6)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(entry.scenarios), len(entry.metrics), squeeze=False)
-    labels = {method.name: method.marked for method in entry.methods}
-    order = list(labels.values())
-    named = long.assign(Method=long["method"].map(labels))
-    colours = dict(zip(labels, sns.color_palette(n_colors=len(order)), strict=True))
-    broken = _ends(entry, long)
-    for line, scenario in zip(axes, entry.scenarios, strict=True):
+def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Starts, levels: Levels) -> Figure:
+    figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
+    styles, used = looks(entry.methods), set()
+    for line, scenario in zip(lines, entry.scenarios, strict=True):
+        line[0].set_title(title(scenario), loc="left", weight="bold")
         for axis, metric in zip(line, entry.metrics, strict=True):
-            part = named[(named["scenario"] == scenario.name) & (named["metric"] == metric.name)]
-            sns.lineplot(
-                part, x="round", y="value", hue="Method", hue_order=order, style="Method", style_order=order,
-                errorbar="sd", palette=list(colours.values()), ax=axis, legend="auto" if axis is axes[0, 0] else False,
-            )  # fmt: skip
-            for first in part[part["stage"] == "recovered"].groupby("method")["round"].min().unique():
-                axis.axvline(first - 1, color="0.6", linestyle=":", linewidth=1)
-            here = broken[(broken["scenario"] == scenario.name) & (broken["metric"] == metric.name)]
-            for method, round, value in here[["method", "round", "value"]].itertuples(index=False):
-                axis.plot(round, value, marker="X", color=colours[method], clip_on=False)
-            axis.set_ylabel(metric.label)
-            axis.set_title(scenario.label, fontsize=9)
-            axis.spines[["top", "right"]].set_visible(False)
-            if metric.unit == "fraction":
-                axis.set_ylim(-0.03, 1.03)
-    if len(broken):
-        axes[0, 0].plot([], [], marker="X", linestyle="none", color="0.4", label="diverged")
-    axes[0, 0].legend(fontsize=7, frameon=False)
+            whole, broke = (
+                rows[(rows["scenario"] == scenario.name) & (rows["metric"] == metric.name)].sort_values("round")
+                for rows in (found, cut)
+            )
+            for name, look in styles.items():
+                elsewhere = starts.get((scenario.name, name), 0) > 0
+                used |= _draw(axis, whole[whole["method"] == name], look, elsewhere)
+                used |= _break_off(axis, broke[broke["method"] == name], look)
+            for turn in sorted(set(whole[whole["stage"] == "recovered"].groupby("method")["round"].min() - 1)):
+                axis.axvline(turn, **SIGNS[TURN])
+                used.add(TURN)
+            if (scenario.name, metric.name) in levels and metric.name != "distance":
+                axis.axhline(levels[scenario.name, metric.name], **SIGNS[LEVEL], zorder=0.5)
+                used.add(LEVEL)
+            axis.set(xlabel="round", ylabel=metric.label)
+            axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+            _scale(axis, metric, whole)
+    signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
+    legend(figure, [*handles(entry.methods), *signs])
     return figure
+
+
+def _draw(axis: Axes, part: pd.DataFrame, look: Look, elsewhere: bool) -> set[str]:
+    """Draw one method's curve with the deviation over seeds; a first point other than ω⁰ is hollow."""
+    if part.empty:
+        return set()
+    rounds, mean = part["round"].to_numpy(), part["mean"].to_numpy()
+    axis.plot(rounds, mean, **look.line(len(part), first=int(elsewhere)))
+    if part["n"].max() > 1:
+        deviation = part["std"].to_numpy()
+        axis.fill_between(rounds, mean - deviation, mean + deviation, color=look.colour, alpha=0.15, linewidth=0)
+    if elsewhere:
+        axis.plot(rounds[:1], mean[:1], **SIGNS[ELSEWHERE] | {"color": look.colour}, zorder=3)
+    return {ELSEWHERE} if elsewhere else set()
+
+
+def _break_off(axis: Axes, part: pd.DataFrame, look: Look) -> set[str]:
+    """Draw the runs that diverged as far as they got."""
+    for _, run in part.groupby("seed"):
+        axis.plot(run["round"], run["value"], color=look.colour, linewidth=0.7, zorder=3)
+        end = run.tail(1)
+        axis.plot(end["round"], end["value"], **SIGNS["diverged"] | {"color": look.colour}, zorder=4)
+    return {"diverged"} if len(part) else set()
+
+
+def _scale(axis: Axes, metric: Metric, found: pd.DataFrame) -> None:
+    """Show the whole range of a share, and what would lie at the bottom of a linear axis."""
+    if metric.unit == "fraction":
+        axis.set_ylim(-0.03, 1.03)
+        return
+    ends = found.sort_values("round").groupby("method")["mean"].last()
+    ends = ends[ends > 0]
+    if len(ends) and ends.max() > FAR * ends.min():
+        axis.set_yscale("log", nonpositive="mask")
+        axis.set_ylabel(f"{metric.label} (log)")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1,)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axis.yaxis.set_minor_formatter(NullFormatter())

@@ -3,34 +3,36 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fu.artefacts.drawing import title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 
 READS = "data"
-COLUMNS = ["scenario", "client", "sample", "label", "label_with_trigger", "changed_pixels"]
+COLUMNS = ["scenario", "dataset", "client", "sample", "label", "label_with_trigger", "changed_pixels"]
+SIZE = 0.85  # inches of an image
+ROWS = {"clean": ("label", "without trigger"), "marked": ("label_with_trigger", "with trigger")}
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Show samples of each scenario's first forgotten client, as the models see them."""
-    numbers = frame[COLUMNS]
-    return Result(numbers, f"{numbers.to_markdown(index=False)}\n", _picture(frame))
+    used = {scenario.name: scenario.dataset for scenario in entry.scenarios}
+    numbers = frame.assign(dataset=frame["scenario"].map(used))[COLUMNS]
+    return Result(numbers, f"{numbers.to_markdown(index=False)}\n", _picture(frame, entry))
 
 
-def _picture(frame: pd.DataFrame) -> Figure:
-    scenarios = list(frame.groupby("scenario", sort=False))
-    most = max(len(rows) for _, rows in scenarios)
-    figure = Figure(figsize=(1.7 * most, 3.6 * len(scenarios)), layout="constrained")
-    axes = figure.subplots(2 * len(scenarios), most, squeeze=False)
+def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:
+    most = int(frame.groupby("scenario").size().max())
+    lines = [(scenario, image) for scenario in entry.scenarios for image in ROWS]
+    figure = Figure(figsize=(SIZE * most + 1.4, (SIZE + 0.2) * len(lines)), layout="constrained")
+    axes = figure.subplots(len(lines), most, squeeze=False)
     for axis in axes.flat:
-        axis.axis("off")
-    for block, (_, rows) in enumerate(scenarios):
-        for column, row in enumerate(rows.to_dict("records")):
-            pair = (
-                (row["clean"], f"label {row['label']}"),
-                (row["marked"], f"with trigger: {row['label_with_trigger']}"),
-            )
-            for line, (image, text) in enumerate(pair):
-                axis = axes[2 * block + line, column]
-                axis.imshow(image if image.shape[2] == 3 else image[..., 0], cmap="gray", vmin=0, vmax=1)
-                axis.set_title(text, fontsize=8)
+        axis.set(xticks=[], yticks=[])
+        axis.spines[:].set_visible(False)
+    for line, (scenario, image) in zip(axes, lines, strict=True):
+        label, said = ROWS[image]
+        line[0].set_ylabel(f"{title(scenario)}\n{said}", rotation=0, ha="right", va="center")
+        for axis, row in zip(line, frame[frame["scenario"] == scenario.name].to_dict("records"), strict=False):
+            pixels = row[image]
+            axis.imshow(pixels if pixels.shape[2] == 3 else pixels[..., 0], cmap="gray", vmin=0, vmax=1)
+            axis.set_title(f"label {row[label]}", pad=2)
     return figure

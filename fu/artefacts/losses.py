@@ -4,6 +4,7 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
+from fu.artefacts.drawing import PALETTE, legend, panels
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.federation.losses import cross_entropy, unlearning_cross_entropy
@@ -30,18 +31,14 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 
 
 def _picture(frame: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-    for axis, (name, title) in zip(
-        figure.subplots(1, 2),
-        {"CE": "(a) Cross-Entropy", "UCE": "(b) Unlearning Cross-Entropy"}.items(),
-        strict=True,
-    ):
+    figure, [line] = panels(1, 2, 2.0)
+    titles = {"CE": "(a) Cross-Entropy", "UCE": "(b) Unlearning Cross-Entropy"}
+    for axis, (name, title) in zip(line, titles.items(), strict=True):
         part = frame[frame["loss"] == name]
-        axis.plot(part["p"], part["value"], label="loss")
-        axis.plot(part["p"], part["derivative"], linestyle="--", label="derivative")
+        axis.plot(part["p"], part["value"], color=PALETTE[0], label="loss")
+        axis.plot(part["p"], part["derivative"], color=PALETTE[1], linestyle="--", label="derivative")
         axis.set_xlabel("probability of the true class, $p_{o,c}$", parse_math=True)
-        axis.set_title(title, fontsize=10)
+        axis.set_title(title, loc="left", weight="bold")
         axis.set_ylim((-12, 6) if name == "CE" else (-0.1, 1.1))
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(frameon=False)
+    legend(figure, line[0].get_lines())
     return figure

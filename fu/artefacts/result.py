@@ -12,6 +12,9 @@ from fu.artefacts.entry import Entry
 
 matplotlib.use("Agg")
 matplotlib.rcParams["text.parse_math"] = False  # a $ in a title or label is one; formulas say `parse_math=True`
+matplotlib.rcParams.update({"font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "legend.fontsize": 7})
+matplotlib.rcParams.update({"xtick.labelsize": 7, "ytick.labelsize": 7, "legend.frameon": False, "pdf.fonttype": 42})
+matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pandas as pd
-import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
+from fu.artefacts.drawing import Look, handles, legend, looks, number, panels, setting_name, title
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.result import Result
 from fu.errors import UserError
@@ -14,6 +16,12 @@ from fu.errors import UserError
 READS = "evaluations"
 TRIALS = "all"
 SETTINGS = 1  # how many of them vary
+FEW = 5  # values whose labels have room side by side
+BEFORE = "before post-training"
+SIGNS: dict[str, dict[str, Any]] = {
+    BEFORE: {"color": "0.35", "marker": "o", "markerfacecolor": "white", "linestyle": ":"},
+    "diverged": {"color": "0.35", "marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"},
+}
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
@@ -30,13 +38,12 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         x=[trials[name].values[setting] for name in rows["trial"]],
         last=[list(trials[name].models)[-1] == stage for name, stage in zip(rows["trial"], rows["stage"], strict=True)],
     )
-    lost = rows[rows["metric"] == "diverged_round"]
-    diverged = len(lost.drop_duplicates(["scenario", "seed", "model"]))
+    lost = rows[rows["metric"] == "diverged_round"].drop_duplicates(["scenario", "seed", "model"])
     long = rows[rows["metric"].isin([metric.name for metric in entry.metrics])]
     keys = ["scenario", "method", "x", "stage", "metric", "last"]
     means = long.groupby(keys, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
     means.insert(2, "setting", setting)
-    return Result(means, _tables(entry, means, setting, diverged), _picture(entry, long, setting))
+    return Result(means, _tables(entry, means, setting, len(lost)), _picture(entry, means, setting, lost))
 
 
 def varied(entry: Entry) -> str:
@@ -58,54 +65,93 @@ def _varied_by(method: Method) -> set[str]:
     return found
 
 
-def _name(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+def _before(method: Method, scenario: str, part: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers before post-training where all trials begin from one unlearned model: at most one row."""
+    shared = len({trial.unlearned for trial in method.trials[scenario]}) == 1
+    return part[~part["last"]].nlargest(1, "n") if shared else part.iloc[:0]
 
 
-def _tables(entry: Entry, frame: pd.DataFrame, setting: str, diverged: int) -> str:
+def _tables(entry: Entry, means: pd.DataFrame, setting: str, diverged: int) -> str:
     text = []
     for scenario in entry.scenarios:
         for metric in entry.metrics:
-            here = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == metric.name)]
+            here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
             rows = []
             for method in entry.methods:
                 part = here[here["method"] == method.name]
-                row = {"Method": method.marked}
-                before = set(part[~part["last"]]["mean"].round(3))
-                row["before"] = f"{before.pop():.3f}" if len(before) == 1 else "–"
-                shown = part[part["last"]]
-                row |= {_name(x): "–" for x in frame["x"].unique()}
-                row |= {_name(x): f"{mean:.3f}" for x, mean in zip(shown["x"], shown["mean"], strict=True)}
+                before, shown = _before(method, scenario.name, part)["mean"], part[part["last"]]
+                row = {"Method": method.marked, "before": f"{before.iloc[0]:.3f}" if len(before) else "–"}
+                row |= {number(x): "–" for x in means["x"].unique()}
+                row |= {number(x): f"{mean:.3f}" for x, mean in zip(shown["x"], shown["mean"], strict=True)}
                 rows.append(row)
             table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
-            text.append(f"## {scenario.label}: {metric.label}\n\nColumns: {setting}.\n\n{table}\n")
+            text.append(f"## {title(scenario)}: {metric.label}\n\nColumns: {setting_name(setting)}.\n\n{table}\n")
+    seeds = f" Means over {len(entry.seeds)} seeds." if len(entry.seeds) > 1 else ""
     lost = f" {diverged} models diverged and are left out." if diverged else ""
-    return "\n".join(text) + f"\nbefore: after unlearning. * not in the paper.{lost}\n"
+    return "\n".join(text) + f"\nbefore: after unlearning. * not in the paper.{seeds}{lost}\n"
 
 
-def _picture(entry: Entry, long: pd.DataFrame, setting: str) -> Figure:
-    size = (4.8 * len(entry.metrics), 3.4 * len(entry.scenarios) + 0.6)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(entry.scenarios), len(entry.metrics), squeeze=False)
-    labels = {method.name: method.marked for method in entry.methods}
-    order = list(labels.values())
-    named = long[long["last"]].assign(Method=long["method"].map(labels))
-    for line, scenario in zip(axes, entry.scenarios, strict=True):
+def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame) -> Figure:
+    figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.3)
+    styles, used = looks(entry.methods), set()
+    for line, scenario in zip(lines, entry.scenarios, strict=True):
+        line[0].set_title(title(scenario), loc="left", weight="bold")
+        values = sorted({trial.values[setting] for m in entry.methods for trial in m.trials[scenario.name]}, key=_order)
         for axis, metric in zip(line, entry.metrics, strict=True):
-            part = named[(named["scenario"] == scenario.name) & (named["metric"] == metric.name)]
-            sns.lineplot(
-                part, x="x", y="value", hue="Method", hue_order=order, style="Method", style_order=order, markers=True,
-                errorbar="sd", ax=axis, legend="auto" if axis is axes[0, 0] else False,
-            )  # fmt: skip
-            if len(part) and pd.api.types.is_numeric_dtype(part["x"]) and part["x"].min() > 0:
-                axis.set_xscale("log")
-                axis.xaxis.set_major_formatter(LogFormatter())
-                axis.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
-            axis.set(xlabel=setting, ylabel=metric.label)
+            here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
+            at = _places(axis, values)
+            for k, method in enumerate(entry.methods):
+                look, part = styles[method.name], here[here["method"] == method.name]
+                shown = part[part["last"]].assign(at=part["x"].map(at)).sort_values("at")
+                before = _before(method, scenario.name, part).assign(at=at[BEFORE])
+                _draw(axis, shown, look)
+                if len(before):
+                    first = pd.concat([before, shown.head(1)])
+                    axis.plot(first["at"], first["mean"], color=look.colour, linestyle=":", linewidth=0.8)
+                    _draw(axis, before, look, markerfacecolor="white", mew=1)
+                    used.add(BEFORE)
+                gone = lost[(lost["scenario"] == scenario.name) & (lost["method"] == method.name)]
+                for x in {at[x] for x in gone["x"]} - set(shown["at"]):
+                    height = axis.get_xaxis_transform()
+                    axis.plot([x], [0.98 - 0.05 * k], **SIGNS["diverged"] | {"color": look.colour}, transform=height)
+                    used.add("diverged")
+            named = {x: place for x, place in at.items() if x != BEFORE or BEFORE in used}
+            axis.set_xticks(
+                [*named.values()],
+                ["before" if x == BEFORE else number(x) for x in named],
+                rotation=60 if len(named) > FEW else 0,
+            )
+            axis.set(xlabel=setting_name(setting), ylabel=metric.label)
             if metric.unit == "fraction":
                 axis.set_ylim(-0.03, 1.03)
-            axis.set_title(scenario.label, fontsize=9)
-            axis.spines[["top", "right"]].set_visible(False)
-    if axes[0, 0].get_legend():
-        axes[0, 0].legend(fontsize=7, frameon=False)
+    signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
+    legend(figure, [*handles(entry.methods), *signs])
     return figure
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    words = isinstance(value, str)
+    return words, 0 if words else value
+
+
+def _places(axis: Axes, values: list[Any]) -> dict[Any, float]:
+    """Choose the scale; return where each value lies, and where what comes before them."""
+    if any(isinstance(value, str) for value in values):
+        at: dict[Any, float] = {value: k for k, value in enumerate(values)}
+        first = -1.0
+    elif values[0] > 0:
+        axis.set_xscale("log")
+        at = {value: value for value in values}
+        first = values[0] * (values[0] / values[-1]) ** (1 / max(len(values), 4))
+    else:
+        at = {value: value for value in values}
+        first = values[0] - (values[-1] - values[0]) / max(len(values), 4)
+    axis.xaxis.set_minor_locator(NullLocator())
+    return {**at, BEFORE: first}
+
+
+def _draw(axis: Axes, part: pd.DataFrame, look: Look, **style: Any) -> None:
+    """Draw means and, over several seeds, their deviation."""
+    axis.plot(part["at"], part["mean"], **{**look.line(len(part)), "markevery": None, **style})
+    several = part[part["n"] > 1]
+    axis.errorbar(several["at"], several["mean"], several["std"], color=look.colour, linestyle="none", linewidth=0.8)

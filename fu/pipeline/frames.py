@@ -151,7 +151,8 @@ def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
         spent.append({**about, "metric": "seconds", "value": cost["seconds"]})
         traces.append(trace)
     joined = pd.concat([trace for trace in traces if len(trace)] or traces)
-    names += [name for name in joined.columns if name not in (*trace_columns.COLUMNS, "stage", "model")]
+    shared = {*trace_columns.COLUMNS, "stage", "model"} - {"distance"}  # which tells where a method starts
+    names += [name for name in joined.columns if name not in (*shared, *names)]
     tidy = joined.melt(["round", "stage", "model"], names, "metric").dropna(subset="value")
     return pd.concat([tidy, pd.DataFrame(spent)], ignore_index=True)
 

@@ -125,11 +125,12 @@ def _evaluated(trial: str, models: dict[str, str], seed: int) -> Iterator[dict[s
 def _traced(entry: Entry, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:
     if ORIGINAL in models:
         return
-    for metric in entry.metrics:
+    shares = ["predicted_0", "predicted_1"] if entry.kind == "classes" else []
+    for metric in [*(metric.name for metric in entry.metrics), *shares]:
         for stage, model in models.items():
             for round in ROUNDS[stage]:
-                value = number(model, metric.name, seed, round)
-                yield {"model": model, "stage": stage, "round": round, "metric": metric.name, "value": value}
+                value = number(model, metric, seed, round)
+                yield {"model": model, "stage": stage, "round": round, "metric": metric, "value": value}
     device = f"{DEVICE['device']}, {DEVICE['threads']} thread(s)"
     for stage, model in models.items():
         spent = {"metric": "seconds", "value": 10 * number(model, "seconds", seed), "device": device}

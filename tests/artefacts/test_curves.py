@@ -1,9 +1,40 @@
-"""Curves: means by round through both phases, and where a run diverged."""
+"""Curves: means by round through both phases, what they start from, and where a run diverged."""
+
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
+from fu.artefacts.curves import begins, original
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
+
+METRICS = ("asr", "distance", "conflicts")
+
+
+def points(line: Line2D) -> list[tuple[float, float]]:
+    xs, ys = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+    return [*zip(xs.tolist(), ys.tolist(), strict=True)]
+
+
+def marked(axis: Axes, marker: str) -> list[list[tuple[float, float]]]:
+    return [points(line) for line in axis.lines if line.get_marker() == marker and line.get_linestyle() == "None"]
+
+
+def said(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def starting(ours: float, scratch: float) -> pd.DataFrame:
+    """Return a frame whose methods begin at these distances from the original model, and everywhere else at .5."""
+    frame = make_frame(make_entry("curves", metrics=METRICS))
+    first = (frame["round"] == 0) & (frame["metric"] == "distance")
+    frame.loc[frame["metric"] == "distance", "value"] = 0.5
+    for name, value in (("ours", ours), ("scratch", scratch)):
+        frame.loc[first & (frame["method"] == name), "value"] = value
+    return frame
 
 
 def test_curves_are_means_by_round_with_the_last_round_of_unlearning_once() -> None:
@@ -24,6 +55,20 @@ def test_curves_are_means_by_round_with_the_last_round_of_unlearning_once() -> N
     assert len(found) == len(rows) == 2 * (3 + 5)
 
 
+def test_lines_and_bands_are_the_numbers() -> None:
+    result = made(make_entry("curves"))
+    for axis, metric in zip(result.figure.axes, ("asr", "r_acc"), strict=True):
+        for k, method in enumerate(("scratch", "ours")):
+            rows = result.frame[(result.frame["method"] == method) & (result.frame["metric"] == metric)]
+            drawn = points(axis.lines[k])
+            assert np.array(drawn) == pytest.approx(rows[["round", "mean"]].to_numpy())
+            band = np.asarray(axis.collections[k].get_paths()[0].vertices).tolist()
+            mean, std = rows["mean"].iloc[0], rows["std"].iloc[0]
+            assert sorted({y for x, y in band if x == 0}) == pytest.approx([mean - std, mean + std])
+        assert axis.get_ylabel() == {"asr": "ASR", "r_acc": "R-Acc"}[metric]
+    assert said(result.figure) == ["Scratch", "Ours *", "post-training starts"]
+
+
 def test_a_summary_shows_the_start_the_end_of_unlearning_and_the_end() -> None:
     def mean(model: str, round: int) -> str:
         return f"{np.mean([number(model, 'asr', seed, round) for seed in SEEDS]):.3f}"
@@ -31,6 +76,7 @@ def test_a_summary_shows_the_start_the_end_of_unlearning_and_the_end() -> None:
     shown = {line[0]: line[1] for line in cells(made(make_entry("curves")).body)}
     steps = [mean(f"{CHOSEN}.unlearned", 0), mean(f"{CHOSEN}.unlearned", 2), mean(f"{CHOSEN}.recovered", 4)]
     assert shown["Ours *"] == " → ".join(steps)
+    assert shown["Scratch"] == " → ".join([mean("scratch.unlearned", 0), mean("scratch.unlearned", 2)])
 
 
 def test_a_dotted_line_stands_where_post_training_begins() -> None:
@@ -38,12 +84,60 @@ def test_a_dotted_line_stands_where_post_training_begins() -> None:
         assert [np.asarray(line.get_xdata()).tolist() for line in axis.lines if line.get_linestyle() == ":"] == [[2, 2]]
 
 
+def test_a_first_point_other_than_the_original_model_is_hollow_and_told() -> None:
+    frame = starting(ours=0.25, scratch=0)
+    assert begins(frame) == {("small", "ours"): 0.25, ("small", "scratch"): 0}
+    result = made(make_entry("curves", metrics=METRICS), frame)
+    shares = {line[0]: line[1] for line in cells(result.body)}
+    assert shares == {"Method": "starts", "Scratch": "at ω⁰", "Ours *": "0.25 from ω⁰"}
+    asr = np.mean([number(f"{CHOSEN}.unlearned", "asr", seed, 0) for seed in SEEDS])
+    axis = result.figure.axes[0]
+    assert marked(axis, "o") == [[pytest.approx((0, asr))]]
+    [hollow] = [line for line in axis.lines if line.get_marker() == "o" and line.get_linestyle() == "None"]
+    assert hollow.get_markerfacecolor() == "white"
+    assert axis.lines[1].get_markevery() == [1, 2, 3, 4]
+    assert "start other than ω⁰" in said(result.figure)
+
+
+def test_the_original_model_is_a_level_where_a_method_begins_at_it() -> None:
+    frame = starting(ours=0.25, scratch=0)
+    asr = float(np.mean([number("scratch.unlearned", "asr", seed, 0) for seed in SEEDS]))
+    assert original(frame, begins(frame))["small", "asr"] == pytest.approx(asr)
+    result = made(make_entry("curves", metrics=METRICS), frame)
+    dashed = [[points(line) for line in axis.lines if line.get_linestyle() == "--"] for axis in result.figure.axes]
+    assert [[y for (_, y), _ in lines] for lines in dashed[:2]] == [[pytest.approx(asr)], []]  # no distance to itself
+    assert "ω⁰" in said(result.figure)
+    elsewhere = made(make_entry("curves", metrics=METRICS), starting(ours=0.25, scratch=0.5)).figure
+    assert "ω⁰" not in said(elsewhere)
+
+
+def test_without_the_distance_nothing_is_said_of_the_start() -> None:
+    result = made(make_entry("curves"))
+    assert "ω⁰" not in result.body
+    assert said(result.figure)[-1] == "post-training starts"
+
+
+@pytest.mark.parametrize(("far", "scale"), [(9.0, "linear"), (11.0, "log")])
+def test_what_would_lie_at_the_bottom_is_drawn_on_a_logarithmic_axis(far: float, scale: str) -> None:
+    frame = starting(ours=0, scratch=0)
+    here = (frame["metric"] == "distance") & (frame["round"] > 0)
+    frame.loc[here, "value"] = 1.0
+    frame.loc[here & (frame["method"] == "ours"), "value"] = far
+    axes = made(make_entry("curves", metrics=METRICS), frame).figure.axes
+    assert [axis.get_yscale() for axis in axes[:2]] == ["linear", scale]
+    assert axes[1].get_ylabel() == ("Distance (log)" if scale == "log" else "Distance")
+    assert axes[0].get_ylim() == (-0.03, 1.03)
+
+
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])
 def test_a_run_that_diverged_in_unlearning_is_told(seeds: tuple[int, ...]) -> None:
     entry = make_entry("curves", seeds=seeds)
     result = made(entry, diverge(make_frame(entry)))
-    assert ("(1 of 2 seeds diverged after 2)" if len(seeds) == 2 else "→ diverged after 2") in result.body
-    assert np.isfinite(result.frame["mean"]).all()
+    told = "(1 of 2 seeds diverged after round 2)" if len(seeds) == 2 else "→ diverged after round 2"
+    assert result.body.count(told) == 2
+    ours = result.frame[result.frame["method"] == "ours"]
+    assert ours["round"].max() == (4 if len(seeds) == 2 else 2)
+    assert set(ours["n"]) == {1}
 
 
 @pytest.mark.parametrize("seeds", [[1], [0, 1]], ids=["one of two seeds", "both seeds"])
@@ -52,12 +146,19 @@ def test_curves_show_where_a_run_diverged(seeds: list[int]) -> None:
     frame = make_frame(entry)
     assert "diverged" not in made(entry, frame).body
     lost = (frame["trial"] == CHOSEN) & frame["seed"].isin(seeds) & (frame["round"] > 1)
-    result = made(entry, frame[~lost | (frame["metric"] == "seconds")])
-    said = "diverged after 1, 1" if len(seeds) == 2 else "(1 of 2 seeds diverged after 1)"
-    assert result.body.count(said) == 2  # metrics
-    for axis in result.figure.axes:
-        marks = [np.asarray(line.get_xdata()).tolist() for line in axis.lines if line.get_marker() == "X"]
-        assert [mark for mark in marks if mark] == [[1]] * len(seeds)
-    legend = result.figure.axes[0].get_legend()
-    assert legend is not None
-    assert "diverged" in [text.get_text() for text in legend.get_texts()]
+    result = made(entry, frame[~lost])
+    told = "diverged after round 1, round 1" if len(seeds) == 2 else "(1 of 2 seeds diverged after round 1)"
+    assert result.body.count(told) == 2  # metrics
+    for axis, metric in zip(result.figure.axes, ("asr", "r_acc"), strict=True):
+        ends = [(1, number(f"{CHOSEN}.unlearned", metric, seed, 1)) for seed in seeds]
+        assert [mark for [mark] in marked(axis, "X")] == [pytest.approx(end) for end in ends]
+    assert "diverged" in said(result.figure)
+
+
+def test_a_run_without_any_round_is_told() -> None:
+    entry = make_entry("curves", seeds=(0,))
+    frame = make_frame(entry)
+    gone = frame["method"] == "ours"
+    seconds = frame["metric"] == "seconds"
+    result = made(entry, frame[~gone | seconds].assign(round=frame["round"].mask(gone, -1)))
+    assert ["Ours *", "diverged after no round", "diverged after no round"] in cells(result.body)

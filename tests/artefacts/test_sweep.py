@@ -1,9 +1,11 @@
 """A sweep: all trials over the one setting that varies, none chosen."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from fu.artefacts.entry import Entry
 from fu.errors import UserError
@@ -78,12 +80,57 @@ def test_a_sweep_may_be_over_words(tmp_path: Path) -> None:
     assert cells(result.body)[0] == ["Method", "before", *losses]
 
 
-def test_a_sweep_shows_a_number_before_only_where_all_trials_begin_from_it() -> None:
+def shared(rates: tuple[float, ...] = RATES) -> Entry:
+    """Return a sweep over the post-training rate, from one unlearned model."""
+    trials = [make_trial(rate, {"recovery.lr": rate}).model_copy(update={"unlearned": "ours"}) for rate in rates]
+    return make_entry("sweep", methods=(make_method(*trials),))
+
+
+def line_of(axis: Axes, **about: Any) -> list[tuple[float, float]]:
+    """Return the points of the one line with this property."""
+    [(key, value)] = about.items()
+    [line] = [line for line in axis.lines if getattr(line, f"get_{key}")() == value]
+    xs, ys = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+    return [*zip(xs.tolist(), ys.tolist(), strict=True)]
+
+
+def test_a_sweep_shows_what_is_before_post_training_only_where_all_trials_begin_from_it() -> None:
     entry = make_entry("sweep")
+    assert {line[1] for line in cells(made(entry).body) if line[0] == "Ours *"} == {"–"}
+    entry = shared()
     frame = make_frame(entry)
-    assert {line[1] for line in cells(made(entry, frame).body) if line[0] == "Ours *"} == {"–"}
-    frame.loc[(frame["stage"] == "unlearned") & (frame["method"] == "ours"), "value"] = 0.25
-    assert {line[1] for line in cells(made(entry, frame).body) if line[0] == "Ours *"} == {"0.250"}
+    frame.loc[frame["stage"] == "unlearned", "value"] = 0.25
+    result = made(entry, frame)
+    assert {line[1] for line in cells(result.body) if line[0] == "Ours *"} == {"0.250"}
+    assert "Columns: post-training rate." in result.body
+    for axis in result.figure.axes:
+        [(x, y)] = line_of(axis, markerfacecolor="white")
+        assert (x < min(RATES), y) == (True, 0.25)
+        assert line_of(axis, linestyle=":")[0] == (x, 0.25)
+        assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "0.2", "0.4", "before"]
+        assert axis.get_xlabel() == "post-training rate"
+
+
+def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> None:
+    result = made(make_entry("sweep"))
+    figure = result.figure
+    for axis, metric in zip(figure.axes, ("asr", "r_acc"), strict=True):
+        rows = result.frame[result.frame["last"] & (result.frame["metric"] == metric)].sort_values("x")
+        assert np.array(line_of(axis, marker="o")) == pytest.approx(rows[["x", "mean"]].to_numpy())
+        assert axis.get_xscale() == "log"
+        assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "0.2", "0.4"]
+        assert axis.get_xticks().tolist() == [*RATES]
+        assert axis.get_xlabel() == "unlearning rate"
+        segments = axis.collections[0].get_segments()  # type: ignore[attr-defined]
+        ends = [[mean - std, mean + std] for mean, std in zip(rows["mean"], rows["std"], strict=True)]
+        assert np.array([[y for _, y in part] for part in segments]) == pytest.approx(np.array(ends))
+    assert figure.axes[0].get_title(loc="left") == "Small"
+
+
+def test_a_value_of_zero_leaves_the_axis_linear() -> None:
+    entry = sweep_over([{"params.lambda": value} for value in (0.0, 0.5, 2.0)])
+    axis = made(entry).figure.axes[0]
+    assert (axis.get_xscale(), axis.get_xlabel()) == ("linear", "λ")
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])
@@ -94,6 +141,9 @@ def test_a_diverged_trial_is_left_out_and_counted(seeds: tuple[int, ...]) -> Non
     assert set(result.frame[left]["n"]) == ({1} if len(seeds) > 1 else set())
     assert set(result.frame[~left]["n"]) == {len(seeds)}
     assert "2 models diverged and are left out." in result.body
+    for axis in result.figure.axes:
+        marks = [line for line in axis.lines if line.get_marker() == "X"]
+        assert [np.asarray(line.get_xdata()).tolist() for line in marks] == ([[0.2]] if len(seeds) == 1 else [])
 
 
 def test_a_sweep_all_of_whose_trials_diverged_says_so(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
     assert {kind for kind in available("artefacts") if catalogue.chooses(kind)} == {
         "table",
         "bars",
+        "classes",
         "curves",
         "runtime",
     }

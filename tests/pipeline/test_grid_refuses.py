@@ -119,7 +119,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown kind of artefact": (
         artefact("table8", kind="tabel"),
-        ("artefacts.table8: there is no artefacts plug-in 'tabel'", "did you mean 'table'?", "allowed: bars, curves"),
+        (
+            "artefacts.table8: there is no artefacts plug-in 'tabel'",
+            "did you mean 'table'?",
+            "allowed: bars, classes, curves",
+        ),
     ),
     "an artefact with published numbers but no file": (
         artefact("fig3", published=True),

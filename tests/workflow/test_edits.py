@@ -214,7 +214,7 @@ def test_counting_conflicts_runs_the_unlearning_that_counts_them(project: Projec
 
 
 def test_a_kind_of_artefact_runs_its_artefacts(project: Project) -> None:
-    project.edit("fu/artefacts/curves.py", "linewidth=1", "linewidth=2")
+    project.edit("fu/artefacts/curves.py", "FAR = 10", "FAR = 20")
     project.expect(published(project, "rounds"))
 
 

@@ -1,0 +1,146 @@
+"""What a model makes of the backdoor: predicted classes of the forgotten clients' triggered images over rounds."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from fu.artefacts.drawing import PALETTE, legend, panels, title
+from fu.artefacts.entry import Entry
+from fu.artefacts.result import Result
+from fu.artefacts.rounds import broken, divergence, means, once, paths, seeds_note
+from fu.errors import UserError
+
+READS = "traces"
+TRACED = ("predicted_classes",)  # what the scenarios must have measured per round
+SHARE = "predicted_"  # metric of a class: the share of images that it gets
+NAMED = 3  # classes in a cell of the summary
+WIDE = 0.15  # a share that has room for the name of its class
+OTHERS = "0.85"
+LINES: list[Any] = ["-", "--", ":", "-."]
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return each class's share and the metrics named by round, means over seeds, a panel per scenario and method."""
+    rows, lost = once(frame), broken(entry, frame)
+    shares = rows["metric"].str.fullmatch(rf"{SHARE}\d+")
+    if not shares.any():
+        raise UserError(f"{entry.artefact}: kind classes needs traces with {SHARE}0, {SHARE}1, ...; there are none.")
+    long = rows[shares | rows["metric"].isin([metric.name for metric in entry.metrics])]
+    found = means(long, lost)
+    return Result(found, _summary(entry, found, rows[shares], lost), _picture(entry, found, lost))
+
+
+def by_class(rows: pd.DataFrame, index: str | list[str]) -> pd.DataFrame:
+    """Return shares with a column for each class, in order."""
+    part = rows[rows["metric"].str.startswith(SHARE)]
+    value = "mean" if "mean" in part else "value"
+    classes = part["metric"].str.removeprefix(SHARE).astype(int)
+    return part.assign(image=classes).pivot(index=index, columns="image", values=value).sort_index(axis=1).fillna(0.0)
+
+
+def _part(rows: pd.DataFrame, scenario: str, method: str) -> pd.DataFrame:
+    return rows[(rows["scenario"] == scenario) & (rows["method"] == method)]
+
+
+def _ends(rows: pd.DataFrame, whole: bool) -> dict[str, int]:
+    """Return the first round and, of whole curves, the last of unlearning and of post-training, as far as there are."""
+    unlearning, after = (rows[rows["stage"] == stage]["round"] for stage in ("unlearned", "recovered"))
+    ends = {"at the start": unlearning.min()} if len(unlearning) else {}
+    if whole and len(unlearning):
+        ends["after unlearning"] = unlearning.max()
+    if whole and len(after):
+        ends["at the end"] = after.max()
+    return ends
+
+
+def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.DataFrame) -> str:
+    text = []
+    for scenario in entry.scenarios:
+        rows: list[dict[str, str]] = []
+        said = []
+        for method in entry.methods:
+            here = _part(found, scenario.name, method.name)
+            note = divergence(entry, lost, scenario.name, method.name)
+            row = {"Method": method.marked + (f" ({note})" if note else "")}
+            ends = _ends(here, whole=not note.startswith("diverged"))
+            row |= {when: _largest(here[here["round"] == round]) for when, round in ends.items()}
+            if "after unlearning" in ends:
+                own = _part(shares, scenario.name, method.name)
+                kept = own.drop(paths(own, lost).index)
+                each = by_class(kept[kept["round"] == ends["after unlearning"]], "seed")
+                said.append(_dominant(method.marked, each))
+            rows.append(row)
+        shown = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
+        text.append(f"## {title(scenario)}\n\nClass: share of the triggered images.\n\n{shown}\n\n{' '.join(said)}\n")
+    return "\n".join([*text, *filter(None, [seeds_note(entry, lost)]), ""])
+
+
+def _largest(rows: pd.DataFrame) -> str:
+    shares = by_class(rows, "round").iloc[0].sort_values(ascending=False, kind="stable").head(NAMED)
+    return ", ".join(f"{image}: {share:.3f}" for image, share in shares.items())
+
+
+def _dominant(method: str, each: pd.DataFrame) -> str:
+    """Say which class gets most after unlearning, and how much, seed by seed."""
+    most = [f"{each.loc[seed].max():.3f} to class {each.loc[seed].idxmax()}" for seed in each.index]
+    told = most if len(most) == 1 else [f"{text} (seed {seed})" for seed, text in zip(each.index, most, strict=True)]
+    return f"{method} after unlearning: {', '.join(told)}."
+
+
+def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
+    figure, lines = panels(len(entry.scenarios), len(entry.methods), 2.2)
+    peaks = by_class(found, ["scenario", "method", "round"]).max()
+    kept = sorted(peaks.sort_values(ascending=False, kind="stable").index[: len(PALETTE)])
+    colours = {image: PALETTE[k] for k, image in enumerate(kept)}
+    for line, scenario in zip(lines, entry.scenarios, strict=True):
+        for axis, method in zip(line, entry.methods, strict=True):
+            here = _part(found, scenario.name, method.name)
+            axis.set_title(f"{title(scenario)}\n{method.marked}", loc="left", weight="bold")
+            axis.set(xlabel="round", ylim=(0, 1))
+            if len(here):
+                _draw(axis, here, entry, colours)
+            else:
+                note = divergence(entry, lost, scenario.name, method.name)
+                axis.text(0.5, 0.5, note, ha="center", transform=axis.transAxes)
+        line[0].set_ylabel("share of triggered images")
+    handles: list[Any] = [Patch(color=colour, label=f"class {image}") for image, colour in colours.items()]
+    if len(peaks) > len(kept):
+        handles.append(Patch(color=OTHERS, label="other classes"))
+    handles += [
+        Line2D([], [], color="black", linestyle=LINES[k % len(LINES)], label=metric.label)
+        for k, metric in enumerate(_drawn(entry))
+    ]
+    if (found["stage"] == "recovered").any():
+        handles.append(Line2D([], [], color="black", linestyle=":", linewidth=1, label="post-training starts"))
+    legend(figure, handles)
+    return figure
+
+
+def _drawn(entry: Entry) -> list[Any]:
+    """Return the metrics that are drawn as lines over the areas."""
+    return [metric for metric in entry.metrics if not metric.name.startswith(SHARE)]
+
+
+def _draw(axis: Axes, here: pd.DataFrame, entry: Entry, colours: dict[int, Any]) -> None:
+    shares = by_class(here, "round")
+    named = shares.reindex(columns=[*colours], fill_value=0.0)
+    stack = [*named.to_numpy().T, shares.sum(axis=1).to_numpy() - named.sum(axis=1).to_numpy()]
+    axis.stackplot(shares.index, *stack, colors=[*colours.values(), OTHERS], linewidth=0)
+    middles, rounds = np.cumsum(stack, axis=0) - np.array(stack) / 2, shares.index.to_numpy()
+    aim = rounds[0] + (rounds[-1] - rounds[0]) / 4  # beside the line where post-training starts
+    for k, image in enumerate(colours):
+        near = min(np.flatnonzero(stack[k] >= 0.8 * max(stack[k])), key=lambda at: abs(rounds[at] - aim))
+        if stack[k][near] > WIDE:
+            axis.text(rounds[near], middles[k][near], str(image), ha="center", va="center", clip_on=True)
+    for k, metric in enumerate(_drawn(entry)):
+        part = here[here["metric"] == metric.name].sort_values("round")
+        axis.plot(part["round"], part["mean"], color="white", linewidth=3)
+        axis.plot(part["round"], part["mean"], color="black", linestyle=LINES[k % len(LINES)], linewidth=1.5)
+    for first in here[here["stage"] == "recovered"]["round"].nsmallest(1):
+        axis.axvline(first - 1, color="black", linestyle=":", linewidth=1)
+    axis.set_xlim(shares.index.min(), shares.index.max() or 1)

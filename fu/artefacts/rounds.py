@@ -1,0 +1,65 @@
+"""Traces as curves: each round once, the seeds whose runs broke off, and means over those that did not."""
+
+import pandas as pd
+
+from fu.artefacts.entry import Entry
+
+RUN = ["scenario", "method", "seed"]
+KEYS = ["scenario", "method", "stage", "round", "metric"]
+
+
+def once(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows without the first of each post-training, which is the last round of unlearning once more."""
+    first = frame.groupby([*RUN, "model"], sort=False)["round"].transform("min")
+    return frame[~((frame["stage"] == "recovered") & (frame["round"] == first))]
+
+
+def broken(entry: Entry, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the last round of each run that breaks off before its end: there it diverged.
+
+    A method with rounds of its own ends where the longest of its seeds does.
+    """
+    last = frame.groupby(RUN, sort=False)["round"].max().reset_index()
+    longest = last.groupby(RUN[:2])["round"].transform("max")
+    planned = last["scenario"].map({scenario.name: scenario.rounds[1] for scenario in entry.scenarios})
+    after = last["method"].isin([method.name for method in entry.methods if method.post_training == "after"])
+    return last[last["round"] < planned.where(after, longest)]
+
+
+def means(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
+    """Return mean, standard deviation and number of seeds by round and metric, over the runs that did not break off.
+
+    Where all did, over all of them, up to the first break: a mean is over the same seeds in every round.
+    """
+    gone = rows.assign(gone=_of(rows, lost))
+    kept = rows[~gone["gone"] | gone.groupby(RUN[:2])["gone"].transform("all")]
+    found = kept.groupby(KEYS, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
+    return found[found["n"] == found.groupby(["scenario", "method", "metric"])["n"].transform("max")]
+
+
+def paths(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the runs that broke off."""
+    return rows[_of(rows, lost)]
+
+
+def divergence(entry: Entry, lost: pd.DataFrame, scenario: str, method: str) -> str:
+    """Return how many seeds diverged and when, if any did."""
+    rounds = sorted(lost[(lost["scenario"] == scenario) & (lost["method"] == method)]["round"])
+    if not rounds:
+        return ""
+    when = [f"round {round}" if round >= 0 else "no round" for round in rounds]
+    count = "" if len(rounds) == len(entry.seeds) else f"{len(rounds)} of {len(entry.seeds)} seeds "
+    return f"{count}diverged after {', '.join(when)}"
+
+
+def seeds_note(entry: Entry, lost: pd.DataFrame) -> str:
+    """Say over which seeds means are."""
+    parts = [f"Means over {len(entry.seeds)} seeds."] if len(entry.seeds) > 1 else []
+    if len(lost) and len(entry.seeds) > 1:
+        parts.append("A seed that diverged is left out in every round, unless all did.")
+    return " ".join(parts)
+
+
+def _of(rows: pd.DataFrame, lost: pd.DataFrame) -> "pd.Series[bool]":
+    runs = set(lost[RUN].itertuples(index=False, name=None))
+    return pd.Series([run in runs for run in rows[RUN].itertuples(index=False, name=None)], rows.index, dtype=bool)

@@ -1,0 +1,102 @@
+"""What figures share: looks by method, names of settings, a legend that covers nothing."""
+
+from itertools import pairwise
+
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from fu.artefacts.drawing import COLOURS, DASHES, PALETTE, WIDTH, looks, number, setting_name
+from fu.artefacts.entry import Method
+from tests.artefacts.factories import made, make_entry, make_scratch
+from tests.contract.names import plugins_of
+
+DRAWN = [kind for kind in plugins_of("artefacts") if kind not in ("table", "runtime")]
+
+
+def methods(*names: str) -> list[Method]:
+    return [make_scratch().model_copy(update={"name": name}) for name in names]
+
+
+def texts_of(figure: Figure) -> list[Text]:
+    return [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]  # type: ignore[attr-defined]
+
+
+def test_a_method_has_one_colour_in_all_figures() -> None:
+    assert len(set(COLOURS.values())) == len(COLOURS)
+    few, many = looks(methods("mode", "fedosd")), looks(methods("new", "fedosd.rates-free", "mode", "other"))
+    assert few["mode"].colour == many["mode"].colour == PALETTE[COLOURS["mode"]]
+    assert few["fedosd"].colour == many["fedosd.rates-free"].colour
+    assert len({look.colour for look in many.values()}) == 4
+
+
+def test_variants_of_a_method_differ_by_dashes_and_by_colour_where_they_are_alone() -> None:
+    found = looks(methods("fedosd", "mode", "fedosd.m5", "fedosd.m1"))
+    assert [found[name].dash for name in found] == [DASHES[0], DASHES[0], DASHES[1], DASHES[2]]
+    assert found["fedosd"].colour == found["fedosd.m5"].colour == found["fedosd.m1"].colour
+    alone = looks(methods("fedosd", "fedosd.m5"))
+    assert alone["fedosd"].colour != alone["fedosd.m5"].colour
+
+
+def test_later_lines_are_thinner_and_markers_take_turns() -> None:
+    found = [*looks(methods(*"abcde")).values()]
+    assert all(one.width > two.width for one, two in pairwise(found))
+    assert len({look.marker for look in found}) == 5
+    marked = [set(look.line(60)["markevery"]) for look in found]
+    assert all(not one & two for one, two in pairwise(marked))
+    assert [len(marks) for marks in marked] == [6] * 5
+    assert found[0].line(3)["markevery"] == [0, 1, 2]
+    assert found[0].line(3, first=1)["markevery"] == [1, 2]
+
+
+def test_more_methods_than_colours_have_one_each() -> None:
+    assert len(looks(methods(*"abcdefghijklmnop"))) == 16
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1e-6, "1e-6"), (0.0005, "0.0005"), (0.025, "0.025"), (10, "10"), ("uce", "uce")]
+)
+def test_a_value_of_a_setting_is_short(value: float | str, text: str) -> None:
+    assert number(value) == text
+
+
+def test_a_setting_has_a_name_or_is_shown_as_it_is() -> None:
+    assert setting_name("recovery.lr") == "post-training rate"
+    assert setting_name("unlearning.lr") == "unlearning rate"
+    assert setting_name("params.other") == "params.other"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DRAWN if kind != "images"])
+def test_a_legend_covers_no_panel_and_fits_a_page(kind: str) -> None:
+    figure: Figure = made(make_entry(kind)).figure
+    figure.draw_without_rendering()
+    [legend] = figure.legends
+    below = legend.get_window_extent()
+    assert figure.get_size_inches()[0] == WIDTH
+    assert below.x0 >= 0
+    assert below.x1 <= figure.bbox.x1
+    for axis in figure.axes:
+        assert axis.get_legend() is None
+        tight = axis.get_tightbbox()
+        assert tight is not None
+        assert tight.y0 >= below.y1 - 1
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_no_text_is_smaller_than_seven_points(kind: str) -> None:
+    figure = made(make_entry(kind)).figure
+    figure.draw_without_rendering()
+    texts = [text for text in texts_of(figure) if text.get_text()]
+    assert len(texts) > 4
+    assert min(float(text.get_fontsize()) for text in texts) >= 7
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DRAWN if kind != "losses"])
+def test_every_scenario_is_named(kind: str) -> None:
+    plain = make_entry(kind)
+    (small,) = plain.scenarios
+    entry = plain.model_copy(update={"scenarios": (small.model_copy(update={"label": "Other data"}),)})
+    figure = made(entry).figure
+    assert any("Other data" in text.get_text() for text in texts_of(figure))
+    if kind != "images":
+        assert "Other data" in made(entry).body
