@@ -5,11 +5,12 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from fu.artefacts.entry import ORIGINAL, Entry
+from fu.artefacts.panels import markdown
 from fu.artefacts.result import Result
-from fu.artefacts.table import collect, notes_of, panel, text_of
+from fu.artefacts.table import collect, notes_of, panel
 
 READS = "evaluations"
-ALSO = ("distance",)
+ALSO = ("asr", "distance")
 PUBLISHED = {"metrics": ("reverts",)}
 STAGES = ("unlearned", "recovered")  # those that have a panel
 TITLES = {"unlearned": "after unlearning", "recovered": "after post-training"}
@@ -19,7 +20,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the numbers of a table, drawn as bars beside the original model's."""
     found = collect(frame, entry)
     panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return Result(found, f"{text_of(panels)}\n{notes_of(entry, found)}\n", _picture(entry, found))
+    return Result(found, f"{markdown(panels)}\n{notes_of(entry, found)}\n", _picture(entry, found))
 
 
 def _picture(entry: Entry, frame: pd.DataFrame) -> Figure:

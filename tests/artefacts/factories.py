@@ -61,7 +61,9 @@ def make_entry(
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
     measured = reads in ("evaluations", "traces")
     ours = make_method(*(make_trial(rate) for rate in rates))
-    scenario = Scenario(name="small", label="Small", dataset="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS))
+    scenario = Scenario(
+        name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS)
+    )
     values: dict[str, Any] = {
         "paper": "toy",
         "artefact": "thing",
@@ -165,8 +167,8 @@ def made(entry: Entry, frame: pd.DataFrame | None = None) -> Result:
 
 
 def written(result: Result, entry: Entry, folder: Path) -> list[Path]:
-    """Write the four files into a folder."""
-    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "pdf", "png")]
+    """Write the files into a folder."""
+    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "html", "tex", "pdf", "png")]
     folder.mkdir(exist_ok=True)
     write(result, entry, *files)
     return files

@@ -260,6 +260,7 @@ class Artefact(Strict):
     kind: Name = Field(description="table, curves, bars, sweep, runtime, losses, images (fu/artefacts)")
     title: str = Field(description="heading")
     caption: str = Field(description="what it shows")
+    note: str = Field("", description="what to know about the paper's numbers; shown where these are")
     in_paper: bool = Field(True, description="false: an extra artefact of ours")
     published: bool = Field(False, description="workflow/published/<paper>/<artefact>.csv holds the paper's numbers")
     scenarios: Annotated[list[Name], Different] = Field(default_factory=list, description="scenarios, in order")
