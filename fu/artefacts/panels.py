@@ -43,7 +43,7 @@ def html(panels: Panels) -> str:
     """Return the panels as HTML."""
     text = []
     for label, rows in panels:
-        cells = [[f"<b>{escape(cell)}</b>" if bold else escape(cell) for cell, bold in line] for line in _lines(rows)]
+        cells = [[f"<b>{_safe(cell)}</b>" if bold else _safe(cell) for cell, bold in line] for line in _lines(rows)]
         columns = pd.MultiIndex.from_tuples([(escape(group), escape(name)) for group, name in _columns(rows)])
         table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
         text.append(f"<h2>{escape(label)}</h2>\n{table.to_html(index=False, escape=False, border=0)}\n")
@@ -52,13 +52,14 @@ def html(panels: Panels) -> str:
 
 def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
     """Return one panel as a float of LaTeX with booktabs, no wider than a line."""
-    heads, start = [], 1
+    heads: list[str] = []
+    rules: list[str] = []
+    last = 0
     for group, several in _groups(rows):
-        span = f"\\multicolumn{{{several}}}{{c}}{{{tex(group)}}}"
-        heads.append((span if group else " &" * (several - 1), f"\\cmidrule(lr){{{start}-{start + several - 1}}}"))
-        start += several
-    rules = " ".join(rule for (group, _), (_, rule) in zip(_groups(rows), heads, strict=True) if group)
-    top = [" & ".join(head.removeprefix(" ") for head, _ in heads) + " \\\\", rules] if _grouped(rows) else []
+        heads.append(f"\\multicolumn{{{several}}}{{c}}{{{tex(group)}}}")
+        rules += [f"\\cmidrule(lr){{{last + 1}-{last + several}}}"] if group else []
+        last += several
+    top = [f"{' & '.join(heads)} \\\\", " ".join(rules)] if rules else []
     body = [
         " & ".join(f"\\textbf{{{tex(cell)}}}" if bold else tex(cell) for cell, bold in line) for line in _lines(rows)
     ]
@@ -109,6 +110,10 @@ def picture(panels: Panels) -> Figure:
     for k, (label, rows) in enumerate(panels):
         _draw(axes, k % across * wide, k // across * tall, label, rows, widths[k])
     return figure
+
+
+def _safe(cell: str) -> str:
+    return escape(cell).replace(SPACE, "&numsp;")  # as a character pandas strips it
 
 
 def _draw(axes: Axes, x: float, y: float, label: str, rows: pd.DataFrame, widths: list[float]) -> None:

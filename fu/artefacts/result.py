@@ -87,12 +87,13 @@ def _add_text(result: Result, entry: Entry) -> None:
 
 def _latex(result: Result, entry: Entry) -> str:
     title = re.sub(r"^(Table|Figure) \d+: ", "", entry.heading)  # LaTeX numbers by itself
+    title = title[:1].upper() + title[1:]
     name = f"{entry.paper}-{entry.artefact}"
     about = f"{entry.caption} {entry.setting}"
     if not result.panels:
         return (
             "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
-            f"  \\includegraphics[width=\\linewidth]{{{entry.artefact}.pdf}}\n"
+            f"  \\includegraphics[width=\\linewidth,height=.8\\textheight,keepaspectratio]{{{entry.artefact}.pdf}}\n"
             f"  \\caption{{{tex(f'{title}. {about}')}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
         )
     floats = [

@@ -83,7 +83,8 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFram
         if entry.compares and "ratio" in here.index and pd.notna(here["published"]["ratio"]):
             row[paper] = f"{here['published']['ratio']:.2f}"
             row[diff] = f"{here['difference']['ratio']:+.2f}"
-        row["", "seconds"] = _mean(here, "seconds")
+        lost = len(entry.seeds) - here["n"]["seconds"]
+        row["", "seconds"] = _mean(here, "seconds") + (f", {lost} diverged" if lost else "")
         rows.append(row | {("", metric.label): f"{here['mean'][metric.name]:.0f}" for metric in entry.metrics})
     columns = [("", "Method"), ratio, *([paper, diff] if entry.compares else []), ("", "seconds")]
     columns += [("", metric.label) for metric in entry.metrics]

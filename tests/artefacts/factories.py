@@ -51,7 +51,8 @@ def make_method(*trials: Trial) -> Method:
 def make_scratch() -> Method:
     """Return `scratch`."""
     trial = Trial(name="scratch", rate=0.3, values={}, unlearned="scratch", recovers=False)
-    return Method(name="scratch", label="Scratch", in_paper=True, post_training="own", trials={"small": (trial,)})
+    about = {"label": "Scratch", "in_paper": True, "post_training": "own", "retrains": True}
+    return Method(name="scratch", trials={"small": (trial,)}, **about)
 
 
 def make_entry(
@@ -64,6 +65,8 @@ def make_entry(
     scenario = Scenario(
         name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS)
     )
+    known = catalogue.metrics()
+    shown = tuple(known[name] for name in metrics) if measured else ()
     values: dict[str, Any] = {
         "paper": "toy",
         "artefact": "thing",
@@ -77,7 +80,8 @@ def make_entry(
         "in_paper": True,
         "published": None,
         "seeds": SEEDS,
-        "metrics": tuple(catalogue.metrics()[name] for name in metrics) if measured else (),
+        "metrics": shown,
+        "spreads": tuple(known[metric.spread] for metric in shown if metric.spread),
         "stages": ("original", "unlearned", "recovered"),
         "scenarios": () if reads == "nothing" else (scenario,),
         # Where all trials are shown, every method has the setting that varies.
