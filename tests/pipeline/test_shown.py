@@ -1,4 +1,4 @@
-"""What the plan tells an artefact of its scenarios and methods: which data, who retrains, what stands in parentheses."""
+"""What the plan tells an artefact: on which data, who retrains, what stands in parentheses."""
 
 import pytest
 
