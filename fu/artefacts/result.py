@@ -58,11 +58,14 @@ def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Pa
     pages = [panels.picture([panel]) for panel in result.panels] if result.panels else [result.figure]
     with PdfPages(pdf, metadata={"CreationDate": None, "ModDate": None}) as file:
         for page in pages:
-            file.savefig(page, bbox_inches="tight", pad_inches=0.03)
+            page.draw_without_rendering()  # lays out once what each `savefig` would lay out again
+            page.set_layout_engine()
+            file.savefig(page, bbox_inches=page.get_tightbbox().padded(0.03))
     _add_text(result, entry)
     width, height = result.figure.get_size_inches()
     dpi = max(100, min(150, SIZE[0] / width, SIZE[1] / height))
-    result.figure.savefig(png, bbox_inches="tight", pad_inches=0.1, dpi=dpi, metadata={"Software": None})
+    box = result.figure.get_tightbbox().padded(0.1)
+    result.figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
     tex.write_text(_latex(result, entry), encoding="utf-8")
     shown = panels.html(result.panels) if result.panels else _embedded(png)
     paragraphs = [f"<p>{escape(text)}</p>" for text in (entry.caption, about)]

@@ -245,12 +245,20 @@ def test_the_notes_say_what_stands_behind_plus_minus_and_in_parentheses() -> Non
 
 
 def test_the_papers_mark_stands_beside_its_asr() -> None:
-    entry = make_entry("table", published="checksum", metrics=("asr",))
+    entry = make_entry("table", published="checksum")
     numbers = {("ours", "recovered", "asr"): 0.5, ("ours", "recovered", "reverts"): 1.0}
     result = made(entry, make_frame(entry, numbers))
     found = result.frame.set_index(["method", "stage", "metric"])["published_mark"]
     assert found[found != ""].to_dict() == {("ours", "recovered", "asr"): "r"}
     assert {line[0]: line[3] for line in cells(result.body)}["Ours² *"] == "0.500 r"
+
+
+def test_in_parentheses_stands_the_mean_of_the_spread() -> None:
+    entry = make_entry("table", metrics=("r_acc",))
+    frame = set_values(make_frame(entry), "ours", "recovered", "r_acc", 0.7, 0.9)
+    frame = set_values(frame, "ours", "recovered", "r_acc_std", 0.2, 0.4)
+    shown = {line[0]: line[2] for line in cells(made(entry, frame).body)}
+    assert shown["Ours² *"] == "0.800 (0.300) ±0.141"
 
 
 # ---- replaced data -------------------------------------------------------------------------------------------------
