@@ -125,6 +125,7 @@ def bold(entry: Entry, frame: pd.DataFrame) -> set[str]:
         ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 1), "c": (0.03, 0.7, 1)}, set()),
         ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 2), "c": (0.9, 0.8, 3)}, {"A ASR", "B ASR"}),
         ({"a": (0.03, 0.70004, 1), "b": (0.03, 0.70001, 2), "c": (0.03, 0.7, 3)}, set()),
+        ({"a": (0.03, 0.7, 1), "b": (0.9, 0.7, 2)}, {"A ASR"}),
         ({"a": (0.03, 0.7, 1)}, set()),
     ],
     ids=[
@@ -136,6 +137,7 @@ def bold(entry: Entry, frame: pd.DataFrame) -> set[str]:
         "all equal",
         "all who forgot equal",
         "equal as printed",
+        "equal, though one forgot",
         "alone",
     ],
 )
