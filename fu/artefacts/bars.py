@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from fu.artefacts.drawing import PALETTE, legend, panels, title
 from fu.artefacts.entry import ORIGINAL, Entry
+from fu.artefacts.panels import markdown
 from fu.artefacts.result import Result
-from fu.artefacts.table import collect, notes_of, panel, text_of
+from fu.artefacts.table import collect, notes_of, panel
 
 READS = "evaluations"
-ALSO = ("distance",)
+ALSO = ("asr", "distance")
 PUBLISHED = {"metrics": ("reverts",)}
 STAGES = ("unlearned", "recovered")  # those that have a panel
 TITLES = {"unlearned": "after unlearning", "recovered": "after post-training"}
@@ -25,7 +26,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the numbers of a table, drawn as bars beside the original model's."""
     found = collect(frame, entry)
     texts = [(title(scenario), panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return Result(found, f"{text_of(texts)}\n{notes_of(entry, found)}\n", _picture(entry, found))
+    return Result(found, f"{markdown(texts)}\n{notes_of(entry, found)}\n", _picture(entry, found))
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

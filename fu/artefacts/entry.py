@@ -58,22 +58,28 @@ class Trial(Record):
 
 
 class Scenario(Record):
-    """A scenario: rounds of training and after the request, and the evaluations that are read."""
+    """A scenario: rounds of training and after the request, and the evaluations that are read.
+
+    `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
+    """
 
     name: str
     label: str
     dataset: str
+    data: str
+    replaces: str | None = None
     rounds: tuple[int, int]
     evaluations: tuple[str, ...] = ()
 
 
 class Method(Record):
-    """A method, and its trials in every scenario."""
+    """A method, and its trials in every scenario; `retrains`: from scratch, so that it shows what forgetting is."""
 
     name: str
     label: str
     in_paper: bool
     post_training: Literal["after", "none", "own"]
+    retrains: bool = False
     trials: dict[str, tuple[Trial, ...]]
 
     @property
@@ -83,7 +89,10 @@ class Method(Record):
 
 
 class Entry(Record):
-    """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial."""
+    """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
+
+    `note`: what to know about the paper's numbers. `spreads`: the metrics in parentheses.
+    """
 
     paper: str
     artefact: str
@@ -93,11 +102,13 @@ class Entry(Record):
     chooses: bool
     title: str
     caption: str
+    note: str = ""
     citation: str
     in_paper: bool
     published: str | None
     seeds: tuple[int, ...]
     metrics: tuple[Metric, ...]
+    spreads: tuple[Metric, ...] = ()
     stages: tuple[Stage, ...]
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
@@ -124,15 +135,32 @@ class Entry(Record):
 
     @property
     def heading(self) -> str:
-        """The title, marked where the paper has no such artefact."""
-        return self.title + ("" if self.in_paper else " (not in the paper)")
+        """The title, marked where the paper has no such artefact or where other data stand for the paper's."""
+        used = sorted({scenario.data for scenario in self.scenarios if scenario.replaces})
+        data = f" [{'on' if self.replaced else 'partly on'} {', '.join(used)}]" if used else ""
+        return self.title + ("" if self.in_paper else " (not in the paper)") + data
+
+    @property
+    def replaced(self) -> bool:
+        """Whether every scenario has other data than the paper."""
+        return bool(self.scenarios) and all(scenario.replaces for scenario in self.scenarios)
+
+    @property
+    def compares(self) -> bool:
+        """Whether the paper's numbers stand beside ours: of other data they are not shown."""
+        return bool(self.published) and not self.replaced
+
+    @property
+    def retraining(self) -> Method | None:
+        """The method that retrains from scratch, if it is shown."""
+        return next((method for method in self.methods if method.retrains), None)
 
     @property
     def setting(self) -> str:
         """One sentence on what the numbers were made with."""
         if not self.scenarios:
             return f"Preset {self.preset}; computed from the formulas alone, on no data."
-        datasets = sorted({scenario.dataset for scenario in self.scenarios})
+        datasets = sorted({_data(scenario) for scenario in self.scenarios})
         rounds = sorted({scenario.rounds for scenario in self.scenarios})
         trained = ", ".join(f"{before} rounds of training and {total} after the request" for before, total in rounds)
         return (
@@ -150,3 +178,7 @@ class Entry(Record):
     def definitions(self) -> str:
         """What the metrics are."""
         return " ".join(f"{metric.label}: {metric.formula} ({metric.source})." for metric in self.metrics)
+
+
+def _data(scenario: Scenario) -> str:
+    return scenario.data + (f" in place of {scenario.replaces}" if scenario.replaces else "")

@@ -1,4 +1,4 @@
-"""Computation time of every method (FedOSD Table 12): clients and server, scaled to 200 rounds.
+"""Computation time of every method relative to retraining (FedOSD Table 12): clients and server, per 200 rounds.
 
 Times lie outside the promise of equal bytes: this artefact is made again when the work is, not when a time differs.
 """
@@ -6,8 +6,9 @@ Times lie outside the promise of equal bytes: this artefact is made again when t
 import pandas as pd
 
 from fu.artefacts.entry import Entry, Scenario
-from fu.artefacts.result import Result
-from fu.artefacts.table import KEYS, picture, text_of
+from fu.artefacts.panels import OURS
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.table import KEYS, comparison, printed
 
 READS = "traces"
 COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")  # of a trace: what adds up over rounds
@@ -16,10 +17,10 @@ ROUNDS = 200  # FedOSD Table 12
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return seconds per 200 rounds, mean and standard deviation over seeds, beside the published ones, and the counts
-    of the trace that the artefact names.
+    """Return seconds per 200 rounds and their ratio to retraining's, mean and standard deviation over seeds, beside the
+    published ones, and the counts of the trace that the artefact names.
     """
-    ours, theirs = frame[~frame["published"]], frame[frame["published"]]
+    ours, theirs = frame[~frame["published"]], printed(frame, entry)
     counted = [metric.name for metric in entry.metrics]
     keys = ["scenario", "method", "seed", "model", "metric"]
     last = ours.groupby(keys)[["round", "value"]].last().reset_index()
@@ -35,35 +36,60 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
                     continue  # diverged in its first round, or before
                 for metric in (*counted, "seconds"):
                     value = sum(ends[(*run, metric)][1] for run in runs) * (ROUNDS / rounds[-1])
-                    parts.append((scenario.name, method.name, "total", metric, value))
-    long = pd.DataFrame(parts, columns=[*KEYS, "value"])
+                    parts.append((scenario.name, method.name, "total", metric, seed, value))
+    long = _with_ratios(pd.DataFrame(parts, columns=[*KEYS, "seed", "value"]), entry)
     found = long.groupby(KEYS, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
-    found["published"] = found[KEYS].merge(theirs, on=KEYS, how="left")["value"].astype(float)
+    numbers = _with_ratios(theirs, entry)
+    found["published"] = found[KEYS].merge(numbers, on=KEYS, how="left")["value"].astype(float)
     spread = theirs[theirs["metric"] == "seconds_std"].assign(metric="seconds")
     found["published_std"] = found[KEYS].merge(spread, on=KEYS, how="left")["value"].astype(float)
     found["difference"] = found["mean"] - found["published"]
     panels = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
+    return of_table(found, panels, _notes(entry, ours, found))
+
+
+def _with_ratios(rows: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Add the ratio of each time to retraining's of the same scenario and seed, where there is one."""
+    times = rows[rows["metric"] == "seconds"]
+    retrained = times[times["method"] == (entry.retraining.name if entry.retraining else None)]
+    both = times.merge(retrained[["scenario", "seed", "value"]], on=["scenario", "seed"], suffixes=("", "_retrained"))
+    ratios = both.assign(metric="ratio", value=both["value"] / both["value_retrained"])
+    return pd.concat([rows, ratios[rows.columns]], ignore_index=True)
+
+
+def _notes(entry: Entry, ours: pd.DataFrame, found: pd.DataFrame) -> str:
     devices = sorted(set(ours[ours["metric"] == "seconds"]["device"]))
-    notes = f"Per {ROUNDS} rounds, without evaluation. Ours: {'; '.join(devices)}. * not in the paper."
-    return Result(found, f"{text_of(panels)}\n{notes}\n", picture(panels, notes))
+    parts = [f"Per {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}."]
+    if (found["metric"] == "ratio").any():
+        parts.append("Ratio: seconds over retraining's of the same seed.")
+    if len(entry.seeds) > 1:
+        parts.append("±: sample standard deviation over seeds.")
+    parts += comparison(entry)
+    return " ".join([*parts, *([] if all(method.in_paper for method in entry.methods) else ["* not in the paper."])])
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
+    group = "ratio" if entry.compares else ""
+    ratio, paper, diff = (group, OURS if group else "ratio"), (group, "paper"), (group, "diff")
     rows = []
     for method in entry.methods:
         here = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name)].set_index("metric")
+        row = {("", "Method"): method.marked}
         if here.empty:
-            rows.append({"Method": method.marked, "seconds": "diverged"})
+            rows.append({**row, ratio: "diverged"})
             continue
-        seconds = here.loc["seconds"]
-        spread = f" ±{seconds['std']:.2f}" if seconds["n"] > 1 else ""
-        row = {"Method": method.marked, "seconds": f"{seconds['mean']:.2f}{spread}"}
-        if entry.published:
-            theirs = f"{seconds['published']:.2f} ±{seconds['published_std']:.2f}"
-            row["seconds paper"] = theirs if pd.notna(seconds["published"]) else "–"
-            row["seconds diff"] = f"{seconds['difference']:+.2f}" if pd.notna(seconds["difference"]) else "–"
-        row |= {metric.label: f"{here['mean'][metric.name]:.0f}" for metric in entry.metrics}
-        rows.append(row)
-    columns = ["Method", "seconds", *(["seconds paper", "seconds diff"] if entry.published else [])]
-    columns += [metric.label for metric in entry.metrics]
-    return pd.DataFrame(rows, columns=columns).astype(object).fillna("–")
+        if "ratio" in here.index:
+            row[ratio] = _mean(here, "ratio")
+        if entry.compares and "ratio" in here.index and pd.notna(here["published"]["ratio"]):
+            row[paper] = f"{here['published']['ratio']:.2f}"
+            row[diff] = f"{here['difference']['ratio']:+.2f}"
+        lost = len(entry.seeds) - here["n"]["seconds"]
+        row["", "seconds"] = _mean(here, "seconds") + (f", {lost} diverged" if lost else "")
+        rows.append(row | {("", metric.label): f"{here['mean'][metric.name]:.0f}" for metric in entry.metrics})
+    columns = [("", "Method"), ratio, *([paper, diff] if entry.compares else []), ("", "seconds")]
+    columns += [("", metric.label) for metric in entry.metrics]
+    return pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(columns)).astype(object).fillna("–")
+
+
+def _mean(frame: pd.DataFrame, metric: str) -> str:
+    return f"{frame['mean'][metric]:.2f}" + (f" ±{frame['std'][metric]:.2f}" if frame["n"][metric] > 1 else "")

@@ -2,60 +2,83 @@
 
 from collections.abc import Hashable
 from math import nan
-from textwrap import fill
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from fu.artefacts.entry import Entry, Metric, Scenario
-from fu.artefacts.result import Result
+from fu.artefacts.panels import OURS
+from fu.artefacts.result import Result, of_table
 from fu.evaluation.selection import RULE
 
 READS = "evaluations"
-ALSO = ("distance",)  # whether a model comes back to the original one
+ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the original one
 PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
 KEYS = ["scenario", "method", "stage", "metric"]
+FORGOT = 0.05  # how far above retraining's the ASR of a method may be that forgot
+RISE = 0.01  # of ASR in post-training, where one seed shows no spread
 Cell = dict[Hashable, Any]
-Panels = list[tuple[str, pd.DataFrame]]  # label of the scenario, rows as text
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return mean and standard deviation over seeds, with the published values."""
     found = collect(frame, entry)
     panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
-    notes = notes_of(entry, found)
-    return Result(found, f"{text_of(panels)}\n{notes}\n", picture(panels, notes))
-
-
-def text_of(panels: Panels) -> str:
-    """Return the panels as Markdown."""
-    return "\n".join(
-        f"## {label}\n\n{rows.to_markdown(index=False, disable_numparse=True)}\n" for label, rows in panels
-    )
+    return of_table(found, panels, notes_of(entry, found))
 
 
 def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
     """Explain rows, columns and marks."""
     parts = [entry.footnotes]
+    if len(entry.seeds) > 1:
+        parts.append("±: sample standard deviation over seeds.")
+    for metric in entry.metrics:
+        parts += [f"In parentheses: {spread.formula}." for spread in entry.spreads if spread.name == metric.spread]
     if frame["diverged"].any():
-        parts.append("Diverged: the round.")
-    if entry.published:
-        parts.append("Difference: ours minus paper.")
-    parts.append("Bold: best of the paper's methods after unlearning and after post-training, retraining apart.")
+        parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
+    parts += comparison(entry)
+    parts.append(
+        "Bold: best of the paper's methods, but for those that retrain, after unlearning and after post-training; none "
+        "where all are equal, and no method of which a seed diverged."
+    )
+    if any(metric.better == "higher" for metric in entry.metrics):
+        parts.append(
+            f"Where higher is better, only among those that forgot: ASR at most {FORGOT:g} above retraining's."
+            if frame["forgot"].notna().any()
+            else "Where higher is better, none is bold, as no retrained model shows who forgot."
+        )
     if (frame["mark"] != "").any() or (frame["published_mark"] != "").any():
-        parts.append("r: ASR rises in post-training; r↓: and the model comes back towards ω⁰ (paper: r alone).")
+        beyond = "its standard deviation over seeds" if len(entry.seeds) > 1 else f"{RISE:g}"
+        parts.append(
+            f"r: in post-training ASR rises by more than {beyond} and the model comes back towards ω⁰; ↑: ASR merely "
+            "rises (paper: r as printed)."
+        )
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
         parts.append(f"Rate: chosen from a grid, in parentheses one that was not; the rule: {RULE}.")
+    elif entry.methods:
+        parts.append("Rate: in parentheses, as it was given and not chosen from a grid.")
     return " ".join(parts)
 
 
+def comparison(entry: Entry) -> list[str]:
+    """Say what the paper's numbers are compared with, or why they are not shown."""
+    parts = []
+    if entry.compares:
+        parts += ["diff: ours minus paper.", *([entry.note] if entry.note else [])]
+    if entry.published and any(scenario.replaces for scenario in entry.scenarios):
+        parts.append("[on ...]: other data than the paper's, whose numbers are therefore not shown.")
+    return parts
+
+
 def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return tidy rows: scenario, method, stage, metric, mean, std, n, published, difference, diverged, marks."""
-    rows, theirs = frame[~frame["published"]], frame[frame["published"]]
+    """Return tidy rows: scenario, method, stage, metric, mean, std, n, published, difference, diverged, marks.
+
+    `forgot`: whether the ASR of a row is at most `FORGOT` above that of the retrained model of its scenario.
+    """
+    rows, theirs = frame[~frame["published"]], printed(frame, entry)
     wanted = [m.name for m in entry.metrics] + [m.spread for m in entry.metrics if m.spread]
-    lost = rows[rows["metric"] == "diverged_round"].groupby(KEYS[:3])["value"].agg(["min", "count"])
-    found = rows.groupby(KEYS)["value"].agg(["mean", "std", "count"])
+    kept, lost = _same_seeds(rows)
+    found = kept.groupby(KEYS)["value"].agg(["mean", "std", "count"])
     shown = [(s.name, method, stage) for s in entry.scenarios for method, stage, _ in entry.rows(s.name)]
     index = pd.MultiIndex.from_tuples([(*row, metric) for row in shown for metric in wanted], names=KEYS)
     out = found.reindex(index).rename(columns={"count": "n"}).reset_index()
@@ -65,22 +88,60 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     keys = list(out[KEYS].itertuples(index=False, name=None))
     out["published_mark"] = ["r" if key[3] == "asr" and key[:3] in marked else "" for key in keys]
     out["difference"] = out["mean"] - out["published"]
-    out["mark"] = [_mark(found["mean"], *key) for key in keys]
-    at = pd.MultiIndex.from_frame(out[KEYS[:3]])
-    out["diverged"] = lost["count"].reindex(at).fillna(0).astype(int).to_numpy()
-    out["diverged_round"] = lost["min"].reindex(at).to_numpy()
+    marks = {row[:2]: _mark(kept, *row[:2]) for row in shown if row[2] == "recovered"}
+    out["mark"] = [marks[key[:2]] if key[2:] == ("recovered", "asr") else "" for key in keys]
+    out["diverged"] = [len(lost.get(key[:3], {})) for key in keys]
+    out["diverged_round"] = [min(lost.get(key[:3], {}).values(), default=nan) for key in keys]
+    out["forgot"] = [_forgot(entry, found["mean"], *key[:3]) for key in keys]
     return out
 
 
-def _mark(means: "pd.Series[float]", scenario: str, method: str, stage: str, metric: str) -> str:
-    """Return r where the printed ASR is higher than before post-training, r↓ where the model also comes back."""
-    if metric != "asr" or stage != "recovered":
+def printed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return the paper's own numbers, but for scenarios with other data than the paper's."""
+    replaced = [scenario.name for scenario in entry.scenarios if scenario.replaces]
+    return frame[frame["published"] & ~frame["scenario"].isin(replaced)]
+
+
+def _same_seeds(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str, str], dict[int, float]]]:
+    """Return the rows to average, the same seeds in all stages of a method, and of each model the seeds left out.
+
+    Where every seed diverged, now in this stage, now in that, a stage keeps the seeds that came so far.
+    """
+    kept: list[pd.DataFrame] = []
+    lost: dict[tuple[str, str, str], dict[int, float]] = {}
+    for (scenario, method), part in rows.groupby(KEYS[:2]):
+        gone = part[part["metric"] == "diverged_round"]
+        whole = ~part["seed"].isin(gone["seed"])
+        for stage, here in part.groupby("stage"):
+            out = gone if whole.any() else gone[gone["stage"] == stage]
+            kept.append(here[~here["seed"].isin(out["seed"])])
+            lost[str(scenario), str(method), str(stage)] = dict(out.groupby("seed")["value"].min())
+    return pd.concat(kept), lost
+
+
+def _mark(rows: pd.DataFrame, scenario: str, method: str) -> str:
+    """Return r where post-training brings backdoor and model back, ↑ where the printed ASR merely rises."""
+    rows = rows[(rows["scenario"] == scenario) & (rows["method"] == method)]
+    values = rows.pivot_table("value", "seed", ["metric", "stage"])
+    if not {("asr", "unlearned"), ("asr", "recovered")} <= set(values):
         return ""
-    asr, before = (means.get((scenario, method, role, "asr"), nan) for role in ("recovered", "unlearned"))
-    far, farther = (means.get((scenario, method, role, "distance"), nan) for role in ("recovered", "unlearned"))
-    if not round(asr, 3) > round(before, 3):
+    before, after = values["asr", "unlearned"], values["asr", "recovered"]
+    if not round(after.mean(), 3) > round(before.mean(), 3):
         return ""
-    return "r↓" if far < farther else "r"
+    rise = (after - before).round(9)
+    beyond = rise.mean() > (rise.std() if len(rise) > 1 else RISE)
+    far = values.get("distance")
+    return "r" if beyond and far is not None and far["recovered"].mean() < far["unlearned"].mean() else "↑"
+
+
+def _forgot(entry: Entry, means: "pd.Series[float]", scenario: str, method: str, stage: str) -> bool | None:
+    """Return whether a model's ASR is near that of the retrained one; None where one of the two is not known."""
+    if entry.retraining is None:
+        return None
+    last = list(entry.trial(scenario, entry.retraining).models)[-1]
+    reference = means.get((scenario, entry.retraining.name, last, "asr"), nan)
+    asr = means.get((scenario, method, stage, "asr"), nan)
+    return None if pd.isna(reference + asr) else bool(round(asr - reference, 9) <= FORGOT)
 
 
 def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
@@ -91,25 +152,29 @@ def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame
     best = _best(entry, cells)
     rows = []
     for name, stage, label in entry.rows(scenario.name):
-        row = {"Method": label, "rate": "–"}
+        row = {("", "Method"): label, ("", "rate"): "–"}
         if name in methods:
             setting = entry.trial(scenario.name, methods[name]).setting
-            row["rate"] = setting if len(methods[name].trials[scenario.name]) > 1 else f"({setting})"
+            row["", "rate"] = setting if len(methods[name].trials[scenario.name]) > 1 else f"({setting})"
         for metric in entry.metrics:
             cell = cells[name, stage, metric.name]
             spread = cells[name, stage, metric.spread] if metric.spread else None
-            row[metric.label] = _ours(cell, spread)
+            text = _ours(cell, spread)
+            if cell["diverged"] and metric is entry.metrics[0]:
+                text += f", {cell['diverged']} diverged"
             if (name, stage, metric.name) in best:
-                row[metric.label] = f"**{row[metric.label]}**"
+                text = f"**{text}**"
             if cell["diverged"] and not cell["n"]:
-                first = metric is entry.metrics[0]
-                row[metric.label] = f"diverged in {cell['diverged_round']:.0f}" if first else "–"
-            if entry.published:
-                theirs = _number(cell["published"], spread["published"] if spread is not None else None)
-                row[f"{metric.label} paper"] = f"{theirs} {cell['published_mark']}".strip()
-                row[f"{metric.label} diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.3f}"
+                text = f"diverged in {cell['diverged_round']:.0f}" if metric is entry.metrics[0] else "–"
+            if not entry.compares:
+                row["", metric.label] = text
+                continue
+            theirs = _number(cell["published"], spread["published"] if spread is not None else None)
+            row[metric.label, OURS] = text
+            row[metric.label, "paper"] = f"{theirs} {cell['published_mark']}".strip()
+            row[metric.label, "diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.3f}"
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(list(rows[0])))
 
 
 def _best(entry: Entry, cells: dict[tuple[str, str, str], Cell]) -> set[tuple[str, str, str]]:
@@ -123,13 +188,17 @@ def _best(entry: Entry, cells: dict[tuple[str, str, str], Cell]) -> set[tuple[st
 
     for metric in entry.metrics:
         for stage in ("unlearned", "recovered"):
-            values = {
+            column = {
                 key: value(metric, cell)
                 for key, cell in cells.items()
-                if key[1:] == (stage, metric.name) and cell["n"] and key[0] in rivals
+                if key[1:] == (stage, metric.name) and cell["n"] and not cell["diverged"] and key[0] in rivals
             }
-            if len(values) > 1 and metric.better != "neither":
-                found |= {key for key, value in values.items() if value == max(values.values())}
+            if metric.better == "neither" or len(set(column.values())) < 2:
+                continue
+            if metric.better == "higher":  # who does not forget keeps accuracy for free
+                column = {key: value for key, value in column.items() if cells[key]["forgot"]}
+            if len(column) == 1 or len(set(column.values())) > 1:
+                found |= {key for key, value in column.items() if value == max(column.values())}
     return found
 
 
@@ -144,41 +213,4 @@ def _ours(cell: Cell, spread: Cell | None) -> str:
     text = _number(cell["mean"], None if spread is None else spread["mean"])
     if cell["n"] > 1:
         text += f" ±{cell['std']:.3f}"
-    text = f"{text} {cell['mark']}".strip()
-    return text + (f", {cell['diverged']} diverged" if cell["diverged"] else "")
-
-
-def picture(panels: Panels, notes: str) -> Figure:
-    """Draw the panels below each other."""
-    tables = [table for _, table in panels]
-    rows = sum(len(table) + 2 for table in tables)
-    widths = [
-        max(max(len(str(table[name].iloc[k])) for table in tables for k in range(len(table))) + 1, 6)
-        for name in tables[0].columns
-    ]
-    width = max(8.0, 0.085 * sum(widths))
-    figure = Figure(figsize=(width, 0.26 * rows + 0.6), layout="constrained")
-    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=[len(table) + 2 for table in tables])
-    for axis, (label, table) in zip(axes[:, 0], panels, strict=True):
-        axis.axis("off")
-        axis.set_title(label, fontsize=9, loc="left")
-        drawn = axis.table(
-            [[str(value).replace("**", "") for value in line] for line in table.to_numpy().tolist()],
-            colLabels=[column.replace(" ", "\n", 1) for column in table.columns],
-            colWidths=[share / sum(widths) for share in widths],
-            cellLoc="right",
-            bbox=[0, 0, 1, 1],
-        )
-        drawn.auto_set_font_size(False)
-        drawn.set_fontsize(8)
-        for (row, column), cell in drawn.get_celld().items():
-            cell.set_linewidth(0.3)
-            if column == 0:
-                cell.set_text_props(ha="left")
-            header = table.columns[column]
-            if row > 0 and (header.endswith(" paper") or header.endswith(" diff")):
-                cell.set_text_props(color="0.45")
-            if row > 0 and str(table.iloc[row - 1, column]).startswith("**"):
-                cell.set_text_props(weight="bold")
-    axes[-1, 0].text(0, -0.02, fill(notes, int(width * 14)), fontsize=8, va="top", transform=axes[-1, 0].transAxes)
-    return figure
+    return f"{text} {cell['mark']}".strip()

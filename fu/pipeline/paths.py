@@ -26,7 +26,10 @@ OUTPUTS: dict[str, dict[str, str]] = {
     },
     "evaluate": {"evaluation": "{run}/{trial}.{evaluation}.csv"},
     "select": {"selection": "{scenario}/{method}.selected.json"},
-    "publish": {suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}" for suffix in ("csv", "md", "pdf", "png", "json")},
+    "publish": {
+        suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
+        for suffix in ("csv", "md", "html", "tex", "pdf", "png", "json")
+    },
 }
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}

@@ -16,7 +16,7 @@ from fu.contents import checksum
 from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline import catalogue, certificate, digest, estimates, frames, published, specs
-from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with
+from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with, inherited
 from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import configured, resolve
 from fu.pipeline.settings.records import Artefact
@@ -238,12 +238,15 @@ class Plan:
         scenarios, attacks = [], []
         for name in shown.scenarios:
             settings = self.trials[f"{paper}/{name}", ORIGINAL].settings
+            used, replaces = _called(settings.data.dataset), self._replaced(paper, name)
             evaluations = evaluations_with(filter(None, read), settings.evaluations) if reads == "evaluations" else []
             scenarios.append(
                 artefacts.Scenario(
                     name=name,
-                    label=source.scenarios[name].label,
+                    label=source.scenarios[name].label + (f" [on {used}]" if replaces else ""),
                     dataset=settings.data.dataset,
+                    data=used,
+                    replaces=replaces,
                     rounds=(settings.training.rounds, settings.total_rounds),
                     evaluations=tuple(evaluations),
                 )
@@ -256,6 +259,7 @@ class Plan:
             artefacts.Method(
                 **source.methods[name].model_dump(include={"label", "in_paper", "post_training"}),
                 name=name,
+                retrains=source.methods[name].plugin == "retrain",
                 trials={scenario: self._trials_shown(f"{paper}/{scenario}", name) for scenario in shown.scenarios},
             )
             for name in shown.methods
@@ -270,12 +274,18 @@ class Plan:
             published=checksum(digest.ROOT / numbers[0]) if numbers else None,
             seeds=tuple(self.seeds(paper)),
             metrics=metrics,
+            spreads=tuple(known[metric.spread] for metric in metrics if metric.spread in known),
             scenarios=tuple(scenarios),
             methods=tuple(methods),
             datasets=tuple(scenario.dataset for scenario in scenarios) if reads == "data" else (),
             attacks=tuple(attacks),
-            **shown.model_dump(include={"kind", "title", "caption", "in_paper", "stages"}),
+            **shown.model_dump(include={"kind", "title", "caption", "note", "in_paper", "stages"}),
         )
+
+    def _replaced(self, paper: str, scenario: str) -> str | None:
+        """Return the data set that the paper names, where the preset puts another in its place."""
+        named = str(inherited(paper, self.papers[paper], scenario)[0]["data"]["dataset"])
+        return None if self.preset.replace_datasets.get(named, named) == named else _called(named)
 
     def _trials_shown(self, scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
         found = [(name, self.trials[scenario, name]) for name in self.names[scenario, method]]
@@ -361,3 +371,8 @@ class Plan:
             f"{', '.join(self.papers)} at preset {self.config.preset!r}: {len(self.artefacts)} artefacts from "
             f"{len(models)} models in {len(runs)} runs, about {hours:.1f} hours of one CPU core."
         )
+
+
+def _called(dataset: str) -> str:
+    """Return the name that people know a data set by."""
+    return about(dataset).torchvision or dataset.replace("_", " ")

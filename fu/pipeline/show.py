@@ -35,7 +35,7 @@ def results(plan: Plan) -> None:
     for (paper, artefact), entry in plan.artefacts.items():
         path = Path(plan.paths("publish", "md", paper=paper, artefact=artefact))
         if path.exists():
-            print(f"  {path.with_suffix('')}.{{md,csv,pdf,png}}   {entry.title}")
+            print(f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,png}}   {entry.title}")
             tables += [path] if entry.kind == "table" else []
     if tables:
         print(f"\n{tables[0].read_text(encoding='utf-8', errors='replace')}")

@@ -51,7 +51,8 @@ def make_method(*trials: Trial) -> Method:
 def make_scratch() -> Method:
     """Return `scratch`."""
     trial = Trial(name="scratch", rate=0.3, values={}, unlearned="scratch", recovers=False)
-    return Method(name="scratch", label="Scratch", in_paper=True, post_training="own", trials={"small": (trial,)})
+    about = {"label": "Scratch", "in_paper": True, "post_training": "own", "retrains": True}
+    return Method(name="scratch", trials={"small": (trial,)}, **about)
 
 
 def make_entry(
@@ -61,7 +62,11 @@ def make_entry(
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
     measured = reads in ("evaluations", "traces")
     ours = make_method(*(make_trial(rate) for rate in rates))
-    scenario = Scenario(name="small", label="Small", dataset="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS))
+    scenario = Scenario(
+        name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS)
+    )
+    known = catalogue.metrics()
+    shown = tuple(known[name] for name in metrics) if measured else ()
     values: dict[str, Any] = {
         "paper": "toy",
         "artefact": "thing",
@@ -75,7 +80,8 @@ def make_entry(
         "in_paper": True,
         "published": None,
         "seeds": SEEDS,
-        "metrics": tuple(catalogue.metrics()[name] for name in metrics) if measured else (),
+        "metrics": shown,
+        "spreads": tuple(known[metric.spread] for metric in shown if metric.spread),
         "stages": ("original", "unlearned", "recovered"),
         "scenarios": () if reads == "nothing" else (scenario,),
         # Where all trials are shown, every method has the setting that varies.
@@ -166,8 +172,8 @@ def made(entry: Entry, frame: pd.DataFrame | None = None) -> Result:
 
 
 def written(result: Result, entry: Entry, folder: Path) -> list[Path]:
-    """Write the four files into a folder."""
-    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "pdf", "png")]
+    """Write the files into a folder."""
+    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "html", "tex", "pdf", "png")]
     folder.mkdir(exist_ok=True)
     write(result, entry, *files)
     return files

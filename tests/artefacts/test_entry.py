@@ -57,10 +57,10 @@ def test_the_setting_names_preset_data_rounds_and_seeds() -> None:
     assert make_entry("table").setting == f"Preset smoke; data: digits; {rounds}; 2 seeds (0, 1)."
     assert make_entry("table", seeds=(7,)).setting == f"Preset smoke; data: digits; {rounds}; 1 seed (7)."
     (small,) = make_entry("table").scenarios
-    large = small.model_copy(update={"name": "large", "dataset": "mnist", "rounds": (10, 20)})
+    large = small.model_copy(update={"name": "large", "data": "MNIST", "rounds": (10, 20)})
     more = f"{rounds}, 10 rounds of training and 20 after the request"
     setting = make_entry("table", scenarios=(large, small)).setting
-    assert setting == f"Preset smoke; data: digits, mnist; {more}; 2 seeds (0, 1)."
+    assert setting == f"Preset smoke; data: MNIST, digits; {more}; 2 seeds (0, 1)."
     assert make_entry("losses").setting == "Preset smoke; computed from the formulas alone, on no data."
 
 
@@ -68,3 +68,30 @@ def test_metrics_are_defined_with_their_source() -> None:
     (metric,) = make_entry("table", metrics=("distance",)).metrics
     entry = make_entry("table", metrics=("distance", "conflicts"))
     assert entry.definitions.startswith(f"Distance: {metric.formula} (FedOSD section 4.2, Figure 5). NC: ")
+
+
+@pytest.mark.parametrize(
+    ("replaces", "data", "heading", "compares"),
+    [
+        ((None, None), "digits", "A thing", True),
+        (("MNIST", None), "digits, digits in place of MNIST", "A thing [partly on digits]", True),
+        (("MNIST", "CIFAR10"), "digits in place of CIFAR10, digits in place of MNIST", "A thing [on digits]", False),
+    ],
+    ids=["the paper's data", "in part", "all replaced"],
+)
+def test_data_that_stand_for_the_papers_are_named_and_not_compared(
+    replaces: tuple[str | None, ...], data: str, heading: str, compares: bool
+) -> None:
+    (small,) = make_entry("table").scenarios
+    scenarios = tuple(small.model_copy(update={"name": f"s{k}", "replaces": paper}) for k, paper in enumerate(replaces))
+    entry = make_entry("table", scenarios=scenarios, published="checksum")
+    assert f"; data: {data}; " in entry.setting
+    assert entry.heading == heading
+    assert entry.compares is compares
+    assert not entry.model_copy(update={"published": None}).compares
+
+
+def test_the_method_that_retrains_is_known() -> None:
+    entry = make_entry("table")
+    assert entry.retraining == entry.methods[0]
+    assert make_entry("table", methods=(make_method(make_trial(0.2)),)).retraining is None

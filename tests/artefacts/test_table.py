@@ -1,20 +1,24 @@
 """A table: means and spreads over seeds, the paper's numbers beside them, bold, marks and rates."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry
 from fu.evaluation.selection import RULE
-from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
+from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, make_trial, number
 
 ROWS = {"original": "original", "scratch": "scratch", "ours": CHOSEN}  # method -> trial
 
 
-def set_value(frame: pd.DataFrame, method: str, stage: str, metric: str, value: float) -> pd.DataFrame:
-    here = (frame["method"] == method) & (frame["stage"] == stage) & (frame["metric"] == metric)
-    assert here.sum() == len(SEEDS)
-    return frame.assign(value=frame["value"].mask(here, value))
+def set_values(frame: pd.DataFrame, method: str, stage: str, metric: str, *values: float) -> pd.DataFrame:
+    """Return the frame with these values of the seeds, or one for all."""
+    here = (frame["method"] == method) & (frame["stage"] == stage) & (frame["metric"] == metric) & ~frame["published"]
+    frame = frame.copy()
+    frame.loc[here, "value"] = values * int(here.sum() / len(values))
+    return frame
 
 
 def test_means_and_spreads_are_those_over_seeds() -> None:
@@ -53,8 +57,8 @@ def test_the_difference_is_ours_minus_the_papers() -> None:
     shown = {line[0]: line[3:5] for line in lines}
     assert shown["Ours² *"] == ["0.250", f"{mean - 0.25:+.3f}"]
     assert shown["ω⁰"] == shown["Scratch"] == ["–", "–"]
-    assert "Difference: ours minus paper." in result.body
-    assert "Difference" not in made(make_entry("table")).body
+    assert "diff: ours minus paper." in result.body
+    assert "diff" not in made(make_entry("table")).body
 
 
 def test_a_published_spread_stands_in_parentheses() -> None:
@@ -72,67 +76,257 @@ def test_a_table_says_which_rates_were_chosen_and_which_were_given() -> None:
     assert RULE not in made(make_entry("table", rates=(0.2,))).body
 
 
-def test_the_best_of_the_papers_methods_is_bold_in_its_direction_and_retraining_is_apart() -> None:
+# ---- bold ----------------------------------------------------------------------------------------------------------
+
+
+def rivals(values: Mapping[str, tuple[float, ...]]) -> tuple[Entry, pd.DataFrame]:
+    """Return a table of `scratch` and three rivals, with these values of ASR, R-Acc and distance in both stages."""
     entry = make_entry("table", metrics=("asr", "r_acc", "distance"), rates=(0.2,))
     scratch, ours = entry.methods
-    paper = ours.model_copy(update={"in_paper": True})
-    rival = paper.model_copy(update={"name": "rival", "label": "Rival"})
-    entry = entry.model_copy(update={"methods": (scratch, paper, rival)})
+    methods = [
+        ours.model_copy(
+            update={
+                "name": name,
+                "label": name.title(),
+                "in_paper": True,
+                "trials": {"small": (make_trial(0.2).model_copy(update={"name": name, "unlearned": name}),)},
+            }
+        )
+        for name in values
+        if name != "scratch"
+    ]
+    entry = entry.model_copy(update={"methods": (scratch, *methods)})
     frame = make_frame(entry)
-    worse = {"asr": 0.4, "r_acc": 0.6, "distance": 1.0}
-    better = {"asr": 0.3, "r_acc": 0.7, "distance": 0.5}
-    best = {"asr": 0.1, "r_acc": 0.9, "distance": 0.1}
-    for metric in worse:
-        for stage in ("unlearned", "recovered"):
-            frame = set_value(frame, "ours", stage, metric, (better if metric != "asr" else worse)[metric])
-            frame = set_value(frame, "rival", stage, metric, (worse if metric != "asr" else better)[metric])
-        frame = set_value(frame, "scratch", "unlearned", metric, best[metric])
+    for name, numbers in values.items():
+        for stage in ("unlearned", "recovered") if name != "scratch" else ("unlearned",):
+            for metric, value in zip(("asr", "r_acc", "distance"), numbers, strict=True):
+                frame = set_values(frame, name, stage, metric, value)
+    return entry, frame
 
-    def bold(frame: pd.DataFrame, entry: Entry = entry) -> set[tuple[str, str]]:
-        head, *lines = cells(made(entry, frame).body)
-        return {(line[0], name) for line in lines for name, text in zip(head, line, strict=True) if "**" in text}
 
-    assert bold(frame) == {("Rival¹", "ASR"), ("Ours¹", "R-Acc"), ("Rival²", "ASR"), ("Ours²", "R-Acc")}
-    equal = set_value(frame, "rival", "unlearned", "r_acc", 0.7)
-    assert ("Rival¹", "R-Acc") in bold(equal)
-    assert ("Ours¹", "R-Acc") in bold(equal)
-    lacking = entry.model_copy(update={"methods": (scratch, ours, rival)})
-    assert bold(frame, lacking) == set()  # no rival left
+def bold(entry: Entry, frame: pd.DataFrame) -> set[str]:
+    """Return the bold cells after unlearning, `Method column`; those after post-training must be the same."""
+    head, *lines = cells(made(entry, frame).body)
+    found = {f"{line[0]} {name}" for line in lines for name, text in zip(head, line, strict=True) if "**" in text}
+    stages = [{cell.replace(mark, "") for cell in found if mark in cell} for mark in ("¹", "²")]
+    assert stages[0] == stages[1]
+    assert len(stages[0] | stages[1]) * 2 == len(found)
+    return stages[0]
 
 
 @pytest.mark.parametrize(
-    ("asr", "distance", "mark"),
+    ("values", "expected"),
     [
-        ((0.1, 0.3), (2.0, 1.0), "r↓"),
-        ((0.1, 0.3), (1.0, 2.0), "r"),
-        ((0.3, 0.1), (2.0, 1.0), ""),
-        ((0.1, 0.1), (2.0, 1.0), ""),
+        ({"a": (0.04, 0.7, 1), "b": (0.03, 0.6, 2), "c": (0.05, 0.5, 3)}, {"B ASR", "A R-Acc"}),
+        ({"a": (0.061, 0.9, 1), "b": (0.06, 0.6, 2), "c": (0.05, 0.5, 3)}, {"C ASR", "B R-Acc"}),
+        ({"a": (0.9, 0.9, 1), "b": (0.8, 0.8, 2), "c": (0.05, 0.5, 3)}, {"C ASR", "C R-Acc"}),
+        ({"a": (0.9, 0.9, 1), "b": (0.8, 0.8, 2), "c": (0.7, 0.5, 3)}, {"C ASR"}),
+        ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 2), "c": (0.05, 0.5, 3)}, {"A ASR", "B ASR", "A R-Acc", "B R-Acc"}),
+        ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 1), "c": (0.03, 0.7, 1)}, set()),
+        ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 2), "c": (0.9, 0.8, 3)}, {"A ASR", "B ASR"}),
+        ({"a": (0.03, 0.70004, 1), "b": (0.03, 0.70001, 2), "c": (0.03, 0.7, 3)}, set()),
+        ({"a": (0.03, 0.7, 1), "b": (0.9, 0.7, 2)}, {"A ASR"}),
+        ({"a": (0.03, 0.7, 1)}, set()),
     ],
-    ids=["rises and comes back", "rises", "falls", "stays"],
+    ids=[
+        "lowest ASR, highest R-Acc",
+        "ASR up to .05 above retraining's",
+        "one forgot",
+        "nobody forgot",
+        "two are best",
+        "all equal",
+        "all who forgot equal",
+        "equal as printed",
+        "equal, though one forgot",
+        "alone",
+    ],
 )
-def test_a_rise_of_asr_in_post_training_is_marked(
-    asr: tuple[float, float], distance: tuple[float, float], mark: str
+def test_bold_is_the_best_of_those_that_forgot(values: dict[str, tuple[float, ...]], expected: set[str]) -> None:
+    assert bold(*rivals({"scratch": (0.01, 0.95, 0), **values})) == expected
+
+
+VALUES = {"scratch": (0.01, 0.95, 0.0), "a": (0.02, 0.9, 1.0), "b": (0.04, 0.6, 2.0), "c": (0.05, 0.5, 3.0)}
+
+
+def test_what_the_paper_lacks_and_what_retrains_is_not_bold() -> None:
+    entry, frame = rivals(VALUES)
+    scratch, a, b, c = entry.methods
+    for change in ({"in_paper": False}, {"post_training": "own"}):
+        assert bold(entry.model_copy(update={"methods": (scratch, a.model_copy(update=change), b, c)}), frame) == {
+            "B ASR",
+            "B R-Acc",
+        }
+    lacking = [method.model_copy(update={"in_paper": False}) for method in entry.methods]
+    assert bold(entry.model_copy(update={"methods": tuple(lacking)}), frame) == set()
+    ours = entry.model_copy(update={"methods": tuple(lacking), "in_paper": False})
+    assert bold(ours, frame) == {"A * ASR", "A * R-Acc"}  # a table of ours has rivals of ours
+
+
+def test_a_method_of_which_a_seed_diverged_is_not_bold() -> None:
+    entry, frame = rivals(VALUES)
+    assert bold(entry, diverge(frame, "a")) == {"B ASR", "B R-Acc"}
+
+
+def test_where_no_retrained_model_shows_who_forgot_no_accuracy_is_bold() -> None:
+    entry, frame = rivals(VALUES)
+    text = "Where higher is better, none is bold, as no retrained model shows who forgot."
+    assert text not in made(entry, frame).body
+    alone = entry.model_copy(update={"methods": entry.methods[1:]})
+    assert bold(alone, frame) == {"A ASR"}
+    assert text in made(alone, frame).body
+    blind = frame[frame["metric"] != "asr"]
+    assert bold(entry, blind) == set()
+    assert text in made(entry, blind).body
+    asr = make_entry("table", metrics=("asr",))
+    assert "Where higher" not in made(asr).body
+
+
+def test_who_forgot_stands_in_the_numbers_also_where_asr_is_not_shown() -> None:
+    entry, frame = rivals({**VALUES, "c": (0.0601, 0.5, 3)})
+    hidden = entry.model_copy(update={"metrics": entry.metrics[1:]})
+    found = made(hidden, frame).frame.groupby("method")["forgot"].agg(set).to_dict()
+    assert found | {"original": None} == {"original": None, "scratch": {True}, "a": {True}, "b": {True}, "c": {False}}
+    assert bold(hidden, frame) == {"A R-Acc"}
+
+
+# ---- marks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "distance", "mark"),
+    [
+        ((0.1,), (0.111,), (2, 1), "r"),
+        ((0.1,), (0.11,), (2, 1), "↑"),
+        ((0.1,), (0.3,), (1, 2), "↑"),
+        ((0.1,), (0.3,), (1, 1), "↑"),
+        ((0.3,), (0.1,), (2, 1), ""),
+        ((0.1,), (0.1004,), (2, 1), ""),
+        ((0.1, 0.1), (0.15, 0.3), (2, 1), "r"),  # rises .05 and .2: mean .125, deviation .106
+        ((0.1, 0.1), (0.1, 0.3), (2, 1), "↑"),  # 0 and .2: .1, .141 (as of a population: .1)
+        ((0.1, 0.1), (0.105, 0.295), (2, 1), "↑"),  # .005 and .195: .1, .134 (as of a population: .095)
+        ((0.1, 0.5), (0.2, 0.61), (2, 1), "r"),  # .1 and .11: .105, .007; the ASR itself spreads by .29
+        ((0.1, 0.1), (0.104, 0.105), (2, 1), "r"),  # .004 and .005: .0045, .0007
+        ((0.1, 0.5), (0.3, 0.3), (2, 1), ""),
+    ],
+)
+def test_r_is_a_rise_beyond_the_spread_of_a_model_that_comes_back(
+    before: tuple[float, ...], after: tuple[float, ...], distance: tuple[float, float], mark: str
 ) -> None:
-    entry = make_entry("table")
+    entry = make_entry("table", seeds=tuple(range(len(before))))
     frame = make_frame(entry)
-    for stage, k in (("unlearned", 0), ("recovered", 1)):
-        frame = set_value(frame, "ours", stage, "asr", asr[k])
-        frame = set_value(frame, "ours", stage, "distance", distance[k])
+    for stage, asr, far in zip(("unlearned", "recovered"), (before, after), distance, strict=True):
+        frame = set_values(frame, "ours", stage, "asr", *asr)
+        frame = set_values(frame, "ours", stage, "distance", far)
     result = made(entry, frame)
     found = result.frame.set_index(["method", "stage", "metric"])["mark"]
     assert found[found != ""].to_dict() == ({("ours", "recovered", "asr"): mark} if mark else {})
-    shown = {line[0]: line[2] for line in cells(result.body)}
-    assert shown["Ours² *"] == f"{asr[1]:.3f} ±0.000 {mark}".strip()
-    assert ("r: ASR rises in post-training" in result.body) is bool(mark)
+    (shown,) = (line[2] for line in cells(result.body) if line[0] == "Ours² *")
+    assert shown.replace("**", "").endswith(f" {mark}" if mark else shown[-1])
+    assert not mark or mark in shown
+    beyond = "its standard deviation over seeds" if len(before) > 1 else "0.01"
+    assert (f"r: in post-training ASR rises by more than {beyond} and" in result.body) is bool(mark)
+
+
+def test_a_model_whose_distance_is_unknown_has_no_r() -> None:
+    entry = make_entry("table", seeds=(0,))
+    frame = set_values(make_frame(entry), "ours", "unlearned", "asr", 0.1)
+    frame = set_values(frame, "ours", "recovered", "asr", 0.9)
+    found = made(entry, frame[frame["metric"] != "distance"]).frame
+    assert set(found["mark"]) == {"", "↑"}
+
+
+def test_the_notes_say_what_stands_behind_plus_minus_and_in_parentheses() -> None:
+    several = made(make_entry("table")).body
+    assert "±: sample standard deviation over seeds." in several
+    assert "In parentheses: population standard deviation of R-Acc over retained clients." in several
+    assert "±" not in made(make_entry("table", seeds=(0,))).body
+    assert "In parentheses:" not in made(make_entry("table", metrics=("asr",))).body
+    given = "Rate: in parentheses, as it was given and not chosen from a grid."
+    assert given not in several
+    assert given in made(make_entry("table", rates=(0.2,))).body
 
 
 def test_the_papers_mark_stands_beside_its_asr() -> None:
-    entry = make_entry("table", published="checksum", metrics=("asr",))
+    entry = make_entry("table", published="checksum")
     numbers = {("ours", "recovered", "asr"): 0.5, ("ours", "recovered", "reverts"): 1.0}
     result = made(entry, make_frame(entry, numbers))
     found = result.frame.set_index(["method", "stage", "metric"])["published_mark"]
     assert found[found != ""].to_dict() == {("ours", "recovered", "asr"): "r"}
     assert {line[0]: line[3] for line in cells(result.body)}["Ours² *"] == "0.500 r"
+
+
+def test_in_parentheses_stands_the_mean_of_the_spread() -> None:
+    entry = make_entry("table", metrics=("r_acc",))
+    frame = set_values(make_frame(entry), "ours", "recovered", "r_acc", 0.7, 0.9)
+    frame = set_values(frame, "ours", "recovered", "r_acc_std", 0.2, 0.4)
+    shown = {line[0]: line[2] for line in cells(made(entry, frame).body)}
+    assert shown["Ours² *"] == "0.800 (0.300) ±0.141"
+
+
+# ---- replaced data -------------------------------------------------------------------------------------------------
+
+
+def test_the_papers_numbers_are_not_shown_beside_those_of_other_data() -> None:
+    entry = make_entry("table", published="checksum", metrics=("asr",), note="The paper contradicts itself.")
+    numbers = {("ours", "recovered", "asr"): 0.5, ("ours", "recovered", "reverts"): 1.0}
+    frame = make_frame(entry, numbers)
+    (small,) = entry.scenarios
+    other = small.model_copy(update={"name": "other", "label": "Other [on digits]", "replaces": "MNIST"})
+    both = pd.concat([frame, frame.assign(scenario="other")], ignore_index=True)
+    methods = tuple(m.model_copy(update={"trials": {**m.trials, "other": m.trials["small"]}}) for m in entry.methods)
+    chosen = {"small": entry.chosen["small"], "other": entry.chosen["small"]}
+    part = entry.model_copy(update={"scenarios": (small, other), "methods": methods, "chosen": chosen})
+    why = "[on ...]: other data than the paper's, whose numbers are therefore not shown."
+    for shown, scenarios in ((entry, 1), (part, 2)):
+        result = made(shown, both if scenarios == 2 else frame)
+        found = result.frame.set_index(["scenario", "method", "stage"])
+        assert found["published"].dropna().to_dict() == {("small", "ours", "recovered"): 0.5}
+        assert list(found["difference"].dropna().index) == [("small", "ours", "recovered")]
+        assert (found["published_mark"] == "r").sum() == 1
+        lines = [line for line in cells(result.body) if line[0] == "Ours² *"]
+        assert [line[3] for line in lines] == ["0.500 r", "–"][:scenarios]
+        assert (why in result.body) is (scenarios == 2)
+        assert "The paper contradicts itself." in result.body
+    alone = part.model_copy(update={"scenarios": (other,)})
+    result = made(alone, both[both["scenario"] == "other"])
+    assert cells(result.body)[0] == ["Method", "rate", "ASR"]
+    assert result.frame["published"].isna().all()
+    assert result.frame["difference"].isna().all()
+    assert why in result.body
+    assert "contradicts" not in result.body
+
+
+# ---- divergence ----------------------------------------------------------------------------------------------------
+
+
+def test_a_seed_that_diverged_in_post_training_is_left_out_of_both_stages() -> None:
+    entry = make_entry("table", metrics=("asr",), seeds=(0, 1, 2))
+    frame = set_values(make_frame(entry), "ours", "unlearned", "asr", 0.1, 0.2, 0.9)
+    frame = set_values(frame, "ours", "recovered", "asr", 0.3, 0.4, 0.9)
+    gone = (frame["method"] == "ours") & (frame["stage"] == "recovered") & (frame["seed"] == 2)
+    lost = frame[gone].head(1).assign(metric="diverged_round", value=7.0)
+    result = made(entry, pd.concat([frame[~gone], lost], ignore_index=True))
+    found = {(row["method"], row["stage"]): row for row in result.frame.to_dict("records")}
+    for stage, mean in (("unlearned", 0.15), ("recovered", 0.35)):
+        row = found["ours", stage]
+        assert row["mean"] == pytest.approx(mean)
+        assert row["std"] == pytest.approx(0.0707, abs=1e-4)
+        assert (row["n"], row["diverged"], row["diverged_round"]) == (2, 1, 7)
+    assert found["scratch", "unlearned"]["n"] == found["original", "original"]["n"] == 3
+    shown = {line[0]: line[2] for line in cells(result.body)}
+    assert shown["Ours¹ *"] == "0.150 ±0.071, 1 diverged"
+
+
+def test_where_every_seed_diverged_later_a_stage_shows_what_it_has() -> None:
+    entry = make_entry("table", metrics=("asr",), seeds=(0,))
+    frame = set_values(make_frame(entry), "ours", "unlearned", "asr", 0.1)
+    gone = (frame["method"] == "ours") & (frame["stage"] == "recovered")
+    lost = frame[gone].head(1).assign(metric="diverged_round", value=7.0)
+    result = made(entry, pd.concat([frame[~gone], lost], ignore_index=True))
+    shown = {line[0]: line[2] for line in cells(result.body)}
+    assert (shown["Ours¹ *"], shown["Ours² *"]) == ("0.100", "diverged in 7")
+    found = result.frame.set_index(["method", "stage"])["diverged"]
+    assert (found["ours", "unlearned"], found["ours", "recovered"]) == (0, 1)
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])
@@ -148,8 +342,8 @@ def test_a_table_says_how_many_seeds_diverged_and_when(seeds: tuple[int, ...]) -
     if len(seeds) == 1:
         assert shown == ["diverged in 3", "–"]
     else:
-        assert all(text.endswith(", 1 diverged") for text in shown)
-    assert "Diverged: the round." in result.body
+        assert [text.endswith(", 1 diverged") for text in shown] == [True, False]
+    assert "Diverged: the round, or the seeds that all means of the method leave out." in result.body
 
 
 def test_where_all_seeds_diverged_the_first_round_is_named() -> None:

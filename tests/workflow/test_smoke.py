@@ -11,10 +11,12 @@ def artefacts(project: Project) -> dict[str, dict[str, object]]:
     return {f"{job.names['paper']}/{job.names['artefact']}": {**job.spec, "inputs": job.inputs} for job in jobs}
 
 
-def test_every_artefact_has_its_five_files_and_its_certificate_and_states_preset_and_data(smoke: Project) -> None:
+def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_data(smoke: Project) -> None:
     folder, planned = smoke.root / "results/smoke/artefacts", artefacts(smoke)
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
-        f"{name}.{suffix}" for name in planned for suffix in ("csv", "md", "pdf", "png", "json", "made.json")
+        f"{name}.{suffix}"
+        for name in planned
+        for suffix in ("csv", "md", "html", "tex", "pdf", "png", "json", "made.json")
     }
     for name in planned:
         assert "Preset smoke" in (folder / f"{name}.md").read_text()
@@ -46,7 +48,7 @@ def test_the_conflicts_of_fedosd_are_none_and_of_ascent_are_some(smoke: Project)
 def test_results_end_with_the_first_table(smoke: Project) -> None:
     text = smoke.run("-m", "fu.pipeline.show", "results").stdout
     for name in artefacts(smoke):
-        assert f"results/smoke/artefacts/{name}.{{md,csv,pdf,png}}" in text
+        assert f"results/smoke/artefacts/{name}.{{md,csv,html,tex,pdf,png}}" in text
     assert "| FedOSD²" in text
 
 

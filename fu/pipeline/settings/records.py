@@ -281,6 +281,7 @@ class Artefact(Strict):
     kind: Name = Field(description="the kind (fu/artefacts): table, curves, bars, ...")
     title: str = Field(description="heading")
     caption: str = Field(description="what it shows")
+    note: str = Field("", description="what to know about the paper's numbers; shown where these are")
     in_paper: bool = Field(True, description="false: our own addition")
     published: bool = Field(False, description="the paper's numbers are in workflow/published/{paper}/{artefact}.csv")
     scenarios: Annotated[list[Name], Different] = Field(default_factory=list, description="scenarios, in order")

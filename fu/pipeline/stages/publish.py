@@ -1,4 +1,4 @@
-"""Make one artefact: csv, md, pdf, png, and its provenance as json."""
+"""Make one artefact: csv, md, html, tex, pdf, png, and its provenance as json."""
 
 import json
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ class Files:
     published: list[Path]
     csv: Path
     md: Path
+    html: Path
+    tex: Path
     pdf: Path
     png: Path
     json: Path
@@ -56,8 +58,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     behind = [Path(path) for path in frames.inputs(spec, paths)]
     inputs = dict(zip(map(str, behind), options.contents(behind), strict=True))
     costs = [Path(path) for path in frames.costs(spec, paths)]
-    with atomic_outputs(options, files.csv, files.md, files.pdf, files.png, files.json) as (csv, md, pdf, png, about):
-        result.write(made, entry, csv, md, pdf, png)
+    written = (files.csv, files.md, files.html, files.tex, files.pdf, files.png)
+    with atomic_outputs(options, *written, files.json) as (*parts, about):
+        result.write(made, entry, *parts)
         about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, costs), indent=2) + "\n")
 
 

@@ -1,0 +1,204 @@
+"""Panels of a table as Markdown, HTML, LaTeX and pictures; numbers stand below each other at the decimal point."""
+
+import re
+from html import escape
+from itertools import groupby
+from math import ceil
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+# The label of each panel, and its cells by (group, column): text, bold between **.
+Panels = list[tuple[str, pd.DataFrame]]
+OURS = "ours"  # the column of a group that Markdown calls by the group's name
+FAINT = ("paper", "diff")
+SPACE = "\u2007"  # as wide as a digit
+SIZE, LINE, GAP = 8, 13, 14  # of a picture, in points: font, line, between two columns
+PAGE = (800, 900)  # width and height that a picture of many panels tries to keep, in points
+SYMBOLS = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        **{sign: f"${sign}$" for sign in "<>|+"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        **{"ω": r"$\omega$", "⁰": "$^0$", "¹": "$^1$", "²": "$^2$", "±": r"$\pm$", "↑": r"$\uparrow$"},
+        **{"–": "--", "−": "$-$", SPACE: r"\phantom{0}"},
+    }
+)
+Line = list[tuple[str, bool]]  # text, whether it is bold
+
+
+def markdown(panels: Panels) -> str:
+    """Return the panels as Markdown."""
+    text = []
+    for label, rows in panels:
+        names = [" ".join(part for part in column if part not in ("", OURS)) for column in _columns(rows)]
+        text.append(f"## {label}\n\n{rows.set_axis(names, axis=1).to_markdown(index=False, disable_numparse=True)}\n")
+    return "\n".join(text)
+
+
+def html(panels: Panels) -> str:
+    """Return the panels as HTML."""
+    text = []
+    for label, rows in panels:
+        cells = [[f"<b>{_safe(cell)}</b>" if bold else _safe(cell) for cell, bold in line] for line in _lines(rows)]
+        columns = pd.MultiIndex.from_tuples([(escape(group), escape(name)) for group, name in _columns(rows)])
+        table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
+        text.append(f"<h2>{escape(label)}</h2>\n{table.to_html(index=False, escape=False, border=0)}\n")
+    return "\n".join(text)
+
+
+def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
+    """Return one panel as a float of LaTeX with booktabs, no wider than a line."""
+    heads: list[str] = []
+    rules: list[str] = []
+    last = 0
+    for group, several in _groups(rows):
+        heads.append(f"\\multicolumn{{{several}}}{{c}}{{{tex(group)}}}")
+        rules += [f"\\cmidrule(lr){{{last + 1}-{last + several}}}"] if group else []
+        last += several
+    top = [f"{' & '.join(heads)} \\\\", " ".join(rules)] if rules else []
+    body = [
+        " & ".join(f"\\textbf{{{tex(cell)}}}" if bold else tex(cell) for cell, bold in line) for line in _lines(rows)
+    ]
+    lines = [
+        "\\toprule",
+        *top,
+        " & ".join(tex(name) for _, name in _columns(rows)) + " \\\\",
+        "\\midrule",
+        *(f"{line} \\\\" for line in body),
+        "\\bottomrule",
+    ]
+    return "\n".join(
+        [
+            "\\begin{table}",
+            "  \\centering",
+            f"  \\caption{{{tex(caption)}}}",
+            f"  \\label{{{label}}}",
+            "  \\begin{adjustbox}{max width=\\linewidth}",
+            f"    \\begin{{tabular}}{{{'l' * rows.shape[1]}}}",
+            *(f"      {line}" for line in lines),
+            "    \\end{tabular}",
+            "  \\end{adjustbox}",
+            f"  \\par\\smallskip\\footnotesize\\raggedright {tex(notes)}",
+            "\\end{table}\n",
+        ]
+    )
+
+
+def tex(text: str) -> str:
+    """Return text with what LaTeX would read as a command escaped."""
+    return text.translate(SYMBOLS)
+
+
+def picture(panels: Panels) -> Figure:
+    """Draw the panels in as many columns as fit a page, or exceed it least."""
+    widths = [_widths(rows) for _, rows in panels]
+    heights = [LINE * (len(rows) + 3.5 + _grouped(rows)) for _, rows in panels]
+    wide, tall = max(map(sum, widths)) + GAP, max(heights)
+
+    def excess(across: int) -> float:
+        return max(1, across * wide / PAGE[0], ceil(len(panels) / across) * tall / PAGE[1])
+
+    across = min(range(len(panels), 0, -1), key=excess)
+    height = ceil(len(panels) / across) * tall
+    figure = Figure(figsize=(across * wide / 72, height / 72))
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, across * wide), ylim=(height, 0))
+    axes.axis("off")
+    for k, (label, rows) in enumerate(panels):
+        _draw(axes, k % across * wide, k // across * tall, label, rows, widths[k])
+    return figure
+
+
+def _safe(cell: str) -> str:
+    return escape(cell).replace(SPACE, "&numsp;")  # as a character pandas strips it
+
+
+def _draw(axes: Axes, x: float, y: float, label: str, rows: pd.DataFrame, widths: list[float]) -> None:
+    starts = [x + sum(widths[:k]) for k in range(len(widths) + 1)]
+
+    def write(column: int, text: str, bold: bool = False) -> None:
+        colour = "0.4" if _columns(rows)[column][1] in FAINT else "0"
+        weight = "bold" if bold else "normal"
+        axes.text(starts[column], y, text, fontsize=SIZE, weight=weight, color=colour, va="center")
+
+    def rule(first: int, last: int, width: float) -> None:
+        axes.plot([starts[first], starts[last] - GAP / 2], [y, y], color="0", linewidth=width)
+
+    y += LINE / 2
+    axes.text(x, y, label, fontsize=SIZE + 1, weight="bold", va="center")
+    y += LINE * 0.7
+    rule(0, len(widths), 0.8)
+    y += LINE * 0.6
+    if _grouped(rows):
+        first = 0
+        for group, several in _groups(rows):
+            middle = (starts[first] + starts[first + several] - GAP) / 2
+            axes.text(middle, y, group, fontsize=SIZE, ha="center", va="center")
+            if group:
+                y += LINE / 2
+                rule(first, first + several, 0.3)
+                y -= LINE / 2
+            first += several
+        y += LINE
+    for column, (_, name) in enumerate(_columns(rows)):
+        write(column, name)
+    y += LINE * 0.6
+    rule(0, len(widths), 0.5)
+    y += LINE * 0.6
+    for line in _lines(rows):
+        for column, (text, bold) in enumerate(line):
+            write(column, text, bold)
+        y += LINE
+    y -= LINE * 0.4
+    rule(0, len(widths), 0.8)
+
+
+def _widths(rows: pd.DataFrame) -> list[float]:
+    """Return the width of each column in points, the gap behind it included."""
+    lines = [[(name, False) for _, name in _columns(rows)], *_lines(rows)]
+    found = [max(_width(*cell) for cell in column) + GAP for column in zip(*lines, strict=True)]
+    last = 0
+    for group, several in _groups(rows):
+        last += several
+        found[last - 1] += max(0, _width(group, False) + GAP - sum(found[last - several : last]))
+    return found
+
+
+def _width(text: str, bold: bool) -> float:
+    font = FontProperties(size=SIZE, weight="bold" if bold else "normal")
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+def _lines(rows: pd.DataFrame) -> list[Line]:
+    """Return the cells line by line, numbers aligned."""
+    columns = []
+    for k in range(rows.shape[1]):
+        cells = [str(cell) for cell in rows.iloc[:, k]]
+        bold = [cell.startswith("**") and cell.endswith("**") for cell in cells]
+        texts = [cell[2:-2] if strong else cell for cell, strong in zip(cells, bold, strict=True)]
+        columns.append(zip(_aligned(texts) if k else texts, bold, strict=True))
+    return [list(line) for line in zip(*columns, strict=True)]
+
+
+def _aligned(texts: list[str]) -> list[str]:
+    """Pad numbers, so that their decimal points stand below each other; give them a true minus."""
+    before = [len(found[0]) if (found := re.match(r"[+-]?\d+", text)) else None for text in texts]
+    most = max((digits for digits in before if digits is not None), default=0)
+    padded = [SPACE * (0 if digits is None else most - digits) for digits in before]
+    return [space + re.sub(r"^-(?=\d)", "−", text) for space, text in zip(padded, texts, strict=True)]
+
+
+def _columns(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    return [(str(column[0]), str(column[1])) for column in rows.columns.to_list()]
+
+
+def _grouped(rows: pd.DataFrame) -> bool:
+    return any(group for group, _ in _columns(rows))
+
+
+def _groups(rows: pd.DataFrame) -> list[tuple[str, int]]:
+    """Return each group of columns in order, and how many it has."""
+    return [(group, len(list(found))) for group, found in groupby(group for group, _ in _columns(rows))]

@@ -1,0 +1,123 @@
+"""Panels: aligned at the decimal point, nothing over anything, and as LaTeX and HTML what is in the cells."""
+
+import re
+from html import unescape
+from itertools import combinations
+
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from fu.artefacts.panels import SPACE, html, latex, markdown, picture, tex
+
+ROWS = pd.DataFrame(
+    [["ω⁰", "–", "–", "–", "1.25"], ["A & B²", "**0.120 (0.010) ±0.004 ↑**", "0.5 r", "-0.380", "12.5"]],
+    columns=pd.MultiIndex.from_tuples(
+        [("", "Method"), ("ASR", "ours"), ("ASR", "paper"), ("ASR", "diff"), ("", "s_1")]
+    ),
+)
+FLAT = ROWS.iloc[:, [0, 4]]
+
+LATEX = r"""\begin{table}
+  \centering
+  \caption{50\% of \$5}
+  \label{tab:a_b}
+  \begin{adjustbox}{max width=\linewidth}
+    \begin{tabular}{lllll}
+      \toprule
+      \multicolumn{1}{c}{} & \multicolumn{3}{c}{ASR} & \multicolumn{1}{c}{} \\
+      \cmidrule(lr){2-4}
+      Method & ours & paper & diff & s\_1 \\
+      \midrule
+      $\omega$$^0$ & -- & -- & -- & \phantom{0}1.25 \\
+      A \& B$^2$ & \textbf{0.120 (0.010) $\pm$0.004 $\uparrow$} & 0.5 r & $-$0.380 & 12.5 \\
+      \bottomrule
+    \end{tabular}
+  \end{adjustbox}
+  \par\smallskip\footnotesize\raggedright r: a \_ rise
+\end{table}
+"""
+
+
+def test_latex_holds_order_bold_marks_and_groups() -> None:
+    assert latex(ROWS, "50% of $5", "tab:a_b", "r: a _ rise") == LATEX
+    plain = latex(FLAT, "", "", "").splitlines()
+    assert [line.strip() for line in plain[6:9]] == [r"\toprule", r"Method & s\_1 \\", r"\midrule"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"a\b", r"a\textbackslash{}b"),
+        ("{_#}", r"\{\_\#\}"),
+        ("x^2 ~ y", r"x\textasciicircum{}2 \textasciitilde{} y"),
+        ("|a| < b > c", "$|$a$|$ $<$ b $>$ c"),
+        ("é", "é"),
+    ],
+)
+def test_what_latex_reads_as_a_command_is_escaped(text: str, expected: str) -> None:
+    assert tex(text) == expected
+
+
+def test_html_holds_groups_bold_and_no_mark_of_a_label() -> None:
+    text = html([("<small>", ROWS)])
+    assert "<h2>&lt;small&gt;</h2>" in text
+    assert '<th colspan="3" halign="left">ASR</th>' in text
+    assert "<td>A &amp; B²</td>" in text
+    assert "<td><b>0.120 (0.010) ±0.004 ↑</b></td>" in text
+    assert "<td>&numsp;1.25</td>" in text
+    assert "<td>−0.380</td>" in text
+    assert "colspan" not in html([("small", FLAT)])
+
+
+def test_markdown_names_ours_by_the_group() -> None:
+    text = markdown([("Small", ROWS)])
+    assert text.startswith("## Small\n\n| Method ")
+    head = [cell.strip() for cell in text.splitlines()[2].strip("|").split("|")]
+    assert head == ["Method", "ASR", "ASR paper", "ASR diff", "s_1"]
+
+
+@pytest.mark.parametrize(
+    ("column", "aligned"),
+    [
+        (["1.25", "12.5", "–"], [f"{SPACE}1.25", "12.5", "–"]),
+        (["-0.5", "+0.25"], ["−0.5", "+0.25"]),
+        (["7", "1200"], [f"{SPACE * 3}7", "1200"]),
+        (["(0.1)", "0.1"], ["(0.1)", "0.1"]),
+        (["**1.0**", "10.0"], [f"{SPACE}1.0", "10.0"]),
+    ],
+)
+def test_numbers_stand_below_each_other_at_the_point(column: list[str], aligned: list[str]) -> None:
+    columns = pd.MultiIndex.from_tuples([("", "Method"), ("", "x")])
+    rows = pd.DataFrame(list(zip(["10-step", "2", "3"], column, strict=False)), columns=columns)
+    lines = [unescape(cell) for cell in re.findall(r"<td>(?:<b>)?(.*?)(?:</b>)?</td>", html([("", rows)]))]
+    assert lines[1::2] == aligned
+    assert lines[::2] == ["10-step", "2", "3"][: len(column)]  # names are no numbers
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 6])
+def test_no_text_of_a_picture_lies_over_another_or_outside(number: int) -> None:
+    figure = picture([(f"Panel {k}", ROWS) for k in range(number)])
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    texts = [text for text in figure.findobj(Text) if text.get_text().strip()]  # type: ignore[attr-defined]
+    assert sum(text.get_text().startswith("Panel") for text in texts) == number
+    boxes = [text.get_window_extent(renderer) for text in texts]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert all(figure.bbox.containsx(x) for box in boxes for x in (box.x0, box.x1))
+    assert all(figure.bbox.containsy(y) for box in boxes for y in (box.y0, box.y1))
+    assert [text.get_fontweight() for text in texts if text.get_text().endswith("↑")] == ["bold"] * number
+    assert [text.get_fontweight() for text in texts if text.get_text() == "12.5"] == ["normal"] * number
+
+
+def test_panels_stand_beside_each_other_where_they_fit() -> None:
+    def columns(number: int, rows: pd.DataFrame) -> int:
+        figure = picture([("Panel", rows)] * number)
+        return len({text.get_position()[0] for text in figure.findobj(Text) if text.get_text() == "Panel"})  # type: ignore[attr-defined]
+
+    long = pd.concat([ROWS] * 20)
+    wide = pd.concat([ROWS] * 4, axis=1)
+    assert [columns(number, ROWS) for number in (1, 2, 6)] == [1, 2, 2]
+    assert columns(6, FLAT) == 6
+    assert columns(3, wide) == 1
+    assert columns(6, long) > 1
