@@ -1,6 +1,7 @@
 """Panels of a table as Markdown, HTML, LaTeX and pictures; numbers stand below each other at the decimal point."""
 
 import re
+from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 from math import ceil
@@ -13,6 +14,7 @@ from matplotlib.textpath import text_to_path
 
 # The label of each panel, and its cells by (group, column): text, bold between **.
 Panels = list[tuple[str, pd.DataFrame]]
+Words = Sequence[list[str]]  # sentences on each panel
 OURS = "ours"  # the column of a group that Markdown calls by the group's name
 FAINT = ("paper", "diff")
 SPACE = "\u2007"  # as wide as a digit
@@ -30,23 +32,25 @@ SYMBOLS = str.maketrans(
 Line = list[tuple[str, bool]]  # text, whether it is bold
 
 
-def markdown(panels: Panels) -> str:
-    """Return the panels as Markdown."""
+def markdown(panels: Panels, words: Words = ()) -> str:
+    """Return the panels as Markdown, each with its words below."""
     text = []
-    for label, rows in panels:
+    for (label, rows), says in zip(panels, words or [[] for _ in panels], strict=True):
         names = [" ".join(part for part in column if part not in ("", OURS)) for column in _columns(rows)]
-        text.append(f"## {label}\n\n{rows.set_axis(names, axis=1).to_markdown(index=False, disable_numparse=True)}\n")
+        table = rows.set_axis(names, axis=1).to_markdown(index=False, disable_numparse=True)
+        text.append(f"## {label}\n\n{table}\n" + "".join(f"\n{sentence}\n" for sentence in says))
     return "\n".join(text)
 
 
-def html(panels: Panels) -> str:
-    """Return the panels as HTML."""
+def html(panels: Panels, words: Words = ()) -> str:
+    """Return the panels as HTML, each with its words below."""
     text = []
-    for label, rows in panels:
+    for (label, rows), says in zip(panels, words or [[] for _ in panels], strict=True):
         cells = [[f"<b>{_safe(cell)}</b>" if bold else _safe(cell) for cell, bold in line] for line in _lines(rows)]
         columns = pd.MultiIndex.from_tuples([(escape(group), escape(name)) for group, name in _columns(rows)])
         table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
-        text.append(f"<h2>{escape(label)}</h2>\n{table.to_html(index=False, escape=False, border=0)}\n")
+        below = "".join(f"<p>{escape(sentence)}</p>\n" for sentence in says)
+        text.append(f"<h2>{escape(label)}</h2>\n{table.to_html(index=False, escape=False, border=0)}\n{below}")
     return "\n".join(text)
 
 

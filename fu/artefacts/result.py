@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import panels
 from fu.artefacts.entry import Entry
-from fu.artefacts.panels import Panels, tex
+from fu.artefacts.panels import Panels, Words, tex
 
 matplotlib.use("Agg")
 matplotlib.rcParams["text.parse_math"] = False  # a $ in a title or label is one; formulas say `parse_math=True`
@@ -41,11 +41,12 @@ class Result:
     figure: Figure
     panels: Panels | None = None
     notes: str = ""
+    words: Words = ()
 
 
-def of_table(frame: pd.DataFrame, shown: Panels, notes: str) -> Result:
-    """Return the result of a kind that shows numbers in panels, one for each scenario."""
-    return Result(frame, f"{panels.markdown(shown)}\n{notes}\n", panels.picture(shown), shown, notes)
+def of_table(frame: pd.DataFrame, shown: Panels, notes: str, words: Words = ()) -> Result:
+    """Return the result of a kind that shows numbers in panels, one for each scenario, with what they say in words."""
+    return Result(frame, f"{panels.markdown(shown, words)}\n{notes}\n", panels.picture(shown), shown, notes, words)
 
 
 def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Path, pdf: Path, png: Path) -> None:
@@ -70,7 +71,7 @@ def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Pa
     box = result.figure.get_tightbbox().padded(0.1)
     result.figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
     tex.write_text(_latex(result, entry), encoding="utf-8")
-    shown = panels.html(result.panels) if result.panels else _embedded(png)
+    shown = panels.html(result.panels, result.words) if result.panels else _embedded(png)
     paragraphs = [f"<p>{escape(text)}</p>" for text in (entry.caption, about)]
     notes = [f"<p>{escape(text)}</p>" for text in (result.notes, entry.definitions) if text]
     title = escape(entry.heading)

@@ -9,13 +9,13 @@ import pandas as pd
 from fu.artefacts.entry import Entry, Metric, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
+from fu.artefacts.words import FORGOT, forgets, in_words
 from fu.evaluation.selection import RULE
 
 READS = "evaluations"
 ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the original one
 PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
 KEYS = ["scenario", "method", "stage", "metric"]
-FORGOT = 0.05  # how far above retraining's the ASR of a method may be that forgot
 RISE = 0.01  # of ASR in post-training, where one seed shows no spread
 Cell = dict[Hashable, Any]
 
@@ -24,7 +24,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return mean and standard deviation over seeds, with the published values."""
     found = collect(frame, entry)
     panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return of_table(found, panels, notes_of(entry, found))
+    words = [in_words(found, entry, scenario) for scenario in entry.scenarios]
+    return of_table(found, panels, notes_of(entry, found), words)
 
 
 def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
@@ -141,7 +142,7 @@ def _forgot(entry: Entry, means: "pd.Series[float]", scenario: str, method: str,
     last = list(entry.trial(scenario, entry.retraining).models)[-1]
     reference = means.get((scenario, entry.retraining.name, last, "asr"), nan)
     asr = means.get((scenario, method, stage, "asr"), nan)
-    return None if pd.isna(reference + asr) else bool(round(asr - reference, 9) <= FORGOT)
+    return None if pd.isna(reference + asr) else forgets(asr, reference)
 
 
 def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:

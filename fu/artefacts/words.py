@@ -4,35 +4,38 @@ import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 
-TOOK_HOLD = 0.5  # ASR of the original model: below it there is little to forget
+LEAST = 0.5  # ASR of the original model: below it there is little to forget
+TOOK_HOLD = "The backdoor took hold"
 FORGOT = 0.05  # a method forgot whose ASR is at most so much above retraining's
+
+
+def forgets(asr: float, retrained: float) -> bool:
+    """Whether an ASR is low enough, given the retrained model's."""
+    return round(asr - retrained, 9) <= FORGOT
 
 
 def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]:
     """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model."""
     here = frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0) & frame["mean"].notna()]
     means = here.set_index(["method", "stage", "metric"])["mean"].to_dict()
-    own = [method.name for method in entry.methods if method.post_training == "own"]
-    wanted = [
-        (ORIGINAL, ORIGINAL, "asr"),
-        (ORIGINAL, ORIGINAL, "r_acc"),
-        *((own[0], "unlearned", "asr") for _ in own[:1]),
-    ]
+    again = entry.retraining
+    wanted = [(ORIGINAL, ORIGINAL, "asr"), (ORIGINAL, ORIGINAL, "r_acc")]
+    wanted += [(again.name, list(entry.trial(scenario.name, again).models)[-1], "asr")] if again else []
     if len(wanted) < 3 or any(key not in means for key in wanted):
         return []
     before, utility, retrained = (means[key] for key in wanted)
-    if before < TOOK_HOLD:
+    if before < LEAST:
         return [
             f"The backdoor did not take hold: ω⁰ gives the flipped label to {before:.0%} of the triggered images, so "
             "this panel says little about forgetting."
         ]
     found = [
-        f"The backdoor took hold: ω⁰ gives the flipped label to {before:.0%} of the triggered images, the retrained "
+        f"{TOOK_HOLD}: ω⁰ gives the flipped label to {before:.0%} of the triggered images, the retrained "
         f"model, which never saw one, to {retrained:.0%}."
     ]
     labels = {method.name: method.marked for method in entry.methods if method.post_training != "own"}
     asr = {name: means[name, "unlearned", "asr"] for name in labels if (name, "unlearned", "asr") in means}
-    forgot = [name for name in asr if asr[name] <= retrained + FORGOT]
+    forgot = [name for name in asr if forgets(asr[name], retrained)]
     kept = [name for name in asr if name not in forgot]
 
     def listed(names: list[str], stage: str, metric: str) -> str:
@@ -47,7 +50,7 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
         f"What it cost in R-Acc, from {utility:.2f}: {listed(forgot, 'unlearned', 'r_acc')}."
     )
     after = [name for name in forgot if (name, "recovered", "asr") in means]
-    back = [name for name in after if means[name, "recovered", "asr"] > retrained + FORGOT]
+    back = [name for name in after if not forgets(means[name, "recovered", "asr"], retrained)]
     if after:
         rest = [name for name in after if name not in back]
         says = [f"it came back with {listed(back, 'recovered', 'asr')}"] if back else []

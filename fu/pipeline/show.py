@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from fu.artefacts.provenance import git
+from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
 from fu.pipeline import commands, explain
 from fu.pipeline.digest import ROOT
@@ -29,7 +30,7 @@ from fu.pipeline.settings.papers import read_yaml
 
 
 def results(plan: Plan) -> None:
-    """Print the path of every artefact that was made, and the first table itself."""
+    """Print the path of every artefact that was made, and a first look at a table."""
     tables = []
     print(f"\nTables and figures ({plan.root}/artefacts):")
     for (paper, artefact), entry in plan.artefacts.items():
@@ -38,7 +39,17 @@ def results(plan: Plan) -> None:
             print(f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,png}}   {entry.title}")
             tables += [path] if entry.kind == "table" else []
     if tables:
-        print(f"\n{tables[0].read_text(encoding='utf-8', errors='replace')}")
+        print(f"\n{first_look(tables)}")
+
+
+def first_look(tables: list[Path]) -> str:
+    """Return the heading and one panel of the first table: the one in which the backdoor took hold, if any did."""
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in tables}
+    path = next((path for path, text in texts.items() if TOOK_HOLD in text), tables[0])
+    head, *panels = texts[path].split("\n## ")
+    shown = next((panel for panel in panels if TOOK_HOLD in panel), panels[0] if panels else "")
+    more = f"\n({len(panels)} panels and what the columns mean: {path})" if len(panels) > 1 else ""
+    return f"{head.strip()}\n\n## {shown.strip()}\n{more}"
 
 
 def cell(plan: Plan, name: str) -> None:

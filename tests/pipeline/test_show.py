@@ -246,3 +246,22 @@ def test_a_table_that_is_no_text_is_shown_as_far_as_it_is(folder: Path, table: P
 def test_a_reader_that_has_seen_enough_is_no_error(folder: Path, shell: str, status: int) -> None:
     done = shown(folder, {}, shell)
     assert (done.returncode, done.stderr) == (status, b"")
+
+
+def test_the_first_look_is_a_panel_in_which_the_backdoor_took_hold(tmp_path: Path) -> None:
+    weak, strong = (
+        "## A\n\n|a|\n\nThe backdoor did not take hold: 3%.\n",
+        "## B\n\n|b|\n\nThe backdoor took hold: 98%.\n",
+    )
+    texts = {
+        "one": f"# One\n\nAbout.\n\n{weak}\n{weak}\nNotes.\n",
+        "two": f"# Two\n\nAbout.\n\n{weak}\n{strong}\n{weak}\n",
+    }
+    paths = [tmp_path / f"{name}.md" for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text)
+    look = show.first_look(paths)
+    assert look.startswith("# Two\n\nAbout.\n\n## B\n\n|b|\n\nThe backdoor took hold: 98%.")
+    assert "(3 panels and what the columns mean: " in look
+    assert "## A" not in look
+    assert show.first_look(paths[:1]).startswith("# One\n\nAbout.\n\n## A\n\n|a|")
