@@ -52,9 +52,12 @@ class Trial(Record):
 
     @property
     def setting(self) -> str:
-        """What the grid sets, or the rate where there is no grid."""
-        shown = list(self.values.values()) or [self.rate]
-        return ", ".join(f"{value:g}" if isinstance(value, int | float) else str(value) for value in shown)
+        """What the grid sets, or the rate where there is no grid; hyper-parameters with their names."""
+        shown = list(self.values.items()) or [("", self.rate)]
+        texts = [(key, f"{value:g}" if isinstance(value, int | float) else str(value)) for key, value in shown]
+        return ", ".join(
+            f"{key.removeprefix('params.')} {text}" if key.startswith("params.") else text for key, text in texts
+        )
 
 
 class Scenario(Record):

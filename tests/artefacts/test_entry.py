@@ -15,7 +15,7 @@ def test_a_trial_names_its_models_by_stage() -> None:
 
 @pytest.mark.parametrize(
     ("values", "setting"),
-    [({}, "0.1"), ({"unlearning.lr": 0.025}, "0.025"), ({"params.loss": "uce", "unlearning.rounds": 10}, "uce, 10")],
+    [({}, "0.1"), ({"unlearning.lr": 0.025}, "0.025"), ({"params.loss": "uce", "unlearning.rounds": 10}, "loss uce, 10")],
 )
 def test_the_setting_of_a_trial_is_what_the_grid_sets_or_the_rate(
     values: dict[str, float | int | str], setting: str
