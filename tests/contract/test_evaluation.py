@@ -83,7 +83,12 @@ def declared_of(name: str) -> dict[str, dict[str, Any]]:
     return metrics
 
 
-FOUND: dict[str, dict[str, float]] = {"retrained": {"m": 0.1}, "original": {"m": 0.9}, "broken": {"m": 0.15}, "nobody": {}}
+FOUND: dict[str, dict[str, float]] = {
+    "retrained": {"m": 0.1},
+    "original": {"m": 0.9},
+    "broken": {"m": 0.15},
+    "nobody": {},
+}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +96,10 @@ FOUND: dict[str, dict[str, float]] = {"retrained": {"m": 0.1}, "original": {"m":
     [
         ({"original": "higher"}, None),
         ({}, "no metric tells the untouched original or a broken model from a retrained one; say which does"),
-        ({"original": "lower"}, "m: tells the original model by a lower number than the retrained one's, but is 0.9 of"),
+        (
+            {"original": "lower"},
+            "m: tells the original model by a lower number than the retrained one's, but is 0.9 of",
+        ),
         ({"original": "higher", "broken": "higher"}, "but is 0.15 of the broken and 0.1 of the retrained model."),
         ({"nobody": "lower"}, "but is nan of the nobody and 0.1 of the retrained model."),
     ],

@@ -99,7 +99,9 @@ def make_three(folder: Path) -> dict[str, Context]:
     }
 
 
-def complaints(name: str, metrics: Mapping[str, Mapping[str, Any]], found: Mapping[str, Mapping[str, float]]) -> list[str]:
+def complaints(
+    name: str, metrics: Mapping[str, Mapping[str, Any]], found: Mapping[str, Mapping[str, float]]
+) -> list[str]:
     """Return what is wrong with an evaluator's judgement; `found`: model -> metric -> value.
 
     A model is told from the retrained one where the larger of the two numbers is more than twice the smaller one.
@@ -107,8 +109,8 @@ def complaints(name: str, metrics: Mapping[str, Mapping[str, Any]], found: Mappi
     declared = [(metric, *told) for metric, about in metrics.items() for told in about.get("tells", {}).items()]
     if not declared:
         return [
-            f"{name}.py (evaluation): METRICS: no metric tells the untouched original or a broken model from a retrained "
-            "one; say which does, and on which side it lies: 'tells': {'original': 'higher'} or {'broken': 'lower'}."
+            f"{name}.py (evaluation): METRICS: no metric tells the untouched original or a broken model from a "
+            "retrained one; say which does, and on which side it lies, as 'tells': {'original': 'higher'}."
         ]
     out = []
     for metric, model, side in declared:
@@ -116,7 +118,7 @@ def complaints(name: str, metrics: Mapping[str, Mapping[str, Any]], found: Mappi
         low, high = (number, bar) if side == "lower" else (bar, number)
         if not (low < high and abs(high - low) > max(abs(high), abs(low)) / 2):
             out.append(
-                f"{name}.py (evaluation): METRICS: {metric}: tells the {model} model by a {side} number than the retrained "
-                f"one's, but is {number:g} of the {model} and {bar:g} of the retrained model."
+                f"{name}.py (evaluation): METRICS: {metric}: tells the {model} model by a {side} number than the "
+                f"retrained one's, but is {number:g} of the {model} and {bar:g} of the retrained model."
             )
     return out

@@ -67,7 +67,7 @@ def make_scene(
                 rows.append((plain, triggered))
                 labels.append(label)
     x = torch.nn.functional.one_hot(torch.tensor(rows), CLASSES).float()[..., None]
-    part = Partition(**splits, forget_clients=np.array(forgotten, np.int64), backdoored=np.empty(0, np.int64))
+    part = Partition(**splits, forget_clients=np.array(forgotten), backdoored=np.empty(0, np.int64))  # type: ignore[arg-type]
     data = ClientData(x, torch.tensor(labels), part, CLASSES, "all", swap_rows if attacked else None)
     theta = reads_top_row()
     original = theta.clone()

@@ -1,4 +1,4 @@
-"""Lists of one-line mutants, a YAML file for each part of the program: what is broken, and which tests must then fail."""
+"""One-line mutants, a YAML list for each part of the program: what is broken, and which tests must then fail."""
 
 import ast
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def _listed(value: Any) -> Any:
 
 
 class Mutant(BaseModel):
-    """`line`, which occurs once in `file`, becomes `broken`; `tests` must fail, unless it is `defended` with a reason."""
+    """`line`, which occurs once in `file`, becomes `broken`; then `tests` must fail, unless it is `defended`: why."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     file: str
@@ -88,4 +88,4 @@ def _problem(mutant: Mutant, root: Path) -> str | None:
 def tests_of(mutants: Sequence[Mutant]) -> list[str]:
     """Return all tests that mutants name, none of them inside another."""
     named = {test for mutant in mutants for test in mutant.tests}
-    return sorted(test for test in named if not any(other != test and Path(other) in Path(test).parents for other in named))
+    return sorted(test for test in named if not named & {str(folder) for folder in Path(test).parents})

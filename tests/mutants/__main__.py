@@ -1,7 +1,7 @@
 """Break the program one line at a time, and see whether its tests notice: `python -m tests.mutants [part ...] [-j 2]`.
 
-Every worker has a copy of the repository, so nothing here is touched. Ends with status 1 where a mutant survives that is
-not defended.
+Every worker has a copy of the repository, so nothing here is touched. Ends with status 1 where a mutant survives that
+is not defended.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def copy(place: Path) -> None:
     try:
         names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
     except (OSError, subprocess.CalledProcessError):
-        raise UserError(f"{ROOT}: this is not a git checkout, so what to copy is unknown; clone the repository.") from None
+        raise UserError(f"{ROOT}: this is not a git checkout, so nobody knows what to copy; use a clone.") from None
     for name in filter(None, names):
         if (ROOT / name).is_file():  # not one that was deleted since
             (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def copy(place: Path) -> None:
 
 
 def run_tests(place: Path, tests: Sequence[str], timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Run tests in a copy. No bytecode: a mutant of equal size, written in the same second, would pass for the old file."""
+    """Run tests in a copy, without bytecode: that of an old file of equal size and second would pass for the mutant."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPYCACHEPREFIX", "FU_PLUGINS")}
     environment = {**kept, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
