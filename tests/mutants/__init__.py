@@ -85,7 +85,7 @@ def _problem(mutant: Mutant, root: Path) -> str | None:
     return f"{mutant.broken!r} changes nothing" if old == new else None
 
 
-def tests_of(mutants: Sequence[Mutant]) -> list[str]:
+def named_tests(mutants: Sequence[Mutant]) -> list[str]:
     """Return all tests that mutants name, none of them inside another."""
     named = {test for mutant in mutants for test in mutant.tests}
     return sorted(test for test in named if not named & {str(folder) for folder in Path(test).parents})

@@ -19,7 +19,7 @@ from typing import Literal
 from tqdm import tqdm
 
 from fu.errors import UserError
-from tests.mutants import ROOT, Mutant, parts, read, tests_of
+from tests.mutants import ROOT, Mutant, named_tests, parts, read
 
 TIMEOUT_S = 600  # a mutant that never ends is noticed, too
 Verdict = Literal["killed", "survived"]
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         copies = [Path(folder, str(number)) for number in range(min(args.jobs, len(listed)))]
         for place in copies:
             copy(place)
-        check_unbroken(copies[0], tests_of([mutant for _, mutant in listed]))
+        check_unbroken(copies[0], named_tests([mutant for _, mutant in listed]))
         verdicts = judge([mutant for _, mutant in listed], copies)
     return report([(part, mutant, verdict) for (part, mutant), verdict in zip(listed, verdicts, strict=True)])
 

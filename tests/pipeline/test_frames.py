@@ -12,7 +12,7 @@ from fu.evaluation.trace import COLUMNS as TRACE
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
-from tests.factories import CLASSES, MARK
+from tests.factories import CLASSES, COLOUR, MARK
 from tests.pipeline.results_folder import IMAGES, LABELS, PART, choose, make_results, rows_to
 
 KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
@@ -168,3 +168,14 @@ def test_examples_are_the_first_samples_of_the_first_forgotten_client_without_an
         assert changed == [[25, 25], [26, 25], [26, 26]]  # the pattern, one pixel from the lower right corner
         assert row["changed_pixels"] == 3
         np.testing.assert_allclose(marked[clean != marked], MARK, rtol=1e-6)
+
+
+def test_examples_have_the_pixels_of_the_archive_where_the_data_set_is_normalised(results: Path) -> None:
+    images = np.random.default_rng(2).integers(0, 256, (43, *COLOUR), dtype=np.uint8)
+    split = {"x_train": images[:40], "y_train": LABELS[:40], "x_test": images[40:], "y_test": LABELS[40:]}
+    np.savez(results / "data/digits_rgb.npz", **split)  # type: ignore[arg-type]
+    entry = make_entry("images")
+    scenario = entry.scenarios[0].model_copy(update={"dataset": "digits_rgb"})
+    found = read(entry.model_copy(update={"scenarios": (scenario,), "datasets": ("digits_rgb",)}), results)
+    for row in found.to_dict("records"):
+        np.testing.assert_allclose(row["clean"], images[row["sample"]] / 255, atol=1e-6)

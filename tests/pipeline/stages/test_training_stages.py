@@ -76,6 +76,7 @@ def test_the_original_training_is_that_of_all_clients_with_the_share_that_carrie
     rows = scene.rows("original.csv")
     assert_trace(rows, 0, models, task)
     assert {row["conflicts"] for row in rows} == {""}
+    assert scene.cost("original")["inputs"] == [checksum(path) for path in scene.shared.values()]
     steps, samples, sent = 2 * (2 + 3 + 2), 2 * (7 + 12 + 9), 4 * LAYOUT.size  # a round of all three clients
     assert [counts(row) for row in rows] == [
         {
@@ -149,6 +150,8 @@ def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_sampl
     rows = scene.rows("unlearned.csv")
     assert_trace(rows, 0, models, task)
     assert counts(rows[-1]) == task.federation.cost.record()
+    read = [*scene.shared.values(), scene("original.safetensors"), scene("history.safetensors")]
+    assert scene.cost("unlearned")["inputs"] == [checksum(path) for path in read]
     again = make_task("unlearning", "all", original=model(0))
     conflicting = [conflicts.count(again, models[k], models[k + 1], k)["conflicts"] for k in range(ROUNDS)]
     assert [row["conflicts"] for row in rows] == ["", *map(str, conflicting)]
@@ -219,6 +222,8 @@ def test_post_training_goes_on_from_the_unlearned_model_with_the_retained_client
     assert counts(rows[0]) == dict.fromkeys(COUNTS, 0)
     assert [counts(row)["client_rounds"] for row in rows] == [0, 2, 4, 6]
     assert counts(rows[-1])["samples"] == ROUNDS * 2 * (7 + 9)
+    read = [*scene.shared.values(), scene("original.safetensors"), scene("unlearned.safetensors")]
+    assert scene.cost("recovered")["inputs"] == [checksum(path) for path in read]
 
 
 # ---- what they share -----------------------------------------------------------------------------------------------
