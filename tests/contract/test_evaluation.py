@@ -69,7 +69,8 @@ def test_an_evaluator_tells_the_untouched_original_or_a_broken_model_from_a_retr
 ) -> None:
     module = plugins.load("evaluation", name)
     found = {model: module.evaluate(context) for model, context in three.items()}
-    assert complaints(name, module.METRICS, found) == []
+    wrong = complaints(name, module.METRICS, found)
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("model", ["original", "broken"])

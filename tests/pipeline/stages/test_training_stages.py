@@ -121,8 +121,8 @@ def recorded(scene: Scene) -> dict[str, dict[str, torch.Tensor]]:
     return found
 
 
-def unlearned(scene: Scene, method: str, watch: str | None = "conflicts") -> None:
-    params = default_params(plugins.load("methods", method).Params).model_dump(by_alias=True)
+def unlearned(scene: Scene, method: str, watch: str | None = "conflicts", **params: Any) -> None:
+    params = {**default_params(plugins.load("methods", method).Params).model_dump(by_alias=True), **params}
     files = unlearn.Files(
         **scene.shared,
         **scene.outputs("unlearned"),
@@ -132,13 +132,16 @@ def unlearned(scene: Scene, method: str, watch: str | None = "conflicts") -> Non
     unlearn.main(unlearn.Spec(**PHASE, method=Choice(name=method, params=params), watch=watch), files, OPTIONS)
 
 
-@pytest.mark.parametrize("method", ["fedosd", "mode", "retrain", "federaser", "fedrecovery"])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("fedosd", {}), ("mode", {}), ("federaser", {}), ("fedrecovery", {}), ("retrain", {"client_weights": "equal"})],
+)
 def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_samples_of_the_target(
-    scene: Scene, recorded: dict[str, dict[str, torch.Tensor]], method: str
+    scene: Scene, recorded: dict[str, dict[str, torch.Tensor]], method: str, params: dict[str, Any]
 ) -> None:
-    unlearned(scene, method)
+    unlearned(scene, method, **params)
     module = plugins.load("methods", method)
-    p = default_params(module.Params)
+    p = default_params(module.Params).model_copy(update=params)
     task = make_task("unlearning", "all", original=model(0))
     task = replace(task, histories={kind: recorded[kind] for kind in needs(method)})
     state = module.start(task, p)
