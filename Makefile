@@ -9,6 +9,7 @@
 # make contract       test plug-ins of your own                 PLUGINS=my_plugins
 # make docs           write the generated pages anew: settings, plug-ins, papers
 # make test-faults    kill, fill the disk, fuzz: minutes, not part of make test
+# make mutants        break one line after another; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
 # make unlock         remove the lock of a killed run
 # make version        print the version and the commit
@@ -18,7 +19,7 @@ CORES ?= all
 BIN := .venv/bin
 
 # What a user gives is text: neither make nor the shell runs any of it.
-GIVEN := PYTHON CORES PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL
+GIVEN := PYTHON CORES PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS
 define line_break
 
 
@@ -31,9 +32,10 @@ setting = $(if $($(2)),$(call quoted,$(1)= "$(subst ",\",$(subst \,\\,$($(2))))"
 CONFIG := $(call setting,preset,PRESET) $(call setting,papers,PAPERS) $(call setting,data_dir,DATA_DIR)
 python := $(call quoted,$(PYTHON))
 targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
+parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce test test-faults lint contract show why verify benchmark unlock docs version help
+.PHONY: reproduce test test-faults mutants lint contract show why verify benchmark unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Made anew when the lock changes; a half-made one has no stamp.
@@ -88,6 +90,9 @@ test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files
 	$(BIN)/python -m tests.faults.fuzz_settings
 	$(BIN)/python -m tests.faults.kills
+
+mutants: .venv/installed
+	$(BIN)/python -m tests.mutants $(parts)
 
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))

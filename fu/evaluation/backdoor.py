@@ -10,6 +10,7 @@ METRICS = {
         "better": "lower",
         "formula": "accuracy on all training samples of the forgotten clients, with trigger and flipped labels",
         "source": "FedOSD section 4.1",
+        "tells": {"original": "higher"},
     },
     "asr_validation": {
         "label": "ASR (validation)",
@@ -17,6 +18,7 @@ METRICS = {
         "better": "lower",
         "formula": "as ASR, on the validation samples of the forgotten clients",
         "source": "our choice: to choose rates",
+        "tells": {"original": "higher"},
     },
 }
 

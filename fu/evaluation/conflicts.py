@@ -16,6 +16,7 @@ METRICS = {
         "formula": "mean over unlearning rounds of the number of retained clients with g_i . d > 0 beyond rounding, "
         "w <- w + lr d",
         "source": "FedOSD Table 3",
+        "tells": {"broken": "higher"},
     },
 }
 

@@ -9,6 +9,7 @@ METRICS = {
         "better": "lower",
         "formula": "local trainings run",
         "source": "FedOSD B.4",
+        "tells": {"original": "lower", "broken": "lower"},
     },
     "steps": {
         "label": "Gradient steps",
@@ -16,6 +17,7 @@ METRICS = {
         "better": "lower",
         "formula": "minibatch steps of all clients",
         "source": "FedOSD B.4",
+        "tells": {"original": "lower", "broken": "lower"},
     },
     "samples": {
         "label": "Samples",
@@ -23,6 +25,7 @@ METRICS = {
         "better": "lower",
         "formula": "training samples processed",
         "source": "FedOSD B.4",
+        "tells": {"original": "lower", "broken": "lower"},
     },
     "bytes_up": {
         "label": "Bytes up",
@@ -30,6 +33,7 @@ METRICS = {
         "better": "lower",
         "formula": "updates sent to the server, 4 bytes a number",
         "source": "our choice",
+        "tells": {"original": "lower", "broken": "lower"},
     },
     "bytes_down": {
         "label": "Bytes down",
@@ -37,6 +41,7 @@ METRICS = {
         "better": "lower",
         "formula": "models sent to clients, 4 bytes a number",
         "source": "our choice",
+        "tells": {"original": "lower", "broken": "lower"},
     },
 }
 COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")

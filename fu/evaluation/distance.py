@@ -10,6 +10,7 @@ METRICS = {
         "better": "neither",
         "formula": "||w - w0||, w0 the original model",
         "source": "FedOSD section 4.2, Figure 5",
+        "tells": {"original": "lower", "broken": "higher"},
     },
 }
 

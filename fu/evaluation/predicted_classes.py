@@ -11,6 +11,7 @@ METRICS = {
         "label": "One class",
         "unit": "fraction",
         "better": "neither",
+        "tells": {"broken": "higher"},
         "formula": "largest share of the forgotten clients' triggered training images that are given one class",
         "source": "our choice: tells a backdoor from a model that gives one class",
     },

@@ -11,6 +11,7 @@ METRICS = {
         "formula": "mean over retained clients of the accuracy on the own test set",
         "source": "FedOSD section 4.1",
         "spread": "r_acc_std",
+        "tells": {"broken": "lower"},
     },
     "r_acc_std": {
         "label": "std",
@@ -25,6 +26,7 @@ METRICS = {
         "better": "higher",
         "formula": "lowest accuracy of a retained client",
         "source": "FedOSD Table 4",
+        "tells": {"broken": "lower"},
     },
     "r_acc_best": {
         "label": "Best",
@@ -32,6 +34,7 @@ METRICS = {
         "better": "higher",
         "formula": "highest accuracy of a retained client",
         "source": "FedOSD Table 4",
+        "tells": {"broken": "lower"},
     },
     "r_acc_validation": {
         "label": "R-Acc (validation)",
@@ -39,6 +42,7 @@ METRICS = {
         "better": "higher",
         "formula": "as R-Acc, on the validation samples",
         "source": "our choice: to choose rates",
+        "tells": {"broken": "lower"},
     },
 }
 

@@ -55,6 +55,12 @@ CACHE = Path("results/.cache/plan.json")
 TOPICS = {"params": "True", "archives": "[0-9a-f]{64}"}  # what it remembers of each
 
 
+class Declared(Metric):
+    """A metric in `METRICS`. `tells`: which models it tells from the retrained one, by a lower or a higher number."""
+
+    tells: dict[Literal["original", "broken"], Literal["lower", "higher"]] = Field(default_factory=dict)
+
+
 class Planned(NamedTuple):
     """A plug-in with the hyper-parameters (canonical JSON) that the plan gives it, and the recorded histories."""
 
@@ -230,10 +236,11 @@ def metrics() -> dict[str, Metric]:
 def metrics_of(evaluator: str) -> list[Metric]:
     """Return the metrics that an evaluator declares."""
     try:
-        found = declared("evaluation", evaluator)["METRICS"]
-        return [Metric.model_validate({**about, "name": name}) for name, about in found.items()]
+        written = declared("evaluation", evaluator)["METRICS"]
+        found = [Declared.model_validate({**about, "name": name}) for name, about in written.items()]
+        return [Metric(**metric.model_dump(exclude={"tells"})) for metric in found]
     except ValidationError as error:
-        raise UserError(first_problem(error, Metric, f"{evaluator}.py (evaluation): METRICS")) from None
+        raise UserError(first_problem(error, Declared, f"{evaluator}.py (evaluation): METRICS")) from None
 
 
 def traces(evaluator: str) -> bool:

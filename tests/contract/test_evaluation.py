@@ -1,18 +1,21 @@
-"""An evaluator: returns the finite metrics that it declares, and knows no method."""
+"""An evaluator: returns the finite metrics that it declares, tells a good model from a bad one, knows no method."""
 
 import ast
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from fu import plugins
+from fu.evaluation.context import Context
 from fu.evaluation.trace import COLUMNS
 from fu.pipeline.catalogue import available, metrics, metrics_of
 from fu.pipeline.digest import module_file
 from tests.contract.names import plugins_of
 from tests.contract.runs import driven
+from tests.contract.three_models import complaints, make_three
 from tests.factories import make_context, make_data, make_federation, make_partition, make_task
 
 
@@ -42,6 +45,71 @@ def test_an_evaluator_returns_the_finite_metrics_that_it_declares(
     assert torch.equal(theta, copy)
     assert rows == trace
     assert found == module.evaluate(make_context(task, theta, trace=rows))
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Context]:
+    """A retrained model, the untouched original with its backdoor, a broken one."""
+    return make_three(tmp_path_factory.mktemp("three"))
+
+
+def test_the_three_models_are_what_they_are_called(three: dict[str, Context]) -> None:
+    found = {model: context.trace[-1] for model, context in three.items()}
+    asr, r_acc = ({model: float(row[metric]) for model, row in found.items()} for metric in ("asr", "r_acc"))
+    assert asr["original"] > 0.8
+    assert asr["retrained"] < 0.2
+    assert min(r_acc["original"], r_acc["retrained"]) > 0.9
+    assert r_acc["broken"] < 0.2
+
+
+@pytest.mark.parametrize("name", plugins_of("evaluation"))
+@torch.no_grad()
+def test_an_evaluator_tells_the_untouched_original_or_a_broken_model_from_a_retrained_one(
+    name: str, three: dict[str, Context]
+) -> None:
+    module = plugins.load("evaluation", name)
+    found = {model: module.evaluate(context) for model, context in three.items()}
+    wrong = complaints(name, module.METRICS, found)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("model", ["original", "broken"])
+def test_some_evaluator_tells_each_bad_model(model: str) -> None:
+    declared = [about for name in available("evaluation") for about in declared_of(name).values()]
+    assert any(model in about.get("tells", {}) for about in declared)
+
+
+def declared_of(name: str) -> dict[str, dict[str, Any]]:
+    metrics: dict[str, dict[str, Any]] = plugins.load("evaluation", name).METRICS
+    return metrics
+
+
+FOUND: dict[str, dict[str, float]] = {
+    "retrained": {"m": 0.1},
+    "original": {"m": 0.9},
+    "broken": {"m": 0.15},
+    "nobody": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("tells", "words"),
+    [
+        ({"original": "higher"}, None),
+        ({}, "no metric tells the untouched original or a broken model from a retrained one; say which does"),
+        (
+            {"original": "lower"},
+            "m: tells the original model by a lower number than the retrained one's, but is 0.9 of",
+        ),
+        ({"original": "higher", "broken": "higher"}, "but is 0.15 of the broken and 0.1 of the retrained model."),
+        ({"nobody": "lower"}, "but is nan of the nobody and 0.1 of the retrained model."),
+    ],
+    ids=["told", "silent", "the wrong side", "hardly apart", "without a number"],
+)
+def test_what_an_evaluator_cannot_tell_is_said(tells: dict[str, str], words: str | None) -> None:
+    found = complaints("mine", {"m": {"tells": tells}}, FOUND)
+    assert len(found) == (words is not None)
+    assert all(words in text for text in found if words)
 
 
 @pytest.mark.parametrize("name", plugins_of("evaluation"))

@@ -67,6 +67,10 @@ CHOICES: dict[str, tuple[dict[str, list[Any]], str]] = {
         {"a": [diverged(3), evaluation(0.9)], "b": [evaluation(0.1), diverged(8)], "c": [diverged(4), evaluation(0.5)]},
         "b",
     ),
+    "of as many diverged seeds one that lasted through unlearning": (
+        {"a": [diverged(9)], "b": [{**evaluation(0.3), "recovered": {"diverged_round": 5.0}}]},
+        "b",
+    ),
     "where all diverged, the one that lasted longest": (
         {"a": [diverged(3), diverged(4)], "b": [diverged(2), diverged(8)], "c": [diverged(4), diverged(4)]},
         "b",

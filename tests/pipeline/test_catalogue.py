@@ -106,7 +106,8 @@ def test_the_metrics_are_those_of_all_evaluators() -> None:
     assert set(metrics()) == set(declared_by)
     assert {"asr", "r_acc", "distance", "conflicts", "steps"} <= set(metrics())
     for name, metric in metrics().items():
-        assert metric == Metric(name=name, **declared("evaluation", declared_by[name])["METRICS"][name])
+        about = declared("evaluation", declared_by[name])["METRICS"][name]
+        assert metric == Metric(name=name, **{key: value for key, value in about.items() if key != "tells"})
 
 
 def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
@@ -411,6 +412,12 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "mine.py: METRICS: calm: Input should be a valid dictionary, got 1.",
         ),
         ("evaluation", '"label": "C", ', "", "mine.py (evaluation): METRICS: label: is missing."),
+        (
+            "evaluation",
+            '"label":',
+            '"tells": {"original": "worse"}, "label":',
+            "mine.py (evaluation): METRICS: tells.original: Input should be 'lower' or 'higher', got 'worse'.",
+        ),
         (
             "artefacts",
             "'nothing'",

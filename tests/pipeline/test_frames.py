@@ -1,9 +1,6 @@
 """From files to the frame of an artefact: which are read, which are not, what is said of a damaged one."""
 
-import csv
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,61 +11,16 @@ from fu.errors import UserError
 from fu.evaluation.trace import COLUMNS as TRACE
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
-from tests.artefacts.factories import (
-    CHOSEN,
-    DEVICE,
-    EVALUATIONS,
-    LOST,
-    RATES,
-    ROUNDS,
-    SEEDS,
-    diverge,
-    make_entry,
-    make_frame,
-    number,
-)
-from tests.factories import CLASSES, MARK, make_partition
+from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
+from tests.factories import CLASSES, COLOUR, MARK
+from tests.pipeline.results_folder import IMAGES, LABELS, PART, choose, make_results, rows_to
 
-IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 28, 28, 1), dtype=np.uint8)
-LABELS: Any = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
-PART = make_partition((7, 12, 9))
 KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
-
-
-def rows_to(path: Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([columns, *rows])
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A folder with everything that an artefact may read: `ours` with three trials, one chosen, and `scratch`."""
-    (tmp_path / "data").mkdir()
-    split = {"x_train": IMAGES[:40], "y_train": LABELS[:40], "x_test": IMAGES[40:], "y_test": LABELS[40:]}
-    np.savez(tmp_path / "data/digits.npz", **split)
-    trials = {"original": ["original"], "scratch": ["unlearned"]}
-    trials |= {f"ours+lr{rate}": ["unlearned", "recovered"] for rate in RATES}
-    for seed in SEEDS:
-        folder = tmp_path / f"toy/small/seed{seed}"
-        folder.mkdir(parents=True)
-        np.savez(folder / "partition.npz", **PART.arrays())  # type: ignore[arg-type]
-        for trial, roles in trials.items():
-            for evaluation, metrics in EVALUATIONS.items():
-                rows = [(role, metric, number(trial, role, metric, seed)) for role in roles for metric in metrics]
-                rows_to(folder / f"{trial}.{evaluation}.csv", ("role", "metric", "value"), rows)
-            for role in roles if trial != "original" else ():
-                model = f"{trial}.{role}"
-                steps = [(k, *(number(model, metric, seed, k) for metric in TRACE[1:])) for k in ROUNDS[role]]
-                rows_to(folder / f"{model}.csv", TRACE, steps)
-                cost = {"seconds": 10 * number(model, "seconds", seed), **DEVICE}
-                (folder / f"{model}.cost.json").write_text(json.dumps(cost))
-    choose(tmp_path, CHOSEN)
-    return tmp_path
-
-
-def choose(results: Path, trial: str) -> None:
-    content = {"selected": trial, "rule": "", "scores": {}}
-    (results / "toy/small/ours.selected.json").write_text(json.dumps(content))
+    return make_results(tmp_path)
 
 
 def read(entry: Entry, results: Path, published: Path | None = None) -> pd.DataFrame:
@@ -216,3 +168,14 @@ def test_examples_are_the_first_samples_of_the_first_forgotten_client_without_an
         assert changed == [[25, 25], [26, 25], [26, 26]]  # the pattern, one pixel from the lower right corner
         assert row["changed_pixels"] == 3
         np.testing.assert_allclose(marked[clean != marked], MARK, rtol=1e-6)
+
+
+def test_examples_have_the_pixels_of_the_archive_where_the_data_set_is_normalised(results: Path) -> None:
+    images = np.random.default_rng(2).integers(0, 256, (43, *COLOUR), dtype=np.uint8)
+    split = {"x_train": images[:40], "y_train": LABELS[:40], "x_test": images[40:], "y_test": LABELS[40:]}
+    np.savez(results / "data/digits_rgb.npz", **split)  # type: ignore[arg-type]
+    entry = make_entry("images")
+    scenario = entry.scenarios[0].model_copy(update={"dataset": "digits_rgb"})
+    found = read(entry.model_copy(update={"scenarios": (scenario,), "datasets": ("digits_rgb",)}), results)
+    for row in found.to_dict("records"):
+        np.testing.assert_allclose(row["clean"], images[row["sample"]] / 255, atol=1e-6)

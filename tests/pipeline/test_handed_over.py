@@ -9,9 +9,10 @@ import pytest
 
 from fu import plugins
 from fu.artefacts.entry import Entry
+from fu.data.clients import Poison
 from fu.pipeline import frames
 from fu.pipeline.plan import Plan
-from fu.pipeline.stages import common, compute, publish, recover, train, unlearn
+from fu.pipeline.stages import common, compute, evaluate, publish, recover, train, unlearn
 from fu.pipeline.stages.common import Options, canonical
 from tests.factories import make_data, make_partition
 from tests.pipeline.plans import made, plan
@@ -94,8 +95,20 @@ def test_a_stage_draws_from_its_stream_and_marks_what_it_should(
     assert stopped.value.args == expected
 
 
-def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clients(
+def test_an_evaluator_is_given_data_with_the_trigger_on_all_samples_of_the_target(
     monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def seen(spec: Any, files: Any, options: Any, poison: str) -> None:
+        raise StopError(poison)
+
+    monkeypatch.setattr(compute, "data_of", seen)
+    with pytest.raises(StopError, match="all"):
+        evaluate.main(SimpleNamespace(), SimpleNamespace(), Options())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("stream", "poison"), [("training", "share"), ("unlearning", "all")])
+def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clients(
+    stream: str, poison: Poison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = make_partition(forgotten=(1,))
     monkeypatch.setattr(compute, "data_of", lambda spec, files, options, poison: make_data(part, poison=poison))
@@ -106,9 +119,11 @@ def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clie
         training=plugins.Choice(name="fedavg"), history=(),
     )  # fmt: skip
     files = train.Files(*(Path("none") for _ in range(6)))
-    task = compute.task_of(spec, files, Options(), "training", "share")
+    task = compute.task_of(spec, files, Options(), stream, poison)
     assert (task.forgotten, task.retained, task.rounds, task.seed) == ([1], [0, 2], 6, 11)
-    assert (task.federation.seed, task.federation.stream) == (11, "training")
+    assert (task.federation.seed, task.federation.stream) == (11, stream)
+    marked = (task.federation.data.train(1)[1] != task.federation.data.y[part.train[1]]).sum()
+    assert marked == {"share": 10, "all": 12}[poison]
     assert task.federation.training.rate(1) == pytest.approx(0.45)
 
 

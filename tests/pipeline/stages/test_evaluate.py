@@ -7,15 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from fu.evaluation import backdoor, distance, utility
+from fu.evaluation.context import Context
 from fu.federation import model_files
 from fu.federation.flat import Layout
+from fu.federation.network import Network
 from fu.federation.task import initial_parameters
 from fu.pipeline.stages import evaluate, partition
 from fu.pipeline.stages.common import Options
 from tests.factories import GREY, builder
 from tests.mistakes import ends_with_one_sentence, write_archive
 from tests.pipeline.stages import drawing
+from tests.pipeline.stages.scene import BUILD, MODEL, OPTIONS, Scene, make_data, make_scene, model
 
 HIDDEN = 4
 OLDER = "an older result\n"
@@ -72,3 +77,70 @@ def test_the_stage_leaves_everything_as_it_is_after_truncated_weights(tmp_path: 
     told = f"{model}: the weights file is truncated"
     words += ["--spec", spec(["original"], ["utility"]), "--device", "cpu"]
     ends_with_one_sentence(tmp_path, told, "fu.pipeline.stages.evaluate", *words)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return make_scene(tmp_path)
+
+
+def evaluated(scene: Scene, evaluators: tuple[str, ...], diverged: int | None = None) -> list[dict[str, str]]:
+    """Evaluate two models of a trial, the recovered one first, whose traces say whose they are."""
+    models = [scene.save("recovered", model(2)), scene.save("unlearned", model(1), diverged)]
+    for name in ("recovered", "unlearned"):
+        scene(f"{name}.csv").write_text(f"round,steps,conflicts\n0,0,\n1,5,{name}\n")
+    traces = [scene(f"{name}.csv") for name in ("recovered", "unlearned")]
+    files = evaluate.Files(
+        **scene.shared,
+        original=scene.save("original", model(0)),
+        models=models,
+        traces=traces,
+        evaluation=scene("evaluation.csv"),
+    )
+    evaluate.main(evaluate.Spec(**MODEL, roles=("recovered", "unlearned"), evaluators=evaluators), files, OPTIONS)
+    return scene.rows("evaluation.csv")
+
+
+def test_an_evaluator_is_given_each_model_in_its_role_with_its_trace_and_the_original(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Context] = []
+
+    def evaluate(context: Context) -> dict[str, float]:
+        given.append(context)
+        assert not torch.is_grad_enabled()
+        return {"seen": len(given) / 2}
+
+    monkeypatch.setattr(utility, "evaluate", evaluate)
+    rows = evaluated(scene, ("utility",))
+    assert [context.role for context in given] == ["recovered", "unlearned"]
+    assert [tuple(row.values()) for row in rows] == [
+        ("recovered", "seen", "0.5"),
+        ("unlearned", "seen", "1.0"),
+    ]
+    for context, number in zip(given, (2, 1), strict=True):
+        assert torch.equal(context.theta, model(number))
+        assert context.original is not None
+        assert torch.equal(context.original, model(0))
+        assert context.trace == [
+            {"round": "0", "steps": "0", "conflicts": ""},
+            {"round": "1", "steps": "5", "conflicts": context.role},
+        ]
+        expected = make_data("all")
+        for client in range(3):
+            assert all(
+                torch.equal(*pair) for pair in zip(context.data.train(client), expected.train(client), strict=True)
+            )
+        images, labels = context.data.train(1)
+        assert all(torch.equal(*pair) for pair in zip((images, labels), context.data.backdoored(1), strict=True))
+
+
+def test_the_numbers_of_an_evaluation_are_those_of_each_evaluator_in_order(scene: Scene) -> None:
+    rows = evaluated(scene, ("distance", "backdoor", "utility"), diverged=7)
+    network = Network(BUILD(), torch.device("cpu"))
+    context = Context(network, make_data("all"), model(2), model(0), "recovered")
+    expected = {**distance.evaluate(context), **backdoor.evaluate(context), **utility.evaluate(context)}
+    assert [(row["role"], row["metric"], row["value"]) for row in rows] == [
+        *(("recovered", metric, str(value)) for metric, value in expected.items()),
+        ("unlearned", "diverged_round", "7"),
+    ]

@@ -1,14 +1,22 @@
-"""The stage that makes an artefact."""
+"""The stage that makes an artefact: of the choice, of what its provenance states."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fu.artefacts import table
+from fu.contents import checksum
 from fu.errors import UserError
+from fu.pipeline import frames
+from fu.pipeline.paths import Paths
 from fu.pipeline.stages import publish
 from fu.pipeline.stages.common import Options
+from tests.artefacts.factories import CHOSEN, make_entry
 from tests.mistakes import contents
 from tests.pipeline.plans import made
+from tests.pipeline.results_folder import make_results
 
 
 def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path: Path) -> None:
@@ -21,3 +29,32 @@ def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path:
     with pytest.raises(UserError, match=r"table8\.csv: the file was edited after this job was planned; run snakemake"):
         publish.main(spec, files, Options())
     assert list(contents(tmp_path)) == ["table8.csv"]
+
+
+def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, numbers = make_results(tmp_path / "results"), tmp_path / "table8.csv"
+    numbers.write_text("scenario,method,stage,metric,value\nsmall,ours,recovered,asr,0.25\n")
+    make, given = table.make, list[Any]()
+
+    def spied(frame: Any, entry: Any) -> Any:
+        given.append((frame, entry))
+        return make(frame, entry)
+
+    monkeypatch.setattr(table, "make", spied)
+    entry = make_entry("table", chosen={}, published=checksum(numbers))
+    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "pdf", "png", "json")}
+    files = publish.Files(root, [numbers], **outputs)
+    publish.main(publish.Spec(**dict(entry)), files, Options(code="the code"))
+    ((frame, shown),) = given
+    assert shown.chosen == {"small": {"ours": CHOSEN}}
+    assert set(frame["trial"].dropna()) == {"original", "scratch", CHOSEN}
+    assert frame[frame["published"]]["value"].tolist() == [0.25]
+    assert all(path.stat().st_size for path in outputs.values())
+    paths, about = Paths(str(root)), json.loads(outputs["json"].read_text())
+    assert about["inputs"] == {path: checksum(Path(path)) for path in frames.inputs(entry, paths)}
+    assert list(about["costs"]) == frames.costs(entry, paths)
+    assert about["code"] == "the code"
+    read = [*frames.inputs(entry, paths), *frames.costs(entry, paths)]
+    assert publish.reads(publish.Spec(**dict(entry)), files) == [Path(path) for path in read]

@@ -11,9 +11,10 @@ from fu.pipeline.stages.common import Options
 from tests.mistakes import has, sentence
 
 
-def evaluation(path: Path, **values: float) -> Path:
-    """Write an evaluation of an unlearned model."""
-    lines = [f"unlearned,{metric},{value}" for metric, value in values.items()]
+def evaluation(path: Path, *, recovered: dict[str, float] | None = None, **values: float) -> Path:
+    """Write an evaluation of an unlearned model, and of a recovered one where there is one."""
+    models = {"unlearned": values, "recovered": recovered or {}}
+    lines = [f"{role},{metric},{value}" for role, found in models.items() for metric, value in found.items()]
     path.write_text("\n".join(["role,metric,value", *lines, ""]))
     return path
 
@@ -36,6 +37,18 @@ def test_the_files_of_a_trial_are_one_per_seed_and_the_best_mean_is_chosen(tmp_p
     assert scores == {
         "one": {"unlearned": pytest.approx(0.6), "recovered": None},
         "other": {"unlearned": pytest.approx(0.7), "recovered": None},
+    }
+
+
+def test_the_scores_of_both_models_are_kept_apart(tmp_path: Path) -> None:
+    path = evaluation(
+        tmp_path / "0.csv",
+        recovered={"r_acc_validation": 0.9, "asr_validation": 0.3},
+        r_acc_validation=0.5,
+        asr_validation=0.1,
+    )
+    assert chosen(tmp_path / "mode.json", ("one",), path)["scores"] == {
+        "one": {"unlearned": pytest.approx(0.4), "recovered": pytest.approx(0.6)}
     }
 
 

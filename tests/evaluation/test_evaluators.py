@@ -1,0 +1,107 @@
+"""What every evaluator returns, against numbers worked out by hand on clients of unequal size."""
+
+import math
+from typing import Any
+
+import pytest
+
+from fu import plugins
+from fu.evaluation import measure
+from fu.evaluation.context import Context
+from tests.evaluation.scene import TEST, TRAIN, VALIDATION, Counts, make_scene
+
+# Retained are 0, 2 and 4. Test: 1/4, 1/2, 8/8; pooled 10/14, with the forgotten 2.75/5. Validation: 3/4, 1/2, 5/5.
+R_ACC = {
+    "r_acc": 7 / 12,
+    "r_acc_std": math.sqrt(((1 / 3) ** 2 + (1 / 12) ** 2 + (5 / 12) ** 2) / 3),
+    "r_acc_worst": 1 / 4,
+    "r_acc_best": 1.0,
+}
+ASR = 5 / 12  # of the forgotten clients' 12 training samples; the mean over the two clients would be 1/2
+TRACE = [
+    {"round": "4", "conflicts": "", "client_rounds": "0", "steps": "0", "samples": "0"},
+    {"round": "5", "conflicts": "2.0", "client_rounds": "3", "steps": "6", "samples": "10"},
+    {"round": "6", "conflicts": "0.0", "client_rounds": "6", "steps": "12", "samples": "20"},
+    {"round": "7", "conflicts": "3.0", "client_rounds": "7", "steps": "15", "samples": "26"},
+]
+for k, row in enumerate(TRACE):
+    row.update(bytes_up=str(128 * k), bytes_down=str(256 * k))
+
+
+def evaluated(name: str, context: Context) -> dict[str, float]:
+    found: dict[str, float] = plugins.load("evaluation", name).evaluate(context)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("backdoor", {"asr": ASR, "asr_validation": 4 / 5}),
+        ("utility", {**R_ACC, "r_acc_validation": 3 / 4}),
+        ("distance", {"distance": 5.0}),
+        ("conflicts", {"conflicts": 5 / 3}),
+        (
+            "cost",
+            {"client_rounds": 7.0, "steps": 15.0, "samples": 26.0, "bytes_up": 384.0, "bytes_down": 768.0},
+        ),
+    ],
+)
+def test_an_evaluator_returns_what_is_worked_out_by_hand(name: str, expected: dict[str, float]) -> None:
+    assert evaluated(name, make_scene(trace=TRACE)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_is_measured_in_a_round_is_what_the_evaluators_return_of_test_data() -> None:
+    assert measure.measure(make_scene()) == pytest.approx({**R_ACC, "asr": ASR, "distance": 5.0}, rel=1e-12)
+
+
+def without(counts: Counts, *clients: int) -> Counts:
+    """Take the samples of some clients away."""
+    return [(0, 0, 0) if client in clients else found for client, found in enumerate(counts)]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "expected"),
+    [
+        ("backdoor", {"attacked": False}, {}),
+        ("backdoor", {"validation": without(VALIDATION, 3)}, {"asr"}),
+        ("backdoor", {"validation": without(VALIDATION, 0)}, {"asr", "asr_validation"}),
+        ("utility", {"attacked": False}, {*R_ACC, "r_acc_validation"}),
+        ("utility", {"validation": without(VALIDATION, 4)}, {*R_ACC}),
+        ("conflicts", {"trace": TRACE[:1]}, set()),
+    ],
+)
+def test_what_cannot_be_measured_is_left_out(name: str, changes: dict[str, Any], expected: set[str]) -> None:
+    assert set(evaluated(name, make_scene(**changes))) == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "expected"),
+    [
+        ("utility", {"test": [*TEST[:1], (3, 0, 0), TEST[2], (6, 6, 0), TEST[4]]}, R_ACC),
+        ("utility", {"train": [(5, 5, 5)] * 5}, {**R_ACC, "r_acc_validation": 3 / 4}),
+        ("utility", {"validation": [(1, 0, 0)] * 5}, {**R_ACC, "r_acc_validation": 0.0}),
+        ("backdoor", {"test": [(3, 0, 0)] * 5}, {"asr": ASR}),
+        ("backdoor", {"train": [(5, 5, 5), TRAIN[1], (3, 0, 0), TRAIN[3], (2, 2, 2)]}, {"asr": ASR}),
+        ("backdoor", {"train": [(5, 5, 5), (4, 4, 3), (3, 0, 0), (8, 0, 2), (2, 2, 2)]}, {"asr": ASR}),
+        ("distance", {"train": [(5, 0, 5)] * 5, "test": [(3, 0, 0)] * 5}, {"distance": 5.0}),
+    ],
+    ids=[
+        "the forgotten do not count in R-Acc",
+        "training samples do not count in R-Acc",
+        "validation samples do not count in R-Acc on test data",
+        "test samples do not count in ASR",
+        "the retained do not count in ASR",
+        "untriggered images do not count in ASR",
+        "no sample counts in the distance",
+    ],
+)
+def test_a_metric_depends_on_its_own_samples_alone(
+    name: str, changes: dict[str, Any], expected: dict[str, float]
+) -> None:
+    found = evaluated(name, make_scene(**changes))
+    assert {metric: found[metric] for metric in expected} == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_model_on_the_original_is_no_distance_from_it() -> None:
+    context = make_scene()
+    assert measure.distance(Context(context.network, context.data, context.theta, context.theta)) == 0.0

@@ -1,0 +1,52 @@
+"""A folder of results as stages leave it, with numbers that are known by name."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fu.evaluation.trace import COLUMNS as TRACE
+from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, number
+from tests.factories import CLASSES, make_partition
+
+IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 28, 28, 1), dtype=np.uint8)
+LABELS: Any = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
+PART = make_partition((7, 12, 9))
+
+
+def rows_to(path: Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+
+
+def make_results(folder: Path) -> Path:
+    """Write everything that an artefact may read: `ours` with three trials, one chosen, and `scratch`."""
+    (folder / "data").mkdir(parents=True)
+    split = {"x_train": IMAGES[:40], "y_train": LABELS[:40], "x_test": IMAGES[40:], "y_test": LABELS[40:]}
+    np.savez(folder / "data/digits.npz", **split)
+    trials = {"original": ["original"], "scratch": ["unlearned"]}
+    trials |= {f"ours+lr{rate}": ["unlearned", "recovered"] for rate in RATES}
+    for seed in SEEDS:
+        here = folder / f"toy/small/seed{seed}"
+        here.mkdir(parents=True)
+        (here / "original.cost.json").write_text(json.dumps({"seconds": 1.0, **DEVICE}))
+        np.savez(here / "partition.npz", **PART.arrays())  # type: ignore[arg-type]
+        for trial, roles in trials.items():
+            for evaluation, metrics in EVALUATIONS.items():
+                rows = [(role, metric, number(trial, role, metric, seed)) for role in roles for metric in metrics]
+                rows_to(here / f"{trial}.{evaluation}.csv", ("role", "metric", "value"), rows)
+            for role in roles if trial != "original" else ():
+                model = f"{trial}.{role}"
+                steps = [(k, *(number(model, metric, seed, k) for metric in TRACE[1:])) for k in ROUNDS[role]]
+                rows_to(here / f"{model}.csv", TRACE, steps)
+                cost = {"seconds": 10 * number(model, "seconds", seed), **DEVICE}
+                (here / f"{model}.cost.json").write_text(json.dumps(cost))
+    choose(folder, CHOSEN)
+    return folder
+
+
+def choose(results: Path, trial: str) -> None:
+    content = {"selected": trial, "rule": "", "scores": {}}
+    (results / "toy/small/ours.selected.json").write_text(json.dumps(content))

@@ -1,0 +1,115 @@
+"""Files that the stages read, and the same task made by hand: what a stage must hand over, spelled out.
+
+Three clients of unequal size share random images; client 1, which is to be forgotten, has a trigger on ten of its
+twelve training samples. The rate halves from round to round, so that a round's number matters.
+"""
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fu.attacks import patch
+from fu.data.clients import ClientData, Poison
+from fu.federation import model_files
+from fu.federation.flat import Layout
+from fu.federation.local import Federation, LocalTraining
+from fu.federation.task import State, Task, initial_parameters, theta_of
+from fu.pipeline.stages.common import Options
+from tests.factories import CLASSES, GREY, builder, make_partition
+from tests.mistakes import write_archive
+
+SEED, ROUNDS, HIDDEN = 11, 3, 4
+PART = make_partition((7, 12, 9))
+LOCAL: dict[str, Any] = {"lr": 0.1, "lr_decay": 0.5, "batch_size": 5, "local_epochs": 2}
+MODEL: dict[str, Any] = {"dataset": "digits", "attack": "patch", "seed": SEED}
+MODEL["model"] = {"name": "mlp", "params": {"hidden": HIDDEN}}
+PHASE: dict[str, Any] = {**MODEL, "local": LOCAL, "rounds": ROUNDS, "evaluate_every": 2}
+OPTIONS = Options(code="the code", device="cpu")
+PIXELS = np.random.default_rng(0).integers(0, 256, (43, *GREY), dtype=np.uint8)
+LABELS = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
+BUILD = builder(shape=GREY, hidden=HIDDEN)
+LAYOUT = Layout(BUILD())
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A folder with an archive, a partition, and the names of what stages make."""
+
+    folder: Path
+
+    def __call__(self, name: str) -> Path:
+        return self.folder / name
+
+    @property
+    def shared(self) -> dict[str, Path]:
+        """What every stage reads that computes with models."""
+        return {"data": self("digits.npz"), "partition": self("partition.npz")}
+
+    def outputs(self, model: str) -> dict[str, Path]:
+        """What every stage writes that trains."""
+        return {"model": self(f"{model}.safetensors"), "trace": self(f"{model}.csv"), "cost": self(f"{model}.json")}
+
+    def rows(self, name: str) -> list[dict[str, str]]:
+        """Return the rows of a table file."""
+        with self(name).open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def cost(self, model: str) -> dict[str, Any]:
+        """Return the cost file of a model."""
+        found: dict[str, Any] = json.loads(self(f"{model}.json").read_text())
+        return found
+
+    def save(self, model: str, theta: Tensor, diverged: int | None = None) -> Path:
+        """Write a model file."""
+        model_files.save(self(f"{model}.safetensors"), LAYOUT, theta, diverged)
+        return self(f"{model}.safetensors")
+
+    def theta(self, model: str) -> Tensor:
+        """Read a model file."""
+        found, _ = model_files.load(self(f"{model}.safetensors"), LAYOUT)
+        assert found is not None
+        return found
+
+
+def make_scene(folder: Path) -> Scene:
+    """Write the archive and the partition: the last six samples of the archive are test samples."""
+    split = {"x_train": PIXELS[:37], "y_train": LABELS[:37], "x_test": PIXELS[37:], "y_test": LABELS[37:]}
+    write_archive(folder / "digits.npz", **split)
+    np.savez(folder / "partition.npz", allow_pickle=False, **PART.arrays())  # type: ignore[arg-type]
+    return Scene(folder)
+
+
+def make_data(poison: Poison = "all") -> ClientData:
+    """Return the clients' data: what the files hold."""
+    x, y = torch.from_numpy(PIXELS) / 255, torch.from_numpy(LABELS).long()
+    return ClientData(x, y, PART, CLASSES, poison, partial(patch.mark, PART.attack, classes=CLASSES))
+
+
+def make_task(stream: str, poison: Poison, exception: tuple[int, float] | None = None, **more: Any) -> Task:
+    """Return the task of a stage, from nothing but the values above."""
+    training = LocalTraining(**LOCAL, exception=exception)
+    federation = Federation(BUILD(), make_data(poison), training, stream, SEED)
+    return Task(federation, BUILD, [1], [0, 2], ROUNDS, SEED, **more)
+
+
+def model(number: int) -> Tensor:
+    """Return a model of its own for each number."""
+    return initial_parameters(BUILD, "scene", number)
+
+
+def loop(theta: Tensor, step: Callable[[State, int], State], rounds: range) -> list[Tensor]:
+    """Return the models before the first round and after every round."""
+    state: State = {"theta": theta}
+    found = [theta]
+    for round in rounds:
+        state = step(state, round)
+        found.append(theta_of(state))
+    return found
