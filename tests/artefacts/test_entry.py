@@ -15,7 +15,12 @@ def test_a_trial_names_its_models_by_stage() -> None:
 
 @pytest.mark.parametrize(
     ("values", "setting"),
-    [({}, "0.1"), ({"unlearning.lr": 0.025}, "0.025"), ({"params.loss": "uce", "unlearning.rounds": 10}, "loss uce, 10")],
+    [
+        ({}, "0.1"),
+        ({"unlearning.lr": 0.025}, "0.025"),
+        ({"unlearning.lr": 0.001, "params.clip": 1, "params.lambda": 100}, "0.001, clip 1, lambda 100"),
+        ({"params.loss": "uce", "unlearning.rounds": 10}, "loss uce, 10"),
+    ],
 )
 def test_the_setting_of_a_trial_is_what_the_grid_sets_or_the_rate(
     values: dict[str, float | int | str], setting: str

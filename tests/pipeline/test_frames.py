@@ -1,5 +1,6 @@
 """From files to the frame of an artefact: which are read, which are not, what is said of a damaged one."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,14 @@ def read(entry: Entry, results: Path, published: Path | None = None) -> pd.DataF
     return frames.read(frames.with_choice(entry, paths), paths, published)
 
 
+def frame_of(
+    kind: str, published: Mapping[tuple[str, str, str], float] | None = None, rates: tuple[float, ...] = RATES
+) -> pd.DataFrame:
+    """Return what a kind is to be given: curves the distance, too, which tells where a method starts."""
+    metrics = ("asr", "r_acc", "distance") if kind == "curves" else ("asr", "r_acc")
+    return make_frame(make_entry(kind, metrics=metrics, rates=rates), published)
+
+
 def sort(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(frames.COLUMNS[:8]).reset_index(drop=True)
 
@@ -35,7 +44,7 @@ def sort(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize("kind", ["table", "sweep", "curves", "losses"])
 def test_a_frame_has_the_numbers_of_the_files(kind: str, results: Path) -> None:
     entry = make_entry(kind, chosen={})
-    pd.testing.assert_frame_equal(read(entry, results), make_frame(make_entry(kind)), check_dtype=False)
+    pd.testing.assert_frame_equal(read(entry, results), frame_of(kind), check_dtype=False)
 
 
 @pytest.mark.parametrize("kind", ["table", "curves"])
@@ -51,7 +60,7 @@ def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str,
 @pytest.mark.parametrize("kind", ["table", "curves"])
 def test_only_the_chosen_trial_is_read(kind: str, results: Path) -> None:
     choose(results, "ours+lr0.4")
-    other = make_frame(make_entry(kind, rates=(0.4,)))
+    other = frame_of(kind, rates=(0.4,))
     for rate in (0.1, 0.2):
         for file in results.glob(f"toy/small/seed*/ours+lr{rate}.*"):
             file.unlink()
@@ -127,7 +136,7 @@ def test_the_published_numbers_are_rows_of_their_own(results: Path, tmp_path: Pa
     numbers = {("ours", "recovered", "asr"): 0.25, ("scratch", "total", "seconds"): 63.5}
     for kind in ("table", "curves"):
         found = read(make_entry(kind), results, path)
-        pd.testing.assert_frame_equal(found, make_frame(make_entry(kind), numbers), check_dtype=False)
+        pd.testing.assert_frame_equal(found, frame_of(kind, numbers), check_dtype=False)
         assert found["published"].dtype == bool
         assert found["published"].sum() == 2
         assert set(found[found["published"]]["seed"]) == {-1}
@@ -140,7 +149,7 @@ def test_a_diverged_run_has_its_round_once_and_no_metrics(kind: str, results: Pa
         lost = [(role, "diverged_round", LOST) for role in ("unlearned", "recovered")]
         rows_to(folder / f"{CHOSEN}.{evaluation}.csv", ("role", "metric", "value"), lost)
     rows_to(folder / f"{CHOSEN}.recovered.csv", TRACE, [])
-    wanted = diverge(make_frame(make_entry(kind)))
+    wanted = diverge(frame_of(kind))
     pd.testing.assert_frame_equal(sort(read(make_entry(kind), results)), sort(wanted), check_dtype=False)
 
 

@@ -44,7 +44,7 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
 
     monkeypatch.setattr(table, "make", spied)
     entry = make_entry("table", chosen={}, published=checksum(numbers))
-    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "pdf", "png", "json")}
+    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "html", "tex", "pdf", "png", "json")}
     files = publish.Files(root, [numbers], **outputs)
     publish.main(publish.Spec(**dict(entry)), files, Options(code="the code"))
     ((frame, shown),) = given
