@@ -7,6 +7,7 @@
 # make verify      read all results: is everything as it was made, does every artefact follow from its inputs?
 # make test-faults kill, fill the disk, fuzz: minutes, not part of make test
 # make benchmark   measure speed against a plain loop           DATA_DIR=... (with mnist.npz)
+# make benchmark-peers  the same beside pfl and Flower, in an environment of their own; minutes   DATA_DIR=...
 # make unlock      remove the lock of a killed run
 PYTHON ?= python3
 CORES ?= all
@@ -28,7 +29,7 @@ python := $(call quoted,$(PYTHON))
 targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce test test-faults lint contract show why verify benchmark unlock
+.PHONY: reproduce test test-faults lint contract show why verify benchmark benchmark-peers unlock
 .DEFAULT_GOAL := reproduce
 
 # Made anew when the lock changes; a half-made one has no stamp.
@@ -78,6 +79,16 @@ test-faults: .venv/installed
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 	$(BIN)/python -m benchmarks.plan
+
+# Where one cannot be installed, the table says so.
+.venv-peers/installed: envs/peers.txt .venv/installed
+	rm -rf .venv-peers
+	$(python) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r envs/peers.txt && touch $@ || true
+
+benchmark-peers: .venv-peers/installed
+	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python \
+	  $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 
 unlock: .venv/installed
 	$(BIN)/snakemake --unlock $(WITH_CONFIG)
