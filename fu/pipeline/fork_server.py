@@ -26,8 +26,8 @@ LIBRARIES = (
 )
 # Of `fu` what no result depends on (`UNCOUNTED` in digest.py), so that an edit in mid-run cannot be missed.
 OWN = ("fu.pipeline.certificate", "fu.pipeline.digest")
-# How often a waiting thread looks before it sleeps, some .5 ms; libgomp's own 300,000 make a job of two threads beside a
-# busy core wait for itself: a step took 20 times the CPU. Read when torch is loaded.
+# How often a waiting thread looks before it sleeps: some .5 ms. With libgomp's own 300,000 a job of two threads beside
+# a busy core waits for itself, and a step takes 16 times the CPU. Read when torch is loaded.
 SPINS = "10000"
 _servers: list[object] = []  # kept, because a server ends when its standard input is closed
 

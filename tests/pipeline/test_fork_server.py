@@ -210,7 +210,7 @@ def test_a_job_sees_the_folder_the_arguments_and_the_environment_of_its_client(p
 def test_threads_that_wait_soon_sleep_unless_a_person_says_otherwise(
     place: Place, given: dict[str, str], spins: str | None
 ) -> None:
-    seen = json.loads(place.run("about", **given)[1])
+    seen = json.loads(Place(place.folder, {**place.environment, **given}).run("about")[1])
     assert seen["environment"].get("GOMP_SPINCOUNT") == spins
 
 
