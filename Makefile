@@ -11,6 +11,7 @@
 # make test-faults    kill, fill the disk, fuzz: minutes, not part of make test
 # make mutants        break one line after another; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
+# make benchmark-peers  the same beside pfl and Flower, in an environment of their own; minutes      DATA_DIR=...
 # make unlock         remove the lock of a killed run
 # make version        print the version and the commit
 # make help           print this
@@ -35,7 +36,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce test test-faults mutants lint contract show why verify benchmark unlock docs version help
+.PHONY: reproduce test test-faults mutants lint contract show why verify benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Made anew when the lock changes; a half-made one has no stamp.
@@ -97,6 +98,16 @@ mutants: .venv/installed
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 	$(BIN)/python -m benchmarks.plan
+
+# Where one cannot be installed, the table says so.
+.venv-peers/installed: envs/peers.txt .venv/installed
+	rm -rf .venv-peers
+	$(python) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r envs/peers.txt && touch $@ || true
+
+benchmark-peers: .venv-peers/installed
+	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python \
+	  $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 
 unlock: .venv/installed
 	$(BIN)/snakemake --unlock $(WITH_CONFIG)

@@ -58,10 +58,8 @@ class Layout:
         """Return contiguous named tensors on the CPU, as files hold them."""
         return {name: view.cpu().contiguous() for name, view in self.views(theta.detach()).items()}
 
-    def bind(self, model: nn.Module, theta: Tensor, gradient: Tensor | None = None) -> None:
-        """Make the model's parameters views of `theta`, and their gradients views of `gradient`."""
-        gradients = self.views(gradient) if gradient is not None else {}
+    def bind(self, model: nn.Module, theta: Tensor) -> None:
+        """Make the model's parameters views of `theta`."""
         views = self.views(theta)
         for name, parameter in model.named_parameters():
             parameter.data = views[name]
-            parameter.grad = gradients.get(name)

@@ -190,27 +190,24 @@ class Federation:
         project: Projection | None,
         relabel: Relabel | None,
     ) -> tuple[Tensor, Tensor]:
-        weights, gradient, rate = self.network.weights, self.network.gradient, self.rate(round)
+        weights, rate = self.network.weights, self.rate(round)
         loss_of = resolve(objective)
         delta = torch.empty(len(clients), self.layout.size, device=self.device)
         losses = torch.zeros(len(clients), device=self.device)
         for k, client in enumerate(clients):
             weights.copy_(theta)
+            total = losses[k]
             with self._training_mode(client, round):
                 for x, y in self.batches(client, round, steps):
                     if relabel is not None:
                         y = relabel(x, y)
-                    gradient.zero_()
                     loss = loss_of(self.model(x), y).mean()
-                    loss.backward()
-                    losses[k] += loss.detach()
-                    if regularise is not None:
-                        regularise(weights, gradient)
-                    weights.add_(gradient, alpha=-rate)
+                    total += loss.detach()
+                    self.network.descend(loss, rate, regularise)
                     if project is not None:
                         project(weights)
             torch.sub(weights, theta, out=delta[k])
-            losses[k] /= max(1, self.steps_of(client, steps))
+            total /= max(1, self.steps_of(client, steps))
         return delta, losses
 
     @contextmanager

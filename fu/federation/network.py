@@ -1,5 +1,7 @@
 """A model at any flat vector theta [d]: what training and evaluation share."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -7,7 +9,7 @@ from fu.federation.flat import Layout
 
 
 class Network:
-    """A model whose parameters are views of one vector `weights` [d], and their gradients of `gradient` [d]."""
+    """A model whose parameters are views of one vector `weights` [d]."""
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         """Move the model to the device and bind it."""
@@ -15,8 +17,26 @@ class Network:
         self.device = device
         self.layout = Layout(model)
         self.weights = torch.zeros(self.layout.size, device=device)
-        self.gradient = torch.zeros_like(self.weights)
-        self.layout.bind(self.model, self.weights, self.gradient)
+        self.layout.bind(self.model, self.weights)
+        self._views = self.layout.views(self.weights)
+        self._trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def descend(self, loss: Tensor, rate: float, regularise: Callable[[Tensor, Tensor], None] | None = None) -> None:
+        """Move the weights by -rate times the gradient of a loss, which `regularise(weights, gradient)` changes first.
+
+        Every step gets a new gradient: to zero one and add to it takes 6% of an MLP's step on 200 samples, 20% on 10.
+        """
+        found = torch.autograd.grad(loss, tuple(self._trained.values()), materialize_grads=True)
+        gradients = dict(zip(self._trained, found, strict=True))
+        if regularise is not None:
+            flat = torch.zeros_like(self.weights)
+            views = self.layout.views(flat)
+            for name, gradient in gradients.items():
+                views[name].copy_(gradient)
+            regularise(self.weights, flat)
+            gradients = views
+        for name in self._trained:
+            self._views[name].add_(gradients[name], alpha=-rate)
 
     @torch.no_grad()
     def logits(self, theta: Tensor, x: Tensor, batch: int = 1000) -> Tensor:

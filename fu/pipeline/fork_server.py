@@ -26,6 +26,9 @@ LIBRARIES = (
 )
 # Of `fu` what no result depends on (`UNCOUNTED` in digest.py), so that an edit in mid-run cannot be missed.
 OWN = ("fu.pipeline.certificate", "fu.pipeline.digest")
+# How often a waiting thread looks before it sleeps: some .5 ms. With libgomp's own 300,000 a job of two threads beside
+# a busy core waits for itself, and a step takes 16 times the CPU. Read when torch is loaded.
+SPINS = "10000"
 _servers: list[object] = []  # kept, because a server ends when its standard input is closed
 
 
@@ -226,6 +229,8 @@ def _run_module(module: str, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     if sys.argv[1] == "--serve":
         serve(*sys.argv[2:])
     else:

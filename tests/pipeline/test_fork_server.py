@@ -203,6 +203,17 @@ def test_a_job_sees_the_folder_the_arguments_and_the_environment_of_its_client(p
     assert fork_server.SOCKET not in seen["environment"]  # a job's own processes ask nobody
 
 
+@pytest.mark.parametrize(
+    ("given", "spins"),
+    [({}, fork_server.SPINS), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)],
+)
+def test_threads_that_wait_soon_sleep_unless_a_person_says_otherwise(
+    place: Place, given: dict[str, str], spins: str | None
+) -> None:
+    seen = json.loads(Place(place.folder, {**place.environment, **given}).run("about")[1])
+    assert seen["environment"].get("GOMP_SPINCOUNT") == spins
+
+
 def test_values_of_any_bytes_arrive_as_they_are(place: Place, tmp_path: Path) -> None:
     values = {"EMPTY": "", "LINES": "one\ntwo\n", "EQUAL": "=a=", "BYTES": os.fsdecode(b"\xff\xe4")}
     seen = json.loads(place.run("about", "--x", values["BYTES"], "\n", "", cwd=tmp_path, **values)[1])

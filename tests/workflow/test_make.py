@@ -63,10 +63,13 @@ class Make:
         self.root = root
         (root / "envs").mkdir()
         (root / "envs/lock.txt").touch()
+        (root / "envs/peers.txt").touch()
         (root / "Makefile").write_bytes((REPOSITORY / "Makefile").read_bytes())
         for name in ("snakemake", "python"):
             self.program(root / ".venv/bin" / name, RECORD)
         (root / ".venv/installed").touch()
+        (root / ".venv-peers").mkdir()
+        (root / ".venv-peers/installed").touch()
 
     def program(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,6 +126,14 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         assert make.calls("contract", f"PLUGINS={value}") == [["python", value, "-m", "pytest", "-q", "tests/contract"]]
         speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
         assert speed[2:] == ["-m", "benchmarks.fedavg_round", f"--data-dir={value}"]
+        (peers,) = make.calls("benchmark-peers", f"DATA_DIR={value}")
+        assert peers[2:] == [
+            "-m",
+            "benchmarks.peers",
+            "--peers-python",
+            ".venv-peers/bin/python",
+            f"--data-dir={value}",
+        ]
 
 
 def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
