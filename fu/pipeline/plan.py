@@ -135,7 +135,11 @@ class Plan:
             made = certificate.read(Path(self.paths.certificate("data", dataset=dataset)))
             if archive is None and made:
                 archive = made.spec["archive"]  # a forgotten data_dir undoes nothing
-        return data.Spec(dataset=dataset, archive=archive), {}, {"minutes": 60, "disk_mb": estimates.archive_mb(dataset)}
+        return (
+            data.Spec(dataset=dataset, archive=archive),
+            {},
+            {"minutes": 60, "disk_mb": estimates.archive_mb(dataset)},
+        )
 
     def _partition(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
         trial, seed = self._trial(run)
@@ -299,7 +303,7 @@ class Plan:
 
     def _replaced(self, paper: str, scenario: str) -> str | None:
         """Return the data set that the paper names, where the preset puts another in its place."""
-        named = str(inherited(paper, self.papers[paper], scenario)[0]["data"]["dataset"])
+        named = str(inherited(self.where[paper], self.papers[paper], scenario)[0]["data"]["dataset"])
         return None if self.preset.replace_datasets.get(named, named) == named else _called(named)
 
     def _trials_shown(self, scenario: str, method: str) -> tuple[artefacts.Trial, ...]:

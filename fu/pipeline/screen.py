@@ -1,17 +1,16 @@
-"""What a run shows: a bar on a terminal, a line now and then in a log file, every artefact, and last of all what failed.
+"""What a run shows: a bar on a terminal, a line now and then in a log file, every artefact, and last what failed.
 
 Snakemake's own account of its jobs goes to its log file alone (`.snakemake/log`), but for whoever asks for it (`-n`,
 `--verbose`, `--printshellcmds`).
 """
 
 import logging
-import os
 import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ class Running:
 
     job: Job
     logs: list[str]
-    began: float = field(default_factory=time.monotonic)
+    began: float
 
     @property
     def name(self) -> str:
@@ -86,7 +85,7 @@ class Screen(logging.Handler):
         about: Any = record
         if event == "job_info":
             if job := self.jobs.get((about.rule_name, frozenset(dict(about.wildcards or {}).items()))):
-                self.running[about.jobid] = Running(job, [str(path) for path in about.log])
+                self.running[about.jobid] = Running(job, [str(path) for path in about.log], time.monotonic())
         elif event == "job_finished":
             self._finish(about.job_id)
         elif event == "job_error":
@@ -155,7 +154,9 @@ class Screen(logging.Handler):
             self._bar.close()
             self._bar = None
         if self.jobs:
-            self._say(f"{self.made} of {counted(len(self.jobs), 'job')} done in {lasting(time.monotonic() - self.began)}")
+            self._say(
+                f"{self.made} of {counted(len(self.jobs), 'job')} done in {lasting(time.monotonic() - self.began)}"
+            )
         for text in dict.fromkeys(self.failures.values()):
             print(text, file=self.stream, flush=True)
 
@@ -181,11 +182,10 @@ class Targets(logging.Filter):
 def problem(name: str, logs: list[str]) -> str:
     """Return in one sentence why a job failed: its own last words, or where the rest stands."""
     text = ""
-    for log in logs:
-        if os.path.exists(log):
-            with open(log, "rb") as file:
-                file.seek(max(0, os.path.getsize(log) - LOG_BYTES))
-                text += file.read().decode(errors="replace")
+    for log in filter(Path.is_file, map(Path, logs)):
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LOG_BYTES))
+            text += file.read().decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[-1] if lines else "the job ended without a word, as one that is killed"
     if last.startswith("error: "):

@@ -17,7 +17,11 @@ from fu.pipeline.settings.types import DEEPEST, LARGEST, TOO_LARGE, check_plain
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
 LAYERS = 3  # paper, preset, overrides
-ENTRIES = {"scenarios": ("scenario", Scenario), "methods": ("method", Method), "artefacts": ("artefact", Artefact)}
+ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
+    "scenarios": ("scenario", Scenario),
+    "methods": ("method", Method),
+    "artefacts": ("artefact", Artefact),
+}
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
 YAML = "tag:yaml.org,2002:"
 KEYS = {f"{YAML}str", f"{YAML}merge"}
@@ -192,11 +196,12 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
             f"{config.preset}.yaml: papers.{name}": without_sources(preset.papers.get(name, {})),
             f"config.yaml: overrides.{name}": without_sources(config.overrides.get(name, {})),
         }
-        where[name], top = list(layers.items())[depth - 1]
-        below: Any = reduce(merge, list(layers.values())[: depth - 1], {})
-        if depth > 1:
-            _check_known(below, top, where[name])
-        papers[name] = _with_shown(validate(Paper, merge(below, top), where[name]), where[name])
+        *below, (place, top) = [(place, layer) for place, layer in list(layers.items())[:depth] if layer != {}]
+        lower: Any = reduce(merge, (layer for _, layer in below), {})
+        if below:
+            _check_known(lower, top, place)
+        papers[name] = _with_shown(validate(Paper, merge(lower, top), place), place)
+        where[name] = place
     known = names("papers")
     for place, given in (
         ("config.yaml: overrides", config.overrides if depth > 2 else {}),
