@@ -29,6 +29,7 @@ REPEATS = re.compile(
     "WorkflowError:\nAt least one job did not complete"
 )
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
+PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
 LOG_BYTES = 100_000  # of a log, from its end
 
 
@@ -186,7 +187,7 @@ def problem(name: str, logs: list[str]) -> str:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - LOG_BYTES))
             text += file.read().decode(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not PROGRESS.match(line)]
     last = lines[-1] if lines else "the job ended without a word, as one that is killed"
     if last.startswith("error: "):
         return last

@@ -78,9 +78,21 @@ JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
         (f"error: of before.\n{TRACEBACK}", "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
         ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (its log: {log})."),
         ("", "error: x.unlearned: the job ended without a word, as one that is killed (its log: {log})."),
+        (
+            "07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s a round, 18 s left\n",
+            "error: x.unlearned: the job ended without a word, as one that is killed (its log: {log}).",
+        ),
         ("y" * 200_000 + "\nerror: the end.\n", "error: the end."),
     ],
-    ids=["a sentence", "a traceback", "a sentence before a traceback", "other words", "nothing", "a long log"],
+    ids=[
+        "a sentence",
+        "a traceback",
+        "a sentence before a traceback",
+        "other words",
+        "nothing",
+        "rounds alone",
+        "a long log",
+    ],
 )
 def test_a_failed_job_is_told_in_one_sentence(tmp_path: Path, text: str, told: str) -> None:
     log = tmp_path / "x.log"

@@ -323,7 +323,8 @@ def test_the_paper_is_named_where_it_is_wrong_itself(with_toy: Path) -> None:
     text = paper.read_text()
     assert text.count("plugin: fupga\n") == 1
     paper.write_text(text.replace("plugin: fupga\n", "plugin: fupga\n    params: {los: {value: 1, source: x}}\n"))
-    told = sentence(lambda: Plan(toy(title="another")))
+    (with_toy / "presets" / "mine.yaml").write_text("description: x\npapers: {toy: {title: other}}")
+    told = sentence(lambda: Plan({**toy(title="another"), "preset": "mine"}))
     assert told.startswith("toy.yaml: method fupga: params.los: unknown key")
 
 
