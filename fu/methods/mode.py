@@ -20,7 +20,6 @@ from fu.federation.local import FLOAT_BYTES, Updates, aggregate
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()
-ESTIMATE = {"forgotten": 1, "retained": 2}  # how often they train in a round, for the plan
 
 
 class Params(BaseModel):

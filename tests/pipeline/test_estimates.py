@@ -6,7 +6,7 @@ import pytest
 
 from fu.pipeline import catalogue, estimates
 from fu.pipeline.catalogue import Size
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan import Job
 from fu.pipeline.settings.records import Settings
 from tests.pipeline.plans import RUN, made, plan
 
@@ -131,7 +131,7 @@ def test_who_trains_is_what_the_method_s_file_says() -> None:
     def seconds(method: str) -> float:
         return planned.job("unlearn", {"run": RUN, "trial": planned.names[scenario, method][0]}).seconds
 
-    assert seconds("fupga") < seconds("fedosd") < seconds("mode")
+    assert seconds("fedosd") == seconds("mode") > 5 * seconds("fupga")
 
 
 # ---- what is to be made ----------------------------------------------------------------------------------------------
@@ -162,7 +162,25 @@ def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:
     assert f"about {chain(last):.0f} s on 10000 cores" in text
 
 
-def test_smoke_is_estimated_within_a_factor_of_two() -> None:
-    planned = Plan({"preset": "smoke", "papers": ["fedosd"]})
-    seconds = sum(job.seconds for job in planned.jobs())
-    assert 240 / 2 < seconds < 240 * 2  # CPU seconds of its 544 jobs in docs/measurements.md
+# CPU seconds of jobs of Table 8 on real MNIST, Pat-50, preset `reduced` with 12, 3 and 3 rounds, less 1.9 s for
+# importing torch; 2 virtual cores of an x86-64 server CPU, torch 2.13.0+cpu.
+@pytest.mark.parametrize(
+    ("stage", "trial", "measured"),
+    [
+        ("train", None, 11.3),
+        ("unlearn", "retraining", 5.5),
+        ("unlearn", "mode+lr0.1", 5.6),
+        ("unlearn", "fedosd+lr0.025", 3.3),
+        ("recover", "fedosd+lr0.025", 2.7),
+    ],
+)
+def test_a_job_is_estimated_within_a_factor_of_two(stage: str, trial: str | None, measured: float) -> None:
+    common = {"training": {"rounds": 12, "evaluate_every": 4}, "unlearning": {"rounds": 3}, "total_rounds": 6}
+    methods = {
+        name: {"settings": {"grid": {"unlearning.lr": [lr]}}, "params": params}
+        for name, lr, params in (("mode", 0.1, {"schedule": "both"}), ("fedosd", 0.025, {}))
+    }
+    planned = plan("reduced", settings=common, methods=methods)
+    names = {"run": "fedosd/mnist-pat50/seed0"} | ({"trial": trial} if trial else {})
+    job = planned.job(stage, names)
+    assert measured / 2 < job.seconds < measured * 2

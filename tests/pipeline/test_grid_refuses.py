@@ -64,7 +64,8 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a method without its history": (
         settings(training={"history": []}),
         (
-            f"{FEDOSD}: method federaser: needs the history 'update_norms'",
+            f"{FEDOSD}: method federaser",
+            ": needs the history 'update_norms'",
             "add it to settings.training.history",
             "recorded: none",
         ),
