@@ -7,11 +7,12 @@ import sys
 import threading
 from pathlib import Path
 
+from snakemake.logging import logger
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from fu.errors import UserError
-from fu.pipeline import digest, fork_server, preflight
+from fu.pipeline import digest, fork_server, preflight, screen
 from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
@@ -51,6 +52,9 @@ except UserError as error:
 pending = Pending(plan)
 if workflow.is_main_process:
     atexit.register(pending.remember)
+    shown = screen.take_over(logger, workflow.output_settings)
+    logger.addFilter(screen.Targets(plan, lambda: workflow.dag_settings.targets))
+    atexit.register(shown.end)
 
 
 wildcard_constraints:
@@ -67,17 +71,19 @@ wildcard_constraints:
 onstart:
     gc.enable()
     conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
-    planned = (
+    planned = [
         plan.job(job.rule.name, job.wildcards_dict)
         for job in workflow.dag.needrun_jobs()
         if job.rule.name in OUTPUTS
-    )
+    ]
+    cores = workflow.cores or workflow.nodes
     try:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
     except UserError as error:
         sys.exit(f"error: {error}")
     pending.set_clocks()
-    print(plan.overview(), file=sys.stderr)
+    print(plan.overview(planned, cores), file=sys.stderr)
+    shown.begin(planned, cores)
     digest.remember()
     fork_server.start(workflow.snakemake_tmp_dir)
 

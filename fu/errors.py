@@ -22,13 +22,16 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     return f"{hint} allowed: {', '.join(options) or 'none'}"
 
 
-def first_problem(error: "ValidationError", model: "type[BaseModel]", where: str) -> str:
-    """Return the first of pydantic's problems as one sentence; `where` names the file or the part that holds it."""
+def first_problem(error: "ValidationError", model: "type[BaseModel]", where: str, within: str = "") -> str:
+    """Return the first of pydantic's problems as one sentence.
+
+    `where` names the file or the part that holds it, `within` the key under which the whole record stands.
+    """
     problem = error.errors(include_url=False)[0]
     location = problem["loc"]
     if location and location[-1] == "[key]":  # the key itself is wrong: the text shows it
         location = location[:-2]
-    path = ".".join(str(part) for part in location)
+    path = ".".join(str(part) for part in (within, *location) if part != "")
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if problem["type"] == "extra_forbidden":
         text = f"unknown key{nearest(str(location[-1]), _allowed_keys(model, location))}"

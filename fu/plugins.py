@@ -73,7 +73,7 @@ def params(kind: str, choice: Choice, where: str) -> Any:
     try:
         return model(**choice.params)
     except ValidationError as error:
-        raise UserError(first_problem(error, model, where)) from None
+        raise UserError(first_problem(error, model, where, "params")) from None
 
 
 def named_by(record: BaseModel) -> list[str]:

@@ -19,6 +19,7 @@ from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()
+ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 CHUNK = 50  # samples whose gradients are held at once
 
 

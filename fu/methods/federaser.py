@@ -19,6 +19,7 @@ from fu.federation.local import Federation, Updates, aggregate
 from fu.federation.task import State, Task, theta_of
 
 needs = {"update_norms"}
+ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 
 
 class Params(BaseModel):

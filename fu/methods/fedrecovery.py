@@ -18,6 +18,7 @@ from fu.federation.local import generator
 from fu.federation.task import State, Task, theta_of
 
 needs = {"update_sums"}
+ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
 
 
 class Params(BaseModel):

@@ -17,6 +17,7 @@ from fu.federation.ascent import CLIP, clipped
 from fu.federation.task import State, Task, theta_of
 
 needs = {"last_local_models"}
+ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 
 
 class Params(BaseModel):

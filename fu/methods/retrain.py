@@ -11,6 +11,7 @@ from fu.federation.local import aggregate
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()
+ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 
 
 class Params(BaseModel):

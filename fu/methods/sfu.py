@@ -22,6 +22,7 @@ from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()
+ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 RANK_TOLERANCE = 1e-10  # of the largest eigenvalue of a layer's second moments: below it is rounding of float32 inputs
 
 

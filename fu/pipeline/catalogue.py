@@ -9,7 +9,7 @@ import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -41,7 +41,10 @@ KINDS = tuple(NEEDED)
 
 # The constants that the plan reads without importing the file.
 CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
-    "methods": {"needs": TypeAdapter(set[str])},
+    "methods": {
+        "needs": TypeAdapter(set[str]),
+        "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained"], Annotated[float, Field(ge=0, le=1000)]]),
+    },
     "models": {"ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]])},
     "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]])},
     "artefacts": {
@@ -52,7 +55,15 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     },
 }
 CACHE = Path("results/.cache/plan.json")
-TOPICS = {"params": "True", "archives": "[0-9a-f]{64}"}  # what it remembers of each
+TOPICS = {"params": "True", "archives": "[0-9a-f]{64}", "sizes": r"(\d+ [1-9]\d* \d+)?"}  # what it remembers of each
+
+
+class Size(NamedTuple):
+    """How large a model is: parameters, and the floating-point and all operations of a forward pass of one sample."""
+
+    parameters: int
+    flops: int
+    operations: int
 
 
 class Declared(Metric):
@@ -283,9 +294,50 @@ def check_params(planned: Iterable[Planned]) -> None:
         ).hexdigest()
         if key not in remembered:
             choice = Choice(name=item.name, params=json.loads(item.params))
-            plugins.params(item.kind, choice, f"{item.where}: params")
+            plugins.params(item.kind, choice, item.where)
             fresh[key] = True
     _remember("params", fresh)
+
+
+@cache
+def _size(model: str, params: str, shape: tuple[int, int, int], classes: int) -> str:
+    key = hashlib.sha256(f"{digest(f'fu.models.{model}')}{model}{params}{shape}{classes}".encode()).hexdigest()
+    found = _remembered("sizes").get(key)
+    if found is None:
+        found = _measured_size(Choice(name=model, params=json.loads(params)), shape, classes)
+        _remember("sizes", {key: found})
+    return str(found)
+
+
+def size(model: str, params: Mapping[str, Any], shape: tuple[int, int, int], classes: int) -> Size | None:
+    """Return how large a model is for images of (height, width, channels); None where that cannot be told."""
+    found = _size(model, json.dumps(params, sort_keys=True), shape, classes)
+    return Size(*map(int, found.split())) if found else None
+
+
+def _measured_size(model: Choice, shape: tuple[int, int, int], classes: int) -> str:
+    """Build a model without memory and run it once; "" where it needs memory, or hyper-parameters that it lacks."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import FlopCounterMode
+
+    operations = 0
+
+    class Operations(TorchDispatchMode):
+        def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            nonlocal operations
+            operations += 1
+            return operation(*args, **(kwargs or {}))
+
+    height, width, channels = shape
+    try:
+        with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as flops:
+            built = plugins.load("models", model.name).build(shape, classes, plugins.params("models", model, ""))
+            with Operations():
+                built.eval()(torch.zeros(1, channels, height, width))
+    except Exception:  # of a plug-in: the job that needs it says what is wrong
+        return ""
+    return f"{sum(p.numel() for p in built.parameters())} {max(1, flops.get_total_flops())} {operations}"
 
 
 def archive_of(path: Path) -> str | None:

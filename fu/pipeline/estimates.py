@@ -1,48 +1,111 @@
-"""Rough needs of a job, for a scheduler: never part of a result."""
+"""What a job needs, roughly: seconds, memory, disk. For people and schedulers, never part of a result.
+
+The model of cost, on one core. A job takes `JOB_S` to start, to load its data and to write its outputs. A training step
+on b samples takes `OPERATION_MS` for every operation of a forward pass, whatever b is (most of the time of a small
+model), and arithmetic in proportion to b and to the floating-point operations: as measured at 200 samples with default
+hyper-parameters, which the model's file says (`ESTIMATE`), else at `FLOPS`. How often the clients train in a round the
+method's file says (`ESTIMATE`), else once; counting conflicts trains the retained clients once more. A measurement is
+forward passes, a third of a step's arithmetic.
+"""
 
 import math
+from collections.abc import Mapping
 
 from fu.data.dataset import about
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Settings
 
-# Where a model's file has no ESTIMATE: milliseconds of a gradient step on 200 samples, number of parameters.
-DEFAULT = {"step_ms": 1000.0, "parameters": 1_000_000}
+JOB_S = 0.25
+DRAWING_S = 1.2
+OPERATION_MS = 0.08
+FLOPS = 60e9  # a second, where a model's file does not say how long its step takes
+UNKNOWN = catalogue.Size(parameters=1_000_000, flops=20_000_000, operations=20)  # of a model that cannot be measured
+ALL_CLIENTS = {"forgotten": 1.0, "retained": 1.0}  # how often they train in a round
 BASE_MB = 500
-SMALL_MB = 1500  # a data set, a partition, a picture
+SMALL_MB = 1500  # memory for a data set, a partition, a figure
+SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
+DRAWN_MB = 0.4
 
 
-def of_model(name: str) -> dict[str, float]:
-    """Return what a model's file says of itself."""
-    return {**DEFAULT, **catalogue.declared("models", name).get("ESTIMATE", {})}
+def size(settings: Settings) -> catalogue.Size:
+    """Return how large the model of these settings is."""
+    facts, model = about(settings.data.dataset), settings.model
+    return catalogue.size(model.name, model.params, facts.shape, facts.classes) or UNKNOWN
+
+
+def arithmetic_ms(settings: Settings) -> float:
+    """Return the milliseconds that the arithmetic of a training step on 200 samples takes."""
+    facts, here = about(settings.data.dataset), size(settings)
+    measured = catalogue.declared("models", settings.model.name).get("ESTIMATE", {}).get("step_ms")
+    usual = catalogue.size(settings.model.name, {}, facts.shape, facts.classes)
+    if measured is None or usual is None:
+        return 1000 * 3 * 200 * here.flops / FLOPS
+    return max(measured - OPERATION_MS * usual.operations, 0.1 * measured) * here.flops / usual.flops
+
+
+def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float] = ALL_CLIENTS) -> float:
+    """Return the seconds of one phase; `trained`: how often forgotten and retained clients train in a round."""
+    data, local = settings.data, getattr(settings, phase)
+    rounds = local.rounds if phase != "recovery" else settings.total_rounds - settings.unlearning.rounds
+    gone = data.forget.clients if isinstance(data.forget.clients, int) else len(data.forget.clients)
+    conflicts = phase == "unlearning" and settings.unlearning.conflicts
+    clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (data.clients - gone)
+    of_client = _samples(settings) * data.train_share * (1 - data.validation_share) / data.clients
+    step_ms = OPERATION_MS * size(settings).operations + arithmetic_ms(settings) * local.batch_size / 200
+    steps = rounds * clients * local.local_epochs * math.ceil(of_client / local.batch_size)
+    tested = (rounds // local.evaluate_every + 1) * _samples(settings) * (1 - data.train_share)
+    return JOB_S + steps * step_ms / 1000 + _forward_seconds(settings, tested)
+
+
+def evaluation_seconds(settings: Settings, models: int) -> float:
+    """Return the seconds in which models are evaluated on all samples."""
+    return JOB_S + _forward_seconds(settings, models * _samples(settings))
+
+
+def minutes(seconds: float) -> int:
+    """Return a run-time limit: four times the estimate (twice for its error, twice for a slower machine) and 20 min."""
+    return 20 + math.ceil(4 * seconds / 60)
 
 
 def mem_mb(settings: Settings) -> int:
-    """Memory of one job in MB: the libraries, the data set as bytes and as float32, an epoch of one client, and of
-    every client an update in float32 with copies in float64 (FedOSD's direction) or its recorded sum.
+    """Return the memory of one job in MB: the libraries, the data set as bytes and as float32, an epoch of one client,
+    and of every client an update in float32 with copies in float64 (FedOSD's direction) or its recorded sum.
     """
     facts, clients = about(settings.data.dataset), settings.data.clients
     pixels = math.prod(facts.shape) * facts.samples
-    updates = clients * of_model(settings.model.name)["parameters"] * (4 + 3 * 8)
+    updates = clients * size(settings).parameters * (4 + 3 * 8)
     return BASE_MB + round((pixels * (2 + 4 + 2 * 4 / clients) + updates) / 1e6)
 
 
-def hours(settings: Settings, phase: str) -> float:
-    """Hours of one phase on one core, all clients taking part."""
-    rounds = {
-        "training": settings.training.rounds,
-        "unlearning": settings.unlearning.rounds,
-        "recovery": settings.total_rounds - settings.unlearning.rounds,
-    }[phase]
-    local = getattr(settings, phase)
-    samples = (settings.data.samples or about(settings.data.dataset).samples) * settings.data.train_share
-    steps = max(settings.data.clients, samples / local.batch_size)
-    step_ms = of_model(settings.model.name)["step_ms"] * max(0.1, local.batch_size / 200)
-    return rounds * local.local_epochs * steps * step_ms / 3.6e6
+def models_mb(settings: Settings, models: int = 1) -> float:
+    """Return the MB that a job's models take on disk."""
+    return SMALL_FILES_MB + models * size(settings).parameters * 4 / 1e6
 
 
-def minutes(settings: Settings, phase: str) -> int:
-    """A run-time limit in minutes: three times the estimate (MoDe trains two models, counted conflicts cost a third
-    round), and twenty more.
-    """
-    return 20 + math.ceil(180 * hours(settings, phase))
+def archive_mb(dataset: str) -> float:
+    """Return the MB that a data set takes on disk."""
+    return math.prod(about(dataset).shape) * about(dataset).samples / 1e6
+
+
+def lasting(seconds: float) -> str:
+    """Return a time in words: "40 s", "12 min", "3 h 20 min", "2 d 4 h"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def counted(number: int, what: str) -> str:
+    """Return "1 job", "2 jobs"."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _samples(settings: Settings) -> int:
+    return settings.data.samples or about(settings.data.dataset).samples
+
+
+def _forward_seconds(settings: Settings, samples: float) -> float:
+    return samples / 200 * arithmetic_ms(settings) / 3 / 1000

@@ -126,7 +126,9 @@ def run(module: str, arguments: list[str]) -> int:
         except OSError:
             status = b""
     if not status:
-        print("error: the job's process was killed.", file=sys.stderr)
+        made = arguments[arguments.index("--certificate") + 1] if "--certificate" in arguments else module
+        name = made.removesuffix(".made.json")
+        print(f"error: {name}: the job's process was killed; where memory is short, use fewer CORES.", file=sys.stderr)
         return 1
     return status[0]
 

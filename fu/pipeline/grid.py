@@ -17,8 +17,8 @@ from fu.errors import UserError, nearest
 from fu.evaluation.trace import COLUMNS
 from fu.pipeline import catalogue, specs
 from fu.pipeline.catalogue import Planned
-from fu.pipeline.settings.papers import merge, validate
-from fu.pipeline.settings.records import Artefact, Paper, Plugin, Preset, Settings
+from fu.pipeline.settings.papers import Resolved, merge, validate
+from fu.pipeline.settings.records import Artefact, Paper, Plugin, Settings
 from fu.pipeline.specs import Trial
 
 # What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
@@ -45,15 +45,15 @@ def unlearned_by(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if not key.startswith("recovery.")}
 
 
-def inherited(name: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a scenario's settings and its settings of single methods, laid over those of its base and the paper."""
     line = [scenario]
     while (base := paper.scenarios[line[-1]].base) is not None:
-        where = f"{name}.yaml: scenarios.{line[-1]}.base"
+        here = f"{where}: scenarios.{line[-1]}.base"
         if base not in paper.scenarios:
-            raise UserError(f"{where}: there is no scenario {base!r}{nearest(base, paper.scenarios)}.")
+            raise UserError(f"{here}: there is no scenario {base!r}{nearest(base, paper.scenarios)}.")
         if base in line:
-            raise UserError(f"{where}: {base!r} is built on itself; name another scenario.")
+            raise UserError(f"{here}: {base!r} is built on itself; name another scenario.")
         line.append(base)
     settings = paper.settings
     methods: dict[str, Any] = {}
@@ -83,17 +83,17 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
 class Grid:
     """The trials of all papers; raises `UserError` where they cannot be planned."""
 
-    def __init__(self, preset: Preset, papers: Mapping[str, Paper]) -> None:
+    def __init__(self, resolved: Resolved) -> None:
         """Expand the artefacts of the papers, with the data sets that the preset replaces."""
-        self.preset = preset
+        self.preset, self.where = resolved.preset, resolved.where
         self.trials: dict[tuple[str, str], Trial] = {}  # (paper/scenario, name of the trial)
         self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, method) -> the names of its trials
-        for name, paper in papers.items():
+        for name, paper in resolved.papers.items():
             self._check(name, paper)
 
     def _check(self, name: str, paper: Paper) -> None:
         for key, method in paper.methods.items():
-            where = f"{name}.yaml: methods.{key}"
+            where = f"{self.where[name]}: methods.{key}"
             if method.plugin:
                 catalogue.check("methods", method.plugin, where)
             elif method.unlearned_from not in paper.methods:
@@ -105,9 +105,9 @@ class Grid:
             for special in about.methods:
                 if special not in paper.methods:
                     hint = nearest(special, paper.methods)
-                    raise UserError(f"{name}.yaml: scenarios.{key}.methods: there is no {special!r}{hint}.")
+                    raise UserError(f"{self.where[name]}: scenarios.{key}.methods: there is no {special!r}{hint}.")
         for artefact, entry in paper.artefacts.items():
-            where = f"{name}.yaml: artefacts.{artefact}"
+            where = f"{self.where[name]}: artefacts.{artefact}"
             catalogue.check("artefacts", entry.kind, where)
             self._check_shown(entry, where)
             for kind, wanted, known in (
@@ -187,7 +187,7 @@ class Grid:
 
     def _expand(self, name: str, paper: Paper, scenario: str, method: str) -> None:
         """Add the trials of a method, one for every point of its grid."""
-        scope = f"{name}/{scenario}"
+        scope, where = f"{name}/{scenario}", self.where[name]
         if (scope, method) in self.names:
             return
         values = self._values(name, paper, scenario, method)
@@ -197,7 +197,7 @@ class Grid:
             self._trial(name, paper, scenario, method, values, {})  # whose validation says what is wrong
         grid = {key: found for key, found in given.items() if found}
         if math.prod(map(len, grid.values())) > POINTS:
-            raise UserError(f"{name}.yaml: methods.{method}: grid: has more than {POINTS} points; name fewer values.")
+            raise UserError(f"{where}: methods.{method}: grid: has more than {POINTS} points; name fewer values.")
         found: list[str] = []
         for chosen in product(*grid.values()):
             point = dict(zip(grid, chosen, strict=True))
@@ -207,7 +207,7 @@ class Grid:
                 trial = replace(trial, unlearned=self._unlearned(name, paper, scenario, method, trial))
             if trial_of in found or not NAME.fullmatch(trial_of):
                 raise UserError(
-                    f"{name}.yaml: methods.{method}: grid: {trial_of!r} names a file; values must differ in six digits "
+                    f"{where}: methods.{method}: grid: {trial_of!r} names a file; values must differ in six digits "
                     "and be numbers or words of letters, digits, dots, dashes and underscores, not too long."
                 )
             self.trials[scope, trial_of] = trial
@@ -233,21 +233,22 @@ class Grid:
             self.trials[key] = replace(planned, unlearned=found)
         if specs.of_unlearning(trial, 0) != specs.of_unlearning(self.trials[key], 0):
             raise UserError(
-                f"{name}.yaml: scenarios.{scenario}: a method that begins from {found!r} must have its unlearning "
-                "settings; only recovery, total_rounds and the grid of recovery are its own."
+                f"{self.where[name]}: scenarios.{scenario}: a method that begins from {found!r} must have its "
+                "unlearning settings; only recovery, total_rounds and the grid of recovery are its own."
             )
         return found
 
     def _values(self, name: str, paper: Paper, scenario: str, method: str) -> dict[str, Any]:
         """Return the settings of a method in a scenario, laid over each other but not yet validated."""
-        values, special = inherited(name, paper, scenario)
+        where = self.where[name]
+        values, special = inherited(where, paper, scenario)
         if method != ORIGINAL:
             entry = paper.methods[method]
             own = merge(entry.settings, special.get(method, {}))
             foreign = [key for key in own if key not in OWN_SETTINGS]
             if foreign:
                 raise UserError(
-                    f"{name}.yaml: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
+                    f"{where}: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
                     f"a method may set {', '.join(OWN_SETTINGS)}."
                 )
             if entry.unlearned_from:
@@ -258,7 +259,7 @@ class Grid:
                 section, _, last = key.partition(".")
                 if isinstance(own.get(section), dict) and own[section].get(last) is not None:
                     raise UserError(
-                        f"{name}.yaml: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
+                        f"{where}: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
                         f"replace it; write grid: {{{key}: [{own[section][last]}]}} instead."
                     )
             if (
@@ -267,7 +268,7 @@ class Grid:
                 and "rounds" in own["unlearning"]
             ):
                 raise UserError(
-                    f"{name}.yaml: methods.{method}.settings: unlearning.rounds: with post_training: own the method "
+                    f"{where}: methods.{method}.settings: unlearning.rounds: with post_training: own the method "
                     "takes total_rounds; set that."
                 )
             values = merge(values, own)
@@ -280,7 +281,7 @@ class Grid:
         self, name: str, paper: Paper, scenario: str, method: str, values: dict[str, Any], point: dict[str, Any]
     ) -> Trial:
         entry = None if method == ORIGINAL else paper.methods[method]
-        where = f"{name}.yaml: scenarios.{scenario}" + (f" with methods.{method}" if entry else "")
+        where = f"{self.where[name]}: scenario {scenario}" + (f", method {method}" if entry else "")
         params: dict[str, Any] = {}
         for key, value in point.items():
             section, _, last = key.partition(".")
@@ -320,6 +321,7 @@ class Grid:
 
     def _check_selection(self, name: str, scenario: str, methods: list[str]) -> None:
         """Raise `UserError` where a choice among points is to be made and nothing is held out for it."""
+        where = f"{self.where[name]}: scenarios.{scenario}"
         for method in methods:
             names = self.names[f"{name}/{scenario}", method]
             settings = self.trials[f"{name}/{scenario}", names[0]].settings
@@ -329,18 +331,18 @@ class Grid:
             homes = [evaluations_with(metrics, settings.evaluations) for metrics in (SELECTED_BY, *judged)]
             if len(homes[0]) != 1 or any(home != homes[0] for home in homes):
                 raise UserError(
-                    f"{name}.yaml: scenarios.{scenario}: evaluations: methods.{method} has a grid; its best point is "
+                    f"{where}: evaluations: methods.{method} has a grid; its best point is "
                     "chosen by R-Acc and ASR on validation data, so utility and backdoor must stand in one evaluation."
                 )
             _, train, held_out = settings.data.fewest
             if not settings.data.validation_share:
                 raise UserError(
-                    f"{name}.yaml: scenarios.{scenario}: data.validation_share is 0, but methods.{method} has a grid; "
+                    f"{where}: data.validation_share is 0, but methods.{method} has a grid; "
                     "its best point is chosen on validation data, so hold some out."
                 )
             if not held_out:
                 raise UserError(
-                    f"{name}.yaml: scenarios.{scenario}: data.validation_share: of the {train} training samples that "
+                    f"{where}: data.validation_share: of the {train} training samples that "
                     f"the smallest client has at most, {settings.data.validation_share} is none, but the grid of "
                     f"methods.{method} is chosen on them; hold out more or take fewer clients."
                 )
@@ -348,7 +350,7 @@ class Grid:
     def planned_params(self) -> Iterator[Planned]:
         """Yield every plug-in with the hyper-parameters that it is given."""
         for (scenario, name), trial in self.trials.items():
-            settings, where = trial.settings, f"{scenario.partition('/')[0]}.yaml"
+            settings, where = trial.settings, self.where[scenario.partition("/")[0]]
             yield Planned("models", settings.model.name, params_of(settings.model), f"{where}: model")
             algorithm = settings.training.method
             history = tuple(settings.training.history)
@@ -359,7 +361,9 @@ class Grid:
                 yield Planned("projections", projection.name, values, f"{where}: recovery.projection")
             if trial.method and trial.method.plugin:
                 values = json.dumps(trial.method.params, sort_keys=True)
-                yield Planned("methods", trial.method.plugin, values, f"{where}: methods.{name}", history)
+                yield Planned(
+                    "methods", trial.method.plugin, values, f"{where}: method {name.partition('+')[0]}", history
+                )
 
 
 def params_of(plugin: Plugin) -> str:

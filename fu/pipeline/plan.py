@@ -14,11 +14,12 @@ from fu.artefacts import entry as artefacts
 from fu.artefacts.entry import ORIGINAL, Entry
 from fu.contents import checksum
 from fu.data.dataset import about
-from fu.errors import UserError
+from fu.errors import UserError, nearest
 from fu.pipeline import catalogue, certificate, digest, estimates, frames, published, specs
+from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with, inherited
 from fu.pipeline.paths import Paths
-from fu.pipeline.settings.papers import configured, resolve
+from fu.pipeline.settings.papers import Resolved, blamed, configured
 from fu.pipeline.settings.records import Artefact
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
@@ -38,7 +39,8 @@ class Job:
     outputs: dict[str, str]
     mem_mb: int = estimates.SMALL_MB
     minutes: int = 30
-    hours: float = 0.0
+    seconds: float = estimates.JOB_S
+    disk_mb: float = estimates.SMALL_FILES_MB
 
     @cached_property
     def json(self) -> str:
@@ -89,10 +91,14 @@ class Plan:
         self.config = configured(values)
         if self.config.plugins:
             catalogue.add_folder(Path(self.config.plugins).resolve())
-        self.preset, self.papers = resolve(self.config)
         self.root = f"results/{self.config.preset}"
         self.paths = Paths(self.root)
-        grid = Grid(self.preset, self.papers)
+        blamed(self._expand, self.config)
+        self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
+
+    def _expand(self, resolved: Resolved) -> None:
+        self.preset, self.papers, self.where = resolved
+        grid = Grid(resolved)
         self.trials, self.names = grid.trials, grid.names
         catalogue.check_params(grid.planned_params())
         self.artefacts: dict[tuple[str, str], Artefact] = {
@@ -101,7 +107,6 @@ class Plan:
         for (name, key), entry in self.artefacts.items():
             for path in self.published(name, key):
                 published.check(digest.ROOT / path, self.papers[name], entry.kind)
-        self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
 
     def seeds(self, paper: str) -> list[int]:
         """The seeds of a paper: the user's, else the preset's, else the paper's."""
@@ -130,7 +135,11 @@ class Plan:
             made = certificate.read(Path(self.paths.certificate("data", dataset=dataset)))
             if archive is None and made:
                 archive = made.spec["archive"]  # a forgotten data_dir undoes nothing
-        return data.Spec(dataset=dataset, archive=archive), {}, {"minutes": 60}
+        return (
+            data.Spec(dataset=dataset, archive=archive),
+            {},
+            {"minutes": 60, "disk_mb": estimates.archive_mb(dataset)},
+        )
 
     def _partition(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
         trial, seed = self._trial(run)
@@ -140,14 +149,18 @@ class Plan:
         trial, seed = self._trial(run)
         inputs = self._shared(run, trial)
         del inputs["original"]
-        return specs.of_training(trial, seed), inputs, self._needs(trial, "training")
+        # One history holds as much as a model of every client, the others little.
+        kept = 2 + trial.settings.data.clients if trial.settings.training.history else 1
+        return specs.of_training(trial, seed), inputs, self._needs(trial, "training", models=kept)
 
     def _unlearn(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
         assert planned.method is not None
-        history = [self.paths("train", "history", run=run)] if catalogue.needs(str(planned.method.plugin)) else []
+        method = str(planned.method.plugin)
+        history = [self.paths("train", "history", run=run)] if catalogue.needs(method) else []
         inputs = {**self._shared(run, planned), "history": history}
-        return specs.of_unlearning(planned, seed), inputs, self._needs(planned, "unlearning")
+        trained = estimates.ALL_CLIENTS | catalogue.declared("methods", method).get("ESTIMATE", {})
+        return specs.of_unlearning(planned, seed), inputs, self._needs(planned, "unlearning", trained)
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
@@ -166,7 +179,9 @@ class Plan:
             "traces": [self.paths.model(run, model, "trace") for model in models.values()],
         }
         spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
-        return spec, inputs, {"mem_mb": estimates.mem_mb(planned.settings)}
+        seconds = estimates.evaluation_seconds(planned.settings, len(models))
+        needs = {"seconds": seconds, "minutes": estimates.minutes(seconds)}
+        return spec, inputs, {"mem_mb": estimates.mem_mb(planned.settings), **needs}
 
     def _select(self, scenario: str, method: str) -> tuple[select.Spec, Files, dict[str, Any]]:
         names = self.names[scenario, method]
@@ -185,7 +200,8 @@ class Plan:
             "published": self.published(paper, artefact),
             "costs": frames.costs(entry, self.paths),
         }
-        return publish.Spec(**dict(entry)), inputs, {"minutes": 10}
+        needs = {"minutes": 10, "seconds": estimates.JOB_S + estimates.DRAWING_S, "disk_mb": estimates.DRAWN_MB}
+        return publish.Spec(**dict(entry)), inputs, needs
 
     # ---- what the jobs above are made of -----------------------------------------------------------------------
 
@@ -203,12 +219,15 @@ class Plan:
             "original": self.paths("train", "model", run=run),
         }
 
-    def _needs(self, trial: Trial, phase: str) -> dict[str, Any]:
-        settings = trial.settings
+    def _needs(
+        self, trial: Trial, phase: str, trained: Mapping[str, float] = estimates.ALL_CLIENTS, models: int = 1
+    ) -> dict[str, Any]:
+        seconds = estimates.training_seconds(trial.settings, phase, trained)
         return {
-            "mem_mb": estimates.mem_mb(settings),
-            "minutes": estimates.minutes(settings, phase),
-            "hours": estimates.hours(settings, phase),
+            "mem_mb": estimates.mem_mb(trial.settings),
+            "minutes": estimates.minutes(seconds),
+            "seconds": seconds,
+            "disk_mb": estimates.models_mb(trial.settings, models),
         }
 
     def models(self, run: str, name: str) -> dict[str, str]:
@@ -225,7 +244,7 @@ class Plan:
             return []
         path = f"workflow/published/{paper}/{artefact}.csv"
         if not (digest.ROOT / path).is_file():
-            raise UserError(f"{paper}.yaml: artefacts.{artefact}: published is true, but {path} does not exist.")
+            raise UserError(f"{self.where[paper]}: artefacts.{artefact}: published is true, but {path} does not exist.")
         return [path]
 
     def _entry(self, paper: str, artefact: str) -> Entry:
@@ -253,7 +272,7 @@ class Plan:
             )
             if reads == "data":
                 if settings.data.attack is None:
-                    raise UserError(f"{paper}.yaml: artefacts.{artefact}: {name!r} has no attack to show.")
+                    raise UserError(f"{self.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
                 attacks.append(settings.data.attack.name)
         methods = [
             artefacts.Method(
@@ -284,7 +303,7 @@ class Plan:
 
     def _replaced(self, paper: str, scenario: str) -> str | None:
         """Return the data set that the paper names, where the preset puts another in its place."""
-        named = str(inherited(paper, self.papers[paper], scenario)[0]["data"]["dataset"])
+        named = str(inherited(self.where[paper], self.papers[paper], scenario)[0]["data"]["dataset"])
         return None if self.preset.replace_datasets.get(named, named) == named else _called(named)
 
     def _trials_shown(self, scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
@@ -357,19 +376,35 @@ class Plan:
         if target in self.producers:
             yield self.job(*self.producers[target])
 
+    def asked(self, targets: Iterable[str]) -> list[Job]:
+        """Return the jobs that targets name (none: all); `UserError` names the nearest of an unknown one."""
+        wanted = {target: list(self.wanted(target)) for target in targets or ["all"]}
+        for target in (target for target, jobs in wanted.items() if not jobs):
+            if target.startswith(f"{self.root}/"):
+                hint = nearest(target, self.producers).partition(" allowed")[0].rstrip(";")
+                raise UserError(f"there is no target {target!r}{hint} (`snakemake -n` lists all files).")
+            known = ["all", *self.papers, *("_".join(key) for key in self.artefacts)]
+            raise UserError(f"there is no target {target!r}{nearest(target, known)}.")
+        return [job for jobs in wanted.values() for job in jobs]
+
     def targets(self, *artefacts: tuple[str, str]) -> list[str]:
         """Return the files of artefacts (default: all); what lies behind them is made where it is needed."""
         named = ({"paper": paper, "artefact": artefact} for paper, artefact in artefacts or self.artefacts)
         return sorted(path for names in named for path in self.paths.outputs("publish", names).values())
 
-    def overview(self) -> str:
-        """Return one line on what the plan holds: runs, models, hours."""
-        jobs = list(self.jobs())
-        models = [job for job in jobs if job.hours]
-        runs, hours = {job.names["run"] for job in models}, sum(job.hours for job in models)
+    def overview(self, jobs: Iterable[Job], cores: int) -> str:
+        """Return one line on jobs that are to be made: how many, and about how much time and disk they take."""
+        planned = {job.certificate: job for job in jobs}
+        ready: dict[str, float] = {}  # file -> seconds from the start, with a core for every job
+        for job in (job for job in self.behind(planned.values()) if job.certificate in planned):
+            begun = max((ready.get(path, 0.0) for path in job.files), default=0.0)
+            ready.update(dict.fromkeys(job.outputs.values(), begun + job.seconds))
+        seconds, disk_mb = (sum(getattr(job, of) for job in planned.values()) for of in ("seconds", "disk_mb"))
+        artefacts = sum(job.stage == "publish" for job in planned.values())
         return (
-            f"{', '.join(self.papers)} at preset {self.config.preset!r}: {len(self.artefacts)} artefacts from "
-            f"{len(models)} models in {len(runs)} runs, about {hours:.1f} hours of one CPU core."
+            f"To be made at preset {self.config.preset!r}: {counted(artefacts, 'artefact')} in "
+            f"{counted(len(planned), 'job')}, about {lasting(max([seconds / cores, *ready.values()]))} on "
+            f"{counted(cores, 'core')} ({seconds / 3600:.1f} core hours) and {max(1, round(disk_mb))} MB of disk."
         )
 
 

@@ -15,17 +15,20 @@ from fu.pipeline.stages.common import ModelSpec
 def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
     """Raise `UserError` where jobs are certain to fail; `here`: they run on this machine, in this environment."""
     planned = list(jobs)
-    missing = []
+    missing: set[str] = set()
     for dataset in (job.names["dataset"] for job in planned if job.stage == "data"):
         if about(dataset).embedded:
             continue
         path = Path(plan.config.data_dir) / f"{dataset}.npz"
         if os.path.lexists(path):
             _large_enough(plan, dataset, path, archives.check(path, dataset))
-        elif not about(dataset).torchvision:
-            missing.append(str(path))
+        elif not (name := about(dataset).torchvision) or (here and not _available(name, path.parent)):
+            missing.add(str(path))
     if missing:
-        raise UserError(f"put {' and '.join(missing)} in place: these archives cannot be downloaded (docs/data.md).")
+        raise UserError(
+            f"these archives are needed and cannot be downloaded from here: {', '.join(sorted(missing))}; put them in "
+            "place (docs/data.md), or name their folder (DATA_DIR=..., data_dir in config.yaml)."
+        )
     if here:
         for modules in {digest.modules_of(job.stage, job.spec) for job in planned}:
             digest.check_installed(*modules)
@@ -33,6 +36,12 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             from fu.pipeline.stages.compute import check_device
 
             check_device("cuda")
+
+
+def _available(name: str, data_dir: Path) -> bool:
+    from fu.data.torchvision_import import available
+
+    return available(name, data_dir / "torchvision")
 
 
 def _large_enough(plan: Plan, dataset: str, path: Path, samples: int) -> None:

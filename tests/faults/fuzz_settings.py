@@ -300,7 +300,7 @@ def ends(lent: Desk, seed: str) -> str:
         with limited(SECONDS):
             plan = Plan(lent.case(seed.partition("-")[0], random.Random(seed)))
             plan.targets()
-            plan.overview()
+            plan.overview(plan.jobs(), cores=2)
             for job in plan.jobs():
                 assert job.json
     except UserError as error:

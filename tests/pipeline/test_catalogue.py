@@ -94,9 +94,10 @@ def test_constants_are_read_without_importing() -> None:
         ("evaluation", "METRICS"),
         ("artefacts", "READS"),
         ("models", "ESTIMATE"),
+        ("methods", "ESTIMATE"),
     ):
         for name in available(kind):
-            assert declared(kind, name)[constant] == getattr(plugins.load(kind, name), constant)
+            assert declared(kind, name).get(constant) == getattr(plugins.load(kind, name), constant, None)
 
 
 def test_the_metrics_are_those_of_all_evaluators() -> None:
@@ -178,7 +179,8 @@ def test_the_values_of_a_plugin_of_one_s_own_are_checked(mine: Path) -> None:
     write(mine / "methods/mine.py", METHOD)
     write(mine / "methods/mine_too.py")
     with pytest.raises(
-        UserError, match=r"^fedosd.yaml: methods.mine: params: strenth: unknown key; did you mean 'strength'"
+        UserError,
+        match=r"^config.yaml: overrides.fedosd: method mine: params.strenth: unknown key; did you mean 'strength'",
     ):
         Plan(config(mine, params={"strenth": 2.0}))
 
@@ -305,7 +307,9 @@ def test_files_that_a_run_does_not_use_never_stop_it(mine: Path, kind: str) -> N
 def test_a_file_that_is_no_plugin_is_none(mine: Path, name: str) -> None:
     for file in STRAY:
         stray(mine / "methods", file)
-    with pytest.raises(UserError, match=rf"^fedosd\.yaml: methods\.mine: there is no methods plug-in '{name}'; "):
+    with pytest.raises(
+        UserError, match=rf"^config\.yaml: overrides\.fedosd: methods\.mine: there is no methods plug-in '{name}'; "
+    ):
         Plan(config(mine, plugin=name))
 
 

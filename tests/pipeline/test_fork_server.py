@@ -19,6 +19,7 @@ import pytest
 from fu.pipeline import fork_server
 from fu.pipeline.digest import ROOT
 
+KILLED = "the job's process was killed; where memory is short, use fewer CORES."
 JOB = """
 import json, os, signal, sys, time
 from pathlib import Path
@@ -59,7 +60,7 @@ if __name__ == "__main__":
         case ["exit", status]:
             print("ends")
             sys.exit(json.loads(status))
-        case [name]:
+        case [name] | ["--certificate", _, name]:
             globals()[name]()
 """
 
@@ -356,7 +357,8 @@ def test_this_process_is_announced_with_the_time_of_its_start(monkeypatch: pytes
 
 
 def test_a_killed_job_is_told(served: Served) -> None:
-    assert served.run("kill") == (1, "", "error: the job's process was killed.\n")
+    assert served.run("kill") == (1, "", f"error: job: {KILLED}\n")
+    assert served.run("--certificate", "a/b.made.json", "kill") == (1, "", f"error: a/b: {KILLED}\n")
     assert served.run("nothing") == (0, "done\n", "")
 
 
@@ -405,7 +407,7 @@ def test_the_server_ends_its_jobs_when_its_standard_input_closes_and_leaves_noth
     _, err = server.communicate(timeout=5)  # closes it
     until(lambda: not alive(job), seconds=0.4)  # before anybody looks whether Snakemake is there
     assert (server.returncode, err) == (0, "")
-    assert client.communicate(timeout=5)[1] == "error: the job's process was killed.\n"
+    assert client.communicate(timeout=5)[1] == f"error: job: {KILLED}\n"
     assert client.returncode == 1
     assert (tmp_path / "fu-server").exists() == place.environment[fork_server.SOCKET].startswith("@")
 

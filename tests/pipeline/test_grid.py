@@ -7,7 +7,7 @@ import pytest
 
 from fu.pipeline.grid import Grid, completed, trial_name, unlearned_by
 from fu.pipeline.plan import Plan
-from fu.pipeline.settings.papers import load, names
+from fu.pipeline.settings.papers import Resolved, load, names
 from tests.pipeline.plans import (
     ALONE,
     PAT50,
@@ -100,7 +100,7 @@ def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
     swapped = made().preset.model_copy(
         update={"replace_datasets": {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}}
     )
-    planned = Grid(swapped, made().papers)
+    planned = Grid(Resolved(swapped, made().papers, made().where))
     assert planned.trials["fedosd/mnist-pat50", "original"].settings.data.dataset == "fashion_mnist"
     assert planned.trials["fedosd/fmnist-pat50", "original"].settings.data.dataset == "mnist"
 

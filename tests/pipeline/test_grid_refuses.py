@@ -11,11 +11,12 @@ from tests.mistakes import has, sentence
 from tests.pipeline.configs import artefact, config, grid, laid_over, method, scenario, settings, toy
 
 INFINITE = math.inf
+FEDOSD, TOY = "config.yaml: overrides.fedosd", "config.yaml: overrides.toy"
 
 PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "an unknown method in a scenario": (
         laid_over(scenarios={"mnist-iid": {"methods": {"fedosdd": {}}}}),
-        ("fedosd.yaml: scenarios.mnist-iid.methods: there is no 'fedosdd'", "did you mean 'fedosd'?"),
+        (f"{FEDOSD}: scenarios.mnist-iid.methods: there is no 'fedosdd'", "did you mean 'fedosd'?"),
     ),
     "a scenario's method that touches what all share": (
         laid_over(scenarios={"mnist-iid": {"methods": {"fedosd": {"data": {}}}}}),
@@ -39,7 +40,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "wrong hyper-parameter of a model": (
         settings(model={"name": "mlp", "params": {"hidden": 0}}),
-        ("fedosd.yaml: model: params: hidden: Input should be greater than 0, got 0",),
+        (f"{FEDOSD}: model: params.hidden: Input should be greater than 0, got 0",),
     ),
     "unknown training": (
         settings(training={"method": {"name": "fedagv"}}),
@@ -63,7 +64,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a method without its history": (
         settings(training={"history": []}),
         (
-            "fedosd.yaml: methods.federaser",
+            f"{FEDOSD}: method federaser",
             ": needs the history 'update_norms'",
             "add it to settings.training.history",
             "recorded: none",
@@ -72,7 +73,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a method without its history where others have theirs": (
         settings(training={"history": ["update_norms", "update_sums"]}),
         (
-            "fedosd.yaml: methods.fupga",
+            f"{FEDOSD}: method fupga",
             ": needs the history 'last_local_models'",
             "add it to settings.training.history",
             "recorded: update_norms, update_sums",
@@ -80,42 +81,41 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "an evaluator that cannot be traced": (
         settings(traced=["cost"]),
-        ("fedosd.yaml: scenarios.fmnist-pat20: traced: 'cost' defines no trace; allowed: predicted_classes",),
+        (f"{FEDOSD}: scenario fmnist-pat20: traced: 'cost' defines no trace; allowed: predicted_classes",),
     ),
     "unknown method plug-in": (
         method("fedosd", plugin="fedods"),
-        ("fedosd.yaml: methods.fedosd: there is no methods plug-in 'fedods'", "did you mean 'fedosd'?"),
+        (f"{FEDOSD}: methods.fedosd: there is no methods plug-in 'fedods'", "did you mean 'fedosd'?"),
     ),
     "unknown hyper-parameter of a method": (
         method("fedosd", params={"los": "uce"}),
         (
-            "fedosd.yaml: methods.fedosd+lr",
-            ": params: los: unknown key",
+            f"{FEDOSD}: method fedosd: params.los: unknown key",
             "did you mean 'loss'? allowed: clip, direction, loss",
         ),
     ),
     "wrong hyper-parameter of a method": (
         method("fedosd", params={"loss": "ce"}),
-        ("params: loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
+        ("params.loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
     ),
     "a method that sets what all methods share": (
         method("fedosd", settings={"data": {"clients": 5}}),
         (
-            "fedosd.yaml: methods.fedosd.settings: 'data' is shared by all methods",
+            f"{FEDOSD}: methods.fedosd.settings: 'data' is shared by all methods",
             "a method may set unlearning, recovery, total_rounds, grid",
         ),
     ),
     "unknown scenario of an artefact": (
         artefact("table8", scenarios=["mnist-pat2"]),
-        ("fedosd.yaml: artefacts.table8: there is no scenario 'mnist-pat2'", "did you mean 'mnist-pat20'?"),
+        (f"{FEDOSD}: artefacts.table8: there is no scenario 'mnist-pat2'", "did you mean 'mnist-pat20'?"),
     ),
     "unknown method of an artefact": (
         artefact("table8", methods=["fedods"]),
-        ("fedosd.yaml: artefacts.table8: there is no method 'fedods'", "did you mean 'fedosd'?", "allowed: ewcsga"),
+        (f"{FEDOSD}: artefacts.table8: there is no method 'fedods'", "did you mean 'fedosd'?", "allowed: ewcsga"),
     ),
     "unknown metric of an artefact": (
         artefact("table8", metrics=["acc"]),
-        ("fedosd.yaml: artefacts.table8: there is no metric 'acc'", "did you mean 'r_acc'?", "allowed: asr"),
+        (f"{FEDOSD}: artefacts.table8: there is no metric 'acc'", "did you mean 'r_acc'?", "allowed: asr"),
     ),
     "unknown kind of artefact": (
         artefact("table8", kind="tabel"),
@@ -144,17 +144,17 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a scenario on an unknown base": (
         scenario("mnist-pat50", base="mnist-idd"),
         (
-            "fedosd.yaml: scenarios.mnist-pat50.base: there is no scenario 'mnist-idd'",
+            f"{FEDOSD}: scenarios.mnist-pat50.base: there is no scenario 'mnist-idd'",
             "did you mean 'mnist-iid'? allowed: cifar10-iid",
         ),
     ),
     "a scenario on an unknown base further up": (
         scenario("fmnist-pat20", base="fmnist"),
-        ("fedosd.yaml: scenarios.fmnist-pat20.base: there is no scenario 'fmnist'", "did you mean 'fmnist-iid'?"),
+        (f"{FEDOSD}: scenarios.fmnist-pat20.base: there is no scenario 'fmnist'", "did you mean 'fmnist-iid'?"),
     ),
     "a scenario on itself": (
         scenario("mnist-iid", base="mnist-iid"),
-        ("fedosd.yaml: scenarios.mnist-iid.base: 'mnist-iid' is built on itself; name another scenario",),
+        (f"{FEDOSD}: scenarios.mnist-iid.base: 'mnist-iid' is built on itself; name another scenario",),
     ),
     "two scenarios on each other": (
         scenario("mnist-iid", base="mnist-pat50"),
@@ -163,7 +163,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a method from the unlearned model of an unknown one": (
         method("fedosd.m5", unlearned_from="fedods"),
         (
-            "fedosd.yaml: methods.fedosd.m5.unlearned_from: there is no method 'fedods'",
+            f"{FEDOSD}: methods.fedosd.m5.unlearned_from: there is no method 'fedods'",
             "did you mean 'fedosd'? allowed: ewcsga, federaser, federaser.half, fedosd",
         ),
     ),
@@ -189,38 +189,38 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "unknown projection": (
         settings(recovery={"projection": {"name": "away_from_orignal"}}),
         (
-            "scenarios.fmnist-pat20: there is no projections plug-in 'away_from_orignal'",
+            "scenario fmnist-pat20: there is no projections plug-in 'away_from_orignal'",
             "did you mean 'away_from_original'? allowed: away_from_original",
         ),
     ),
     "a hyper-parameter that a projection does not have": (
         method("fedosd", settings={"recovery": {"projection": {"params": {"were": "always"}}}}),
-        ("recovery.projection: params: were: unknown key", "did you mean 'where'? allowed: where"),
+        ("recovery.projection: params.were: unknown key", "did you mean 'where'? allowed: where"),
     ),
     "a wrong hyper-parameter of a projection": (
         method("fedosd", settings={"recovery": {"projection": {"params": {"where": "never"}}}}),
-        ("recovery.projection: params: where: Input should be 'conflicting' or 'always', got 'never'",),
+        ("recovery.projection: params.where: Input should be 'conflicting' or 'always', got 'never'",),
     ),
     "a grid of what a grid cannot hold": (
         grid("mode", {"training.lr": [0.1, 0.2]}),
-        ("with methods.mode: grid", "'training.lr'", "unlearning", "recovery", "params"),
+        ("method mode: grid", "'training.lr'", "unlearning", "recovery", "params"),
     ),
-    "a grid of a setting without its phase": (grid("mode", {"lr": [0.1]}), ("with methods.mode: grid", "'lr'")),
+    "a grid of a setting without its phase": (grid("mode", {"lr": [0.1]}), ("method mode: grid", "'lr'")),
     "a grid of an unknown setting": (
         grid("mode", {"unlearning.lrr": [0.1]}),
-        ("with methods.mode: unlearning.lrr: unknown key", "did you mean 'lr'?"),
+        ("method mode: unlearning.lrr: unknown key", "did you mean 'lr'?"),
     ),
     "a grid of an unknown hyper-parameter": (
         grid("fedosd", {"params.los": ["uce"]}),
-        ("methods.fedosd+lr", "-losuce: params: los: unknown key", "did you mean 'loss'?"),
+        ("method fedosd: params.los: unknown key", "did you mean 'loss'?"),
     ),
     "a grid with a wrong hyper-parameter": (
         grid("fedosd.m6", {"params.loss": ["uce", "ce"]}),
-        ("params: loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
+        ("params.loss: Input should be 'uce', 'ascent' or 'uce-undivided', got 'ce'",),
     ),
     "a grid with a negative rate": (
         grid("mode", {"unlearning.lr": [0.1, -0.1]}),
-        ("fmnist-pat20 with methods.mode: unlearning.lr: Input should be greater than 0, got -0.1",),
+        ("fmnist-pat20, method mode: unlearning.lr: Input should be greater than 0, got -0.1",),
     ),
     "a grid with an infinite rate": (
         grid("mode", {"unlearning.lr": [0.1, INFINITE]}),
@@ -228,18 +228,18 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a grid with a truth value": (
         grid("mode", {"unlearning.lr": [True]}),
-        ("with methods.mode: unlearning.lr: Input should be a valid number, got True",),
+        ("method mode: unlearning.lr: Input should be a valid number, got True",),
     ),
     "a grid with a rate that YAML reads as text": (
         grid("mode", {"unlearning.lr": ["1e-3"]}),
-        ("with methods.mode: unlearning.lr: Input should be a valid number, got '1e-3'", "needs a point: 1.0e-3"),
+        ("method mode: unlearning.lr: Input should be a valid number, got '1e-3'", "needs a point: 1.0e-3"),
     ),
     "a grid with more unlearning rounds than total rounds": (
         laid_over(
             settings={"unlearning": {"rounds": 1}, "total_rounds": 6},
             methods={"mode": {"settings": {"grid": {"unlearning.rounds": [2, 7]}}}},
         ),
-        ("with methods.mode: unlearning.rounds: 7 rounds exceed total_rounds, 6",),
+        ("method mode: unlearning.rounds: 7 rounds exceed total_rounds, 6",),
     ),
     "a grid with one value twice": (
         grid("mode", {"unlearning.lr": [0.1, 0.1]}),
@@ -324,15 +324,15 @@ MANY = [k / 100 for k in range(1, 41)]
 TOYS: dict[str, tuple[dict[str, Any], str]] = {
     "a choice without R-Acc": (
         toy(settings={"evaluations": {"evaluation": ["backdoor"]}}, artefacts=EVALUATED),
-        "toy.yaml: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
+        f"{TOY}: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
     ),
     "a choice without ASR, where there is an attack": (
         toy(settings={"evaluations": {"evaluation": ["utility"]}}, artefacts=NO_ATTACK),
-        "toy.yaml: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
+        f"{TOY}: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
     ),
     "a validation share of less than a sample": (
         toy(settings={"data": {"validation_share": 0.01}}),
-        "toy.yaml: scenarios.pat: data.validation_share: of the 80 training samples that the smallest client has at "
+        f"{TOY}: scenarios.pat: data.validation_share: of the 80 training samples that the smallest client has at "
         "most, 0.01 is none, but the grid of methods.fedosd is chosen on them",
     ),
     "more clients than validation samples": (
@@ -353,11 +353,11 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "bars of the original model alone": (
         toy(artefacts={"bars": {"stages": ["original"]}}),
-        "toy.yaml: artefacts.bars: stages: kind bars cannot show 'original' of 'iid'; allowed: unlearned, recovered.",
+        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'original' of 'iid'; allowed: unlearned, recovered.",
     ),
     "bars of post-training where none follows": (
         toy(artefacts={"bars": {"methods": ["retraining"]}}),
-        "toy.yaml: artefacts.bars: stages: kind bars cannot show 'recovered' of 'iid'; allowed: unlearned.",
+        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'recovered' of 'iid'; allowed: unlearned.",
     ),
     "a table of post-training alone where none follows": (
         toy(artefacts={"utility": {"methods": ["retraining"], "stages": ["recovered"]}}),
@@ -373,11 +373,11 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a running time of what does not add up": (
         toy(artefacts={"times": {"metrics": ["asr"]}}),
-        "toy.yaml: artefacts.times: 'asr' does not add up over rounds; allowed: client_rounds, steps",
+        f"{TOY}: artefacts.times: 'asr' does not add up over rounds; allowed: client_rounds, steps",
     ),
     "a grid of more points than anybody waits for": (
         toy(methods={"fupga": {"settings": {"grid": {"unlearning.lr": MANY, "recovery.lr": MANY}}}}),
-        "toy.yaml: methods.fupga: grid: has more than 1000 points; name fewer values.",
+        f"{TOY}: methods.fupga: grid: has more than 1000 points; name fewer values.",
     ),
     "a grid with a value of 200 letters": (
         toy(methods={"fedosd": {"settings": {"grid": {"params.loss": ["x" * 200]}}}}),
@@ -409,4 +409,4 @@ def test_a_published_table_without_its_file_is_told_in_one_sentence(workflow: Pa
 def test_an_image_of_no_attack_is_told_in_one_sentence() -> None:
     planned = Plan(scenario("cifar100-pat50", settings={"data": {"attack": None}}))
     text = sentence(lambda: planned.job("publish", {"paper": "fedosd", "artefact": "fig7"}))
-    has(text, "fedosd.yaml: artefacts.fig7: 'cifar100-pat50' has no attack to show")
+    has(text, f"{FEDOSD}: artefacts.fig7: 'cifar100-pat50' has no attack to show")

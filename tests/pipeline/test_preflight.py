@@ -1,17 +1,20 @@
 """What can be known before the first job is refused there."""
 
 import os
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 import torch
 
+from fu.data import torchvision_import
 from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline import digest, preflight
 from fu.pipeline.plan import Job, Plan
-from tests.mistakes import write_archive
+from tests.mistakes import has, sentence, write_archive
 
 CONFIG = {"preset": "paper", "papers": ["fedosd"]}
 
@@ -59,13 +62,60 @@ def test_an_archive_with_fewer_samples_than_a_scenario_uses_is_refused(tmp_path:
 
 def test_archives_that_nobody_can_download_are_told_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan({**CONFIG, "data_dir": str(tmp_path)})
-    (mnist,) = jobs(plan, "data")
+    needed = [plan.job("data", {"dataset": name}) for name in ("mnist", "cifar10", "digits", "cifar100", "mnist")]
+    asked: set[tuple[str, Path]] = set()
+
+    def available(name: str, folder: Path) -> bool:
+        asked.add((name, folder))
+        return name == "CIFAR100"
+
+    monkeypatch.setattr(torchvision_import, "available", available)
+    text = sentence(lambda: preflight.check(plan, needed, here=True))
+    archives = f"{tmp_path}/cifar10.npz, {tmp_path}/mnist.npz;"
+    has(text, f"these archives are needed and cannot be downloaded from here: {archives} put them in place")
+    assert asked == {(name, tmp_path / "torchvision") for name in ("MNIST", "CIFAR10", "CIFAR100")}
+    preflight.check(plan, needed, here=False)  # the machine of the jobs may reach more
+    preflight.check(plan, [needed[2], needed[3]], here=True)
     only = about("mnist")
     monkeypatch.setattr(preflight, "about", lambda name: type(only)(only.shape, only.classes, only.samples))
-    with pytest.raises(
-        UserError, match=r"^put \S+/mnist\.npz and \S+/mnist\.npz in place: these archives cannot be down"
-    ):
-        preflight.check(plan, [mnist, mnist], here=False)
+    has(sentence(lambda: preflight.check(plan, needed[:1], here=False)), "from here: ", "/mnist.npz; put")
+
+
+class Server(BaseHTTPRequestHandler):
+    """Knows one file, and forbids to ask for another."""
+
+    def do_HEAD(self) -> None:
+        self.send_response({"/there": 200, "/forbidden": 403}.get(self.path, 404))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_data_set_is_available_where_one_of_its_servers_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}/"
+        nobody = "http://127.0.0.1:1/"
+        kind = torchvision_import.datasets().MNIST
+        monkeypatch.setattr(kind, "resources", [("there", "md5")])
+        for mirrors, expected in (([nobody, here], True), ([nobody], False), ([f"{here}absent/"], False)):
+            monkeypatch.setattr(kind, "mirrors", mirrors)
+            assert torchvision_import.available("MNIST", tmp_path) == expected
+        for url, expected in ((f"{here}there", True), (f"{here}forbidden", True), (f"{here}absent", False)):
+            monkeypatch.setattr(torchvision_import.datasets().CIFAR10, "url", url)
+            assert torchvision_import.available("CIFAR10", tmp_path) == expected
+        server.shutdown()
+
+
+def test_a_data_set_that_was_downloaded_before_needs_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = torchvision_import.datasets().MNIST
+    monkeypatch.setattr(kind, "mirrors", ["http://127.0.0.1:1/"])
+    assert not torchvision_import.available("MNIST", tmp_path)
+    monkeypatch.setattr(kind, "__init__", lambda self, root: None if root == str(tmp_path) else self.absent)
+    assert torchvision_import.available("MNIST", tmp_path)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -108,19 +108,18 @@ def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
         given = dict.fromkeys(names, value)
         words = [f"{name}={text}" for name, text in given.items()] if k % 2 else []
         run, shown = make.calls("reproduce", *words, **({} if words else given))
-        assert run[:7] == ["snakemake", "", "--cores", "all", "--quiet", "rules", "host"]
-        assert run[7] == "--config"
-        assert parse_config(run[8:]) == dict.fromkeys(names.values(), value)
+        assert run[:5] == ["snakemake", "", "--cores", "all", "--config"]
+        assert parse_config(run[5:]) == dict.fromkeys(names.values(), value)
         assert shown[:5] == ["python", "", "-m", "fu.pipeline.show", "results"]
         pairs = (pair.partition("=") for pair in shown[5:])
         assert {key: yaml.safe_load(text) for key, _, text in pairs} == dict.fromkeys(names.values(), value)
         (unlock,) = make.calls("unlock", *words, **({} if words else given))
-        assert unlock == ["snakemake", "", "--unlock", *run[7:]]
+        assert unlock == ["snakemake", "", "--unlock", *run[4:]]
 
 
 def test_words_reach_their_programs_as_they_are(make: Make) -> None:
     for value in WILD:
-        targets = make.calls("reproduce", f"TARGETS={value}")[0][7:]
+        targets = make.calls("reproduce", f"TARGETS={value}")[0][4:]
         assert targets == (["--", *value.split()] if value.split() else [])
         assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.show", "cell", value]]
         assert make.calls("contract", f"PLUGINS={value}") == [["python", value, "-m", "pytest", "-q", "tests/contract"]]
@@ -138,7 +137,7 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
 
 def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
     assert make.calls("reproduce", "PRESET=", "TARGETS= ") == [
-        ["snakemake", "", "--cores", "all", "--quiet", "rules", "host"],
+        ["snakemake", "", "--cores", "all"],
         ["python", "", "-m", "fu.pipeline.show", "results"],
     ]
     assert make.calls("show") == [["python", "", "-m", "fu.pipeline.show", "cell", ""]]

@@ -1,9 +1,9 @@
 """Read papers, presets and overrides, and lay them over each other."""
 
-from collections.abc import Mapping
-from itertools import accumulate
+from collections.abc import Callable, Mapping
+from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -11,10 +11,17 @@ from pydantic import BaseModel, ValidationError
 from fu.errors import UserError, first_problem, nearest
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS
-from fu.pipeline.settings.records import Config, Paper, Preset
+from fu.pipeline.settings.records import Artefact, Config, Method, Paper, Preset, Scenario
 from fu.pipeline.settings.types import DEEPEST, LARGEST, TOO_LARGE, check_plain
 
 Model = TypeVar("Model", bound=BaseModel)
+Made = TypeVar("Made")
+LAYERS = 3  # paper, preset, overrides
+ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
+    "scenarios": ("scenario", Scenario),
+    "methods": ("method", Method),
+    "artefacts": ("artefact", Artefact),
+}
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
 YAML = "tag:yaml.org,2002:"
 KEYS = {f"{YAML}str", f"{YAML}merge"}
@@ -169,45 +176,81 @@ def merge(base: Any, top: Any) -> Any:
     return top
 
 
-def resolve(config: Config) -> tuple[Preset, dict[str, Paper]]:
-    """Return the preset, and the papers with preset and overrides laid over them."""
-    preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
-    papers = {}
+class Resolved(NamedTuple):
+    """The preset, the papers with all that is laid over them, and of each paper the place of what was laid last."""
+
+    preset: Preset
+    papers: dict[str, Paper]
+    where: dict[str, str]
+
+
+def resolve(config: Config, depth: int = LAYERS) -> Resolved:
+    """Return the papers with the preset and the overrides laid over them; depth 1: alone, 2: with the preset."""
+    preset = Preset(description="none")
+    if depth > 1:
+        preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
+    papers, where = {}, {}
     for name in config.papers:
         layers = {
             f"{name}.yaml": read_paper(name),
             f"{config.preset}.yaml: papers.{name}": without_sources(preset.papers.get(name, {})),
-            f"config: overrides.{name}": without_sources(config.overrides.get(name, {})),
+            f"config.yaml: overrides.{name}": without_sources(config.overrides.get(name, {})),
         }
-        papers[name] = _with_shown(_laid_over(layers), f"{name}.yaml")
+        *below, (place, top) = [(place, layer) for place, layer in list(layers.items())[:depth] if layer != {}]
+        lower: Any = reduce(merge, (layer for _, layer in below), {})
+        if below:
+            _check_known(lower, top, place)
+        papers[name] = _with_shown(validate(Paper, merge(lower, top), place), place)
+        where[name] = place
     known = names("papers")
-    for where, given in (("config: overrides", config.overrides), (f"{config.preset}.yaml: papers", preset.papers)):
+    for place, given in (
+        ("config.yaml: overrides", config.overrides if depth > 2 else {}),
+        (f"{config.preset}.yaml: papers", preset.papers),
+    ):
         for name in given:
             if name not in known:
-                raise UserError(f"{where}: there is no paper {name!r}{nearest(name, known)}.")
-    _check_targets(papers)
-    return preset, papers
+                raise UserError(f"{place}: there is no paper {name!r}{nearest(name, known)}.")
+    _check_targets(papers, where)
+    return Resolved(preset, papers, where)
 
 
-def _laid_over(layers: Mapping[str, Any]) -> Paper:
-    """Return the paper of these layers, or raise `UserError` that names the first one that is wrong."""
-    *_, last = merged = list(accumulate(layers.values(), merge))
+def blamed(make: Callable[[Resolved], Made], config: Config) -> Made:
+    """Return what is made of the resolved papers; a `UserError` names the file in which the wrong value stands.
+
+    That is the first of paper, preset and overrides with which it cannot be made.
+    """
     try:
-        return validate(Paper, last, next(iter(layers)))
+        return make(resolve(config))
     except UserError:
-        for where, values in zip(layers, merged, strict=True):
-            validate(Paper, values, where)
+        for depth in range(1, LAYERS):
+            make(resolve(config, depth))
         raise
 
 
-def _check_targets(papers: Mapping[str, Paper]) -> None:
+def _check_known(below: Any, top: Any, where: str) -> None:
+    """Raise `UserError` where a layer names an entry that does not exist below it and lacks what a new one needs."""
+    for group, (what, model) in ENTRIES.items():
+        given, known = (layer.get(group) if isinstance(layer, dict) else None for layer in (top, below))
+        if not (isinstance(given, dict) and isinstance(known, dict)):
+            continue  # the validation says so
+        needed = [key for key, field in model.model_fields.items() if field.is_required()]
+        for name in given.keys() - known.keys():
+            entry = given[name]
+            if isinstance(entry, dict) and not entry.keys() >= {*needed}:
+                raise UserError(
+                    f"{where}: {group}.{name}: there is no {what} {name!r}{nearest(name, known)}; a new one needs "
+                    f"{', '.join(needed)}."
+                )
+
+
+def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> None:
     """Raise `UserError` where two targets of Snakemake, or a paper's folder of results and another, have one name."""
     patterns = (*LOGS.values(), *(pattern for files in OUTPUTS.values() for pattern in files.values()))
     folders = {pattern.partition("/")[0] for pattern in patterns if not pattern.startswith("{")}
     taken = {**dict.fromkeys(folders, "a folder of results"), **dict.fromkeys(("all", *OUTPUTS), "a rule")}
     for paper, about in papers.items():
         targets = {paper: f"{paper}.yaml"}
-        targets |= {f"{paper}_{name}": f"{paper}.yaml: artefacts.{name}" for name in about.artefacts}
+        targets |= {f"{paper}_{name}": f"{places[paper]}: artefacts.{name}" for name in about.artefacts}
         for target, where in targets.items():
             if target in taken:
                 raise UserError(f"{where}: {target!r} is already the name of {taken[target]}; give this another one.")

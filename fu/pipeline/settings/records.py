@@ -139,7 +139,7 @@ def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
     """Raise `ValueError` where a plug-in is not there, has other hyper-parameters, or refuses the facts."""
     try:
         catalogue.check(kind, chosen.name, f"{field}.name")
-        params = plugins.params(kind, Choice(name=chosen.name, params=chosen.params), f"{field}.params")
+        params = plugins.params(kind, Choice(name=chosen.name, params=chosen.params), field)
     except UserError as error:
         raise ValueError(str(error).removesuffix(".")) from None
     try:

@@ -17,11 +17,11 @@ from tests.pipeline.configs import config, toy
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a paper's override as a number": (
         config(overrides={"fedosd": 5}),
-        ("config: overrides.fedosd: must be a mapping of keys to values, got int",),
+        ("config.yaml: overrides.fedosd: must be a mapping of keys to values, got int",),
     ),
     "override of an unknown paper": (
         config(overrides={"fedsod": {}}),
-        ("config: overrides: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fedosd"),
+        ("config.yaml: overrides: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fedosd"),
     ),
     "unknown paper": (
         config(papers=["fedsod"]),
@@ -261,10 +261,13 @@ def test_two_artefacts_whose_targets_have_one_name_are_told_in_one_sentence(with
     shutil.copytree(with_toy / "published" / "toy", with_toy / "published" / "toy_a")
     extra = {"a_bars": {"kind": "losses", "title": "x", "caption": "y"}}
     text = sentence(lambda: Plan({**toy(artefacts=extra), "papers": ["toy", "toy_a"]}))
-    has(text, "toy_a.yaml: artefacts.bars: 'toy_a_bars' is already the name of toy.yaml: artefacts.a_bars")
+    has(text, "toy_a.yaml: artefacts.bars: 'toy_a_bars' is already the name of config.yaml: overrides.toy: artefacts")
 
 
 # ---- who is wrong ------------------------------------------------------------------------------------------------
+
+
+LOS = "{methods: {fedosd: {params: {los: 1}}}}"
 
 
 @pytest.mark.parametrize(
@@ -272,11 +275,60 @@ def test_two_artefacts_whose_targets_have_one_name_are_told_in_one_sentence(with
     [
         ("{titel: x}", {}, "mine.yaml: papers.toy: titel: unknown key"),
         ("{titel: x}", {"titel": "y"}, "mine.yaml: papers.toy: titel: unknown key"),
-        ("{title: x}", {"titel": "y"}, "config: overrides.toy: titel: unknown key"),
+        ("{title: x}", {"titel": "y"}, "config.yaml: overrides.toy: titel: unknown key"),
         ("5", {}, "mine.yaml: papers"),
+        (LOS, {}, "mine.yaml: papers.toy: method fedosd: params.los: unknown key; did you mean 'loss'?"),
+        (LOS, {"title": "x"}, "mine.yaml: papers.toy: method fedosd: params.los: unknown key"),
+        ("{title: x}", {"methods": {"fedosd": {"params": {"los": 1}}}}, "config.yaml: overrides.toy: method fedosd: "),
+        (
+            "{methods: {fedsod: {params: {}}}}",
+            {},
+            "mine.yaml: papers.toy: methods.fedsod: there is no method 'fedsod'; did you mean 'fedosd'? allowed: "
+            "fedosd, fedosd.m5, fedosd.rates, fupga, retraining; a new one needs label, source.",
+        ),
+        (
+            "{}",
+            {"methods": {"fedsod": {"settings": {}}}},
+            "config.yaml: overrides.toy: methods.fedsod: there is no method",
+        ),
+        (
+            "{}",
+            {"artefacts": {"number": {"title": "x"}}},
+            "artefacts.number: there is no artefact 'number'; did you mean",
+        ),
+        (
+            "{}",
+            {"scenarios": {"idd": {"base": "iid"}}},
+            "scenarios.idd: there is no scenario 'idd'; did you mean 'iid'?",
+        ),
+        (
+            "{}",
+            {"methods": {"mine": {"label": "x", "source": "y", "plugin": "fedods"}}},
+            "config.yaml: overrides.toy: methods.mine: there is no methods plug-in 'fedods'",
+        ),
     ],
-    ids=["preset", "both", "overrides", "a preset's number"],
+    ids=[
+        *("preset", "both", "overrides", "a preset's number", "a preset's hyper-parameter", "beside an override"),
+        *("an override's hyper-parameter", "a preset's method", "an override's method", "an artefact", "a scenario"),
+        "a new method",
+    ],
 )
 def test_the_layer_that_is_wrong_is_named(with_toy: Path, preset: str, overrides: dict[str, Any], words: str) -> None:
     (with_toy / "presets" / "mine.yaml").write_text(f"description: x\npapers: {{toy: {preset}}}")
     has(sentence(lambda: Plan({**toy(**overrides), "preset": "mine"})), words)
+
+
+def test_the_paper_is_named_where_it_is_wrong_itself(with_toy: Path) -> None:
+    paper = with_toy / "papers" / "toy.yaml"
+    text = paper.read_text()
+    assert text.count("plugin: fupga\n") == 1
+    paper.write_text(text.replace("plugin: fupga\n", "plugin: fupga\n    params: {los: {value: 1, source: x}}\n"))
+    (with_toy / "presets" / "mine.yaml").write_text("description: x\npapers: {toy: {title: other}}")
+    told = sentence(lambda: Plan({**toy(title="another"), "preset": "mine"}))
+    assert told.startswith("toy.yaml: method fupga: params.los: unknown key")
+
+
+def test_a_value_that_is_right_for_the_replaced_data_set_alone_is_the_override_s(with_toy: Path) -> None:
+    (with_toy / "presets" / "mine.yaml").write_text("description: x\nreplace_datasets: {mnist: digits}")
+    given = {**toy(settings={"data": {"dataset": "mnist", "samples": 1800}}), "preset": "mine"}
+    has(sentence(lambda: Plan(given)), "config.yaml: overrides.toy: scenario ", "1800 of 1797 samples of digits")

@@ -162,5 +162,5 @@ def test_an_artefact_that_is_not_there_is_told_in_one_sentence() -> None:
     with pytest.raises(UserError) as error:
         plan("smoke", methods={"mine": {**METHOD, "shown_in": ["table1", "tabel2"]}})
     assert str(error.value).startswith(
-        "fedosd.yaml: methods.mine.shown_in: there is no artefact 'tabel2'; did you mean 'table2'? allowed: "
+        "config.yaml: overrides.fedosd: methods.mine.shown_in: there is no artefact 'tabel2'; did you mean 'table2'?"
     )

@@ -13,6 +13,7 @@ from tests.pipeline.configs import NAME_RULE, artefact, attack, config, data, la
 NAN, INFINITE = math.nan, math.inf
 LOOP: list[Any] = []
 LOOP.append(LOOP)
+FEDOSD = "config.yaml: overrides.fedosd"
 OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -22,16 +23,16 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown key of a paper": (
         laid_over(titel="x"),
-        ("config: overrides.fedosd: titel: unknown key", "did you mean 'title'?"),
+        (f"{FEDOSD}: titel: unknown key", "did you mean 'title'?"),
     ),
     "unknown key of a method": (
         method("fedosd", in_papr=True),
-        ("config: overrides.fedosd: methods.fedosd.in_papr: unknown key", "did you mean 'in_paper'?"),
+        (f"{FEDOSD}: methods.fedosd.in_papr: unknown key", "did you mean 'in_paper'?"),
     ),
     "unknown key deep in the settings": (
         attack(sise=3),
         (
-            "data: attack.params: sise: unknown key",
+            "data: attack: params.sise: unknown key",
             "did you mean 'size'?",
             "allowed: label_shift, margin, share, size, value",
         ),
@@ -54,19 +55,19 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "paper outside its folder": (config(papers=["../x"]), (f"config: papers.0: {NAME_RULE}, got '../x'",)),
     "scenario outside results": (
         laid_over(scenarios={"../../x": {"label": "x"}}),
-        (f"config: overrides.fedosd: scenarios: {NAME_RULE}, got '../../x'",),
+        (f"{FEDOSD}: scenarios: {NAME_RULE}, got '../../x'",),
     ),
     "method outside results": (
         method("../x", **OUTSIDE),
-        (f"config: overrides.fedosd: methods: {NAME_RULE}, got '../x'",),
+        (f"{FEDOSD}: methods: {NAME_RULE}, got '../x'",),
     ),
     "artefact outside results": (
         laid_over(artefacts={"/etc/x": {"kind": "table", "title": "a", "caption": "b"}}),
-        (f"config: overrides.fedosd: artefacts: {NAME_RULE}, got '/etc/x'",),
+        (f"{FEDOSD}: artefacts: {NAME_RULE}, got '/etc/x'",),
     ),
     "a method named as the original model": (
         method("original", **OUTSIDE),
-        ("config: overrides.fedosd: methods: 'original' is the name of the original model", "a method needs another"),
+        (f"{FEDOSD}: methods: 'original' is the name of the original model", "a method needs another"),
     ),
     "unknown data set": (
         data(dataset="mnits"),
@@ -102,21 +103,21 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a share of all classes above 1": (
         pat(1.2),
-        ("data: partition.params: class_share: Input should be less than or equal to 1, got 1.2",),
+        ("data: partition: params.class_share: Input should be less than or equal to 1, got 1.2",),
     ),
-    "no class": (pat(0), ("data: partition.params: class_share: Input should be greater than 0, got 0",)),
+    "no class": (pat(0), ("data: partition: params.class_share: Input should be greater than 0, got 0",)),
     "two and a half classes": (
         pat(0.25),
-        ("scenarios.fmnist-iid: data: partition: class_share: 0.25 of 10 classes is not a whole number of classes",),
+        ("scenario fmnist-iid: data: partition: class_share: 0.25 of 10 classes is not a whole number of classes",),
     ),
     "less than one class": (pat("1/100"), ("class_share: 0.01 of 10 classes is not a whole number of classes",)),
     "a class share that divides by zero": (
         pat("1/0"),
-        ("data: partition.params: class_share: must be a number or a fraction like 6/7, got '1/0'",),
+        ("data: partition: params.class_share: must be a number or a fraction like 6/7, got '1/0'",),
     ),
     "classes per client, as the share was once given": (
         data(partition={"name": "pat", "params": {"classes_per_client": 2}}),
-        ("data: partition.params: classes_per_client: unknown key", "did you mean 'class_share'?"),
+        ("data: partition: params.classes_per_client: unknown key", "did you mean 'class_share'?"),
     ),
     "a client left empty": (
         laid_over(
@@ -124,17 +125,17 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             settings={"data": {"clients": 3}},
         ),
         (
-            "scenarios.fmnist-pat20: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
+            "scenario fmnist-pat20: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
             "allowed is",
         ),
     ),
     "a class share of an IID partition": (
         scenario("mnist-iid", settings={"data": {"partition": {"params": {"class_share": 0.2}}}}),
-        ("scenarios.mnist-iid: data: partition.params: class_share: unknown key; allowed: none",),
+        ("scenario mnist-iid: data: partition: params.class_share: unknown key; allowed: none",),
     ),
     "a Pat partition without its class share": (
         data(partition={"name": "pat"}),
-        ("scenarios.fmnist-iid: data: partition.params: class_share: is missing",),
+        ("scenario fmnist-iid: data: partition: params.class_share: is missing",),
     ),
     "more forgotten clients than clients": (
         data(forget={"clients": 11}),
@@ -197,11 +198,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a rate that no phase states": (
         settings(training={"lr": None}),
-        ("scenarios.fmnist-pat20: training.lr: Input should be a valid number, got None",),
+        ("scenario fmnist-pat20: training.lr: Input should be a valid number, got None",),
     ),
     "a phase without settings": (
         {**settings(unlearning=None), "preset": "paper"},
-        ("scenarios.fmnist-pat20: unlearning: Input should be a valid dictionary", "got None"),
+        ("scenario fmnist-pat20: unlearning: Input should be a valid dictionary", "got None"),
     ),
     "a date as hyper-parameter": (
         method("ewcsga", params={"lambda": datetime.date(2020, 1, 1)}),
@@ -225,11 +226,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a method with a plug-in and another's unlearned model": (
         method("fedosd.m5", plugin="fedosd"),
-        ("config: overrides.fedosd: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
     ),
     "a method with neither": (
         method("fedosd.m5", unlearned_from=None),
-        ("config: overrides.fedosd: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
     ),
     "hyper-parameters where nothing is unlearned": (
         method("fedosd.m5", params={"loss": "ascent"}),
@@ -249,7 +250,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a name of more than 80 letters": (
         scenario("x" * 81, label="x"),
-        ("config: overrides.fedosd: scenarios: String should have at most 80 characters",),
+        (f"{FEDOSD}: scenarios: String should have at most 80 characters",),
     ),
     "a partition by its name alone": (
         data(partition="iid"),

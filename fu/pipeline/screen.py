@@ -1,0 +1,207 @@
+"""What a run shows: a bar on a terminal, a line now and then in a log file, every artefact, and last what failed.
+
+Snakemake's own account of its jobs goes to its log file alone (`.snakemake/log`), but for whoever asks for it (`-n`,
+`--verbose`, `--printshellcmds`).
+"""
+
+import logging
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from fu.errors import UserError
+from fu.pipeline.estimates import counted, lasting
+from fu.pipeline.paths import CERTIFIED
+from fu.pipeline.plan import Job, Plan
+
+ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources_info", "progress", "rulegraph"}
+# After the start, of what Snakemake says besides: what matters, and what only repeats that a job failed.
+MATTERS = re.compile("Nothing to be done|Will exit after")
+REPEATS = re.compile(
+    "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
+    "WorkflowError:\nAt least one job did not complete"
+)
+EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
+PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
+LOG_BYTES = 100_000  # of a log, from its end
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that runs, since when, and its logs."""
+
+    job: Job
+    logs: list[str]
+    began: float
+
+    @property
+    def name(self) -> str:
+        """What its outputs are called, without suffix."""
+        return self.job.certificate.removesuffix(CERTIFIED)
+
+    def files(self) -> str:
+        """Return what there is to look at in one word: `folder/table8.{csv,md}`."""
+        suffixes = sorted(Path(path).suffix[1:] for path in self.job.outputs.values() if not path.endswith(".json"))
+        return f"{self.name}.{{{','.join(suffixes)}}}"
+
+
+class Screen(logging.Handler):
+    """Takes the place of Snakemake's handler for the screen (`usual`; None: that one stays, this one only collects)."""
+
+    def __init__(self, usual: logging.Handler | None, stream: Any = None) -> None:
+        """Show nothing before `begin`."""
+        super().__init__()
+        self.usual, self.stream = usual, stream or sys.stderr
+        self.started = False
+        self.running: dict[int, Running] = {}
+        self.failures: dict[int, str] = {}
+        self.jobs: dict[tuple[str, frozenset[tuple[str, str]]], Job] = {}  # by stage and names
+        self.made, self.spent = 0, 0.0  # jobs, and their estimated seconds
+        self._bar: Any = None
+        self._said, self._share_said = 0.0, 0.0
+        self._ended = threading.Event()
+
+    def begin(self, jobs: Iterable[Job], cores: int) -> None:
+        """Show the progress of these jobs from now on."""
+        self.jobs = {(job.stage, frozenset(job.names.items())): job for job in jobs}
+        self.total, self.cores = sum(job.seconds for job in self.jobs.values()), cores
+        self.began = self._said = time.monotonic()
+        if self.usual is None or not self.jobs:
+            return
+        if self.stream.isatty():
+            form = "{percentage:3.0f}% |{bar}| {desc}"
+            self._bar = tqdm(total=self.total, bar_format=form, file=self.stream, dynamic_ncols=True, leave=False)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record of Snakemake's, or what it means."""
+        event = str(getattr(record, "event", None) or "")
+        about: Any = record
+        if event == "job_info":
+            if job := self.jobs.get((about.rule_name, frozenset(dict(about.wildcards or {}).items()))):
+                self.running[about.jobid] = Running(job, [str(path) for path in about.log], time.monotonic())
+        elif event == "job_finished":
+            self._finish(about.job_id)
+        elif event == "job_error":
+            self._fail(about.jobid)
+        elif self.usual is not None and self._shown(event, record):
+            self._write(lambda usual: usual.handle(record))
+        self.started |= event == "workflow_started"
+
+    def _shown(self, event: str, record: logging.LogRecord) -> bool:
+        text = str(record.msg or "")
+        if event in ACCOUNT or REPEATS.match(text):
+            return False
+        return record.levelno >= logging.WARNING or not self.started or MATTERS.match(text) is not None
+
+    def _finish(self, number: int) -> None:
+        self.failures.pop(number, None)  # tried again
+        if found := self.running.pop(number, None):
+            self.made += 1
+            self.spent += found.job.seconds
+            if found.job.stage == "publish":
+                self._say(f"{found.files()} ({time.monotonic() - found.began:.1f} s)")
+            self._show()
+
+    def _fail(self, number: int) -> None:
+        if found := self.running.pop(number, None):
+            self.failures[number] = problem(found.name, found.logs)
+            self._say(f"{found.name}: failed")
+
+    def _watch(self) -> None:
+        while not self._ended.wait(1):
+            with self.lock or threading.Lock():
+                self._show()
+
+    def _show(self) -> None:
+        """Bring the bar, or the lines of a log file, up to date; running jobs count as far as their time has passed."""
+        if self.usual is None or not self.jobs:
+            return
+        now = time.monotonic()
+        begun = sum(min(now - found.began, found.job.seconds) for found in self.running.values())
+        share = (self.spent + begun) / self.total
+        elapsed = now - self.began
+        left = elapsed * (1 / share - 1) if share > 0.02 else max(self.total / self.cores - elapsed, 0)
+        text = f"{self.made} of {counted(len(self.jobs), 'job')}, about {lasting(left)} left"
+        if self._bar is not None:
+            self._bar.n = share * self.total
+            self._bar.set_description_str(text)
+        elif share - self._share_said >= EVERY_SHARE and now - self._said >= EVERY_SECONDS:
+            self._said, self._share_said = now, share
+            self._say(f"{share:.0%}: {text}")
+
+    def _say(self, text: str) -> None:
+        if self.usual is not None:
+            self._write(lambda _: print(f"{time.strftime('%H:%M:%S')} {text}", file=self.stream, flush=True))
+
+    def _write(self, write: Any) -> None:
+        if self._bar is None:
+            write(self.usual)
+        else:
+            with tqdm.external_write_mode(file=self.stream):
+                write(self.usual)
+
+    def end(self) -> None:
+        """Say, last of all, how much was made and why jobs failed: every reason once."""
+        self._ended.set()
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+        if self.jobs:
+            self._say(
+                f"{self.made} of {counted(len(self.jobs), 'job')} done in {lasting(time.monotonic() - self.began)}"
+            )
+        for text in dict.fromkeys(self.failures.values()):
+            print(text, file=self.stream, flush=True)
+
+
+class Targets(logging.Filter):
+    """Says, instead of Snakemake, which target does not exist and what the nearest is called."""
+
+    def __init__(self, plan: Plan, targets: Callable[[], Iterable[str]]) -> None:
+        """`targets`: those that were asked for, once Snakemake has read its command line."""
+        super().__init__()
+        self.plan, self.targets = plan, targets
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change a record in place; every record passes."""
+        if getattr(record, "exception", None) == "MissingRuleException":
+            try:
+                self.plan.asked(self.targets())
+            except UserError as error:
+                record.msg = f"error: {error}"
+        return True
+
+
+def problem(name: str, logs: list[str]) -> str:
+    """Return in one sentence why a job failed: its own last words, or where the rest stands."""
+    text = ""
+    for log in filter(Path.is_file, map(Path, logs)):
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LOG_BYTES))
+            text += file.read().decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not PROGRESS.match(line)]
+    last = lines[-1] if lines else "the job ended without a word, as one that is killed"
+    if last.startswith("error: "):
+        return last
+    what = "the whole traceback" if "Traceback (most recent call last):" in lines else "its log"
+    return f"error: {name}: {last.rstrip('.')} ({what}: {', '.join(logs)})."
+
+
+def take_over(logger: logging.Logger, settings: Any) -> Screen:
+    """Show a run instead of Snakemake's own handler, unless somebody asks for what that shows."""
+    usual = next((handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"), None)
+    if settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag or settings.stdout:
+        usual = None
+    if usual is not None:
+        logger.removeHandler(usual)
+    screen = Screen(usual)
+    logger.addHandler(screen)
+    return screen

@@ -1,0 +1,247 @@
+"""What a run shows, and what of Snakemake's own it does not."""
+
+import io
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fu.pipeline.plan import Job, Plan
+from fu.pipeline.screen import Screen, Targets, problem, take_over
+from tests.pipeline.plans import made
+
+PUBLISH = {"paper": "fedosd", "artefact": "table8"}
+TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nValueError: boom\n'
+
+
+def record(text: str | None, level: int = logging.INFO, **about: Any) -> logging.LogRecord:
+    found = logging.LogRecord("snakemake.logging", level, "", 0, text, None, None)
+    found.__dict__.update(about)
+    return found
+
+
+class Told:
+    """A screen of which a test sees what it shows, with its own clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, terminal: bool = False) -> None:
+        self.stream, self.now = io.StringIO(), 100.0
+        self.stream.isatty = lambda: terminal  # type: ignore[method-assign]
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "strftime", lambda form: "12:00:00")
+        monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+        usual = logging.StreamHandler(self.stream)
+        self.screen = Screen(usual, self.stream)
+
+    def __call__(self, *args: Any, **about: Any) -> None:
+        self.screen.handle(record(*args, **about))
+
+    def start(self, number: int, job: Job, *logs: Path) -> None:
+        log = [str(path) for path in logs]
+        self("", event="job_info", jobid=number, rule_name=job.stage, wildcards=dict(job.names), log=log)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stream.getvalue().splitlines()
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+    found = Told(monkeypatch)
+    yield found
+    found.screen.end()
+
+
+def job(stage: str, **names: str) -> Job:
+    return made("smoke").job(stage, names)
+
+
+def evaluation(trial: str) -> Job:
+    return job("evaluate", run="fedosd/mnist-iid/seed0", trial=trial, evaluation="evaluation")
+
+
+JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
+
+
+# ---- failures --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("10:00 round 1\nerror: mnist.npz: no archive.\n", "error: mnist.npz: no archive."),
+        (TRACEBACK, "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
+        (f"error: of before.\n{TRACEBACK}", "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
+        ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (its log: {log})."),
+        ("", "error: x.unlearned: the job ended without a word, as one that is killed (its log: {log})."),
+        (
+            "07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s a round, 18 s left\n",
+            "error: x.unlearned: the job ended without a word, as one that is killed (its log: {log}).",
+        ),
+        ("y" * 200_000 + "\nerror: the end.\n", "error: the end."),
+    ],
+    ids=[
+        "a sentence",
+        "a traceback",
+        "a sentence before a traceback",
+        "other words",
+        "nothing",
+        "rounds alone",
+        "a long log",
+    ],
+)
+def test_a_failed_job_is_told_in_one_sentence(tmp_path: Path, text: str, told: str) -> None:
+    log = tmp_path / "x.log"
+    log.write_text(text)
+    assert problem("x.unlearned", [str(log)]) == told.format(log=log)
+
+
+def test_a_job_without_a_log_is_told_too(tmp_path: Path) -> None:
+    assert "ended without a word" in problem("x", [str(tmp_path / "none.log")])
+
+
+def test_every_reason_stands_once_and_last(told: Told, tmp_path: Path) -> None:
+    told.screen.begin(JOBS, cores=1)
+    log = tmp_path / "log"
+    for number, (each, text) in enumerate(zip(JOBS, ("error: a.", "error: b.", "error: a."), strict=True)):
+        log.write_text(f"{text}\n")
+        told.start(number, each, log)
+        told("CalledProcessError in file x", logging.ERROR, event="error", exception="RuleException")
+        told("", logging.ERROR, event="job_error", jobid=number)
+        told("Cannot restore x: no backup found.", logging.WARNING)
+    told("Exiting because a job execution failed. Look above for error messages", logging.ERROR)
+    told("WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR, event="error")
+    told.screen.end()
+    names = [each.certificate.removesuffix(".made.json") for each in JOBS]
+    assert told.lines == [
+        *(f"12:00:00 {name}: failed" for name in names),
+        "12:00:00 0 of 3 jobs done in 0 s",
+        "error: a.",
+        "error: b.",
+    ]
+
+
+def test_a_job_that_worked_when_tried_again_did_not_fail(told: Told, tmp_path: Path) -> None:
+    told.screen.begin(JOBS, cores=1)
+    for event in ("job_error", "job_finished"):
+        told.start(1, JOBS[0], tmp_path / "log")
+        told("", event=event, jobid=1, job_id=1)
+    told.screen.end()
+    assert told.lines[-1] == "12:00:00 1 of 3 jobs done in 0 s"
+
+
+# ---- progress --------------------------------------------------------------------------------------------------------
+
+
+def test_an_artefact_is_named_with_its_seconds(told: Told) -> None:
+    table = job("publish", **PUBLISH)
+    told.screen.begin([*JOBS, table], cores=1)
+    told.start(1, table)
+    told.now += 2.5
+    told("", event="job_finished", job_id=1)
+    suffixes = sorted({Path(path).suffix[1:] for path in table.outputs.values()} - {"json"})
+    assert told.lines == [f"12:00:00 results/smoke/artefacts/fedosd/table8.{{{','.join(suffixes)}}} (2.5 s)"]
+
+
+def test_a_log_file_has_few_lines(told: Told) -> None:
+    told.screen.begin(JOBS, cores=1)
+    each = JOBS[0].seconds
+    assert [job.seconds for job in JOBS[1:]] == pytest.approx([2 * each] * 2, rel=0.5)
+    for number, found in enumerate(JOBS):
+        told.start(number, found)
+        told.now += 9
+        told("", event="job_finished", job_id=number)
+    assert len(told.lines) == 1  # at 18 s: ten seconds after the start, and again ten after that
+    share = sum(job.seconds for job in JOBS[:2]) / sum(job.seconds for job in JOBS)
+    assert told.lines[0] == f"12:00:00 {share:.0%}: 2 of 3 jobs, about {18 / share - 18:.0f} s left"
+
+
+def test_a_job_that_runs_counts_as_far_as_it_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Told(monkeypatch, terminal=True)
+    found.screen.begin(JOBS[:1] * 1, cores=1)
+    found.start(1, JOBS[0])
+    found.now += JOBS[0].seconds / 2
+    found.screen._show()
+    assert " 50% |" in found.stream.getvalue()
+    assert "| 0 of 1 job, about 0 s left" in found.stream.getvalue()
+    found.now += 100
+    found.screen._show()
+    assert found.screen._bar.n == pytest.approx(JOBS[0].seconds)
+    found.screen.end()
+
+
+# ---- what is Snakemake's own -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "about", "before", "after"),
+    [
+        ("Building DAG of jobs...", logging.INFO, {}, True, False),
+        ("Report created.", logging.INFO, {}, True, False),
+        ("Nothing to be done (all requested files are present and up to date).", logging.INFO, {}, True, True),
+        ("Will exit after finishing currently running jobs (scheduler).", logging.INFO, {}, True, True),
+        ("Job stats:", logging.INFO, {"event": "run_info"}, False, False),
+        ("1 of 2 steps", logging.INFO, {"event": "progress"}, False, False),
+        ("The lock", logging.ERROR, {"event": "error", "exception": "LockException"}, True, True),
+        ("Terminating processes on user request", logging.WARNING, {}, True, True),
+        ("Cannot restore x: no backup found.", logging.WARNING, {}, False, False),
+    ],
+)
+def test_of_snakemake_s_own_lines_only_those_that_matter_are_shown(
+    told: Told, text: str, level: int, about: dict[str, Any], before: bool, after: bool
+) -> None:
+    told(text, level, **about)
+    assert (text in told.lines) == before
+    told("SNAKEMAKE", event="workflow_started")
+    shown = len(told.lines)
+    told(text, level, **about)
+    assert (len(told.lines) > shown) == after
+    assert "SNAKEMAKE" not in told.lines
+
+
+@pytest.mark.parametrize("asked", ["dryrun", "verbose", "printshellcmds", "debug_dag", "stdout", None])
+def test_who_asks_for_snakemake_s_own_lines_gets_them(asked: str | None) -> None:
+    names = ("dryrun", "verbose", "printshellcmds", "debug_dag", "stdout")
+    logger, usual = logging.Logger("snakemake"), logging.StreamHandler(io.StringIO())
+    usual.name = "DefaultStreamHandler"
+    logger.addHandler(usual)
+    found = take_over(logger, SimpleNamespace(**{name: name == asked for name in names}))
+    assert (usual in logger.handlers) == (asked is not None)
+    assert found in logger.handlers
+    assert found.usual is (None if asked else usual)
+
+
+# ---- targets ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (
+            "fedosd_tabel8",
+            "error: there is no target 'fedosd_tabel8'; did you mean 'fedosd_table8'? allowed: all",
+        ),
+        (
+            "results/smoke/artefacts/fedosd/tabel8.png",
+            "error: there is no target 'results/smoke/artefacts/fedosd/tabel8.png'; did you mean "
+            "'results/smoke/artefacts/fedosd/table8.png'? (`snakemake -n` lists all files).",
+        ),
+    ],
+)
+def test_a_misspelt_target_gets_the_nearest(target: str, words: str) -> None:
+    found = record("No rule to produce", logging.ERROR, exception="MissingRuleException")
+    asked: Callable[[], list[str]] = lambda: ["fedosd_table8", target]  # noqa: E731
+    assert Targets(made("smoke"), asked).filter(found)
+    assert str(found.msg).startswith(words)
+
+
+def test_other_problems_are_left_as_they_are() -> None:
+    plan: Plan = made("smoke")
+    for targets, exception in ((["fedosd"], "MissingRuleException"), (["x"], "LockException"), (["x"], None)):
+        found = record("a text", logging.ERROR, exception=exception)
+        assert Targets(plan, lambda targets=targets: targets).filter(found)  # type: ignore[misc]
+        assert found.msg == "a text"
