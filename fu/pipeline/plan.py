@@ -109,8 +109,8 @@ class Plan:
                 published.check(digest.ROOT / path, self.papers[name], entry.kind)
 
     def seeds(self, paper: str) -> list[int]:
-        """The seeds of a paper: the user's, else the preset's, else the paper's."""
-        return self.config.seeds or self.preset.seeds or self.papers[paper].seeds
+        """The seeds of a paper: the user's, else the paper's, over which preset and overrides are laid."""
+        return self.config.seeds or self.papers[paper].seeds
 
     @property
     def evaluations(self) -> list[str]:

@@ -34,7 +34,12 @@ def test_every_job_of_a_run_has_the_run_s_seed() -> None:
 
 
 def test_the_user_s_seeds_win() -> None:
-    assert Plan({"preset": "smoke", "papers": ["fedosd"], "seeds": [7, 8]}).seeds("fedosd") == [7, 8]
+    asked = {"preset": "smoke", "papers": ["fedosd"]}
+    assert Plan({**asked, "seeds": [7, 8]}).seeds("fedosd") == [7, 8]
+    overrides = {"fedosd": {"seeds": [5, 6]}}
+    assert Plan({**asked, "overrides": overrides}).seeds("fedosd") == [5, 6]
+    assert Plan({**asked, "overrides": overrides, "seeds": [7, 8]}).seeds("fedosd") == [7, 8]
+    assert (Plan(asked).seeds("fedosd"), made("paper").seeds("fedosd")) == ([0], [0, 1, 2, 3, 4])
 
 
 def test_an_artefact_states_each_of_its_scenarios_as_it_is() -> None:

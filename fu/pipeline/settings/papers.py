@@ -190,10 +190,11 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
     if depth > 1:
         preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
     papers, where = {}, {}
+    seeds = {"seeds": preset.seeds} if preset.seeds else {}
     for name in config.papers:
         layers = {
             f"{name}.yaml": read_paper(name),
-            f"{config.preset}.yaml: papers.{name}": without_sources(preset.papers.get(name, {})),
+            f"{config.preset}.yaml: papers.{name}": merge(seeds, without_sources(preset.papers.get(name, {}))),
             f"config.yaml: overrides.{name}": without_sources(config.overrides.get(name, {})),
         }
         *below, (place, top) = [(place, layer) for place, layer in list(layers.items())[:depth] if layer != {}]
