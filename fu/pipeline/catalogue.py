@@ -274,10 +274,11 @@ def chooses(kind: str) -> bool:
     return reads(kind) in ("evaluations", "traces") and declared("artefacts", kind).get("TRIALS") != "all"
 
 
-def check_params(planned: Iterable[Planned]) -> None:
+def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
     """Check every planned plug-in's hyper-parameters against its `Params`, and that its histories are recorded.
 
-    Imports a plug-in only where the same file was not found right with the same values before.
+    Imports a plug-in only where the same file was not found right with the same values before; returns what was found
+    right now, to `remember` once the whole plan is.
     """
     remembered = _remembered("params")
     fresh = {}
@@ -296,7 +297,7 @@ def check_params(planned: Iterable[Planned]) -> None:
             choice = Choice(name=item.name, params=json.loads(item.params))
             plugins.params(item.kind, choice, item.where)
             fresh[key] = True
-    _remember("params", fresh)
+    return fresh
 
 
 @cache
@@ -305,7 +306,7 @@ def _size(model: str, params: str, shape: tuple[int, int, int], classes: int) ->
     found = _remembered("sizes").get(key)
     if found is None:
         found = _measured_size(Choice(name=model, params=json.loads(params)), shape, classes)
-        _remember("sizes", {key: found})
+        remember("sizes", {key: found})
     return str(found)
 
 
@@ -350,7 +351,7 @@ def archive_of(path: Path) -> str | None:
         found: str = _remembered("archives").get(key) or checksum(path)
     except OSError as error:
         raise UserError(f"{path}: the archive cannot be read: {error.strerror}.") from None
-    _remember("archives", {key: found})
+    remember("archives", {key: found})
     return found
 
 
@@ -364,7 +365,8 @@ def _remembered(topic: str) -> dict[str, Any]:
     }
 
 
-def _remember(topic: str, entries: dict[str, Any]) -> None:
+def remember(topic: str, entries: dict[str, Any]) -> None:
+    """Keep entries of a topic for the next plan."""
     content = {name: _remembered(name) for name in TOPICS}
     if not entries.items() <= content[topic].items():
         save_cache(CACHE, {**content, topic: content[topic] | entries})

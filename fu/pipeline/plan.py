@@ -93,20 +93,22 @@ class Plan:
             catalogue.add_folder(Path(self.config.plugins).resolve())
         self.root = f"results/{self.config.preset}"
         self.paths = Paths(self.root)
-        blamed(self._expand, self.config)
+        catalogue.remember("params", blamed(self._expand, self.config))
         self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
 
-    def _expand(self, resolved: Resolved) -> None:
+    def _expand(self, resolved: Resolved) -> dict[str, bool]:
+        """Fill the plan, and return which hyper-parameters were found right."""
         self.preset, self.papers, self.where = resolved
         grid = Grid(resolved)
         self.trials, self.names = grid.trials, grid.names
-        catalogue.check_params(grid.planned_params())
+        checked = catalogue.check_params(grid.planned_params())
         self.artefacts: dict[tuple[str, str], Artefact] = {
             (name, key): entry for name, paper in self.papers.items() for key, entry in paper.artefacts.items()
         }
         for (name, key), entry in self.artefacts.items():
             for path in self.published(name, key):
                 published.check(digest.ROOT / path, self.papers[name], entry.kind)
+        return checked
 
     def seeds(self, paper: str) -> list[int]:
         """The seeds of a paper: the user's, else the paper's, over which preset and overrides are laid."""

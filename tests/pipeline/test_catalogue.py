@@ -120,7 +120,7 @@ def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
         "runtime",
     }
     assert {kind for kind in available("artefacts") if catalogue.reads(kind) == "nothing"} == {"losses"}
-    assert catalogue.also("table") == ("distance",)
+    assert catalogue.also("table") == ("asr", "distance")
     assert catalogue.also("curves") == ()
 
 
@@ -540,7 +540,7 @@ def test_a_damaged_memory_of_the_plan_is_made_again(tmp_path: Path, monkeypatch:
     for topic in ("archives", "params", "other"):
         damage(cache, kind, topic)
         assert catalogue.archive_of(path) == checksum(path)
-        catalogue.check_params([])
+        catalogue.remember("params", catalogue.check_params([]))
         shutil.rmtree(cache.parent) if cache.is_dir() else cache.unlink()
 
 

@@ -85,6 +85,7 @@ def scenarios() -> dict[str, Any]:
                 "recovery": PHASE,
                 "total_rounds": 2,
                 "evaluations": {"evaluation": available("evaluation")},
+                "traced": ["predicted_classes"],
             },
         }
         for k, (model, way, deal, attack) in enumerate(rows)

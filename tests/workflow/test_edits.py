@@ -389,7 +389,9 @@ def test_an_absent_intermediate_is_made_where_it_is_needed(project: Project) -> 
     for model in [*folder.glob("*.safetensors"), folder.parents[2] / "data/digits.npz"]:
         model.unlink()
     project.expect([])
-    project.edit("fu/methods/fupga.py", "theta + updates.delta.mean(0)", "theta + 0.5 * updates.delta.mean(0)")
+    project.edit(
+        "fu/methods/fupga.py", "theta + torch.stack(deltas).mean(0)", "theta + 0.5 * torch.stack(deltas).mean(0)"
+    )
     graph = project.graph()
     edited = graph.with_downstream(graph.where(lambda job: of_plugin(job, "fupga")))
     absent = graph.where(lambda job: job.stage == "data" or (job.stage == "train" and "iid" in job.names["run"]))
@@ -407,7 +409,9 @@ def test_a_job_whose_code_was_edited_after_planning_refuses(project: Project) ->
 
 def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(project: Project) -> None:
     edited = time.time_ns()
-    project.edit("fu/methods/fupga.py", "theta + updates.delta.mean(0)", "theta + 0.5 * updates.delta.mean(0)")
+    project.edit(
+        "fu/methods/fupga.py", "theta + torch.stack(deltas).mean(0)", "theta + 0.5 * torch.stack(deltas).mean(0)"
+    )
     graph = project.graph()
     affected = graph.with_downstream(graph.where(lambda job: of_plugin(job, "fupga")))
     project.expect(affected)

@@ -11,7 +11,7 @@ from tests.mistakes import contents
 from tests.workflow.project import Project
 from tests.workflow.test_edits import of_plugin
 
-STEP = "theta + updates.delta.mean(0)"
+STEP = "theta + torch.stack(deltas).mean(0)"
 RESULTS = "results/toy"
 RUN = f"{RESULTS}/toy/iid/seed0"
 # One file of every kind that a job reads.
