@@ -53,7 +53,7 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
     back = [name for name in after if not forgets(means[name, "recovered", "asr"], retrained)]
     if after:
         rest = [name for name in after if name not in back]
-        says = [f"it came back with {listed(back, 'recovered', 'asr')}"] if back else []
-        says += [f"it stayed away with {listed(rest, 'recovered', 'asr')}"] if rest else []
-        found.append(f"After post-training, {' and '.join(says)}; R-Acc {listed(after, 'recovered', 'r_acc')}.")
+        says = [f"came back with {listed(back, 'recovered', 'asr')}"] if back else []
+        says += [f"stayed away with {listed(rest, 'recovered', 'asr')}"] if rest else []
+        found.append(f"After post-training it {', and '.join(says)}; R-Acc {listed(after, 'recovered', 'r_acc')}.")
     return found

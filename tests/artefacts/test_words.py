@@ -44,7 +44,7 @@ def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
         "never saw one, to 4%.",
         "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.09) and Beta (0.00); Gamma (0.10) did not. "
         "What it cost in R-Acc, from 0.90: Alpha (0.70) and Beta (0.55).",
-        "After post-training, it came back with Alpha (0.10) and it stayed away with Beta (0.04); "
+        "After post-training it came back with Alpha (0.10), and stayed away with Beta (0.04); "
         "R-Acc Alpha (0.91) and Beta (0.92).",
     ]
 
