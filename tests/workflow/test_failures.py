@@ -30,7 +30,7 @@ def make(project: Project, *words: str) -> tuple[int, list[str]]:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": "", "MAKEFLAGS": ""},
+        env={**os.environ, "PYTHONPATH": "", "MAKEFLAGS": "", "MAKELEVEL": "0"},
     )
     lines = done.stdout.splitlines()
     assert [line for line in lines if any(word in line for word in NOISE)] == []
