@@ -35,6 +35,8 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
     ]
     labels = {method.name: method.marked for method in entry.methods if method.post_training != "own"}
     asr = {name: means[name, "unlearned", "asr"] for name in labels if (name, "unlearned", "asr") in means}
+    if not asr:
+        return found
     forgot = [name for name in asr if forgets(asr[name], retrained)]
     kept = [name for name in asr if name not in forgot]
 

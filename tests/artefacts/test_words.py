@@ -70,3 +70,7 @@ def test_a_diverged_method_is_no_method_that_forgot() -> None:
 
 def test_without_retraining_there_are_no_words() -> None:
     assert words(diverged=("scratch",)) == []
+
+
+def test_where_every_method_diverged_nobody_is_said_to_have_kept_the_backdoor() -> None:
+    assert len(words(diverged=("alpha", "beta", "gamma"))) == 1
