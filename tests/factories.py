@@ -78,15 +78,18 @@ def make_federation(
     lr: float = 0.1,
     lr_decay: float = 0.9,
     batch_size: int = 5,
-    local_epochs: int = 2,
+    local_epochs: int | None = 2,
     exception: tuple[int, float] | None = None,
+    local_steps: int | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
     stream: str = "unlearning",
     seed: int = 3,
     strategy: str = "sequential",
 ) -> Federation:
     """Bind a model to the toy's data."""
     data = make_data(make_partition()) if data is None else data
-    training = LocalTraining(lr, lr_decay, batch_size, local_epochs, exception)
+    training = LocalTraining(lr, lr_decay, batch_size, local_epochs, exception, local_steps, momentum, weight_decay)
     return Federation(builder(model, data.shape)(), data, training, stream, seed, strategy)
 
 
