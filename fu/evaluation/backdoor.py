@@ -29,6 +29,6 @@ def evaluate(context: Context) -> dict[str, float]:
     if context.data.mark is None:
         return {}
     out = {"asr": attack_success_rate(context)}
-    if all(len(part.validation[client]) for client in part.forgotten):
+    if all(len(part.validation[client]) for client in part.attacked):
         out["asr_validation"] = attack_success_rate(context, "validation")
     return out

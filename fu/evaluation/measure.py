@@ -11,7 +11,7 @@ from fu.evaluation.context import Context
 def client_accuracies(context: Context, split: Literal["validation", "test"] = "test") -> Tensor:
     """Return each retained client's accuracy on its own test (or validation) set: [retained]."""
     data = context.data
-    pairs = [data.held_out(client, split) for client in data.partition.retained]
+    pairs = [data.held_out(client, split) for client in data.retained]
     predicted = context.network.logits(context.theta, torch.cat([x for x, _ in pairs])).argmax(1)
     right = predicted == torch.cat([y for _, y in pairs])
     parts = right.double().split([len(y) for _, y in pairs])
@@ -41,7 +41,7 @@ def triggered_predictions(context: Context, split: Literal["train", "validation"
     """Return the predicted classes [n] of all training (or validation) images of the forgotten clients with the
     trigger, and their flipped labels [n].
     """
-    pairs = [context.data.backdoored(client, split) for client in context.data.partition.forgotten]
+    pairs = [context.data.backdoored(client, split) for client in context.data.partition.attacked.tolist()]
     x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     return context.network.logits(context.theta, x).argmax(1), y
 
@@ -55,7 +55,7 @@ def distance(context: Context) -> float:
 def measure(context: Context) -> dict[str, float]:
     """Return the metrics of a round: R-Acc, ASR where there is an attack, the distance to the original model."""
     out = retained_accuracy(context)
-    if context.data.mark is not None and context.data.partition.forgotten:
+    if context.data.mark is not None and len(context.data.partition.attacked):
         out["asr"] = attack_success_rate(context)
     if context.original is not None:
         out["distance"] = distance(context)

@@ -45,7 +45,10 @@ class Local(Record):
     lr: float
     lr_decay: float
     batch_size: int
-    local_epochs: int
+    local_epochs: int | None
+    local_steps: int | None = None
+    momentum: float = 0.0
+    weight_decay: float = 0.0
     exception: tuple[int, float] | None = None
 
 
@@ -59,19 +62,27 @@ class ModelSpec(Spec):
 
 
 class TrainingSpec(ModelSpec):
-    """What every stage reads that trains."""
+    """What every stage reads that trains.
+
+    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators whose `trace` every
+    round has.
+    """
 
     local: Local
     rounds: int
     evaluate_every: int
+    clients_per_round: int | None
+    with_replacement: bool
+    traced: Annotated[tuple[str, ...], Kind("evaluation")]
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """The files that every stage reads that computes with models."""
+    """The files that every stage reads that computes with models; `request`: after it, one file."""
 
     data: Path
     partition: Path
+    request: list[Path]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,7 +26,7 @@ from fu.federation import model_files
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import Task
+from fu.federation.task import Task, Training
 from fu.pipeline.stages.common import (
     ModelFiles,
     ModelSpec,
@@ -37,6 +37,7 @@ from fu.pipeline.stages.common import (
     canonical,
     write_rows,
 )
+from fu.plugins import Choice
 
 
 def keep_memory() -> None:
@@ -69,7 +70,8 @@ def device_of(options: Options) -> torch.device:
 def data_of(spec: ModelSpec, files: ModelFiles, options: Options, poison: Poison) -> ClientData:
     """Return the clients' data on the device."""
     device = device_of(options)
-    return clients.load(files.data, files.partition, spec.dataset, spec.attack, device, poison)
+    request = files.request[0] if files.request else None
+    return clients.load(files.data, files.partition, spec.dataset, spec.attack, device, poison, request)
 
 
 def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
@@ -79,12 +81,20 @@ def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
 
 
 def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str, poison: Poison) -> Task:
-    """Return the task: the federation with its data, who is forgotten, how many rounds."""
+    """Return the task: the federation with its data, who is forgotten, how many rounds, how many take part."""
     data = data_of(spec, files, options, poison)
     build = builder_of(spec, data)
     federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, spec.seed)
-    part = data.partition
-    return Task(federation, build, part.forgotten, part.retained, spec.rounds, spec.seed)
+    participation = {"clients_per_round": spec.clients_per_round, "with_replacement": spec.with_replacement}
+    return Task(federation, build, data.forgotten, data.retained, spec.rounds, spec.seed, **participation)  # type: ignore[arg-type]
+
+
+def training_of(choice: Choice) -> Training:
+    """Return a way to train with its hyper-parameters."""
+    plugin, params = plugins.load("training", choice.name), plugins.params("training", choice, f"training {choice.name}")
+    return Training(
+        lambda task: plugin.start(task, params), lambda task, state, round: plugin.step(task, params, state, round)
+    )
 
 
 def measured(task: Task, traced: Sequence[str] = ()) -> Callable[[Tensor], dict[str, float]]:

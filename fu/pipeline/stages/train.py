@@ -27,17 +27,16 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     """Train, and write the model and what was recorded."""
     from fu import plugins
     from fu.federation.driver import drive
-    from fu.pipeline.stages.compute import checkpoint_of, measured, task_of, write_outcome
+    from fu.pipeline.stages.compute import checkpoint_of, measured, task_of, training_of, write_outcome
 
     task = task_of(spec, files, options, "training", "share")
-    training = plugins.load("training", spec.training.name)
-    params = plugins.params("training", spec.training, f"training {spec.training.name}")
+    training = training_of(spec.training)
     checkpoint = checkpoint_of(task, spec, options, [files.data, files.partition], files.model)
     outcome = drive(
         task,
-        lambda: training.start(task, params),
-        lambda state, round: training.step(task, params, state, round),
-        measured(task),
+        lambda: training.start(task),
+        lambda state, round: training.step(task, state, round),
+        measured(task, spec.traced),
         checkpoint,
         str(files.model),
         evaluate_every=spec.evaluate_every,

@@ -11,13 +11,14 @@ from fu.plugins import Choice, Kind
 class Spec(TrainingSpec):
     """What a method's unlearning reads.
 
-    `watch`: an evaluator that counts something in every round; `traced`: evaluators whose `trace` every round has.
+    `training`: how the scenario trains, for a method that trains anew. `watch`: an evaluator that counts something in
+    every round.
     """
 
     stage = "unlearn"
     method: Annotated[Choice, Kind("methods")]
+    training: Annotated[Choice | None, Kind("training")]
     watch: Annotated[str | None, Kind("evaluation")]
-    traced: Annotated[tuple[str, ...], Kind("evaluation")] = ()
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,14 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu import plugins
     from fu.federation import model_files
     from fu.federation.driver import drive
-    from fu.pipeline.stages.compute import checkpoint_of, diverged_outcome, measured, task_of, write_outcome
+    from fu.pipeline.stages.compute import checkpoint_of, diverged_outcome, measured, task_of, training_of, write_outcome
 
     task = task_of(spec, files, options, "unlearning", "all")
     device = task.federation.device
     original, diverged = model_files.load(files.original, task.federation.layout)
     method = plugins.load("methods", spec.method.name)
     params = plugins.params("methods", spec.method, f"method {spec.method.name}")
-    inputs = [files.data, files.partition, files.original, *files.history]
+    inputs = [files.data, files.partition, *files.request, files.original, *files.history]
     checkpoint = checkpoint_of(task, spec, options, inputs, files.model)
     if original is None:
         outcome = diverged_outcome(task, diverged)
@@ -51,7 +52,8 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         recorded = {
             kind: model_files.load_history(path, kind, device) for path in files.history for kind in method.needs
         }
-        task = replace(task, original=original.to(device), histories=recorded)
+        training = training_of(spec.training) if spec.training else None
+        task = replace(task, original=original.to(device), histories=recorded, training=training)
         outcome = drive(
             task,
             lambda: method.start(task, params),
