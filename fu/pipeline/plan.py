@@ -161,8 +161,8 @@ class Plan:
         method = str(planned.method.plugin)
         history = [self.paths("train", "history", run=run)] if catalogue.needs(method) else []
         inputs = {**self._shared(run, planned), "history": history}
-        trained = estimates.ALL_CLIENTS | catalogue.declared("methods", method).get("ESTIMATE", {})
-        return specs.of_unlearning(planned, seed), inputs, self._needs(planned, "unlearning", trained)
+        needs = self._needs(planned, "unlearning", _trained(planned))
+        return specs.of_unlearning(planned, seed), inputs, needs
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
@@ -313,7 +313,8 @@ class Plan:
         return tuple(
             artefacts.Trial(
                 name=name,
-                rate=trial.settings.unlearning.lr,
+                rate=trial.settings.unlearning.lr if any(_trained(trial).values()) else None,
+                recovery_rate=trial.settings.recovery.lr if trial.recovers else None,
                 values=dict(trial.values),
                 unlearned=trial.unlearned,
                 recovers=trial.recovers,
@@ -408,6 +409,12 @@ class Plan:
             f"{counted(len(planned), 'job')}, about {lasting(max([seconds / cores, *ready.values()]))} on "
             f"{counted(cores, 'core')} ({seconds / 3600:.1f} core hours) and {max(1, round(disk_mb))} MB of disk."
         )
+
+
+def _trained(trial: Trial) -> dict[str, float]:
+    """Return how often forgotten and retained clients train in a round of unlearning."""
+    assert trial.method is not None
+    return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
 
 
 def _called(dataset: str) -> str:
