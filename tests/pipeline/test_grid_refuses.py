@@ -232,7 +232,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a grid with a rate that YAML reads as text": (
         grid("mode", {"unlearning.lr": ["1e-3"]}),
-        ("method mode: unlearning.lr: Input should be a valid number, got '1e-3'", "needs a point: 1.0e-3"),
+        ("method mode: unlearning.lr: Input should be a valid number, got '1e-3'", "needs a decimal point: 1.0e-3"),
     ),
     "a grid with more unlearning rounds than total rounds": (
         laid_over(

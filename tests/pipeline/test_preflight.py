@@ -41,7 +41,7 @@ def test_an_archive_that_is_damaged_or_no_file_is_refused(plan: Plan, tmp_path: 
         preflight.check(plan, jobs(plan, "data"), here=False)
     archive.unlink()
     os.mkfifo(archive)
-    with pytest.raises(UserError, match=r"mnist\.npz: this is a folder, a pipe or a device, but must be a file\.$"):
+    with pytest.raises(UserError, match=r"mnist\.npz: must be a regular file, not a folder, a pipe or a device\.$"):
         preflight.check(plan, jobs(plan, "data"), here=False)
     preflight.check(plan, jobs(plan, "partition", "train"), here=False)  # which do not read it
 

@@ -186,7 +186,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "infinite rate": (settings(recovery={"lr": INFINITE}), ("recovery.lr: must be a finite number, got inf",)),
     "a rate that YAML reads as text": (
         settings(training={"lr": "1e-3"}),
-        ("training.lr: Input should be a valid number, got '1e-3'", "a power of ten needs a point: 1.0e-3"),
+        ("training.lr: Input should be a valid number, got '1e-3'", "notation needs a decimal point: 1.0e-3"),
     ),
     "a decay that grows": (
         settings(training={"lr_decay": 1.1}),
