@@ -318,7 +318,7 @@ def test_a_file_that_is_no_plugin_is_none(mine: Path, name: str) -> None:
     [
         ("half", "line 1: invalid syntax"),
         ("latin", "line 2: (unicode error)"),
-        ("zero", "line 2: holds a null byte."),
+        ("zero", "line 2: contains a null byte."),
         ("deep", "is nested too deeply to be read."),
         ("my-method", "a plug-in's name must be letters, digits and '_', not starting with a digit; rename the file."),
     ],
@@ -445,7 +445,7 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "evaluation",
             "def",
             "exec('1')\n\n\ndef",
-            "mine.py: line 8: exec can import what no digest covers; use `import`.",
+            "mine.py: line 8: exec can import code that no digest covers; use `import`.",
         ),
         (
             "methods",
