@@ -86,9 +86,7 @@ def check(files: Sequence[Path]) -> dict[str, str]:
             raise UserError(f"{file}: its certificate {path.name} is missing or damaged; run snakemake again.")
         content = found[str(file)] = checksum(file)
         if made.outputs.get(file.name, (0, ""))[1] != content:
-            raise UserError(
-                f"{file}: the content does not match {path.name}; delete the file and run snakemake again."
-            )
+            raise UserError(f"{file}: the content does not match {path.name}; delete the file and run snakemake again.")
     return found
 
 

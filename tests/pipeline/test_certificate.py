@@ -70,9 +70,7 @@ def test_what_is_read_is_checked_against_the_certificate_of_its_job(made: Path) 
     model, cost = made.with_name("original.safetensors"), made.with_name("original.cost.json")
     assert certificate.check([model, cost]) == {str(path): checksum(path) for path in (model, cost)}
     model.write_text("Content of original.safetensors")
-    told = (
-        r"original\.safetensors: the content does not match original\.made\.json; delete the file and run snakemake"
-    )
+    told = r"original\.safetensors: the content does not match original\.made\.json; delete the file and run snakemake"
     with pytest.raises(UserError, match=told):
         certificate.check([cost, model])
     with pytest.raises(UserError, match=r"absent\.csv: there is no such file; run snakemake to make it\.$"):

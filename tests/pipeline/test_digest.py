@@ -825,8 +825,8 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
     with pytest.raises(UserError) as caught:
         digest("fu.methods.new")
     assert str(caught.value) == (
-        f"{path}: line 5: imports 'my_helper_of_tests' ({tmp_path}/elsewhere/my_helper_of_tests.py), which is neither in "
-        "fu nor in an installed library, so its edits would go unnoticed; put it next to the plug-in and import "
+        f"{path}: line 5: imports 'my_helper_of_tests' ({tmp_path}/elsewhere/my_helper_of_tests.py), which is neither "
+        "in fu nor in an installed library, so its edits would go unnoticed; put it next to the plug-in and import "
         "fu.methods.my_helper_of_tests."
     )
 

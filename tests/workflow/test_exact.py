@@ -182,7 +182,7 @@ def why(project: Project, *targets: str) -> list[str]:
 
 
 def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
-    nothing = "Nothing is to be made: everything follows from the present settings, code and data."
+    nothing = "Nothing to do: everything is up to date with the current settings, code and data."
     assert why(project) == [nothing]
     after_an_edit(project)
     project.edit("workflow/papers/toy.yaml", "[0.001, 0.02], source: a test}}", "[0.001, 0.03], source: a test}}")
