@@ -154,7 +154,7 @@ def test_verify_reads_everything(project: Project) -> None:
     done = project.run("-m", "fu.pipeline.show", "verify", check=False)
     assert done.returncode == 1
     first, *rest = done.stdout.splitlines()
-    damage = f"{RUN}/original.history.safetensors is not what was made"
+    damage = f"{RUN}/original.history.safetensors has changed since it was made"
     assert first == f"{damage}."
     graph = project.graph()
     behind = graph.with_downstream(graph.where(lambda job: f"{RUN}/original.history.safetensors" in job.outputs))
@@ -198,10 +198,10 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
     version = project.run("-c", "from importlib.metadata import version; print(version('scikit-learn'))").stdout.strip()
     for line in [
         f"  code        fu.methods.fupga: {unlearned}",
-        f"  new         not made so far: 1 recover, 1 evaluate (toy/iid/seed0/{rate}.recovered, "
+        f"  new         not made yet: 1 recover, 1 evaluate (toy/iid/seed0/{rate}.recovered, "
         f"toy/iid/seed0/{rate}.evaluation)",
         f"  library     scikit-learn {version} -> 0.0.1: 1 data (data/digits)",
-        f"  damaged     {RUN}/fupga+lr0.02.recovered.safetensors is not what was made: 1 recover "
+        f"  damaged     {RUN}/fupga+lr0.02.recovered.safetensors has changed since it was made: 1 recover "
         "(toy/iid/seed0/fupga+lr0.02.recovered)",
         f"  certificate {RUN}/retraining.evaluation.made.json is missing or damaged: 1 evaluate "
         "(toy/iid/seed0/retraining.evaluation)",
@@ -212,7 +212,7 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
     assert "methods.fedosd.rates.trials.iid.fedosd.rates+lr0.02-recovery-lr0.02: {" in setting
     assert "fedosd.rates+lr0.02-recovery-lr0.03: absent -> {" in setting
     assert setting.endswith(": 1 publish (artefacts/toy/rates)")
-    assert lines[-1].startswith("  follows     from what is made again: ")
+    assert lines[-1].startswith("  follows     from upstream jobs: ")
     assert why(project, "toy_losses") == [nothing]
 
 
