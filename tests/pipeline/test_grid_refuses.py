@@ -341,7 +341,7 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a training share of less than a sample": (
         toy(settings={"data": {"train_share": 0.001}}),
-        "data: train_share: 0.001 leaves a client of 100 samples 0 to train and 100 to test on",
+        "data: train_share: 0.001 leaves a client of 100 samples 0 for training and 100 for testing",
     ),
     "a sweep over two settings": (
         toy(methods={"fedosd.rates": {"settings": {"grid": {"unlearning.lr": [0.02, 0.005]}}}}),

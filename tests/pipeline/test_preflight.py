@@ -124,7 +124,7 @@ def test_a_gpu_that_is_not_here_is_refused_here_alone(tmp_path: Path) -> None:
     preflight.check(plan, jobs(plan, "train"), here=False)  # a cluster's jobs may have one
     preflight.check(plan, jobs(plan, "partition"), here=True)
     with pytest.raises(
-        UserError, match=r"^device: cuda was asked for, but torch sees no GPU; allowed here: auto, cpu\.$"
+        UserError, match=r"^device: cuda was requested, but torch finds no GPU; allowed here: auto, cpu\.$"
     ):
         preflight.check(plan, jobs(plan, "train"), here=True)
 
