@@ -1,4 +1,4 @@
-"""Post-training: the retained clients train on after unlearning; a projection may guard what was unlearned."""
+"""Post-training: the retained clients train on after unlearning; a projection may protect the unlearning."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +9,9 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds.
+    """What post-training reads, whatever method unlearned; its rounds continue the numbering of unlearning.
 
-    `traced`: evaluators whose `trace` every round has.
+    `traced`: evaluators whose `trace` is recorded in every round.
     """
 
     stage = "recover"
@@ -30,7 +30,7 @@ class Files(TrainingFiles):
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Train on, and write the model."""
+    """Continue training, and write the model."""
     from dataclasses import replace
     from functools import partial
 

@@ -11,7 +11,7 @@ from fu.plugins import Choice, Kind
 class Spec(TrainingSpec):
     """What a method's unlearning reads.
 
-    `watch`: an evaluator that counts something in every round; `traced`: evaluators whose `trace` every round has.
+    `watch`: an evaluator that counts something in every round; `traced`: evaluators whose `trace` is recorded, too.
     """
 
     stage = "unlearn"

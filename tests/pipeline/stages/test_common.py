@@ -271,7 +271,7 @@ def test_an_input_that_is_not_as_it_was_made_is_refused_before_the_main_begins(b
     def main(spec: Spec, files: Files, options: Options) -> None:
         raise AssertionError
 
-    with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content is not what partition\.made\.json says"):
+    with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content does not match partition\.made\.json"):
         made(main)
 
 
