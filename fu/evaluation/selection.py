@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 RULE = (
-    "highest R-Acc minus ASR on validation data after unlearning (mean over seeds) of the points with the fewest "
-    "diverged seeds; among equals, as where a rate is one of post-training alone, the same after post-training, then "
-    "the first; where all diverged, the one that lasted longest"
+    "fewest diverged seeds, then highest mean R-Acc minus ASR on validation data after unlearning, then the same after "
+    "post-training, then the first; if all diverged, the last to do so"
 )
 Evaluation = Mapping[str, Mapping[str, float]]  # role -> metric -> value
 

@@ -18,7 +18,7 @@ from fu.evaluation.trace import COLUMNS
 from fu.pipeline import catalogue, specs
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
-from fu.pipeline.settings.records import Artefact, Paper, Plugin, Settings
+from fu.pipeline.settings.records import INHERITED, Artefact, Paper, Plugin, Settings
 from fu.pipeline.specs import Trial
 
 # What a method may set for itself; the rest is shared by all methods of a scenario and the original model.
@@ -70,7 +70,7 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
     phases = {phase: dict(values[phase]) for phase in PHASES}
     for before, phase in pairwise(PHASES):
         for key, value in phases[phase].items():
-            if value is None and key in ("lr", "lr_decay", "batch_size", "local_epochs"):
+            if value is None and key in INHERITED:
                 phases[phase][key] = phases[before].get(key)
     total = values.get("total_rounds")
     if post_training == "own":

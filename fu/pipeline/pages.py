@@ -19,7 +19,7 @@ from fu.pipeline.settings.reference import rows
 ORIGINS = {
     "paper": "Settings as the paper states them",
     "code": "Settings from the authors' code, where the paper is silent or says otherwise",
-    "ours": "Our choices, where both are silent",
+    "ours": "Our choices, where both are silent or leave a choice",
 }
 
 

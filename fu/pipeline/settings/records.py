@@ -158,6 +158,9 @@ class Phase(Strict):
     evaluate_every: Count = Field(description="rounds between two measurements for the curves")
 
 
+INHERITED = ("lr", "lr_decay", "batch_size", "local_epochs")  # null: as in the phase before
+
+
 class Training(Phase):
     """The original training."""
 

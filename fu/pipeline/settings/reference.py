@@ -149,10 +149,11 @@ def table(model: type[BaseModel]) -> str:
     """Return one record's keys as a Markdown table."""
     schema = model.model_json_schema()
     required = schema.get("required", [])
+    inherits = issubclass(model, records.Phase) and model is not records.Training
     cells = (
         (
             f"`{name}`",
-            kind(about),
+            kind(about) + (" or null" if inherits and name in records.INHERITED else ""),
             "required" if name in required else f"`{shown(_default(model, name))}`",
             about.get("description", ""),
         )
