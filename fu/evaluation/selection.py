@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 RULE = (
-    "highest R-Acc minus ASR on validation data after unlearning (mean over seeds) of the points with the fewest "
-    "diverged seeds; among equals, as where a rate is one of post-training alone, the same after post-training, then "
-    "the first; where all diverged, the one that lasted longest"
+    "highest R-Acc minus ASR on validation data after unlearning (mean over seeds) among the points with the fewest "
+    "diverged seeds; ties, as among rates of post-training, are broken by the same score after post-training, then "
+    "by order; if all diverged, the one that lasted longest"
 )
 Evaluation = Mapping[str, Mapping[str, float]]  # role -> metric -> value
 
