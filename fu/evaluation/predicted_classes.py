@@ -12,8 +12,8 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "tells": {"broken": "higher"},
-        "formula": "largest share of the forgotten clients' triggered training images that are given one class",
-        "source": "our choice: tells a backdoor from a model that gives one class",
+        "formula": "largest share of the forgotten clients' triggered training images that are assigned one class",
+        "source": "our choice: tells a backdoor from a model that predicts one class",
     },
 }
 

@@ -8,7 +8,7 @@ METRICS = {
         "label": "R-Acc",
         "unit": "fraction",
         "better": "higher",
-        "formula": "mean over retained clients of the accuracy on each client's own test set",
+        "formula": "mean over retained clients of the accuracy on the client's own test set",
         "source": "FedOSD section 4.1",
         "spread": "r_acc_std",
         "tells": {"broken": "lower"},

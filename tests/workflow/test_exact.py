@@ -84,7 +84,7 @@ def test_what_is_made_again_with_equal_contents_makes_nothing_else(project: Proj
         "iid/seed0/fupga+lr0.02.unlearned.cost.json", "iid/seed0/fupga+lr0.02.unlearned.made.json",
     }  # fmt: skip
     log = project.root / RESULTS / "logs/toy/iid/seed0/fupga+lr0.02.recovered.log"
-    told = "recover: made already, of the same inputs; nothing to do.\n"
+    told = "recover: already made from the same inputs; nothing to do.\n"
     assert log.read_text().endswith(told)
     project.expect([])
     project.snakemake("-f", f"{RUN}/fupga+lr0.02.recovered.safetensors")  # a person wants it computed

@@ -155,7 +155,7 @@ def run(
             key = certificate.key_of(spec.stage, canonical(spec), code)
             inputs = certificate.check(found)
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
-                print(f"{spec.stage}: made already, of the same inputs; nothing to do.", file=sys.stderr)
+                print(f"{spec.stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
             about = spec.model_dump(mode="json")
             draft = Certificate(key, spec.stage, about, code, digest.parts(*modules), inputs)
@@ -165,7 +165,7 @@ def run(
     except OSError as error:
         if error.errno not in OUTSIDE:
             raise
-        sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; what was there before stays.")
+        sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
 
 
 def _read(stage: str, files: Any) -> list[Path]:
@@ -180,8 +180,8 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     for name, kind in get_type_hints(files_type).items():
         several = {"nargs": "*", "default": []} if kind != Path else {"required": True}
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, **several)  # type: ignore[arg-type]
-    parser.add_argument("--certificate", type=Path, help="where what the outputs were made from is written")
-    parser.add_argument("--unless-made", action="store_true", help="do nothing where the certificate holds")
+    parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
+    parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
     parser.add_argument("--code", help="the planned digest of the code")
     parser.add_argument("--plugins", nargs="?", help="folder with your own plug-ins")
     parser.add_argument("--threads", type=int, default=Options.threads)
