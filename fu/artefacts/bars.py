@@ -28,13 +28,10 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found = collect(frame, entry)
     texts = [(title(scenario), panel(entry, found, scenario)) for scenario in entry.scenarios]
     said = notes_of(entry, found)
-    more = [
-        *notes.no_backdoor(entry, notes.evaluated(found, "mean")),
-        *notes.spread(entry, "Error bars"),
-        *notes.marks(entry, said),
-    ]
-    below = " ".join([entry.footnotes, *notes.rates(entry), *more])
-    return Result(found, f"{markdown(texts)}\n{' '.join([said, *more])}\n", _picture(entry, found), notes=below)
+    more = [*notes.no_backdoor(entry, notes.evaluated(found, "mean")), *notes.spread(entry, "Error bars")]
+    page = " ".join([said, *more, *notes.marks(entry, said)])
+    below = " ".join([entry.footnotes, *notes.rates(entry), *more, *notes.marks(entry, entry.footnotes)])
+    return Result(found, f"{markdown(texts)}\n{page}\n", _picture(entry, found), notes=below)
 
 
 def names(metrics: tuple[Metric, ...]) -> tuple[str, dict[str, str]]:

@@ -72,6 +72,11 @@ def test_marks_rates_and_error_bars_are_explained_below_the_picture() -> None:
     assert body.endswith(" Error bars: one standard deviation over seeds.\n")
     assert body.count("* not in the paper.") == 1
     assert "Error bars" not in made(make_entry("bars", seeds=(0,))).notes
+    other = (entry.scenarios[0].model_copy(update={"replaces": "MNIST"}),)
+    for published in (None, "checksum"):
+        result = made(entry.model_copy(update={"scenarios": other, "published": published}))
+        assert result.notes.endswith("[on ...]: other data than the paper's.")
+        assert result.body.count("[on ...]: other data than the paper's") == 1
 
 
 @pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
