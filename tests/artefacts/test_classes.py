@@ -108,6 +108,13 @@ def test_a_number_stands_where_its_area_is_high_but_not_at_the_ends() -> None:
     assert clear_place(np.arange(2), low[:2], high[:2], []) is None
 
 
+def test_a_number_is_drawn_off_the_line_of_asr() -> None:
+    (axis,) = made(entry_of(), traces(FORGETS)).figure.axes
+    [(x, y)] = [text.get_position() for text in axis.texts if text.get_text() == "2"]
+    assert x == 2  # all of the images, and ASR falls from .75 in round 1 to .25 in round 3
+    assert y == pytest.approx((0.04 + 0.17) / 2) or y == pytest.approx((0.83 + 0.96) / 2)
+
+
 def test_every_class_with_room_is_named_in_every_panel() -> None:
     plain = entry_of()
     two = tuple(plain.scenarios[0].model_copy(update={"name": name}) for name in ("small", "other"))
