@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from fu.artefacts.drawing import Look, handles, legend, looks, number, panels, setting_name, title
+from fu.artefacts import notes
+from fu.artefacts.drawing import Look, handles, head, legend, looks, number, panels, setting_name, title
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.result import Result
 from fu.errors import UserError
@@ -18,6 +19,7 @@ TRIALS = "all"
 SETTINGS = 1  # how many of them vary
 FEW = 5  # values whose labels have room side by side
 BEFORE = "before post-training"
+BREAK = "//"
 SIGNS: dict[str, dict[str, Any]] = {
     BEFORE: {"color": "0.35", "marker": "o", "markerfacecolor": "white", "linestyle": ":"},
     "diverged": {"color": "0.35", "marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"},
@@ -43,7 +45,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     keys = ["scenario", "method", "x", "stage", "metric", "last"]
     means = long.groupby(keys, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
     means.insert(2, "setting", setting)
-    return Result(means, _tables(entry, means, setting, len(lost)), _picture(entry, means, setting, lost))
+    said = _notes(entry, notes.evaluated(frame[~frame["published"]]), setting, len(lost))
+    body = f"{_tables(entry, means, setting)}\n{said}\n"
+    return Result(means, body, _picture(entry, means, setting, lost), notes=said)
 
 
 def varied(entry: Entry) -> str:
@@ -71,7 +75,7 @@ def _before(method: Method, scenario: str, part: pd.DataFrame) -> pd.DataFrame:
     return part[~part["last"]].nlargest(1, "n") if shared else part.iloc[:0]
 
 
-def _tables(entry: Entry, means: pd.DataFrame, setting: str, diverged: int) -> str:
+def _tables(entry: Entry, means: pd.DataFrame, setting: str) -> str:
     text = []
     for scenario in entry.scenarios:
         for metric in entry.metrics:
@@ -86,20 +90,32 @@ def _tables(entry: Entry, means: pd.DataFrame, setting: str, diverged: int) -> s
                 rows.append(row)
             table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
             text.append(f"## {title(scenario)}: {metric.label}\n\nColumns: {setting_name(setting)}.\n\n{table}\n")
-    seeds = f" Means over {len(entry.seeds)} seeds." if len(entry.seeds) > 1 else ""
-    lost = f" {diverged} models diverged and are left out." if diverged else ""
-    return "\n".join(text) + f"\nbefore: after unlearning. * not in the paper.{seeds}{lost}\n"
+    return "\n".join(text)
+
+
+def _notes(entry: Entry, asr: dict[str, float], setting: str, diverged: int) -> str:
+    several = len(entry.seeds)
+    said = [
+        *notes.no_backdoor(entry, asr),
+        *notes.rates(entry, setting),
+        "before: after unlearning.",
+        *([f"Means over {several} seeds."] if several > 1 else []),
+        *notes.spread(entry, "Error bars"),
+        *([f"{diverged} models diverged and are left out."] if diverged else []),
+        *notes.marks(entry),
+    ]
+    return " ".join(said)
 
 
 def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame) -> Figure:
     figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.3)
     styles, used = looks(entry.methods), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        line[0].set_title(title(scenario), loc="left", weight="bold")
         values = sorted({trial.values[setting] for m in entry.methods for trial in m.trials[scenario.name]}, key=_order)
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
-            at = _places(axis, values)
+            at, begun = _places(axis, values), False
+            head(axis, f"{title(scenario)}: {metric.label}", len(entry.metrics))
             for k, method in enumerate(entry.methods):
                 look, part = styles[method.name], here[here["method"] == method.name]
                 shown = part[part["last"]].assign(at=part["x"].map(at)).sort_values("at")
@@ -109,13 +125,16 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
                     first = pd.concat([before, shown.head(1)])
                     axis.plot(first["at"], first["mean"], color=look.colour, linestyle=":", linewidth=0.8)
                     _draw(axis, before, look, markerfacecolor="white", mew=1)
-                    used.add(BEFORE)
+                    begun = True
                 gone = lost[(lost["scenario"] == scenario.name) & (lost["method"] == method.name)]
                 for x in {at[x] for x in gone["x"]} - set(shown["at"]):
                     height = axis.get_xaxis_transform()
                     axis.plot([x], [0.98 - 0.05 * k], **SIGNS["diverged"] | {"color": look.colour}, transform=height)
                     used.add("diverged")
-            named = {x: place for x, place in at.items() if x != BEFORE or BEFORE in used}
+            if begun:
+                used.add(BEFORE)
+                _mark_break(axis, at)
+            named = {x: place for x, place in at.items() if x != BEFORE or begun}
             axis.set_xticks(
                 [*named.values()],
                 ["before" if x == BEFORE else number(x) for x in named],
@@ -148,6 +167,14 @@ def _places(axis: Axes, values: list[Any]) -> dict[Any, float]:
         first = values[0] - (values[-1] - values[0]) / max(len(values), 4)
     axis.xaxis.set_minor_locator(NullLocator())
     return {**at, BEFORE: first}
+
+
+def _mark_break(axis: Axes, at: dict[Any, float]) -> None:
+    """Show that the scale of the axis does not reach what stands before its first value."""
+    first = next(iter(at.values()))
+    between = (at[BEFORE] * first) ** 0.5 if axis.get_xscale() == "log" else (at[BEFORE] + first) / 2
+    gap = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    axis.text(between, 0, BREAK, transform=axis.get_xaxis_transform(), ha="center", va="center", bbox=gap)
 
 
 def _draw(axis: Axes, part: pd.DataFrame, look: Look, **style: Any) -> None:

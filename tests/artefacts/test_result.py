@@ -90,6 +90,20 @@ def test_heading_and_caption_stand_in_the_picture_and_not_in_the_pdf(
     assert not any(heading in text or "What it shows." in text for text in drawn[".pdf"])
 
 
+def test_a_long_heading_has_lines_that_do_not_touch_and_brackets_in_one_piece(tmp_path: Path) -> None:
+    entry = make_entry("losses", title=f"{'A long title, ' * 5}which has two lines [on digits rgb]")
+    result = made(entry)
+    written(result, entry, tmp_path)
+    [title] = [text for text in result.figure.texts if text.get_text().startswith("A long")]
+    lines = title.get_text().splitlines()
+    assert len(lines) == 2
+    assert "[on digits rgb]" in lines[1]
+    between = title.get_window_extent().height
+    title.set_text(f"{lines[0]}\n")
+    points = (between - title.get_window_extent().height) * 72 / result.figure.dpi
+    assert points >= 1.1 * float(title.get_fontsize())
+
+
 @pytest.mark.parametrize("size", [(4, 3), (16, 3), (4, 18)], ids=["small", "wide", "tall"])
 def test_a_picture_is_sharp_and_of_a_sensible_size(size: tuple[int, int], tmp_path: Path) -> None:
     figure = Figure(figsize=size)

@@ -8,6 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from fu.artefacts.entry import Entry
+from fu.artefacts.sweep import BREAK
 from fu.errors import UserError
 from tests.artefacts.factories import (
     RATES,
@@ -111,6 +112,55 @@ def test_a_sweep_shows_what_is_before_post_training_only_where_all_trials_begin_
         assert axis.get_xlabel() == "post-training rate"
 
 
+def test_the_axis_is_broken_between_what_is_before_and_the_first_value() -> None:
+    for axis in made(shared()).figure.axes:
+        [mark] = axis.texts
+        [(before, _)] = line_of(axis, markerfacecolor="white")
+        x, y = mark.get_position()
+        assert x == pytest.approx((before * 0.1) ** 0.5)  # half-way on a logarithmic axis
+        assert (mark.get_text(), y, mark.get_transform()) == (BREAK, 0, axis.get_xaxis_transform())
+    assert not [text for axis in made(make_entry("sweep")).figure.axes for text in axis.texts]
+
+
+def test_a_linear_axis_is_broken_half_way() -> None:
+    values: list[Values] = [{"recovery.lr": value} for value in (0.0, 0.5, 2.0)]
+    trials = [
+        make_trial(rate, given).model_copy(update={"unlearned": "ours"})
+        for rate, given in zip(RATES, values, strict=True)
+    ]
+    axis = made(make_entry("sweep", methods=(make_method(*trials),))).figure.axes[0]
+    assert [text.get_position() for text in axis.texts] == [(-0.25, 0)]  # what is before stands at -(2 - 0) / 4
+
+
+@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
+def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
+    entry = make_entry("sweep")
+    frame = make_frame(entry)
+    frame.loc[frame["metric"] == "asr", "value"] = 1 - asr
+    frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr
+    result = made(entry, frame)
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    assert [told in text for text in (result.notes, result.body)] == [low, low]
+
+
+def test_what_is_said_below_the_picture_ends_the_page() -> None:
+    entry = shared()
+    frame = make_frame(entry)
+    frame.loc[frame["stage"] == "original", "value"] = 1
+    result = made(entry, frame)
+    assert result.body.endswith(f"\n\n{result.notes}\n")
+    assert result.notes == (
+        "Unlearning rate: 0.1. before: after unlearning. Means over 2 seeds. "
+        "Error bars: one standard deviation over seeds. * not in the paper."
+    )
+
+
+def test_one_seed_has_neither_error_bars_nor_words_on_them() -> None:
+    notes = made(make_entry("sweep", seeds=(0,))).notes
+    assert "over" not in notes
+    assert "nlearning rate" not in notes  # which varies
+
+
 def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> None:
     result = made(make_entry("sweep"))
     figure = result.figure
@@ -124,7 +174,7 @@ def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> N
         segments = axis.collections[0].get_segments()  # type: ignore[attr-defined]
         ends = [[mean - std, mean + std] for mean, std in zip(rows["mean"], rows["std"], strict=True)]
         assert np.array([[y for _, y in part] for part in segments]) == pytest.approx(np.array(ends))
-    assert figure.axes[0].get_title(loc="left") == "Small"
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["Small: ASR", "Small: R-Acc"]
 
 
 def test_a_value_of_zero_leaves_the_axis_linear() -> None:
