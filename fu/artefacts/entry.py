@@ -188,7 +188,8 @@ class Entry(Record):
     def footnotes(self) -> str:
         """The marks of the rows, explained."""
         text = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
-        return text + ("" if all(method.in_paper for method in self.methods) else " * not in the paper.")
+        marked = [*(method.marked for method in self.methods), *(scenario.label for scenario in self.scenarios)]
+        return text + (" * not in the paper." if any(" *" in label for label in marked) else "")
 
     @property
     def definitions(self) -> str:

@@ -98,10 +98,11 @@ def _latex(result: Result, entry: Entry) -> str:
     name = f"{entry.paper}-{entry.artefact}"
     about = f"{entry.caption} {entry.setting}"
     if not result.panels:
+        caption = tex(f"{title}. {about} {result.notes}".strip())
         return (
             "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
             f"  \\includegraphics[width=\\linewidth,height=.8\\textheight,keepaspectratio]{{{entry.artefact}.pdf}}\n"
-            f"  \\caption{{{tex(f'{title}. {about}')}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
+            f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
         )
     floats = [
         panels.latex(rows, f"{title}: {label}. {about}", f"tab:{name}-{scenario.name}", result.notes)

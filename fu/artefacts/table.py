@@ -69,8 +69,9 @@ def comparison(entry: Entry) -> list[str]:
     parts = []
     if entry.compares:
         parts += ["diff: ours minus paper.", *([entry.note] if entry.note else [])]
-    if entry.published and any(scenario.replaces for scenario in entry.scenarios):
-        parts.append("[on ...]: other data than the paper's, whose numbers are therefore not shown.")
+    if any(scenario.replaces for scenario in entry.scenarios):
+        unseen = ", whose numbers are therefore not shown" if entry.published else ""
+        parts.append(f"[on ...]: other data than the paper's{unseen}.")
     return parts
 
 

@@ -64,7 +64,10 @@ def test_what_the_paper_lacks_is_marked() -> None:
     assert make_entry("table", in_paper=False).heading == "A thing (not in the paper)"
     marks = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
     assert make_entry("table").footnotes == f"{marks} * not in the paper."
-    assert make_entry("table", methods=(make_scratch(),)).footnotes == marks
+    plain = make_entry("table", methods=(make_scratch(),))
+    assert plain.footnotes == marks
+    other = (plain.scenarios[0].model_copy(update={"label": "Small, MLP * [on digits]"}),)
+    assert plain.model_copy(update={"scenarios": other}).footnotes == f"{marks} * not in the paper."
 
 
 def test_the_setting_names_preset_data_rounds_and_seeds() -> None:

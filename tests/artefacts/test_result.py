@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fu import plugins
+from fu.artefacts.panels import tex as escaped
 from fu.artefacts.result import Result
 from tests.artefacts.factories import made, make_entry, make_frame, written
 from tests.contract.names import plugins_of
@@ -50,6 +51,7 @@ def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Pa
     assert f"\\caption{{{title}All of $<$it$>$. Preset smoke; " in text
     assert ("\\label{tab:toy-thing-small}" if table else "\\label{fig:toy-thing}") in text
     assert ("{thing.pdf}" in text) is not table
+    assert escaped(made(entry).notes) in text
 
 
 def test_a_table_has_a_page_and_a_float_for_each_panel(tmp_path: Path) -> None:

@@ -317,6 +317,8 @@ def test_the_papers_numbers_are_not_shown_beside_those_of_other_data() -> None:
     assert result.frame["difference"].isna().all()
     assert why in result.body
     assert "contradicts" not in result.body
+    unpublished = made(alone.model_copy(update={"published": None}), both[both["scenario"] == "other"]).body
+    assert "[on ...]: other data than the paper's." in unpublished
 
 
 # ---- divergence ----------------------------------------------------------------------------------------------------
