@@ -17,6 +17,8 @@ from fu.errors import UserError
 READS = "evaluations"
 TRIALS = "all"
 SETTINGS = 1  # how many of them vary
+ACROSS = 4  # scenarios that have room side by side, with values in equal steps
+DODGE = 0.1  # of a step, between two methods
 FEW = 5  # values whose labels have room side by side
 BEFORE = "before post-training"
 BREAK = "//"
@@ -83,14 +85,20 @@ def _tables(entry: Entry, means: pd.DataFrame, setting: str) -> str:
             rows = []
             for method in entry.methods:
                 part = here[here["method"] == method.name]
-                before, shown = _before(method, scenario.name, part)["mean"], part[part["last"]]
-                row = {"Method": method.marked, "before": f"{before.iloc[0]:.3f}" if len(before) else "–"}
+                before, shown = _texts(_before(method, scenario.name, part)), part[part["last"]]
+                row = {"Method": method.marked, "before": before[0] if before else "–"}
                 row |= {number(x): "–" for x in means["x"].unique()}
-                row |= {number(x): f"{mean:.3f}" for x, mean in zip(shown["x"], shown["mean"], strict=True)}
+                row |= dict(zip(map(number, shown["x"]), _texts(shown), strict=True))
                 rows.append(row)
             table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
             text.append(f"## {title(scenario)}: {metric.label}\n\nColumns: {setting_name(setting)}.\n\n{table}\n")
     return "\n".join(text)
+
+
+def _texts(rows: pd.DataFrame) -> list[str]:
+    """Return means with their deviation over seeds, if there are several."""
+    values = rows[["mean", "std", "n"]].itertuples(index=False, name=None)
+    return [f"{mean:.3f}" + (f" ±{std:.3f}" if n > 1 else "") for mean, std, n in values]
 
 
 def _notes(entry: Entry, asr: dict[str, float], setting: str, diverged: int) -> str:
@@ -99,7 +107,7 @@ def _notes(entry: Entry, asr: dict[str, float], setting: str, diverged: int) -> 
         *notes.no_backdoor(entry, asr),
         *notes.rates(entry, setting),
         "before: after unlearning.",
-        *([f"Means over {several} seeds."] if several > 1 else []),
+        *([f"Means over {several} seeds; ±: sample standard deviation."] if several > 1 else []),
         *notes.spread(entry, "Error bars"),
         *([f"{diverged} models diverged and are left out."] if diverged else []),
         *notes.marks(entry),
@@ -108,18 +116,22 @@ def _notes(entry: Entry, asr: dict[str, float], setting: str, diverged: int) -> 
 
 
 def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame) -> Figure:
-    figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.3)
+    across = len(entry.metrics) < len(entry.scenarios) <= ACROSS  # scenarios side by side, metrics below each other
+    rows, columns = len(entry.scenarios), len(entry.metrics)
+    figure, lines = panels(*((columns, rows, 2.0) if across else (rows, columns, 2.3)))
+    lines = [list(line) for line in zip(*lines, strict=True)] if across else lines
     styles, used = looks(entry.methods), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         values = sorted({trial.values[setting] for m in entry.methods for trial in m.trials[scenario.name]}, key=_order)
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
-            at, begun = _places(axis, values), False
-            head(axis, f"{title(scenario)}: {metric.label}", len(entry.metrics))
+            at, begun = _places(axis, values, even=across), False
+            head(axis, title(scenario) if across else f"{title(scenario)}: {metric.label}", rows if across else columns)
             for k, method in enumerate(entry.methods):
                 look, part = styles[method.name], here[here["method"] == method.name]
-                shown = part[part["last"]].assign(at=part["x"].map(at)).sort_values("at")
-                before = _before(method, scenario.name, part).assign(at=at[BEFORE])
+                aside = DODGE * (k - (len(entry.methods) - 1) / 2) if across else 0
+                shown = part[part["last"]].assign(at=part["x"].map(at) + aside).sort_values("at")
+                before = _before(method, scenario.name, part).assign(at=at[BEFORE] + aside)
                 _draw(axis, shown, look)
                 if len(before):
                     first = pd.concat([before, shown.head(1)])
@@ -127,13 +139,19 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
                     _draw(axis, before, look, markerfacecolor="white", mew=1)
                     begun = True
                 gone = lost[(lost["scenario"] == scenario.name) & (lost["method"] == method.name)]
-                for x in {at[x] for x in gone["x"]} - set(shown["at"]):
+                for x in set(gone["x"]) - set(shown["x"]):
                     height = axis.get_xaxis_transform()
-                    axis.plot([x], [0.98 - 0.05 * k], **SIGNS["diverged"] | {"color": look.colour}, transform=height)
+                    axis.plot(
+                        [at[x] + aside],
+                        [0.98 - 0.05 * k],
+                        **SIGNS["diverged"] | {"color": look.colour},
+                        transform=height,
+                    )
                     used.add("diverged")
             if begun:
                 used.add(BEFORE)
-                _mark_break(axis, at)
+                if not across:
+                    _mark_break(axis, at)
             named = {x: place for x, place in at.items() if x != BEFORE or begun}
             axis.set_xticks(
                 [*named.values()],
@@ -153,9 +171,9 @@ def _order(value: Any) -> tuple[bool, Any]:
     return words, 0 if words else value
 
 
-def _places(axis: Axes, values: list[Any]) -> dict[Any, float]:
-    """Choose the scale; return where each value lies, and where what comes before them."""
-    if any(isinstance(value, str) for value in values):
+def _places(axis: Axes, values: list[Any], even: bool) -> dict[Any, float]:
+    """Choose the scale (`even`: equal steps); return where each value lies, and where what comes before them."""
+    if even or any(isinstance(value, str) for value in values):
         at: dict[Any, float] = {value: k for k, value in enumerate(values)}
         first = -1.0
     elif values[0] > 0:
