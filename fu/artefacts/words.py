@@ -62,7 +62,7 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
     if after:
         rest = [name for name in after if name not in back]
         says = [f"above that limit for {listed(back, 'recovered', 'asr')}"] if back else []
-        says += [f"still within it for {listed(rest, 'recovered', 'asr')}"] if rest else []
+        says += [f"still within that limit for {listed(rest, 'recovered', 'asr')}"] if rest else []
         found.append(
             f"After post-training ASR is {', and '.join(says)}; R-Acc is {listed(after, 'recovered', 'r_acc')}."
         )

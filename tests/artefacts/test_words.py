@@ -44,7 +44,7 @@ def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
         "never saw one, to 4%.",
         "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.09) and Beta (0.00); Gamma (0.10) did not. "
         "R-Acc went from 0.90 to: Alpha (0.70) and Beta (0.55).",
-        "After post-training ASR is above that limit for Alpha (0.10), and still within it for Beta (0.04); "
+        "After post-training ASR is above that limit for Alpha (0.10), and still within that limit for Beta (0.04); "
         "R-Acc is Alpha (0.91) and Beta (0.92).",
     ]
 
