@@ -1,17 +1,17 @@
 # make reproduce      set up, make every table and figure       PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
 #                     or some of them                           TARGETS="fedosd_table8 fedosd_fig5"
 # make show           list tables, figures, scenarios, methods  PRESET, PAPERS, DATA_DIR as above, here and below
-# make show CELL=...  print the command of one result, or list what lies below: fedosd/mnist-pat50, fedosd_table8
+# make show CELL=...  print the command of one result, or list what it contains: fedosd/mnist-pat50, fedosd_table8
 # make why            say what would be made, and what changed  TARGETS
-# make verify         read all results: is everything as it was made, does every artefact follow from its inputs?
+# make verify         check that all results are as they were made and every artefact follows from its inputs
 # make test           set up, run lint, format, types, import contracts and all tests
-# make lint           all of these but the tests
+# make lint           the same without the tests
 # make contract       test plug-ins of your own                 PLUGINS=my_plugins
-# make docs           write the generated pages anew: settings, plug-ins, papers
+# make docs           regenerate the pages on settings, plug-ins and papers
 # make test-faults    kill, fill the disk, fuzz: minutes, not part of make test
-# make mutants        break one line after another; do tests notice?  PARTS="evaluation stages"
+# make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
-# make benchmark-peers  the same beside pfl and Flower, in an environment of their own; minutes      DATA_DIR=...
+# make benchmark-peers  the same against pfl and Flower, in an environment of their own; minutes     DATA_DIR=...
 # make unlock         remove the lock of a killed run
 # make version        print the version and the commit
 # make help           print this
@@ -19,7 +19,7 @@ PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
 
-# What a user gives is text: neither make nor the shell runs any of it.
+# User input is text: neither make nor the shell runs any of it.
 GIVEN := PYTHON CORES PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS
 define line_break
 
@@ -28,7 +28,7 @@ endef
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 $(foreach name,$(GIVEN),$(if $(findstring $(line_break),$($(name))),$(error $(name) must not contain a line break)))
 quoted = '$(subst ','\'',$(1))'
-# As text of YAML, so that a folder 12 is no number; Snakemake would take away quotes at the ends.
+# As a YAML string, so that a folder named 12 is not a number; Snakemake would strip outer quotes.
 setting = $(if $($(2)),$(call quoted,$(1)= "$(subst ",\",$(subst \,\\,$($(2))))" ))
 CONFIG := $(call setting,preset,PRESET) $(call setting,papers,PAPERS) $(call setting,data_dir,DATA_DIR)
 python := $(call quoted,$(PYTHON))
@@ -39,10 +39,10 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 .PHONY: reproduce test test-faults mutants lint contract show why verify benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
-# Made anew when the lock changes; a half-made one has no stamp.
+# Rebuilt when the lock file changes; an incomplete one has no stamp.
 .venv/installed: envs/lock.txt
 	@$(python) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
-	  { printf "fu needs Python 3.11, 3.12 or 3.13, but '%s' is %s; name another with: make PYTHON=python3.12\n" \
+	  { printf "fu needs Python 3.11, 3.12 or 3.13, but '%s' is %s; choose another with: make PYTHON=python3.12\n" \
 	    $(python) "$$($(python) --version 2>&1 | head -n 1)" >&2; exit 1; }
 	@$(python) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { printf "'%s' has no venv module; install it (Debian: apt-get install python3-venv).\n" $(python) >&2; exit 1; }
@@ -54,7 +54,7 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
 reproduce: .venv/installed
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
-	  printf "error: CORES: must be 'all' or a number from 1 on, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
+	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
 	$(BIN)/snakemake --cores $(CORES) $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
 
@@ -99,7 +99,7 @@ benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 	$(BIN)/python -m benchmarks.plan
 
-# Where one cannot be installed, the table says so.
+# If one cannot be installed, the table says so.
 .venv-peers/installed: envs/peers.txt .venv/installed
 	rm -rf .venv-peers
 	$(python) -m venv .venv-peers

@@ -20,14 +20,14 @@ from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_yaml
 
 min_version("9.0")
-gc.disable()  # building a graph makes millions of objects and no garbage: an eighth of the time of a dry run
+gc.disable()  # building the DAG makes millions of objects and no garbage: saves an eighth of a dry run
 fork_server.announce()
 os.environ["PATH"] = (
     f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
 )
 
 
-try:  # in one sentence, before Snakemake does
+try:  # report mistakes in one sentence, before Snakemake does
     if Path("config.yaml").exists():
         read_yaml(Path("config.yaml"))
 except UserError as error:
@@ -48,7 +48,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 
-# The plan decides what runs (fu/pipeline/pending.py), by contents, not by times or by Snakemake's records.
+# The plan decides what runs (fu/pipeline/pending.py), by contents, not by timestamps or Snakemake's records.
 pending = Pending(plan)
 if workflow.is_main_process:
     atexit.register(pending.remember)

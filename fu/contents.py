@@ -1,4 +1,4 @@
-"""What a file holds, as a digest. No result depends on how it is found."""
+"""The digest of a file's content. No result depends on how it is computed."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ def checksum(path: Path) -> str:
 
 
 def require_file(path: Path) -> None:
-    """Raise `UserError` unless this is a file that can be read: a pipe would be waited on for ever."""
+    """Raise `UserError` unless this is a readable regular file: reading a pipe would block for ever."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -24,6 +24,6 @@ def require_file(path: Path) -> None:
     except OSError as error:
         raise UserError(f"{path}: the file cannot be read: {error.strerror}.") from None
     if not stat.S_ISREG(mode):
-        raise UserError(f"{path}: this is a folder, a pipe or a device, but must be a file.")
+        raise UserError(f"{path}: must be a regular file, not a folder, a pipe or a device.")
     if not os.access(path, os.R_OK):
-        raise UserError(f"{path}: the file may not be read; change its permissions.")
+        raise UserError(f"{path}: the file is not readable; change its permissions.")

@@ -1,4 +1,4 @@
-"""The one exception for mistakes that a person can mend: its text is a whole sentence. No result depends on it."""
+"""The one exception for mistakes that a user can fix: its message is a full sentence. No result depends on it."""
 
 import difflib
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ _TEXTS = {"string_pattern_mismatch": "a name must be letters and digits, with '-
 
 
 class UserError(Exception):
-    """A mistake in a config, an input file or an argument, told as where, what and what is allowed."""
+    """A mistake in a config, an input file or an argument: the message says where, what and what is allowed."""
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
-    """Return "; did you mean 'x'? Allowed: a, b" for a name that is none of `allowed`."""
+    """Return "; did you mean 'x'? allowed: a, b" for a name that is not in `allowed`."""
     options = sorted(allowed)
     close = difflib.get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
@@ -25,7 +25,7 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
 def first_problem(error: "ValidationError", model: "type[BaseModel]", where: str, within: str = "") -> str:
     """Return the first of pydantic's problems as one sentence.
 
-    `where` names the file or the part that holds it, `within` the key under which the whole record stands.
+    `where`: the file, or the part of it that is wrong; `within`: the key that holds the whole record.
     """
     problem = error.errors(include_url=False)[0]
     location = problem["loc"]
@@ -42,7 +42,7 @@ def first_problem(error: "ValidationError", model: "type[BaseModel]", where: str
         shown = "" if isinstance(value, dict) else f", got {value!r}"
         text = _TEXTS.get(problem["type"], problem["msg"].removeprefix("Value error, ")) + shown
         if problem["type"] == "float_type" and isinstance(value, str):
-            text += ", which YAML reads as text (a power of ten needs a point: 1.0e-3)"
+            text += ", which YAML reads as text (scientific notation needs a decimal point: 1.0e-3)"
     return f"{where}: {path + ': ' if path else ''}{text}{more}."
 
 

@@ -1,4 +1,4 @@
-"""Plug-ins: one file each, imported by kind (a folder of `fu`) and name, from here or from a user's own folder."""
+"""Plug-ins: one file each, imported by kind (a folder of `fu`) and name, from `fu` or a user's own folder."""
 
 import importlib.util
 import sys
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fu.errors import UserError, first_problem
 
-FOLDERS: list[Path] = []  # those with plug-ins from outside
+FOLDERS: list[Path] = []  # users' own plug-in folders
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def exists(kind: str, name: str) -> bool:
 
 
 def load(kind: str, name: str) -> ModuleType:
-    """Import the plug-in `name` of a kind (`methods`, `models`, ...); a `UserError` says where that fails."""
+    """Import the plug-in `name` of a kind (`methods`, `models`, ...); a `UserError` says where this fails."""
     if not exists(kind, name):
         raise UserError(f"there is no {kind} plug-in {name!r}.")
     try:
@@ -51,13 +51,13 @@ def load(kind: str, name: str) -> ModuleType:
 
 
 def _place(error: BaseException) -> str:
-    """Return file and line of what an import failed at, in `fu` or in a user's own folder."""
+    """Return the file and line at which an import failed, in `fu` or in a user's own folder."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}: line {error.lineno}"
     ours = [str(folder) for folder in (Path(__file__).parent, *FOLDERS)]
     frames = traceback.extract_tb(error.__traceback__)
     found = [frame for frame in frames if frame.filename.startswith(tuple(ours))]
-    return f"{found[-1].filename}: line {found[-1].lineno}"  # this file's, if nothing else
+    return f"{found[-1].filename}: line {found[-1].lineno}"  # this file is always among them
 
 
 def _told(error: BaseException) -> str:
@@ -69,7 +69,7 @@ def params(kind: str, choice: Choice, where: str) -> Any:
     """Return the plug-in's typed hyper-parameters; a `UserError` names the first wrong one."""
     model = getattr(load(kind, choice.name), "Params", None)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise UserError(f"{choice.name}.py ({kind}): Params must be a class of pydantic's BaseModel.")
+        raise UserError(f"{choice.name}.py ({kind}): Params must be a subclass of pydantic's BaseModel.")
     try:
         return model(**choice.params)
     except ValidationError as error:
@@ -77,7 +77,7 @@ def params(kind: str, choice: Choice, where: str) -> Any:
 
 
 def named_by(record: BaseModel) -> list[str]:
-    """Return, sorted, the modules of the plug-ins that the fields of a record name, as their `Kind` says."""
+    """Return, sorted, the modules of the plug-ins that a record names in its `Kind` fields."""
     found = set()
     for field, about in type(record).model_fields.items():
         for kind in (mark.name for mark in about.metadata if isinstance(mark, Kind)):
@@ -89,13 +89,13 @@ def named_by(record: BaseModel) -> list[str]:
 
 
 class Finder:
-    """Looks for `fu.<kind>.<name>` in users' folders, too, without importing anything else."""
+    """Also looks for `fu.<kind>.<name>` in users' own folders, without importing anything else."""
 
     @staticmethod
     def find_spec(
         fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find what the package of a kind does not hold itself."""
+        """Find a plug-in that is not in the package `fu.<kind>` itself."""
         root, _, rest = fullname.partition(".")
         kind, _, name = rest.partition(".")
         if root != "fu" or not name or "." in name or path is None:
@@ -104,7 +104,7 @@ class Finder:
 
 
 def add_folder(folder: Path) -> None:
-    """Look for plug-ins in `folder` too: `folder/methods/mine.py` is then `fu.methods.mine`."""
+    """Also look for plug-ins in `folder`: `folder/methods/mine.py` becomes `fu.methods.mine`."""
     if folder not in FOLDERS:
         FOLDERS.append(folder)
     if Finder not in sys.meta_path:

@@ -74,7 +74,7 @@ def test_hyper_parameters_that_are_no_record_are_told(mine: Path, text: str) -> 
     (mine / "methods/mine.py").write_text(text)
     with pytest.raises(UserError) as caught:
         plugins.params("methods", plugins.Choice(name="mine", params={"x": 1}), "here")
-    assert str(caught.value) == "mine.py (methods): Params must be a class of pydantic's BaseModel."
+    assert str(caught.value) == "mine.py (methods): Params must be a subclass of pydantic's BaseModel."
 
 
 @pytest.mark.parametrize("text", ["", "ABOUT = 5"])

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from fu.artefacts.drawing import PALETTE, legend, panels, title
-from fu.artefacts.entry import ORIGINAL, Entry
+from fu.artefacts import notes
+from fu.artefacts.drawing import PALETTE, head, legend, panels, title
+from fu.artefacts.entry import ORIGINAL, Entry, Metric
 from fu.artefacts.panels import markdown
 from fu.artefacts.result import Result
 from fu.artefacts.table import collect, notes_of, panel
@@ -26,7 +27,21 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the numbers of a table, drawn as bars beside the original model's."""
     found = collect(frame, entry)
     texts = [(title(scenario), panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return Result(found, f"{markdown(texts)}\n{notes_of(entry, found)}\n", _picture(entry, found))
+    said = notes_of(entry, found)
+    more = [*notes.no_backdoor(entry, notes.evaluated(found, "mean")), *notes.spread(entry, "Error bars")]
+    page = " ".join([said, *more, *notes.marks(entry, said)])
+    below = " ".join([entry.footnotes, *notes.rates(entry), *more, *notes.marks(entry, entry.footnotes)])
+    return Result(found, f"{markdown(texts)}\n{page}\n", _picture(entry, found), notes=below)
+
+
+def names(metrics: tuple[Metric, ...]) -> tuple[str, dict[str, str]]:
+    """Return what the axis says, and metric -> what the legend says: of a mean, its best and its worst R-Acc alone."""
+    labels = {metric.name: metric.label for metric in metrics}
+    for base in metrics:
+        others = [name for name in labels if name != base.name]
+        if others and all(name.startswith(f"{base.name}_") for name in others) and base.formula.startswith("mean"):
+            return base.label, labels | {base.name: "Mean"}
+    return ", ".join(labels.values()), labels
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
@@ -34,6 +49,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     figure, lines = panels(len(entry.scenarios) * len(stages), 1, 1.5)
     shown = [(scenario, stage) for scenario in entry.scenarios for stage in stages]
     width = 0.84 / len(entry.metrics)
+    quantity, labelled = names(entry.metrics)
     for [axis], (scenario, stage) in zip(lines, shown, strict=True):
         rows = [row for row in entry.rows(scenario.name) if row[1] in (ORIGINAL, stage)]
         keys = pd.MultiIndex.from_tuples([row[:2] for row in rows])
@@ -41,7 +57,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
         values = {name: part.set_index(["method", "stage"]).loc[keys] for name, part in here.groupby("metric")}
         for k, metric in enumerate(entry.metrics):
             at = np.arange(len(rows)) + (k - (len(entry.metrics) - 1) / 2) * width
-            _draw(axis, at, width, values[metric.name], PALETTE[k], metric.label)
+            _draw(axis, at, width, values[metric.name], PALETTE[k], labelled[metric.name])
         lost = values[entry.metrics[0].name]
         for k, (count, diverged) in enumerate(zip(lost["n"], lost["diverged"], strict=True)):
             if diverged and not count:
@@ -52,11 +68,12 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
         ]
         axis.set_xticks(range(len(rows)), labels)
         axis.tick_params(axis="x", length=0)
-        axis.set_title(f"{title(scenario)}: {TITLES[stage]}", loc="left", weight="bold")
+        head(axis, f"{title(scenario)}: {TITLES[stage]}", 1)
+        axis.set_ylabel(quantity)
         if all(metric.unit == "fraction" for metric in entry.metrics):
             axis.set(ylim=(0, 1.15), yticks=[0, 0.5, 1])
         axis.margins(x=0.01)
-    legend(figure, [Patch(color=PALETTE[k], label=metric.label) for k, metric in enumerate(entry.metrics)])
+    legend(figure, [Patch(color=PALETTE[k], label=label) for k, label in enumerate(labelled.values())])
     return figure
 
 

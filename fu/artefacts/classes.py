@@ -1,5 +1,6 @@
 """What a model makes of the backdoor: predicted classes of the forgotten clients' triggered images over rounds."""
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from numpy.typing import NDArray
 
-from fu.artefacts.drawing import PALETTE, legend, panels, title
+from fu.artefacts import notes
+from fu.artefacts.curves import begins, original
+from fu.artefacts.drawing import MARKS, PALETTE, head, legend, panels, title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.artefacts.rounds import broken, divergence, means, once, paths, seeds_note
@@ -19,8 +23,10 @@ READS = "traces"
 TRACED = ("predicted_classes",)  # what the scenarios must have measured per round
 SHARE = "predicted_"  # metric of a class: the share of images that it gets
 NAMED = 3  # classes in a cell of the summary
-WIDE = 0.15  # a share that has room for the name of its class
+HALF = 0.04  # of the axis: half of what the number of a class is high
+CLEAR = 0.08  # of the axis: between the middle of a number and a line
 OTHERS = "0.85"
+Numbers = NDArray[np.floating[Any] | np.integer[Any]]
 LINES: list[Any] = ["-", "--", ":", "-."]
 
 
@@ -32,7 +38,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         raise UserError(f"{entry.artefact}: kind classes needs traces with {SHARE}0, {SHARE}1, ...; there are none.")
     long = rows[shares | rows["metric"].isin([metric.name for metric in entry.metrics])]
     found = means(long, lost)
-    return Result(found, _summary(entry, found, rows[shares], lost), _picture(entry, found, lost))
+    said = _notes(entry, rows, lost)
+    body = f"{_summary(entry, found, rows[shares], lost)}\n{said}\n"
+    return Result(found, body, _picture(entry, found, lost), notes=said)
 
 
 def by_class(rows: pd.DataFrame, index: str | list[str]) -> pd.DataFrame:
@@ -77,7 +85,13 @@ def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.D
             rows.append(row)
         shown = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
         text.append(f"## {title(scenario)}\n\nClass: share of the triggered images.\n\n{shown}\n\n{' '.join(said)}\n")
-    return "\n".join([*text, *filter(None, [seeds_note(entry, lost)]), ""])
+    return "\n".join(text)
+
+
+def _notes(entry: Entry, rows: pd.DataFrame, lost: pd.DataFrame) -> str:
+    asr = {scenario: level for (scenario, metric), level in original(rows, begins(rows)).items() if metric == "asr"}
+    said = [*notes.no_backdoor(entry, asr), *notes.rates(entry), seeds_note(entry, lost), *notes.marks(entry)]
+    return " ".join(filter(None, said))
 
 
 def _largest(rows: pd.DataFrame) -> str:
@@ -100,7 +114,7 @@ def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         for axis, method in zip(line, entry.methods, strict=True):
             here = _part(found, scenario.name, method.name)
-            axis.set_title(f"{title(scenario)}\n{method.marked}", loc="left", weight="bold")
+            head(axis, f"{title(scenario)}\n{method.marked}", len(entry.methods))
             axis.set(xlabel="round", ylim=(0, 1))
             if len(here):
                 _draw(axis, here, entry, colours)
@@ -111,10 +125,7 @@ def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
     handles: list[Any] = [Patch(color=colour, label=f"class {image}") for image, colour in colours.items()]
     if len(peaks) > len(kept):
         handles.append(Patch(color=OTHERS, label="other classes"))
-    handles += [
-        Line2D([], [], color="black", linestyle=LINES[k % len(LINES)], label=metric.label)
-        for k, metric in enumerate(_drawn(entry))
-    ]
+    handles += [Line2D([], [], **_line(k), label=metric.label) for k, metric in enumerate(_drawn(entry))]
     if (found["stage"] == "recovered").any():
         handles.append(Line2D([], [], color="black", linestyle=":", linewidth=1, label="post-training starts"))
     legend(figure, handles)
@@ -126,21 +137,53 @@ def _drawn(entry: Entry) -> list[Any]:
     return [metric for metric in entry.metrics if not metric.name.startswith(SHARE)]
 
 
+def _line(k: int) -> dict[str, Any]:
+    """Return the look of a metric's line: its markers tell it from the border of two areas."""
+    marker = {"marker": "o", "markersize": 4, "markerfacecolor": "white", "markeredgecolor": "black"}
+    return {"color": "black", "linestyle": LINES[k % len(LINES)], "linewidth": 1.5, **marker}
+
+
 def _draw(axis: Axes, here: pd.DataFrame, entry: Entry, colours: dict[int, Any]) -> None:
     shares = by_class(here, "round")
     named = shares.reindex(columns=[*colours], fill_value=0.0)
-    stack = [*named.to_numpy().T, shares.sum(axis=1).to_numpy() - named.sum(axis=1).to_numpy()]
-    axis.stackplot(shares.index, *stack, colors=[*colours.values(), OTHERS], linewidth=0)
-    middles, rounds = np.cumsum(stack, axis=0) - np.array(stack) / 2, shares.index.to_numpy()
-    aim = rounds[0] + (rounds[-1] - rounds[0]) / 4  # beside the line where post-training starts
-    for k, image in enumerate(colours):
-        near = min(np.flatnonzero(stack[k] >= 0.8 * max(stack[k])), key=lambda at: abs(rounds[at] - aim))
-        if stack[k][near] > WIDE:
-            axis.text(rounds[near], middles[k][near], str(image), ha="center", va="center", clip_on=True)
+    stack = np.array([*named.to_numpy().T, shares.sum(axis=1).to_numpy() - named.sum(axis=1).to_numpy()])
+    rounds, tops = shares.index.to_numpy(), np.cumsum(stack, axis=0)
+    axis.stackplot(rounds, *stack, colors=[*colours.values(), OTHERS], linewidth=0)
+    lines = []
     for k, metric in enumerate(_drawn(entry)):
         part = here[here["metric"] == metric.name].sort_values("round")
-        axis.plot(part["round"], part["mean"], color="white", linewidth=3)
-        axis.plot(part["round"], part["mean"], color="black", linestyle=LINES[k % len(LINES)], linewidth=1.5)
+        at, mean = part["round"].to_numpy(), part["mean"].to_numpy()
+        axis.plot(at, mean, color="white", linewidth=3.5)
+        axis.plot(at, mean, **_line(k), markevery=ceil(len(part) / MARKS))
+        end = axis.annotate(metric.label, (at[-1], mean[-1]), (5, 0), textcoords="offset points", va="center")
+        end.set(weight="bold", annotation_clip=False)
+        lines.append(np.interp(rounds, at, mean))
+    for k, image in enumerate(colours):
+        if place := clear_place(rounds, tops[k] - stack[k], tops[k], lines):
+            axis.text(*place, str(image), ha="center", va="center", clip_on=True)
     for first in here[here["stage"] == "recovered"]["round"].nsmallest(1):
         axis.axvline(first - 1, color="black", linestyle=":", linewidth=1)
-    axis.set_xlim(shares.index.min(), shares.index.max() or 1)
+    axis.set_xlim(rounds.min(), rounds.max() or 1)
+
+
+def clear_place(rounds: Numbers, bottom: Numbers, top: Numbers, lines: list[Numbers]) -> tuple[float, float] | None:
+    """Return where a class's number stands in its area, off the lines, as (round, height); None where it has no room.
+
+    Of the rounds inside the panel where the area is about as high as it gets there, the one a quarter along: beside the
+    dotted line.
+    """
+    share, aim = top - bottom, rounds[0] + (rounds[-1] - rounds[0]) / 4
+    wide = max(len(rounds) // 40, 1)  # rounds to either side that a number covers
+    inside = np.arange(wide, len(rounds) - wide)
+    most = share[inside].max(initial=0)
+    for at in sorted(inside[share[inside] >= 0.8 * most], key=lambda at: abs(rounds[at] - aim)):
+        near = slice(at - wide, at + wide + 1)
+        free, start = [], bottom[at] + HALF
+        for line in sorted(lines, key=lambda line: float(line[near].min())):
+            free.append((start, min(top[at] - HALF, line[near].min() - CLEAR)))
+            start = max(start, line[near].max() + CLEAR)
+        free.append((start, top[at] - HALF))
+        low, high = max(free, key=lambda gap: gap[1] - gap[0])
+        if low <= high:
+            return float(rounds[at]), float(low + high) / 2
+    return None

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from fu.artefacts.drawing import Look, handles, legend, looks, number, panels, title
+from fu.artefacts import notes
+from fu.artefacts.drawing import Look, handles, head, legend, looks, number, panels, title
 from fu.artefacts.entry import Entry, Metric
 from fu.artefacts.result import Result
 from fu.artefacts.rounds import RUN, broken, divergence, means, once, paths, seeds_note
@@ -33,8 +34,10 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     rows, lost = once(frame), broken(entry, frame)
     long = rows[rows["metric"].isin([metric.name for metric in entry.metrics])]
     found, starts = means(long, lost), begins(rows)
-    picture = _picture(entry, found, paths(long, lost), starts, original(rows, starts))
-    return Result(found, _summary(entry, found, lost, starts), picture)
+    levels = original(rows, starts)
+    said = _notes(entry, found, lost, levels)
+    picture = _picture(entry, found, paths(long, lost), starts, levels)
+    return Result(found, f"{_summary(entry, found, lost, starts)}\n{said}\n", picture, notes=said)
 
 
 def begins(rows: pd.DataFrame) -> Starts:
@@ -82,27 +85,65 @@ def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Star
             rows.append(row)
         table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
         text.append(f"## {title(scenario)}\n\nAt the start of the method → after unlearning → at the end:\n\n{table}\n")
-    marks = "" if all(method.in_paper for method in entry.methods) else " * not in the paper."
-    notes = f"{seeds_note(entry, lost)} The paper prints no numbers for its curves.{marks}".strip()
-    return "\n".join([*text, f"{notes}\n"])
+    return "\n".join(text)
+
+
+def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels) -> str:
+    asr = {scenario: level for (scenario, metric), level in levels.items() if metric == "asr"}
+    labels = {method.name: method.marked for method in entry.methods}
+    special: list[str] = []
+    for scenario in entry.scenarios:
+        for turn, own in [*turns(found, scenario.name).items()][1:]:
+            names = notes.listed([labels[name] for name in own])
+            dotted = " (the dotted line in its colour)" if len(own) == 1 else ""
+            special.append(f"Post-training of {names} starts after round {turn}{dotted}.")
+        for metric in entry.metrics:
+            whole = _of(found, scenario.name, metric.name)
+            if logarithmic(metric, whole) and (whole["mean"] <= 0).any():
+                special.append(
+                    f"{metric.label}: a logarithmic axis has no 0, so a curve that starts there is drawn from its next "
+                    "round on."
+                )
+    said = [
+        *notes.no_backdoor(entry, asr),
+        *notes.rates(entry),
+        *dict.fromkeys(special),
+        *notes.spread(entry, "Bands"),
+        *filter(None, [seeds_note(entry, lost)]),
+        "The paper prints no numbers for its curves.",
+        *notes.marks(entry),
+    ]
+    return " ".join(said)
+
+
+def _of(found: pd.DataFrame, scenario: str, metric: str) -> pd.DataFrame:
+    return found[(found["scenario"] == scenario) & (found["metric"] == metric)].sort_values("round")
+
+
+def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
+    """Return the rounds after which post-training starts, that of most methods first, and whose it is."""
+    rows = found[(found["scenario"] == scenario) & (found["stage"] == "recovered")]
+    each = rows.groupby("method", sort=False)["round"].min() - 1
+    found_turns: dict[int, list[str]] = {}
+    for method, turn in each.items():
+        found_turns.setdefault(int(turn), []).append(str(method))
+    return dict(sorted(found_turns.items(), key=lambda item: -len(item[1])))
 
 
 def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Starts, levels: Levels) -> Figure:
     figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
     styles, used = looks(entry.methods), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        line[0].set_title(title(scenario), loc="left", weight="bold")
+        head(line[0], title(scenario), 1)
         for axis, metric in zip(line, entry.metrics, strict=True):
-            whole, broke = (
-                rows[(rows["scenario"] == scenario.name) & (rows["metric"] == metric.name)].sort_values("round")
-                for rows in (found, cut)
-            )
+            whole, broke = (_of(rows, scenario.name, metric.name) for rows in (found, cut))
             for name, look in styles.items():
                 elsewhere = starts.get((scenario.name, name), 0) > 0
                 used |= _draw(axis, whole[whole["method"] == name], look, elsewhere)
                 used |= _break_off(axis, broke[broke["method"] == name], look)
-            for turn in sorted(set(whole[whole["stage"] == "recovered"].groupby("method")["round"].min() - 1)):
-                axis.axvline(turn, **SIGNS[TURN])
+            for k, (turn, own) in enumerate(turns(found, scenario.name).items()):
+                alone = {"color": styles[own[0]].colour} if k and len(own) == 1 else {}
+                axis.axvline(turn, **SIGNS[TURN] | alone)
                 used.add(TURN)
             if (scenario.name, metric.name) in levels and metric.name != "distance":
                 axis.axhline(levels[scenario.name, metric.name], **SIGNS[LEVEL], zorder=0.5)
@@ -138,14 +179,18 @@ def _break_off(axis: Axes, part: pd.DataFrame, look: Look) -> set[str]:
     return {"diverged"} if len(part) else set()
 
 
-def _scale(axis: Axes, metric: Metric, found: pd.DataFrame) -> None:
-    """Show the whole range of a share, and what would lie at the bottom of a linear axis."""
-    if metric.unit == "fraction":
-        axis.set_ylim(-0.03, 1.03)
-        return
+def logarithmic(metric: Metric, found: pd.DataFrame) -> bool:
+    """Whether values without bounds end so far apart that some would lie at the bottom of a linear axis."""
     ends = found.sort_values("round").groupby("method")["mean"].last()
     ends = ends[ends > 0]
-    if len(ends) and ends.max() > FAR * ends.min():
+    return metric.unit != "fraction" and len(ends) > 0 and ends.max() > FAR * ends.min()
+
+
+def _scale(axis: Axes, metric: Metric, found: pd.DataFrame) -> None:
+    """Show the whole range of a share, and of other values also the small ones."""
+    if metric.unit == "fraction":
+        axis.set_ylim(-0.03, 1.03)
+    elif logarithmic(metric, found):
         axis.set_yscale("log", nonpositive="mask")
         axis.set_ylabel(f"{metric.label} (log)")
         axis.yaxis.set_major_locator(LogLocator(subs=(1,)))

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts.entry import Method, Scenario
+from fu.artefacts.wrapping import fit
 
 WIDTH = 7.0  # inches: the text of a page in two columns, so that a point in a figure is a point on paper
 PALETTE: list[Any] = [*sns.color_palette("colorblind")]
@@ -27,6 +28,8 @@ COLOURS = {  # a method keeps its colour in all figures; others take what is lef
 DASHES: list[Any] = ["-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))]
 MARKERS = "osD^vPX<>p"
 ROW = 0.17  # inches: a line of a legend
+SIZE = 8  # points: a heading
+MARGIN = 45  # points of a panel's width that the labels of its axis take
 MARKS = 6  # markers on a line of many points, about
 SETTINGS = {
     "unlearning.lr": "unlearning rate",
@@ -101,6 +104,11 @@ def legend(figure: Figure, handles: Sequence[Artist]) -> None:
     figure.set_layout_engine("constrained", rect=(0, room / (height + room), 1, height / (height + room)))
     place = {"bbox_to_anchor": (0.5, 0), "bbox_transform": figure.transFigure}  # also where margins are cut
     figure.legend(handles=handles, loc="lower center", ncols=columns, borderaxespad=0, **place)
+
+
+def head(axis: Axes, text: str, columns: int) -> None:
+    """Write the heading of a panel, in as many lines as keep it off its neighbour's in a row of so many."""
+    axis.set_title(fit(text, WIDTH * 72 / columns - MARGIN, SIZE), fontsize=SIZE, loc="left", weight="bold")
 
 
 def title(scenario: Scenario) -> str:

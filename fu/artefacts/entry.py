@@ -33,13 +33,15 @@ class Metric(Record):
 
 
 class Trial(Record):
-    """A method at one point of its grid: `values` is what the grid sets there, `rate` its learning rate.
+    """A method at one point of its grid: `values` is what the grid sets there.
 
+    `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
     `unlearned` names the trial whose unlearned model it has; `recovers`: post-training follows.
     """
 
     name: str
-    rate: float
+    rate: float | None
+    recovery_rate: float | None = None
     values: dict[str, float | int | str]
     unlearned: str
     recovers: bool
@@ -50,14 +52,18 @@ class Trial(Record):
         found = {"unlearned": f"{self.unlearned}.unlearned"}
         return {**found, "recovered": f"{self.name}.recovered"} if self.recovers else found
 
-    @property
-    def setting(self) -> str:
-        """What the grid sets, or the rate where there is no grid; hyper-parameters with their names."""
-        shown = list(self.values.items()) or [("", self.rate)]
-        texts = [(key, f"{value:g}" if isinstance(value, int | float) else str(value)) for key, value in shown]
-        return ", ".join(
-            f"{key.removeprefix('params.')} {text}" if key.startswith("params.") else text for key, text in texts
-        )
+    def setting(self, stage: Stage) -> str:
+        """Return the rate of a stage and what else the grid sets for it, hyper-parameters with their names."""
+        after = stage == "recovered"
+        shown = {key: value for key, value in self.values.items() if key.startswith("recovery.") == after}
+        rate, setting = (self.recovery_rate, "recovery.lr") if after else (self.rate, "unlearning.lr")
+        if rate is None:
+            shown.pop(setting, None)
+        elif setting not in shown:
+            shown = {setting: rate, **shown}
+        texts = [(key, f"{value:g}" if isinstance(value, int | float) else str(value)) for key, value in shown.items()]
+        named = [f"{key.removeprefix('params.')} {text}" if key.startswith("params.") else text for key, text in texts]
+        return ", ".join(named) or "–"
 
 
 class Scenario(Record):
@@ -125,10 +131,11 @@ class Entry(Record):
         name = self.chosen.get(scenario, {}).get(method.name, trials[0].name)
         return next(trial for trial in trials if trial.name == name)
 
-    def rows(self, scenario: str) -> list[tuple[str, str, str]]:
+    def rows(self, scenario: str) -> list[tuple[str, Stage, str]]:
         """Return (method, stage, label) of every model that is shown for a scenario, in order."""
-        out: list[tuple[str, str, str]] = [(ORIGINAL, ORIGINAL, "ω⁰")] if ORIGINAL in self.stages else []
-        for stage in ("unlearned", "recovered"):
+        out: list[tuple[str, Stage, str]] = [(ORIGINAL, ORIGINAL, "ω⁰")] if ORIGINAL in self.stages else []
+        later: tuple[Stage, ...] = ("unlearned", "recovered")
+        for stage in later:
             for method in self.methods if stage in self.stages else ():
                 models = self.trial(scenario, method).models
                 if stage in models:
@@ -164,8 +171,14 @@ class Entry(Record):
         if not self.scenarios:
             return f"Preset {self.preset}; computed from the formulas alone, on no data."
         datasets = sorted({_data(scenario) for scenario in self.scenarios})
-        rounds = sorted({scenario.rounds for scenario in self.scenarios})
-        trained = ", ".join(f"{before} rounds of training and {total} after the request" for before, total in rounds)
+        labels: dict[tuple[int, int], list[str]] = {}
+        for scenario in self.scenarios:
+            labels.setdefault(scenario.rounds, []).append(scenario.label.partition(" [")[0])
+        trained = "; ".join(
+            f"{before} rounds of training and {total} after the request"
+            + (f" ({'; '.join(labels[before, total])})" if len(labels) > 1 else "")
+            for before, total in sorted(labels)
+        )
         return (
             f"Preset {self.preset}; data: {', '.join(datasets)}; {trained}; "
             f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''} ({', '.join(map(str, self.seeds))})."
@@ -175,7 +188,8 @@ class Entry(Record):
     def footnotes(self) -> str:
         """The marks of the rows, explained."""
         text = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
-        return text + ("" if all(method.in_paper for method in self.methods) else " * not in the paper.")
+        marked = [*(method.marked for method in self.methods), *(scenario.label for scenario in self.scenarios)]
+        return text + (" * not in the paper." if any(" *" in label for label in marked) else "")
 
     @property
     def definitions(self) -> str:

@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fu.artefacts import notes
 from fu.artefacts.drawing import title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
@@ -17,7 +18,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Show samples of each scenario's first forgotten client, as the models see them."""
     used = {scenario.name: scenario.dataset for scenario in entry.scenarios}
     numbers = frame.assign(dataset=frame["scenario"].map(used))[COLUMNS]
-    return Result(numbers, f"{numbers.to_markdown(index=False)}\n", _picture(frame, entry))
+    said = " ".join(notes.marks(entry))
+    body = f"{numbers.to_markdown(index=False)}\n" + (f"\n{said}\n" if said else "")
+    return Result(numbers, body, _picture(frame, entry), notes=said)
 
 
 def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from fu.artefacts.wrapping import width
+
 # The label of each panel, and its cells by (group, column): text, bold between **.
 Panels = list[tuple[str, pd.DataFrame]]
 Words = Sequence[list[str]]  # sentences on each panel
@@ -101,7 +103,8 @@ def picture(panels: Panels) -> Figure:
     """Draw the panels in as many columns as fit a page, or exceed it least."""
     widths = [_widths(rows) for _, rows in panels]
     heights = [LINE * (len(rows) + 3.5 + _grouped(rows)) for _, rows in panels]
-    wide, tall = max(map(sum, widths)) + GAP, max(heights)
+    headings = [width(label, SIZE + 1) for label, _ in panels]
+    wide, tall = max(*map(sum, widths), *headings) + GAP, max(heights)
 
     def excess(across: int) -> float:
         return max(1, across * wide / PAGE[0], ceil(len(panels) / across) * tall / PAGE[1])

@@ -5,7 +5,6 @@ from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from textwrap import fill
 
 import matplotlib
 import pandas as pd
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 from fu.artefacts import panels
 from fu.artefacts.entry import Entry
 from fu.artefacts.panels import Panels, Words, tex
+from fu.artefacts.wrapping import fill
 
 matplotlib.use("Agg")
 matplotlib.rcParams["text.parse_math"] = False  # a $ in a title or label is one; formulas say `parse_math=True`
@@ -87,7 +87,7 @@ def _add_text(result: Result, entry: Entry) -> None:
     figure = result.figure
     width = int(figure.get_size_inches()[0] * 14)  # in letters
     title = fill(f"{entry.heading}  [preset {entry.preset}]", width * 5 // 7)
-    figure.text(0, 1, f"{title}\n", fontsize=11, weight="bold", va="bottom", linespacing=0.9)
+    figure.text(0, 1, f"{title}\n", fontsize=11, weight="bold", va="bottom")
     below = [f"{entry.caption} {entry.setting}", *([result.notes] if result.notes else [])]
     figure.text(0, 0, "\n\n".join(fill(text, width) for text in below), fontsize=8, va="top")
 
@@ -98,10 +98,11 @@ def _latex(result: Result, entry: Entry) -> str:
     name = f"{entry.paper}-{entry.artefact}"
     about = f"{entry.caption} {entry.setting}"
     if not result.panels:
+        caption = tex(f"{title}. {about} {result.notes}".strip())
         return (
             "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
             f"  \\includegraphics[width=\\linewidth,height=.8\\textheight,keepaspectratio]{{{entry.artefact}.pdf}}\n"
-            f"  \\caption{{{tex(f'{title}. {about}')}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
+            f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
         )
     floats = [
         panels.latex(rows, f"{title}: {label}. {about}", f"tab:{name}-{scenario.name}", result.notes)

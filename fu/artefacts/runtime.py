@@ -1,6 +1,7 @@
 """Computation time of every method relative to retraining (FedOSD Table 12): clients and server, per 200 rounds.
 
-Times lie outside the promise of equal bytes: this artefact is made again when the work is, not when a time differs.
+A run of fewer rounds is scaled up, but not an unlearning of a single round, as FedRecovery's is at any scale. Times lie
+outside the promise of equal bytes: this artefact is made again when the work is, not when a time differs.
 """
 
 import pandas as pd
@@ -35,8 +36,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
                 if any((*run, counted[0]) not in ends for run in runs) or not rounds[-1]:
                     continue  # diverged in its first round, or before
                 for metric in (*counted, "seconds"):
-                    value = sum(ends[(*run, metric)][1] for run in runs) * (ROUNDS / rounds[-1])
-                    parts.append((scenario.name, method.name, "total", metric, seed, value))
+                    spent = [ends[(*run, metric)][1] for run in runs]
+                    parts.append((scenario.name, method.name, "total", metric, seed, scaled(spent, rounds)))
     long = _with_ratios(pd.DataFrame(parts, columns=[*KEYS, "seed", "value"]), entry)
     found = long.groupby(KEYS, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
     numbers = _with_ratios(theirs, entry)
@@ -46,6 +47,13 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found["difference"] = found["mean"] - found["published"]
     panels = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
     return of_table(found, panels, _notes(entry, ours, found))
+
+
+def scaled(spent: list[float], rounds: list[int]) -> float:
+    """Return what `ROUNDS` rounds take, from what each phase took and the number of its last round."""
+    if len(spent) == 2 and rounds[0] == 1 < rounds[1]:
+        return spent[0] + spent[1] * (ROUNDS - 1) / (rounds[1] - 1)
+    return sum(spent) * ROUNDS / rounds[-1]
 
 
 def _with_ratios(rows: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -59,7 +67,7 @@ def _with_ratios(rows: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 
 def _notes(entry: Entry, ours: pd.DataFrame, found: pd.DataFrame) -> str:
     devices = sorted(set(ours[ours["metric"] == "seconds"]["device"]))
-    parts = [f"Per {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}."]
+    parts = [f"Scaled to {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}."]
     if (found["metric"] == "ratio").any():
         parts.append("Ratio: seconds over retraining's of the same seed.")
     if len(entry.seeds) > 1:
@@ -69,8 +77,8 @@ def _notes(entry: Entry, ours: pd.DataFrame, found: pd.DataFrame) -> str:
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
-    group = "ratio" if entry.compares else ""
-    ratio, paper, diff = (group, OURS if group else "ratio"), (group, "paper"), (group, "diff")
+    group = "Ratio" if entry.compares else ""
+    ratio, paper, diff = (group, OURS if group else "Ratio"), (group, "paper"), (group, "diff")
     rows = []
     for method in entry.methods:
         here = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name)].set_index("metric")
@@ -84,9 +92,9 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFram
             row[paper] = f"{here['published']['ratio']:.2f}"
             row[diff] = f"{here['difference']['ratio']:+.2f}"
         lost = len(entry.seeds) - here["n"]["seconds"]
-        row["", "seconds"] = _mean(here, "seconds") + (f", {lost} diverged" if lost else "")
+        row["", "Seconds"] = _mean(here, "seconds") + (f", {lost} diverged" if lost else "")
         rows.append(row | {("", metric.label): f"{here['mean'][metric.name]:.0f}" for metric in entry.metrics})
-    columns = [("", "Method"), ratio, *([paper, diff] if entry.compares else []), ("", "seconds")]
+    columns = [("", "Method"), ratio, *([paper, diff] if entry.compares else []), ("", "Seconds")]
     columns += [("", metric.label) for metric in entry.metrics]
     return pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(columns)).astype(object).fillna("–")
 

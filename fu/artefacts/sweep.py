@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from fu.artefacts.drawing import Look, handles, legend, looks, number, panels, setting_name, title
+from fu.artefacts import notes
+from fu.artefacts.drawing import Look, handles, head, legend, looks, number, panels, setting_name, title
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.result import Result
 from fu.errors import UserError
@@ -16,8 +17,11 @@ from fu.errors import UserError
 READS = "evaluations"
 TRIALS = "all"
 SETTINGS = 1  # how many of them vary
+ACROSS = 4  # scenarios that have room side by side, with values in equal steps
+DODGE = 0.1  # of a step, between two methods
 FEW = 5  # values whose labels have room side by side
 BEFORE = "before post-training"
+BREAK = "//"
 SIGNS: dict[str, dict[str, Any]] = {
     BEFORE: {"color": "0.35", "marker": "o", "markerfacecolor": "white", "linestyle": ":"},
     "diverged": {"color": "0.35", "marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"},
@@ -43,7 +47,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     keys = ["scenario", "method", "x", "stage", "metric", "last"]
     means = long.groupby(keys, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
     means.insert(2, "setting", setting)
-    return Result(means, _tables(entry, means, setting, len(lost)), _picture(entry, means, setting, lost))
+    said = _notes(entry, notes.evaluated(frame[~frame["published"]]), setting, len(lost))
+    body = f"{_tables(entry, means, setting)}\n{said}\n"
+    return Result(means, body, _picture(entry, means, setting, lost), notes=said)
 
 
 def varied(entry: Entry) -> str:
@@ -71,7 +77,7 @@ def _before(method: Method, scenario: str, part: pd.DataFrame) -> pd.DataFrame:
     return part[~part["last"]].nlargest(1, "n") if shared else part.iloc[:0]
 
 
-def _tables(entry: Entry, means: pd.DataFrame, setting: str, diverged: int) -> str:
+def _tables(entry: Entry, means: pd.DataFrame, setting: str) -> str:
     text = []
     for scenario in entry.scenarios:
         for metric in entry.metrics:
@@ -79,43 +85,74 @@ def _tables(entry: Entry, means: pd.DataFrame, setting: str, diverged: int) -> s
             rows = []
             for method in entry.methods:
                 part = here[here["method"] == method.name]
-                before, shown = _before(method, scenario.name, part)["mean"], part[part["last"]]
-                row = {"Method": method.marked, "before": f"{before.iloc[0]:.3f}" if len(before) else "–"}
+                before, shown = _texts(_before(method, scenario.name, part)), part[part["last"]]
+                row = {"Method": method.marked, "before": before[0] if before else "–"}
                 row |= {number(x): "–" for x in means["x"].unique()}
-                row |= {number(x): f"{mean:.3f}" for x, mean in zip(shown["x"], shown["mean"], strict=True)}
+                row |= dict(zip(map(number, shown["x"]), _texts(shown), strict=True))
                 rows.append(row)
             table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
             text.append(f"## {title(scenario)}: {metric.label}\n\nColumns: {setting_name(setting)}.\n\n{table}\n")
-    seeds = f" Means over {len(entry.seeds)} seeds." if len(entry.seeds) > 1 else ""
-    lost = f" {diverged} models diverged and are left out." if diverged else ""
-    return "\n".join(text) + f"\nbefore: after unlearning. * not in the paper.{seeds}{lost}\n"
+    return "\n".join(text)
+
+
+def _texts(rows: pd.DataFrame) -> list[str]:
+    """Return means with their deviation over seeds, if there are several."""
+    values = rows[["mean", "std", "n"]].itertuples(index=False, name=None)
+    return [f"{mean:.3f}" + (f" ±{std:.3f}" if n > 1 else "") for mean, std, n in values]
+
+
+def _notes(entry: Entry, asr: dict[str, float], setting: str, diverged: int) -> str:
+    several = len(entry.seeds)
+    said = [
+        *notes.no_backdoor(entry, asr),
+        *notes.rates(entry, setting),
+        "before: after unlearning.",
+        *([f"Means over {several} seeds; ±: sample standard deviation."] if several > 1 else []),
+        *notes.spread(entry, "Error bars"),
+        *([f"{diverged} models diverged and are left out."] if diverged else []),
+        *notes.marks(entry),
+    ]
+    return " ".join(said)
 
 
 def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame) -> Figure:
-    figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.3)
+    across = len(entry.metrics) < len(entry.scenarios) <= ACROSS  # scenarios side by side, metrics below each other
+    rows, columns = len(entry.scenarios), len(entry.metrics)
+    figure, lines = panels(*((columns, rows, 2.0) if across else (rows, columns, 2.3)))
+    lines = [list(line) for line in zip(*lines, strict=True)] if across else lines
     styles, used = looks(entry.methods), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        line[0].set_title(title(scenario), loc="left", weight="bold")
         values = sorted({trial.values[setting] for m in entry.methods for trial in m.trials[scenario.name]}, key=_order)
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
-            at = _places(axis, values)
+            at, begun = _places(axis, values, even=across), False
+            head(axis, title(scenario) if across else f"{title(scenario)}: {metric.label}", rows if across else columns)
             for k, method in enumerate(entry.methods):
                 look, part = styles[method.name], here[here["method"] == method.name]
-                shown = part[part["last"]].assign(at=part["x"].map(at)).sort_values("at")
-                before = _before(method, scenario.name, part).assign(at=at[BEFORE])
+                aside = DODGE * (k - (len(entry.methods) - 1) / 2) if across else 0
+                shown = part[part["last"]].assign(at=part["x"].map(at) + aside).sort_values("at")
+                before = _before(method, scenario.name, part).assign(at=at[BEFORE] + aside)
                 _draw(axis, shown, look)
                 if len(before):
                     first = pd.concat([before, shown.head(1)])
                     axis.plot(first["at"], first["mean"], color=look.colour, linestyle=":", linewidth=0.8)
                     _draw(axis, before, look, markerfacecolor="white", mew=1)
-                    used.add(BEFORE)
+                    begun = True
                 gone = lost[(lost["scenario"] == scenario.name) & (lost["method"] == method.name)]
-                for x in {at[x] for x in gone["x"]} - set(shown["at"]):
+                for x in set(gone["x"]) - set(shown["x"]):
                     height = axis.get_xaxis_transform()
-                    axis.plot([x], [0.98 - 0.05 * k], **SIGNS["diverged"] | {"color": look.colour}, transform=height)
+                    axis.plot(
+                        [at[x] + aside],
+                        [0.98 - 0.05 * k],
+                        **SIGNS["diverged"] | {"color": look.colour},
+                        transform=height,
+                    )
                     used.add("diverged")
-            named = {x: place for x, place in at.items() if x != BEFORE or BEFORE in used}
+            if begun:
+                used.add(BEFORE)
+                if not across:
+                    _mark_break(axis, at)
+            named = {x: place for x, place in at.items() if x != BEFORE or begun}
             axis.set_xticks(
                 [*named.values()],
                 ["before" if x == BEFORE else number(x) for x in named],
@@ -134,9 +171,9 @@ def _order(value: Any) -> tuple[bool, Any]:
     return words, 0 if words else value
 
 
-def _places(axis: Axes, values: list[Any]) -> dict[Any, float]:
-    """Choose the scale; return where each value lies, and where what comes before them."""
-    if any(isinstance(value, str) for value in values):
+def _places(axis: Axes, values: list[Any], even: bool) -> dict[Any, float]:
+    """Choose the scale (`even`: equal steps); return where each value lies, and where what comes before them."""
+    if even or any(isinstance(value, str) for value in values):
         at: dict[Any, float] = {value: k for k, value in enumerate(values)}
         first = -1.0
     elif values[0] > 0:
@@ -148,6 +185,14 @@ def _places(axis: Axes, values: list[Any]) -> dict[Any, float]:
         first = values[0] - (values[-1] - values[0]) / max(len(values), 4)
     axis.xaxis.set_minor_locator(NullLocator())
     return {**at, BEFORE: first}
+
+
+def _mark_break(axis: Axes, at: dict[Any, float]) -> None:
+    """Show that the scale of the axis does not reach what stands before its first value."""
+    first = next(iter(at.values()))
+    between = (at[BEFORE] * first) ** 0.5 if axis.get_xscale() == "log" else (at[BEFORE] + first) / 2
+    gap = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    axis.text(between, 0, BREAK, transform=axis.get_xaxis_transform(), ha="center", va="center", bbox=gap)
 
 
 def _draw(axis: Axes, part: pd.DataFrame, look: Look, **style: Any) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from fu.artefacts.entry import Entry, Metric, Scenario
+from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.words import FORGOT, forgets, in_words
+from fu.artefacts.words import FORGOT, forgets, in_words, took_hold
 from fu.evaluation.selection import RULE
 
 READS = "evaluations"
@@ -38,10 +38,13 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
     if frame["diverged"].any():
         parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
     parts += comparison(entry)
+    best = "the best of the paper's methods" if entry.in_paper else "the best"
     parts.append(
-        "Bold: best of the paper's methods, but for those that retrain, after unlearning and after post-training; none "
-        "where all are equal, and no method of which a seed diverged."
+        f"Bold: {best} after unlearning and after post-training, retraining and diverged methods aside; none if all "
+        "tie."
     )
+    if (frame["took_hold"] == False).any():  # noqa: E712 (None where that is not known)
+        parts.append("Nothing is bold where the backdoor hardly took hold.")
     if any(metric.better == "higher" for metric in entry.metrics):
         parts.append(
             f"Where higher is better, only among those that forgot: ASR at most {FORGOT:g} above retraining's."
@@ -55,9 +58,9 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
             "rises (paper: r as printed)."
         )
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
-        parts.append(f"Rate: chosen from a grid, in parentheses one that was not; the rule: {RULE}.")
+        parts.append(f"Rate: of unlearning (¹) and of post-training (²); in parentheses if given. Else chosen: {RULE}.")
     elif entry.methods:
-        parts.append("Rate: in parentheses, as it was given and not chosen from a grid.")
+        parts.append("Rate: of unlearning (¹) and of post-training (²); in parentheses, as it is given, not chosen.")
     return " ".join(parts)
 
 
@@ -66,8 +69,9 @@ def comparison(entry: Entry) -> list[str]:
     parts = []
     if entry.compares:
         parts += ["diff: ours minus paper.", *([entry.note] if entry.note else [])]
-    if entry.published and any(scenario.replaces for scenario in entry.scenarios):
-        parts.append("[on ...]: other data than the paper's, whose numbers are therefore not shown.")
+    if any(scenario.replaces for scenario in entry.scenarios):
+        unseen = ", whose numbers are therefore not shown" if entry.published else ""
+        parts.append(f"[on ...]: other data than the paper's{unseen}.")
     return parts
 
 
@@ -75,6 +79,7 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return tidy rows: scenario, method, stage, metric, mean, std, n, published, difference, diverged, marks.
 
     `forgot`: whether the ASR of a row is at most `FORGOT` above that of the retrained model of its scenario.
+    `took_hold`: whether the original model's ASR leaves something to forget; None where it is not known.
     """
     rows, theirs = frame[~frame["published"]], printed(frame, entry)
     wanted = [m.name for m in entry.metrics] + [m.spread for m in entry.metrics if m.spread]
@@ -94,6 +99,8 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     out["diverged"] = [len(lost.get(key[:3], {})) for key in keys]
     out["diverged_round"] = [min(lost.get(key[:3], {}).values(), default=nan) for key in keys]
     out["forgot"] = [_forgot(entry, found["mean"], *key[:3]) for key in keys]
+    original = {s.name: found["mean"].get((s.name, ORIGINAL, ORIGINAL, "asr"), nan) for s in entry.scenarios}
+    out["took_hold"] = [None if pd.isna(original[key[0]]) else took_hold(original[key[0]]) for key in keys]
     return out
 
 
@@ -153,10 +160,11 @@ def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame
     best = _best(entry, cells)
     rows = []
     for name, stage, label in entry.rows(scenario.name):
-        row = {("", "Method"): label, ("", "rate"): "–"}
+        row = {("", "Method"): label, ("", "Rate"): "–"}
         if name in methods:
-            setting = entry.trial(scenario.name, methods[name]).setting
-            row["", "rate"] = setting if len(methods[name].trials[scenario.name]) > 1 else f"({setting})"
+            setting = entry.trial(scenario.name, methods[name]).setting(stage)
+            varies = len({trial.setting(stage) for trial in methods[name].trials[scenario.name]}) > 1
+            row["", "Rate"] = setting if varies or setting == "–" else f"({setting})"
         for metric in entry.metrics:
             cell = cells[name, stage, metric.name]
             spread = cells[name, stage, metric.spread] if metric.spread else None
@@ -193,6 +201,7 @@ def _best(entry: Entry, cells: dict[tuple[str, str, str], Cell]) -> set[tuple[st
                 key: value(metric, cell)
                 for key, cell in cells.items()
                 if key[1:] == (stage, metric.name) and cell["n"] and not cell["diverged"] and key[0] in rivals
+                if cell["took_hold"] is not False
             }
             if metric.better == "neither" or len(set(column.values())) < 2:
                 continue

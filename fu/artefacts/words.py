@@ -6,7 +6,13 @@ from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 
 LEAST = 0.5  # ASR of the original model: below it there is little to forget
 TOOK_HOLD = "The backdoor took hold"
+HARDLY = "The backdoor hardly took hold"
 FORGOT = 0.05  # a method forgot whose ASR is at most so much above retraining's
+
+
+def took_hold(asr: float) -> bool:
+    """Whether the original model's ASR leaves something to forget."""
+    return asr >= LEAST
 
 
 def forgets(asr: float, retrained: float) -> bool:
@@ -24,10 +30,10 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
     if len(wanted) < 3 or any(key not in means for key in wanted):
         return []
     before, utility, retrained = (means[key] for key in wanted)
-    if before < LEAST:
+    if not took_hold(before):
         return [
-            f"The backdoor did not take hold: ω⁰ gives the flipped label to {before:.0%} of the triggered images, so "
-            "this panel says little about forgetting."
+            f"{HARDLY}: ω⁰ gives the flipped label to {before:.0%} of the triggered images (below {LEAST:.0%}), the "
+            f"retrained model to {retrained:.0%}, so this panel says little about forgetting."
         ]
     found = [
         f"{TOOK_HOLD}: ω⁰ gives the flipped label to {before:.0%} of the triggered images, the retrained "
@@ -49,13 +55,15 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
     failed = f"; {listed(kept, 'unlearned', 'asr')} did not" if kept else ""
     found.append(
         f"Forgotten (ASR at most {FORGOT:g} above retraining's) by {listed(forgot, 'unlearned', 'asr')}{failed}. "
-        f"What it cost in R-Acc, from {utility:.2f}: {listed(forgot, 'unlearned', 'r_acc')}."
+        f"R-Acc went from {utility:.2f} to: {listed(forgot, 'unlearned', 'r_acc')}."
     )
     after = [name for name in forgot if (name, "recovered", "asr") in means]
     back = [name for name in after if not forgets(means[name, "recovered", "asr"], retrained)]
     if after:
         rest = [name for name in after if name not in back]
-        says = [f"came back with {listed(back, 'recovered', 'asr')}"] if back else []
-        says += [f"stayed away with {listed(rest, 'recovered', 'asr')}"] if rest else []
-        found.append(f"After post-training it {', and '.join(says)}; R-Acc {listed(after, 'recovered', 'r_acc')}.")
+        says = [f"above that limit for {listed(back, 'recovered', 'asr')}"] if back else []
+        says += [f"still within that limit for {listed(rest, 'recovered', 'asr')}"] if rest else []
+        found.append(
+            f"After post-training ASR is {', and '.join(says)}; R-Acc is {listed(after, 'recovered', 'r_acc')}."
+        )
     return found

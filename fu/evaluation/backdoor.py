@@ -24,7 +24,7 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return asr, and on validation data where there are any; nothing where the scenario has no backdoor."""
+    """Return ASR, also on validation data if there are any; nothing if the scenario has no backdoor."""
     part = context.data.partition
     if context.data.mark is None:
         return {}

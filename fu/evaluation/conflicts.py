@@ -25,8 +25,8 @@ def count(task: Task, before: Tensor, after: Tensor, round: int) -> dict[str, fl
     """Return how many retained clients' gradients conflict with the update of a round.
 
     Client i's gradient is g_i = -delta_i / lr, so the update d conflicts with it where delta_i . d < 0. The update is
-    the difference of two float32 models; what their rounding alone can make of the cosine (eps ||after|| / ||d||) is
-    no conflict. FedOSD's updates are orthogonal to every g_i, and the paper prints 0.00 for them.
+    the difference of two float32 models; a cosine within their rounding error (eps ||after|| / ||d||) is not a
+    conflict. FedOSD's updates are orthogonal to every g_i, and the paper prints 0.00 for them.
     """
     update = after.double() - before.double()
     delta = task.federation.local_updates(before, task.retained, round, counted=False).delta.double()
@@ -35,6 +35,6 @@ def count(task: Task, before: Tensor, after: Tensor, round: int) -> dict[str, fl
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return the mean over the rounds in which the trace counted conflicts; nothing where it counted none."""
+    """Return the mean over the rounds in which the trace counted conflicts; nothing if it has no counts."""
     counts = [float(row["conflicts"]) for row in context.trace if row["conflicts"]]
     return {"conflicts": fmean(counts)} if counts else {}

@@ -1,4 +1,4 @@
-"""What an evaluator is given: a model in its role, the trace of its run, the original model and the data."""
+"""The input of an evaluator: a model in its role, the trace of its run, the original model and the data."""
 
 from dataclasses import dataclass, field
 
@@ -10,9 +10,9 @@ from fu.federation.network import Network
 
 @dataclass(frozen=True)
 class Context:
-    """`theta` [d]: the model; `original` [d]: the original model, absent while that is trained.
+    """`theta` [d]: the model; `original` [d]: the original model, None while it is being trained.
 
-    `role`: original, unlearned or recovered. `trace`: a row of text for each round of its run.
+    `role`: original, unlearned or recovered. `trace`: one row, as text, for each round of its run.
     """
 
     network: Network

@@ -1,4 +1,4 @@
-"""What is measured after a round as well as at the end: accuracies and distance."""
+"""What is measured both after a round and at the end: accuracies and distance."""
 
 from typing import Literal
 
@@ -30,7 +30,7 @@ def retained_accuracy(context: Context) -> dict[str, float]:
 
 
 def attack_success_rate(context: Context, split: Literal["train", "validation"] = "train") -> float:
-    """Return ASR: the accuracy on all training (or validation) samples of the forgotten clients, triggered and with
+    """Return ASR: the accuracy on all training (or validation) samples of the forgotten clients, with trigger and
     flipped labels.
     """
     predicted, flipped = triggered_predictions(context, split)
@@ -53,7 +53,7 @@ def distance(context: Context) -> float:
 
 
 def measure(context: Context) -> dict[str, float]:
-    """Return the metrics of a round: R-Acc, ASR where there is an attack, the distance to the original model."""
+    """Return the metrics of a round: R-Acc, ASR if there is an attack, the distance to the original model."""
     out = retained_accuracy(context)
     if context.data.mark is not None and len(context.data.partition.attacked):
         out["asr"] = attack_success_rate(context)

@@ -1,6 +1,6 @@
-"""Which classes a model gives the forgotten clients' triggered images (our choice: FedOSD's ASR counts the right ones).
+"""The classes predicted for the forgotten clients' triggered images (our choice: FedOSD's ASR counts flipped labels).
 
-An ASR that is neither 0 nor 1 may be one class that all of these images get: the flipped label of some of them.
+An ASR between 0 and 1 may come from a model that predicts one class for all of them: the flipped label of some.
 """
 
 from fu.evaluation.context import Context
@@ -12,19 +12,19 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "tells": {"broken": "higher"},
-        "formula": "largest share of the forgotten clients' triggered training images that are given one class",
-        "source": "our choice: tells a backdoor from a model that gives one class",
+        "formula": "largest share of the forgotten clients' triggered training images that are assigned one class",
+        "source": "our choice: tells a backdoor from a model that predicts one class",
     },
 }
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return the share of the most frequent class; nothing where the scenario has no backdoor."""
+    """Return the share of the most frequent class; nothing if the scenario has no backdoor."""
     return {"one_class": max(found)} if (found := list(trace(context).values())) else {}
 
 
 def trace(context: Context) -> dict[str, float]:
-    """Return the share of each class, `predicted_0` to `predicted_{C - 1}`, of a round; nothing without a backdoor."""
+    """Return the share of each class, `predicted_0` to `predicted_{C - 1}`, in a round; nothing without a backdoor."""
     if context.data.mark is None:
         return {}
     counts = triggered_predictions(context)[0].cpu().bincount(minlength=context.data.classes).double()

@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 RULE = (
-    "highest R-Acc minus ASR on validation data after unlearning (mean over seeds) of the points with the fewest "
-    "diverged seeds; among equals, as where a rate is one of post-training alone, the same after post-training, then "
-    "the first; where all diverged, the one that lasted longest"
+    "fewest diverged seeds, then highest mean R-Acc minus ASR on validation data after unlearning, then the same after "
+    "post-training, then the first; if all diverged, the last to do so"
 )
 Evaluation = Mapping[str, Mapping[str, float]]  # role -> metric -> value
 
 
 def score(evaluations: Sequence[Evaluation], role: str) -> float | None:
-    """Return the mean over seeds of R-Acc minus ASR on validation data; None where a seed has no such model.
+    """Return the mean over seeds of R-Acc minus ASR on validation data; None if a seed has no such model.
 
     A scenario without a backdoor has no ASR: R-Acc decides.
     """
@@ -41,4 +40,4 @@ def choose(trials: Mapping[str, Sequence[Evaluation]]) -> str:
         best = [-math.inf if found is None else round(found, 9) for found in scores]
         return (-len(lost), *best, fmean(lost) if lost else math.inf)
 
-    return max(trials, key=key)  # the first of equals
+    return max(trials, key=key)  # the first of a tie

@@ -8,7 +8,7 @@ METRICS = {
         "label": "R-Acc",
         "unit": "fraction",
         "better": "higher",
-        "formula": "mean over retained clients of the accuracy on the own test set",
+        "formula": "mean over retained clients of the accuracy on the client's own test set",
         "source": "FedOSD section 4.1",
         "spread": "r_acc_std",
         "tells": {"broken": "lower"},
@@ -48,7 +48,7 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return R-Acc on test data, and its mean on validation data where there are any."""
+    """Return R-Acc on test data, and its mean on validation data if there are any."""
     out = retained_accuracy(context)
     if all(len(rows) for rows in context.data.partition.validation):
         out["r_acc_validation"] = client_accuracies(context, "validation").mean().item()

@@ -31,7 +31,7 @@ class Params(BaseModel):
         100,
         gt=0,
         description="unlearning rounds that lambda is meant for (FedOSD section 4.1: 100); in R rounds it becomes "
-        "lambda^(100 / R), so that as little of the original is left; null: lambda as it is",
+        "lambda^(100 / R), so that equally little of the original is left; null: lambda as it is",
     )
     degradation_share: float = Field(
         0.8, ge=0, le=1, description="share of the rounds with degradation, the rest is guidance alone: our choice"

@@ -1,1 +1,1 @@
-"""Turns papers into jobs. The only room that knows Snakemake, paths and papers; may use everything below it."""
+"""Turns papers into jobs. The only package that knows Snakemake, paths and papers; may use everything below it."""

@@ -1,6 +1,6 @@
 """What the plan learns from files without importing torch: plug-ins and what they declare, checksums of archives.
 
-What costs time (importing torch to check hyper-parameters, hashing archives) is remembered in `results/.cache`.
+Slow results (importing torch to check hyper-parameters, hashing archives) are cached in `results/.cache`.
 """
 
 import ast
@@ -23,7 +23,7 @@ from fu.errors import UserError, first_problem, nearest
 from fu.pipeline.digest import ROOT, closure, digest, disk, load_cache, module_file, save_cache
 from fu.plugins import Choice
 
-# What a plug-in of a kind must define; the first makes a file one, as the folders hold other files, too.
+# What a plug-in of each kind must define; the first name tells plug-ins from the other files in the folder.
 NEEDED = {
     "methods": ("step", "start", "needs", "Params"),
     "training": ("step", "start", "Params"),
@@ -55,11 +55,11 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     },
 }
 CACHE = Path("results/.cache/plan.json")
-TOPICS = {"params": "True", "archives": "[0-9a-f]{64}", "sizes": r"(\d+ [1-9]\d* \d+)?"}  # what it remembers of each
+TOPICS = {"params": "True", "archives": "[0-9a-f]{64}", "sizes": r"(\d+ [1-9]\d* \d+)?"}  # patterns of cached values
 
 
 class Size(NamedTuple):
-    """How large a model is: parameters, and the floating-point and all operations of a forward pass of one sample."""
+    """Size of a model: parameters, and FLOPs and operations of a forward pass on one sample."""
 
     parameters: int
     flops: int
@@ -83,7 +83,7 @@ class Planned(NamedTuple):
 
 
 def add_folder(folder: Path) -> None:
-    """Look for plug-ins in a folder of the user's too; `UserError` where it holds something else."""
+    """Also look for plug-ins in a user's own folder; `UserError` where it holds anything else."""
     if not folder.is_dir():
         raise UserError(f"config: plugins: there is no folder {str(folder)!r}.")
     for below in sorted(path for path in _inside(folder) if path.is_dir() and not path.name.startswith(".")):
@@ -95,7 +95,7 @@ def add_folder(folder: Path) -> None:
         taken = written.keys() & {_module_of(path) for path in _inside(ROOT / "fu" / below.name)}
         if taken:
             path = written[min(taken)]
-            raise UserError(f"{path}: fu has {below.name} of this name itself; give the file another one.")
+            raise UserError(f"{path}: fu/{below.name} already has a plug-in of this name; rename the file.")
     plugins.add_folder(folder)
     for known in (disk, module_file, closure, digest, available, metrics):
         known.cache_clear()
@@ -109,7 +109,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _module_of(path: Path) -> str | None:
-    """Return the name of the module that a file or a folder is for Python, if it is one."""
+    """Return the module name of a file or a folder, or None if Python cannot import it."""
     package = (path / "__init__.py").is_file()
     name = path.name if package else path.stem if path.suffix == ".py" and path.is_file() else "__init__"
     return None if name == "__init__" else name
@@ -117,17 +117,17 @@ def _module_of(path: Path) -> str | None:
 
 @cache
 def available(kind: str) -> list[str]:
-    """Return the names of the plug-ins of a kind: of the files that define what only these do."""
+    """Return the names of a kind's plug-ins: the files that define the first name in `NEEDED`."""
     found = []
     for name in disk().modules(f"fu.{kind}"):
-        with contextlib.suppress(UserError):  # told where it is used
+        with contextlib.suppress(UserError):  # reported where it is used
             if NEEDED[kind][0] in disk().look(f"fu.{kind}.{name}", _outline).defined:
                 found.append(name)
     return found
 
 
 def check(kind: str, name: str, where: str) -> None:
-    """Raise `UserError` where a kind has no plug-in of that name, or it lacks what its kind needs."""
+    """Raise `UserError` where a kind has no plug-in of that name, or the plug-in is incomplete."""
     if name not in available(kind) and not _begun(kind, name):
         raise UserError(f"{where}: there is no {kind} plug-in {name!r}{nearest(name, available(kind))}.")
     declared(kind, name)
@@ -136,14 +136,14 @@ def check(kind: str, name: str, where: str) -> None:
 
 
 def _begun(kind: str, name: str) -> bool:
-    """Return whether a file defines some of what its kind needs, if not what makes it a plug-in."""
+    """Return whether a file defines some of the names in `NEEDED`: an unfinished plug-in."""
     if name.isidentifier():
         module = f"fu.{kind}.{name}"
         return module_file(module) is not None and bool(disk().look(module, _outline).defined & {*NEEDED[kind], "*"})
     for folder in disk().folders(f"fu.{kind}"):
         if (path := Path(folder, f"{name}.py")).is_file():
             raise UserError(
-                f"{path}: a plug-in's name is letters, digits and '_', with no digit first; rename the file."
+                f"{path}: a plug-in's name must be letters, digits and '_', not starting with a digit; rename the file."
             )
     return False
 
@@ -152,7 +152,7 @@ def _begun(kind: str, name: str) -> bool:
 def declared(kind: str, name: str) -> dict[str, Any]:
     """Return the module-level constants of a plug-in that are plain literals, without importing it.
 
-    Raises `UserError` where the plug-in lacks what its kind needs, or imports what is not there.
+    Raises `UserError` where the plug-in is incomplete or imports a missing module.
     """
     path, outline = disk().read(f"fu.{kind}.{name}")[0], disk().look(f"fu.{kind}.{name}", _outline)
     defined, found = outline.defined, outline.literals
@@ -161,7 +161,7 @@ def declared(kind: str, name: str) -> dict[str, Any]:
         raise UserError(f"{path}: lacks {', '.join(lacking)}; a plug-in of {kind} defines {', '.join(NEEDED[kind])}.")
     for constant, adapter in CONSTANTS.get(kind, {}).items():
         if constant in defined and constant not in found:
-            raise UserError(f"{path}: {constant} must be written out: the plan reads it without importing the file.")
+            raise UserError(f"{path}: {constant} must be a literal: the plan reads it without importing the file.")
         if constant in defined:
             try:
                 adapter.validate_python(found[constant], strict=True)
@@ -170,12 +170,12 @@ def declared(kind: str, name: str) -> dict[str, Any]:
     for line, module in outline.imports:
         if not _importable(module):
             raise UserError(f"{path}: line {line}: there is no module {module!r}.")
-    digest(f"fu.{kind}.{name}")  # refuses what no digest covers, before any job runs
+    digest(f"fu.{kind}.{name}")  # refuses code that no digest covers, before any job runs
     return found
 
 
 class Outline(NamedTuple):
-    """What a module binds ("*" where that cannot be told), which of it are literals, and what it imports at once."""
+    """The names that a module binds ("*" if unknown), the literals among them, and its top-level imports."""
 
     defined: set[str]
     literals: dict[str, Any]
@@ -233,7 +233,7 @@ def metrics() -> dict[str, Metric]:
     """Return all metrics by name, as the evaluators declare them; `UserError` where two declare the same."""
     several: list[tuple[str, Metric]] = []
     for name in available("evaluation"):
-        with contextlib.suppress(UserError):  # told where it is used
+        with contextlib.suppress(UserError):  # reported where it is used
             several += [(name, metric) for metric in metrics_of(name)]
     found: dict[str, Metric] = {}
     for name, metric in several:
@@ -265,7 +265,7 @@ def reads(kind: str) -> str:
 
 
 def also(kind: str) -> tuple[str, ...]:
-    """Return the metrics that an artefact kind reads besides those that it is told to show."""
+    """Return the metrics that an artefact kind reads in addition to those that it shows."""
     return tuple(declared("artefacts", kind).get("ALSO", ()))
 
 
@@ -277,8 +277,8 @@ def chooses(kind: str) -> bool:
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
     """Check every planned plug-in's hyper-parameters against its `Params`, and that its histories are recorded.
 
-    Imports a plug-in only where the same file was not found right with the same values before; returns what was found
-    right now, to `remember` once the whole plan is.
+    Imports a plug-in only where the same file and values are not cached as valid; returns the newly valid ones, to
+    `remember` once the whole plan is valid.
     """
     remembered = _remembered("params")
     fresh = {}
@@ -311,13 +311,13 @@ def _size(model: str, params: str, shape: tuple[int, int, int], classes: int) ->
 
 
 def size(model: str, params: Mapping[str, Any], shape: tuple[int, int, int], classes: int) -> Size | None:
-    """Return how large a model is for images of (height, width, channels); None where that cannot be told."""
+    """Return the size of a model for images of (height, width, channels); None where it cannot be measured."""
     found = _size(model, json.dumps(params, sort_keys=True), shape, classes)
     return Size(*map(int, found.split())) if found else None
 
 
 def _measured_size(model: Choice, shape: tuple[int, int, int], classes: int) -> str:
-    """Build a model without memory and run it once; "" where it needs memory, or hyper-parameters that it lacks."""
+    """Build a model on the meta device and run it once; "" where it needs real tensors or lacks hyper-parameters."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import FlopCounterMode
@@ -336,7 +336,7 @@ def _measured_size(model: Choice, shape: tuple[int, int, int], classes: int) -> 
             built = plugins.load("models", model.name).build(shape, classes, plugins.params("models", model, ""))
             with Operations():
                 built.eval()(torch.zeros(1, channels, height, width))
-    except Exception:  # of a plug-in: the job that needs it says what is wrong
+    except Exception:  # any error of a plug-in: the job that needs it reports it
         return ""
     return f"{sum(p.numel() for p in built.parameters())} {max(1, flops.get_total_flops())} {operations}"
 
@@ -366,7 +366,7 @@ def _remembered(topic: str) -> dict[str, Any]:
 
 
 def remember(topic: str, entries: dict[str, Any]) -> None:
-    """Keep entries of a topic for the next plan."""
+    """Cache entries of a topic for the next plan."""
     content = {name: _remembered(name) for name in TOPICS}
     if not entries.items() <= content[topic].items():
         save_cache(CACHE, {**content, topic: content[topic] | entries})

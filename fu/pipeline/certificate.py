@@ -1,7 +1,7 @@
-"""What a job's outputs were made from, beside them: `original.made.json`. Contents decide, never times.
+"""What a job's outputs were made from, next to them: `original.made.json`. Contents decide, never timestamps.
 
-A certificate holds the key of its job (stage, spec, code with library versions) and the digests of all contents that
-the job read and wrote. The plan follows them from job to job; a stage checks what it reads against them.
+A certificate holds the key of its job (stage, spec, code with library versions) and the digests of all files that the
+job read and wrote. The plan follows them from job to job; a stage checks its inputs against them.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from fu.errors import UserError
 from fu.pipeline.paths import certificate_of
 
 FORMAT = 1
-SEAL = b',\n "seal": "'  # before the digest of all that stands before it, so that a damaged certificate is none
+SEAL = b',\n "seal": "'  # before the digest of everything above it: a damaged certificate is invalid
 PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
 
 
@@ -61,7 +61,7 @@ def _seal(head: bytes) -> bytes:
 
 
 def write(path: Path, certificate: Certificate) -> None:
-    """Write a certificate whole or not at all."""
+    """Write a certificate atomically."""
     content = {"format": FORMAT, **asdict(certificate)}
     del content["seal"]
     head = json.dumps(content, indent=1).removesuffix("\n}").encode()
@@ -74,26 +74,24 @@ def write(path: Path, certificate: Certificate) -> None:
 
 
 def check(files: Sequence[Path]) -> dict[str, str]:
-    """Return the digest of each file's content; `UserError` where one is not as its job has made it."""
+    """Return the digest of each file's content; `UserError` where one is not as its job wrote it."""
     found: dict[str, str] = {}
     certificates = {path: read(path) for path in {certificate_of(file) for file in files}}
     for file in files:
         path = certificate_of(file)
         made = certificates[path]
         if not file.is_file():
-            raise UserError(f"{file}: there is no such file; run snakemake, which makes it.")
+            raise UserError(f"{file}: there is no such file; run snakemake to make it.")
         if made is None:
             raise UserError(f"{file}: its certificate {path.name} is missing or damaged; run snakemake again.")
         content = found[str(file)] = checksum(file)
         if made.outputs.get(file.name, (0, ""))[1] != content:
-            raise UserError(
-                f"{file}: the content is not what {path.name} says; delete the file and run snakemake again."
-            )
+            raise UserError(f"{file}: the content does not match {path.name}; delete the file and run snakemake again.")
     return found
 
 
 def holds(path: Path, key: str, inputs: Mapping[str, str]) -> bool:
-    """Whether a certificate has this key and these inputs, and the outputs beside it are what it says."""
+    """Whether a certificate has this key and these inputs, and the outputs next to it match."""
     made = read(path)
     if made is None or made.key != key or made.inputs != inputs:
         return False
@@ -103,7 +101,7 @@ def holds(path: Path, key: str, inputs: Mapping[str, str]) -> bool:
 
 @contextmanager
 def locked(certificate: Path) -> Iterator[None]:
-    """Hold the lock on a job's outputs; `UserError` where another process keeps it."""
+    """Hold the lock on a job's outputs; `UserError` where another process holds it."""
     path = certificate.with_name(f".{certificate.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _acquired(path, time.monotonic() + PATIENCE_S) as file:
@@ -121,7 +119,7 @@ def _acquired(path: Path, until: float) -> TextIO:
         file = path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:  # else: who had it has removed it
+            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:  # else the previous holder has removed it
                 return file
         except FileNotFoundError:
             pass
@@ -131,7 +129,7 @@ def _acquired(path: Path, until: float) -> TextIO:
                 holder = file.read() or "another process"
                 raise UserError(
                     f"{path.parent / path.name[1:].removesuffix('.lock')}: {holder} is making the same outputs; wait "
-                    "until it has ended, or end it, and run snakemake again."
+                    "until it ends, or kill it, and run snakemake again."
                 ) from None
             time.sleep(0.1)
         file.close()

@@ -1,4 +1,4 @@
-"""The command of a job: for a rule, with Snakemake's placeholders, and for a terminal, whole."""
+"""The command of a job: with Snakemake's placeholders for a rule, complete for a terminal."""
 
 import shlex
 from dataclasses import fields
@@ -10,7 +10,7 @@ from fu.pipeline.stages.common import ModelSpec
 
 
 def arguments(stage: str) -> list[str]:
-    """Return the names of the files that a stage's command line has."""
+    """Return the names of the file arguments on a stage's command line."""
     return [field.name for field in fields(import_module(f"fu.pipeline.stages.{stage}").Files)]
 
 

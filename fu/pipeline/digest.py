@@ -1,8 +1,8 @@
 """Code digests: SHA-256 over the syntax trees of all that a stage can import from `fu`, and the versions of libraries.
 
-What cannot change a result does not count: comments, docstrings and layout; the text of errors (all arguments of a
-`raise`) and of fields; constants that only the plan reads; modules that only speak to people or name files. What a
-syntax tree does not show (`exec`, `importlib`, code beside `fu`) is refused.
+What cannot change a result does not count: comments, docstrings and formatting; error messages (all arguments of a
+`raise`) and field descriptions; constants that only the plan reads; modules that only print messages or name files.
+What a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused.
 """
 
 import ast
@@ -30,24 +30,24 @@ LOCK = "envs/lock.txt"
 UNCOUNTED = {
     *("fu.errors", "fu.contents", "fu.federation.progress", "fu.pipeline.paths", "fu.pipeline.certificate"),
     *("fu.pipeline.digest", "fu.pipeline.syntax"),
-    "fu.data.torchvision_import",  # what it downloads has its publisher's checksums
+    "fu.data.torchvision_import",  # its downloads are verified by the publisher's checksums
 }
-# These check what is given or speak to people.
+# These only validate input or print messages.
 UNCOUNTED_LIBRARIES = {"pydantic", "pydantic-core", "annotated-types", "typing-extensions", "tqdm", "psutil"}
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml", "PIL": "pillow", "dateutil": "python-dateutil"}
-BEHIND = {  # what these write results with, though `fu` never imports it
+BEHIND = {  # what these use to write results, though `fu` never imports it
     "pandas": ("tabulate",),
     "matplotlib": ("pillow", "fonttools", "kiwisolver"),
 }
-CACHE = Path("results/.cache/digests.json")  # by content, also of this file, so that nothing in it is ever stale
+CACHE = Path("results/.cache/digests.json")  # keyed by content, this file's included, so never stale
 OWN = hashlib.sha256(b"".join(Path(str(file)).read_bytes() for file in (__file__, syntax.__file__))).digest()
-SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)  # in the order in which Python looks
+SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)  # in Python's search order
 
 T = TypeVar("T")
 
 
 class Source(NamedTuple):
-    """What counts of a module: the hash of its text, and what it imports of `fu` and of libraries."""
+    """What counts in a module: the hash of its code, and its imports from `fu` and from libraries."""
 
     text: str
     modules: tuple[str, ...]
@@ -55,7 +55,7 @@ class Source(NamedTuple):
 
 
 class Disk:
-    """The sources of `fu` and the lock, each as it was when it was first asked for."""
+    """The sources of `fu` and the lock file, each as it was when first read."""
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str]] = {}  # folder -> what can be a module
@@ -66,7 +66,7 @@ class Disk:
         self._versions: dict[tuple[str, ...], dict[str, str]] = {}
 
     def unchanged(self) -> bool:
-        """Whether all that was read and listed is so still."""
+        """Whether every file and folder is still as it was when read."""
         now = Disk()
         return all(now._inside(folder) == names for folder, names in self._names.items()) and all(
             now._text(path) == text for path, text in self._texts.items()
@@ -85,15 +85,15 @@ class Disk:
         return self._files[module]
 
     def folders(self, package: str) -> list[str]:
-        """Return where Python looks for the modules of a package; nowhere for what is no package."""
+        """Return the folders in which Python looks for a package's modules; none if it is not a package."""
         if not package:
             return [str(ROOT)]
         parent, _, name = package.rpartition(".")
         if file := self.find(package):
             found = [str(file.parent)] if file.name.startswith("__init__.") else []
-        else:  # a folder alone
+        else:  # a namespace package
             found = [f"{folder}/{name}" for folder in self.folders(parent) if name in self._inside(folder)]
-        from fu import plugins  # counted: the fork server, which has this module loaded, must not load it
+        from fu import plugins  # counted, so the fork server, which preloads this module, must not load it
 
         own = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and found else []
         return found + own
@@ -109,7 +109,7 @@ class Disk:
         return next((Path(file) for file in files if os.path.isfile(file)), None)  # noqa: PTH113
 
     def _inside(self, folder: str) -> frozenset[str]:
-        """Return the names in a folder that can be of modules; none where there is no such folder."""
+        """Return the names in a folder that can be modules; none if the folder does not exist."""
         if folder not in self._names:
             found: list[str] = []
             with contextlib.suppress(OSError):
@@ -128,7 +128,7 @@ class Disk:
         return self._texts[path]
 
     def read(self, module: str) -> tuple[Path, bytes]:
-        """Return the file of a module and its text; `UserError` where it has no source that can be read."""
+        """Return the file of a module and its text; `UserError` where it has no readable source."""
         path = self.find(module)
         if path is None:
             raise UserError(f"{module}: there is no such module.")
@@ -141,14 +141,14 @@ class Disk:
         return path, text
 
     def look(self, module: str, what: Callable[[ast.Module], T]) -> T:
-        """Return what a function finds in the syntax tree of a module, once."""
+        """Return what a function finds in the syntax tree of a module, cached."""
         if (module, what) not in self._found:
             path, text = self.read(module)
             self._found[module, what] = what(parse(text, path))
         return self._found[module, what]  # type: ignore[no-any-return]
 
     def source(self, module: str) -> Source:
-        """Return what counts of a module; its packages are among its imports."""
+        """Return what counts in a module; its parent packages are among its imports."""
         if module not in self._sources:
             path, text = self.read(module)
             key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), text])).hexdigest()
@@ -166,7 +166,7 @@ class Disk:
         return self._sources[module]
 
     def closure(self, modules: tuple[str, ...]) -> tuple[str, ...]:
-        """Return, sorted, every module of `fu` that importing `modules` can load and that counts."""
+        """Return, sorted, every counted module of `fu` that importing `modules` can load."""
         seen: set[str] = set()
         waiting = list(modules)
         while waiting:
@@ -178,12 +178,12 @@ class Disk:
 
     @cached_property
     def pinned(self) -> dict[str, str]:
-        """The versions in `envs/lock.txt`, without the parts that name a build."""
+        """The versions in `envs/lock.txt`, without local labels such as +cpu."""
         lines = (self._text(ROOT / LOCK) or b"").decode(errors="replace")
         return {_normal(name): found for name, found in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
 
     def libraries(self, modules: tuple[str, ...]) -> dict[str, str]:
-        """Return the libraries that `modules` import with their versions, the pinned ones if any."""
+        """Return the libraries that `modules` import with their versions: pinned, else installed."""
         names = {name: module for module in modules for name in self.source(module).libraries}
         found = {}
         for name, module in names.items():
@@ -194,9 +194,9 @@ class Disk:
         return found
 
     def _elsewhere(self, name: str, module: str) -> str:
-        """Return the version of a library that is imported by another name than its own, or "absent".
+        """Return the version of a library whose import name differs from its own, or "absent".
 
-        Raises `UserError` for code that is of no library: its edits would go unseen.
+        Raises `UserError` for code outside any library: its edits would go unnoticed.
         """
         from importlib.metadata import packages_distributions
 
@@ -208,12 +208,12 @@ class Disk:
         line = next(one.line for one in imports_of(parse(text, path), []) if root(one.name) == name)
         raise UserError(
             f"{path}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
-            "neither of fu nor of an installed library, so that its edits would go unseen; put it beside the plug-in "
+            "neither in fu nor in an installed library, so its edits would go unnoticed; put it next to the plug-in "
             f"and import {module.rpartition('.')[0]}.{name}."
         )
 
     def versions(self, modules: tuple[str, ...]) -> dict[str, str]:
-        """Return, sorted, all that a digest covers: modules with the hashes of their texts, libraries with versions."""
+        """Return, sorted, all that a digest covers: modules with the hashes of their code, libraries with versions."""
         if modules not in self._versions:
             covered = self.closure(modules)
             texts = {module: self.source(module).text for module in covered}
@@ -221,13 +221,13 @@ class Disk:
         return self._versions[modules]
 
     def digest(self, modules: tuple[str, ...]) -> str:
-        """Return 16 hexadecimal digits over `versions`."""
+        """Return the first 16 hexadecimal digits of the hash of `versions`."""
         lines = (f"{name} {version}\n" for name, version in self.versions(modules).items())
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
 def _drop_stale_bytecode(path: Path) -> None:
-    """Remove bytecode that is older than its source: Python compares time and size alone, which two texts can share."""
+    """Remove bytecode that is older than its source: Python compares only time and size, which may be equal."""
     with contextlib.suppress(OSError, NotImplementedError):
         bytecode = importlib.util.cache_from_source(path)
         if os.stat(bytecode).st_mtime_ns <= os.stat(path).st_ctime_ns:  # noqa: PTH116 (pathlib takes twice as long)
@@ -235,13 +235,13 @@ def _drop_stale_bytecode(path: Path) -> None:
 
 
 def _normal(name: str) -> str:
-    """Return a library's name as package indexes compare it."""
+    """Return a library's name as normalised by package indexes."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @cache
 def _installed(library: str) -> str | None:
-    """Return the installed version of a library, without the part that names the build."""
+    """Return the installed version of a library, without a local label such as +cpu."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -251,7 +251,7 @@ def _installed(library: str) -> str | None:
 
 
 def load_cache(path: Path) -> dict[str, Any]:
-    """Return what a file of `results/.cache` holds; nothing where it is missing or damaged in any way."""
+    """Return the content of a file in `results/.cache`; empty if it is missing or damaged in any way."""
     with contextlib.suppress(OSError, ValueError, RecursionError, MemoryError):
         content = json.loads(path.read_text()) if path.is_file() else {}
         return content if isinstance(content, dict) else {}
@@ -259,7 +259,7 @@ def load_cache(path: Path) -> dict[str, Any]:
 
 
 def save_cache(path: Path, content: dict[str, Any]) -> None:
-    """Write a file of `results/.cache`; where that is impossible, it costs time, nothing else."""
+    """Write a file in `results/.cache`; failing to do so only costs time."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -271,7 +271,7 @@ def save_cache(path: Path, content: dict[str, Any]) -> None:
 
 @cache
 def _remembered() -> dict[str, Any]:
-    """Return what was read before, by content."""
+    """Return the cached analyses of sources, by content."""
     return load_cache(CACHE)
 
 
@@ -286,13 +286,13 @@ def _is_whole(entry: Any) -> bool:
 
 
 def remember() -> None:
-    """Keep what was read for the jobs to come."""
+    """Cache the analyses for later jobs."""
     save_cache(CACHE, {key: entry for key, entry in _remembered().items() if _is_whole(entry)})
 
 
 @cache
 def disk() -> Disk:
-    """Return what this process has read."""
+    """Return the sources as this process has read them."""
     return Disk()
 
 
@@ -304,12 +304,12 @@ def module_file(module: str) -> Path | None:
 
 @cache
 def closure(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return, sorted, every module of `fu` that importing `modules` can load and that counts."""
+    """Return, sorted, every counted module of `fu` that importing `modules` can load."""
     return disk().closure(modules)
 
 
 def parts(*modules: str) -> dict[str, str]:
-    """Return, sorted, what a digest covers: modules with eight digits of a hash, libraries with their versions."""
+    """Return, sorted, what a digest covers: modules with eight digits of their hashes, libraries with versions."""
     found = disk().versions(modules)
     return {name: value[:8] if root(name) == "fu" else value for name, value in found.items()}
 
@@ -333,7 +333,7 @@ def look_up_versions() -> None:
 
 
 def check_installed(*modules: str) -> None:
-    """Raise `UserError` where a library of `modules` is installed in another version than the pinned one."""
+    """Raise `UserError` where the installed version of a library that `modules` import is not the pinned one."""
     for library in (name for name in disk().versions(modules) if root(name) != "fu"):
         pinned, installed = disk().pinned.get(library), _installed(library)
         if pinned and pinned != installed:

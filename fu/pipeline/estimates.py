@@ -1,11 +1,11 @@
-"""What a job needs, roughly: seconds, memory, disk. For people and schedulers, never part of a result.
+"""Rough estimates of what a job needs: seconds, memory, disk. For people and schedulers, never part of a result.
 
-The model of cost, on one core. A job takes `JOB_S` to start, to load its data and to write its outputs. A training step
-on b samples takes `OPERATION_MS` for every operation of a forward pass, whatever b is (most of the time of a small
-model), and arithmetic in proportion to b and to the floating-point operations: as measured at 200 samples with default
-hyper-parameters, which the model's file says (`ESTIMATE`), else at `FLOPS`. How often the clients train in a round the
-method's file says (`ESTIMATE`), else once; counting conflicts trains the retained clients once more. A measurement is
-forward passes, a third of a step's arithmetic.
+The cost model, for one core. A job takes `JOB_S` to start, load its data and write its outputs. A training step on b
+samples takes `OPERATION_MS` per operation of a forward pass, whatever b is (most of the time of a small model), plus
+arithmetic proportional to b and to the FLOPs: as measured at 200 samples with default hyper-parameters (`ESTIMATE` in
+the model's file), else at `FLOPS`. Clients train as often per round as the method's file says (`ESTIMATE`), else once;
+counting conflicts trains the retained clients once more. A measurement is forward passes only, a third of a step's
+arithmetic.
 """
 
 import math
@@ -18,7 +18,7 @@ from fu.pipeline.settings.records import Settings
 JOB_S = 0.25
 DRAWING_S = 1.2
 OPERATION_MS = 0.08
-FLOPS = 60e9  # a second, where a model's file does not say how long its step takes
+FLOPS = 60e9  # per second, for models without a measured step time
 UNKNOWN = catalogue.Size(parameters=1_000_000, flops=20_000_000, operations=20)  # of a model that cannot be measured
 ALL_CLIENTS = {"forgotten": 1.0, "retained": 1.0}  # how often they train in a round
 BASE_MB = 500
@@ -28,13 +28,13 @@ DRAWN_MB = 0.4
 
 
 def size(settings: Settings) -> catalogue.Size:
-    """Return how large the model of these settings is."""
+    """Return the size of the model in these settings."""
     facts, model = about(settings.data.dataset), settings.model
     return catalogue.size(model.name, model.params, facts.shape, facts.classes) or UNKNOWN
 
 
 def arithmetic_ms(settings: Settings) -> float:
-    """Return the milliseconds that the arithmetic of a training step on 200 samples takes."""
+    """Return the milliseconds of arithmetic in a training step on 200 samples."""
     facts, here = about(settings.data.dataset), size(settings)
     measured = catalogue.declared("models", settings.model.name).get("ESTIMATE", {}).get("step_ms")
     usual = catalogue.size(settings.model.name, {}, facts.shape, facts.classes)
@@ -58,12 +58,12 @@ def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float
 
 
 def evaluation_seconds(settings: Settings, models: int) -> float:
-    """Return the seconds in which models are evaluated on all samples."""
+    """Return the seconds that evaluating models on all samples takes."""
     return JOB_S + _forward_seconds(settings, models * _samples(settings))
 
 
 def minutes(seconds: float) -> int:
-    """Return a run-time limit: four times the estimate (twice for its error, twice for a slower machine) and 20 min."""
+    """Return a run-time limit: four times the estimate (twice for its error, twice for a slower machine) + 20 min."""
     return 20 + math.ceil(4 * seconds / 60)
 
 
@@ -88,7 +88,7 @@ def archive_mb(dataset: str) -> float:
 
 
 def lasting(seconds: float) -> str:
-    """Return a time in words: "40 s", "12 min", "3 h 20 min", "2 d 4 h"."""
+    """Return a duration in words: "40 s", "12 min", "3 h 20 min", "2 d 4 h"."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""What would be made and why (`make why`), and whether all that is there is what was made (`make verify`)."""
+"""What would be made and why (`make why`), and whether all results are as they were made (`make verify`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,17 +9,17 @@ from tqdm import tqdm
 from fu.pipeline.pending import FOLLOWS, Pending, Reason
 from fu.pipeline.plan import Job, Plan
 
-NAMED = 3  # of the jobs of a line
+NAMED = 3  # jobs per line
 
 
 def why(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
-    """Yield one line on each change that makes jobs run, with the jobs; one line where nothing is to be made."""
+    """Yield one line per change that makes jobs run, with the jobs; one line if everything is up to date."""
     found: dict[Reason, list[Job]] = {}
     for job, reason in Pending(plan).to_make(wanted):
         kind = Reason("absent", "needed again") if reason.kind == "absent" else reason
         found.setdefault(kind, []).append(job)
     if not found:
-        yield "Nothing is to be made: everything follows from the present settings, code and data."
+        yield "Nothing to do: everything is up to date with the current settings, code and data."
         return
     yield f"{_jobs(sum(map(len, found.values())))} to run:"
     for reason, jobs in sorted(found.items(), key=lambda item: item[0] == FOLLOWS):
@@ -28,7 +28,7 @@ def why(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
 
 
 def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
-    """Read every file behind these jobs; yield each that is not what was made, and artefacts that do not follow."""
+    """Read every file behind these jobs; yield changed files, and artefacts that do not follow from their inputs."""
     pending = Pending(plan, thorough=True)
     behind = [job for job in plan.behind(wanted) if _is_there(job)]
     reasons = {job.certificate: pending.reason(job) for job in tqdm(behind, "reading", unit=" job", disable=None)}
@@ -47,10 +47,10 @@ def _is_there(job: Job) -> bool:
 
 
 def summary(plan: Plan, wanted: Sequence[Job]) -> str:
-    """Return how much of what is planned is there."""
+    """Return how many of the planned jobs are made."""
     behind = list(plan.behind(wanted))
     there = sum(Path(job.certificate).exists() for job in behind)
-    return f"{there} of {_jobs(len(behind))} made, every file as it was made, every artefact from the present settings."
+    return f"{there} of {_jobs(len(behind))} made, every file as it was made, every artefact from the current settings."
 
 
 def _jobs(number: int) -> str:

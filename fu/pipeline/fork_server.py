@@ -1,12 +1,12 @@
-"""Run a module in a process that has imported torch already: `python -m fu.pipeline.fork_server MODULE ARGUMENT ...`.
+"""Run a module in a process that has already imported torch: `python -m fu.pipeline.fork_server MODULE ARGUMENT ...`.
 
 Importing torch takes longer than most jobs of a small run. Snakemake's process starts one server, which imports the
-libraries (of `fu` what no result depends on) and forks for every job; where there is no server, the module simply runs
-here. Each side imports only what it needs, because a client is started for every job.
+libraries (and from `fu` only what no result depends on) and forks for every job; without a server, the module simply
+runs here. Each side imports only what it needs, because a client is started for every job.
 
-No job outlives its run: a client, or the module that runs here, ends when the shell that started it or Snakemake's
-process is gone, a forked job ends with its client, and the server and its jobs when Snakemake's process closes the
-server's standard input, as the system does for a process that is killed.
+No job outlives its run. A client, or a module that runs here, ends when its shell or Snakemake's process is gone; a
+forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's standard
+input, as the system does for a killed process.
 """
 
 import os
@@ -15,8 +15,8 @@ import sys
 
 SOCKET = "FU_FORK_SERVER"  # names the server's socket to the jobs
 RUN = "FU_RUN"  # names Snakemake's process to them
-SECONDS = 0.5  # between two looks whether it is still there
-# Some of these the others would import on first use, in every job again.
+SECONDS = 0.5  # between two checks that it is still alive
+# Some of these would otherwise be imported on first use, again in every job.
 LIBRARIES = (
     *("torch.func", "safetensors.torch", "pydantic.main", "pydantic.types", "pydantic.functional_validators"),
     *("pydantic.json_schema", "pydantic._internal._generate_schema", "resource"),
@@ -24,10 +24,10 @@ LIBRARIES = (
     *("matplotlib.backends.backend_agg", "fontTools.subset", "torch._dynamo"),
     *("importlib.metadata", "csv", "zipfile", "argparse"),
 )
-# Of `fu` what no result depends on (`UNCOUNTED` in digest.py), so that an edit in mid-run cannot be missed.
+# Only modules that no result depends on (`UNCOUNTED` in digest.py), so that no edit during a run is missed.
 OWN = ("fu.pipeline.certificate", "fu.pipeline.digest")
-# How often a waiting thread looks before it sleeps: some .5 ms. With libgomp's own 300,000 a job of two threads beside
-# a busy core waits for itself, and a step takes 16 times the CPU. Read when torch is loaded.
+# How often a waiting thread spins before it sleeps: about 0.5 ms. With libgomp's default of 300,000, the threads of a
+# two-thread job next to a busy core spin for each other: a step takes 16 times the CPU. Read when torch is loaded.
 SPINS = "10000"
 _servers: list[object] = []  # kept, because a server ends when its standard input is closed
 
@@ -42,7 +42,7 @@ def start(scratch: "str | os.PathLike[str]" = "") -> None:
     import subprocess
     import tempfile
 
-    if sys.platform == "linux":  # a name without a file: no TMPDIR is too long for it, and no kill leaves a thing
+    if sys.platform == "linux":  # an abstract socket: no TMPDIR is too long for it, no kill leaves a file
         name = f"@fu-{os.urandom(8).hex()}"
     else:
         name = f"{tempfile.mkdtemp(prefix='fu-', dir='/tmp')}/socket"
@@ -52,7 +52,7 @@ def start(scratch: "str | os.PathLike[str]" = "") -> None:
 
 
 def _place() -> list[str]:
-    """What a job and its server must share: the installed libraries, and the allocation on a cluster."""
+    """What a job and its server must share: the installed libraries, and the cluster allocation."""
     return [sys.prefix, os.environ.get("SLURM_JOB_ID", "")]
 
 
@@ -61,7 +61,7 @@ def _address(name: str) -> str:
 
 
 def _is_own(connection: socket.socket) -> bool:
-    """Whether this user is at the other end: a name without a file has no permissions."""
+    """Whether the peer is the same user: an abstract socket has no permissions."""
     if sys.platform != "linux":
         return True
     process_user_group = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -69,7 +69,7 @@ def _is_own(connection: socket.socket) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process started, which tells it from a later one of its number; None where it has ended."""
+    """Return when a process started, which tells it from a later one with the same PID; None if it has ended."""
     if sys.platform != "linux":
         import psutil
 
@@ -87,7 +87,7 @@ def _started(pid: int) -> str | None:
 
 
 def _end_with_the_run(announced: str) -> None:
-    """Watch, in a thread, the process that was announced and the one that started this; end when one of them ends."""
+    """Watch, in a thread, the announced process and the parent process; exit when either ends."""
     import _thread  # threading: .7 ms
     import time
 
@@ -118,7 +118,7 @@ def run(module: str, arguments: list[str]) -> int:
                 raise OSError("another user")
             socket.send_fds(connection, [len(message).to_bytes(8, "big")], [1, 2])
             connection.sendall(message)
-        except OSError:  # no server, one of another machine, or one that failed before it took the job
+        except OSError:  # no server, one on another machine, or one that failed before it took the job
             connection.close()
             return _run_module(module, arguments)
         try:
@@ -128,7 +128,7 @@ def run(module: str, arguments: list[str]) -> int:
     if not status:
         made = arguments[arguments.index("--certificate") + 1] if "--certificate" in arguments else module
         name = made.removesuffix(".made.json")
-        print(f"error: {name}: the job's process was killed; where memory is short, use fewer CORES.", file=sys.stderr)
+        print(f"error: {name}: the job's process was killed; if memory is short, use fewer CORES.", file=sys.stderr)
         return 1
     return status[0]
 
@@ -145,7 +145,7 @@ def serve(name: str, scratch: str = "") -> None:
     import signal
     from pathlib import Path
 
-    # Only Snakemake's process ends the server: a signal to all of a terminal's or a cluster's processes ends that, too.
+    # Only Snakemake's process ends the server: a signal to all processes of a terminal or cluster job ends that, too.
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heeded = [which for which in ends if signal.signal(which, signal.SIG_IGN) != signal.SIG_IGN]
     jobs: set[int] = set()
@@ -155,10 +155,10 @@ def serve(name: str, scratch: str = "") -> None:
         for library in (*LIBRARIES, *OWN):
             if not select.select([sys.stdin], [], [], 0)[0]:
                 importlib.import_module(library)
-        importlib.import_module("pydantic").create_model("First")  # looks for plug-ins of pydantic, once
+        importlib.import_module("pydantic").create_model("First")  # makes pydantic look for its plug-ins, once
         if digest := sys.modules.get("fu.pipeline.digest"):
             digest.look_up_versions()
-        gc.freeze()  # else the collector of every job would copy the server's memory
+        gc.freeze()  # else garbage collection in every job would copy the server's memory
         while sys.stdin not in (ready := select.select([listener, sys.stdin], [], [], 1 if jobs else None)[0]):
             jobs -= {job for job in jobs if os.waitpid(job, os.WNOHANG)[0]}
             if ready:
@@ -168,7 +168,7 @@ def serve(name: str, scratch: str = "") -> None:
                     if job == 0:
                         listener.close()
                         for which in heeded:
-                            signal.signal(which, signal.SIG_DFL)  # also an interrupt, which else shows a traceback
+                            signal.signal(which, signal.SIG_DFL)  # also SIGINT, which would show a traceback
                         _job(connection)
                     jobs.add(job)
                 connection.close()
@@ -200,7 +200,7 @@ def _job(connection: socket.socket) -> None:
 
     def end_with_the_client() -> None:
         try:
-            connection.recv(1)  # returns when the client is gone, which sends no more
+            connection.recv(1)  # returns when the client is gone: it sends nothing more
         finally:
             os._exit(1)
 

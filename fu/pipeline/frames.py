@@ -1,7 +1,7 @@
-"""The tidy frame that an artefact is made from: which files it rests on, and their rows.
+"""The tidy data frame behind an artefact: its input files, and their rows.
 
 Columns: scenario, method, trial, model, seed, stage, round, metric, value, device, published. Rows with `published` are
-the paper's own numbers. Seed and round are -1 where a row has none; `device` stands beside the seconds of a run.
+the paper's own numbers. Seed and round are -1 where a row has none; `device` is given with the seconds of a run.
 """
 
 import json
@@ -17,7 +17,7 @@ from fu.evaluation import trace as trace_columns
 from fu.pipeline.paths import Paths
 
 COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
-EXAMPLES = 4  # samples of a forgotten client that an artefact of `data` is given
+EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
 
 
 class Shown(NamedTuple):
@@ -41,7 +41,7 @@ def shown(entry: Entry) -> list[Shown]:
 
 
 def inputs(entry: Entry, paths: Paths) -> list[str]:
-    """Return the files that an artefact is made from, besides the published numbers and the costs."""
+    """Return the files that an artefact is made from, other than the published numbers and the costs."""
     files: list[str] = []
     if entry.reads == "data":
         for scenario in entry.scenarios:
@@ -64,7 +64,7 @@ def costs(entry: Entry, paths: Paths) -> list[str]:
 
 
 def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
-    """Return, by scenario and method, the file with the choice among several trials."""
+    """Return, by scenario and method, the file that names the chosen one of several trials."""
     if not entry.chooses:
         return {}
     return {
@@ -89,7 +89,7 @@ def with_choice(entry: Entry, paths: Paths) -> Entry:
 
 
 def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
-    """Return the frame of an entry with its choice: of what is not shown no file is read."""
+    """Return the frame of an entry with its chosen trials; no file of other trials is read."""
     if entry.reads == "data":
         return pd.DataFrame(_examples(entry, paths))
     parts = []
@@ -108,7 +108,7 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     if published:
         parts.append(_csv(published).assign(published=True, seed=-1, round=-1))
     frame = pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS) if parts else pd.DataFrame(columns=COLUMNS)
-    frame["published"] = frame["published"] == True  # noqa: E712 (ours have none)
+    frame["published"] = frame["published"] == True  # noqa: E712 (NaN in our own rows)
     return frame.astype({"seed": int, "round": int, "value": float})
 
 
@@ -128,12 +128,12 @@ def _files(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[str]:
 
 def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
     rows = pd.concat([_csv(Path(path)) for path in _files(entry, paths, part, seed)], ignore_index=True)
-    rows = rows.rename(columns={"role": "stage"}).drop_duplicates(["stage", "metric"])  # a divergence is told by each
+    rows = rows.rename(columns={"role": "stage"}).drop_duplicates(["stage", "metric"])  # each reports a divergence
     return rows.assign(model=rows["stage"].map(part.models), round=-1)
 
 
 def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
-    """Return the rows of all models, metric by metric, what was traced besides, and the seconds at the last round."""
+    """Return the rows of all models by metric, any extra traced values, and the seconds at the last round."""
     if part.method == ORIGINAL:
         return pd.DataFrame(columns=COLUMNS)
     run, names = _run(entry, part.scenario, seed), [metric.name for metric in entry.metrics]
@@ -151,7 +151,7 @@ def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
         spent.append({**about, "metric": "seconds", "value": cost["seconds"]})
         traces.append(trace)
     joined = pd.concat([trace for trace in traces if len(trace)] or traces)
-    shared = {*trace_columns.COLUMNS, "stage", "model"} - {"distance"}  # which tells where a method starts
+    shared = {*trace_columns.COLUMNS, "stage", "model"} - {"distance"}  # kept: it shows where a method starts
     names += [name for name in joined.columns if name not in (*shared, *names)]
     tidy = joined.melt(["round", "stage", "model"], names, "metric").dropna(subset="value")
     return pd.concat([tidy, pd.DataFrame(spent)], ignore_index=True)

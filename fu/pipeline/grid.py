@@ -18,16 +18,16 @@ from fu.evaluation.trace import COLUMNS
 from fu.pipeline import catalogue, specs
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
-from fu.pipeline.settings.records import Artefact, Paper, Plugin, Settings
+from fu.pipeline.settings.records import INHERITED, Artefact, Paper, Plugin, Settings
 from fu.pipeline.specs import Trial
 
-# What a method may set for itself: the rest is shared by all methods of a scenario, the original model first.
+# What a method may set for itself; the rest is shared by all methods of a scenario and the original model.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
 NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
 SELECTED_BY = ("r_acc_validation", "asr_validation")  # fu/evaluation/selection.py
 NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
-POINTS = 1000  # of one grid
+POINTS = 1000  # at most, in one grid
 
 
 def trial_name(method: str, values: Mapping[str, Any]) -> str:
@@ -41,12 +41,12 @@ def trial_name(method: str, values: Mapping[str, Any]) -> str:
 
 
 def unlearned_by(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those values of a grid that unlearning depends on: all but post-training's."""
+    """Return the grid values that unlearning depends on: all except those of post-training."""
     return {key: value for key, value in values.items() if not key.startswith("recovery.")}
 
 
 def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a scenario's settings and its settings of single methods, laid over those of its base and the paper."""
+    """Return a scenario's settings and its per-method settings, merged over those of its base and the paper."""
     line = [scenario]
     while (base := paper.scenarios[line[-1]].base) is not None:
         here = f"{where}: scenarios.{line[-1]}.base"
@@ -64,13 +64,13 @@ def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], 
 
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
-    """Fill in what a phase takes from the phase before, and the rounds that a method without post-training has."""
+    """Fill in what a phase inherits from the previous one, and the rounds of methods without post-training."""
     if not all(isinstance(values.get(phase), dict) for phase in PHASES):
-        return values  # the validation says so
+        return values  # validation reports it
     phases = {phase: dict(values[phase]) for phase in PHASES}
     for before, phase in pairwise(PHASES):
         for key, value in phases[phase].items():
-            if value is None and key in ("lr", "lr_decay", "batch_size", "local_epochs"):
+            if value is None and key in INHERITED:
                 phases[phase][key] = phases[before].get(key)
     total = values.get("total_rounds")
     if post_training == "own":
@@ -81,10 +81,10 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
 
 
 class Grid:
-    """The trials of all papers; raises `UserError` where they cannot be planned."""
+    """The trials of all papers; raises `UserError` if they cannot be planned."""
 
     def __init__(self, resolved: Resolved) -> None:
-        """Expand the artefacts of the papers, with the data sets that the preset replaces."""
+        """Expand the artefacts of the papers, with the preset's replacements of data sets."""
         self.preset, self.where = resolved.preset, resolved.where
         self.trials: dict[tuple[str, str], Trial] = {}  # (paper/scenario, name of the trial)
         self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, method) -> the names of its trials
@@ -128,7 +128,7 @@ class Grid:
                     lone = [method for method in entry.methods if len(self.names[f"{name}/{scenario}", method]) < 2]
                     if lone:
                         raise UserError(
-                            f"{where}: kind {entry.kind} needs a grid of two values or more; {lone[0]!r} has none."
+                            f"{where}: kind {entry.kind} needs a grid of two or more values; {lone[0]!r} has none."
                         )
             if catalogue.reads(entry.kind) in ("evaluations", "traces"):
                 self._check_drawn(name, entry, where)
@@ -147,7 +147,7 @@ class Grid:
             raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
 
     def _check_drawn(self, name: str, entry: Artefact, where: str) -> None:
-        """Raise `UserError` where nothing has what is to be shown: the metrics, a stage, one setting that varies."""
+        """Raise `UserError` where something to be shown does not exist: metrics, a stage, the one varying setting."""
         about = catalogue.declared("artefacts", entry.kind)
         trials = {
             (scenario, method): [self.trials[f"{name}/{scenario}", trial] for trial in found]
@@ -170,8 +170,8 @@ class Grid:
             lacking = [stage for stage in stages if stage == "recovered" and not recovers]
             if lacking == stages or (lacking and "STAGES" in about):
                 raise UserError(
-                    f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} of {scenario!r}; "
-                    f"allowed: {', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
+                    f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} for "
+                    f"{scenario!r}; allowed: {', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
                 )
         if "SETTINGS" in about:
             values: dict[tuple[str, str], set[Any]] = {}
@@ -194,7 +194,7 @@ class Grid:
         entry = None if method == ORIGINAL else paper.methods[method]
         given = {} if entry is None else values.get("grid", {})
         if not isinstance(given, dict) or not all(isinstance(found, list) for found in given.values()):
-            self._trial(name, paper, scenario, method, values, {})  # whose validation says what is wrong
+            self._trial(name, paper, scenario, method, values, {})  # its validation reports the error
         grid = {key: found for key, found in given.items() if found}
         if math.prod(map(len, grid.values())) > POINTS:
             raise UserError(f"{where}: methods.{method}: grid: has more than {POINTS} points; name fewer values.")
@@ -207,17 +207,17 @@ class Grid:
                 trial = replace(trial, unlearned=self._unlearned(name, paper, scenario, method, trial))
             if trial_of in found or not NAME.fullmatch(trial_of):
                 raise UserError(
-                    f"{where}: methods.{method}: grid: {trial_of!r} names a file; values must differ in six digits "
-                    "and be numbers or words of letters, digits, dots, dashes and underscores, not too long."
+                    f"{where}: methods.{method}: grid: {trial_of!r} becomes a file name; values must differ "
+                    "within six digits and be numbers or short words of letters, digits, dots, dashes and underscores."
                 )
             self.trials[scope, trial_of] = trial
             found.append(trial_of)
         self.names[scope, method] = found
 
     def _unlearned(self, name: str, paper: Paper, scenario: str, method: str, trial: Trial) -> str:
-        """Return the name of the trial that makes a trial's unlearned model, and plan it where nobody else does.
+        """Return the name of the trial that makes a trial's unlearned model, and plan it unless it is planned already.
 
-        It has the values of the grid that unlearning depends on: trials that differ in post-training share it.
+        It has the grid values that unlearning depends on: trials that differ only in post-training share it.
         """
         base = paper.methods[method].unlearned_from or method
         point = unlearned_by(trial.values)
@@ -233,13 +233,13 @@ class Grid:
             self.trials[key] = replace(planned, unlearned=found)
         if specs.of_unlearning(trial, 0) != specs.of_unlearning(self.trials[key], 0):
             raise UserError(
-                f"{self.where[name]}: scenarios.{scenario}: a method that begins from {found!r} must have its "
-                "unlearning settings; only recovery, total_rounds and the grid of recovery are its own."
+                f"{self.where[name]}: scenarios.{scenario}: a method that starts from {found!r} must have its "
+                "unlearning settings; only recovery, total_rounds and the recovery grid may differ."
             )
         return found
 
     def _values(self, name: str, paper: Paper, scenario: str, method: str) -> dict[str, Any]:
-        """Return the settings of a method in a scenario, laid over each other but not yet validated."""
+        """Return the settings of a method in a scenario, merged but not yet validated."""
         where = self.where[name]
         values, special = inherited(where, paper, scenario)
         if method != ORIGINAL:
@@ -268,8 +268,8 @@ class Grid:
                 and "rounds" in own["unlearning"]
             ):
                 raise UserError(
-                    f"{where}: methods.{method}.settings: unlearning.rounds: with post_training: own the method "
-                    "takes total_rounds; set that."
+                    f"{where}: methods.{method}.settings: unlearning.rounds: with post_training: own, the method "
+                    "runs for total_rounds; set that instead."
                 )
             values = merge(values, own)
         dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
@@ -313,14 +313,14 @@ class Grid:
         return Trial(settings, entry, values=point)
 
     def _check_evaluated(self, name: str, scenario: str, entry: Artefact, where: str) -> None:
-        """Raise `UserError` where no evaluation of a scenario has a metric that a table is to show."""
+        """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
         evaluations = self.trials[f"{name}/{scenario}", ORIGINAL].settings.evaluations
         for metric in entry.metrics if catalogue.reads(entry.kind) == "evaluations" else ():
             if not evaluations_with([metric], evaluations):
                 raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
 
     def _check_selection(self, name: str, scenario: str, methods: list[str]) -> None:
-        """Raise `UserError` where a choice among points is to be made and nothing is held out for it."""
+        """Raise `UserError` where the best point of a grid cannot be chosen on validation data."""
         where = f"{self.where[name]}: scenarios.{scenario}"
         for method in methods:
             names = self.names[f"{name}/{scenario}", method]
@@ -332,7 +332,7 @@ class Grid:
             if len(homes[0]) != 1 or any(home != homes[0] for home in homes):
                 raise UserError(
                     f"{where}: evaluations: methods.{method} has a grid; its best point is "
-                    "chosen by R-Acc and ASR on validation data, so utility and backdoor must stand in one evaluation."
+                    "chosen by R-Acc and ASR on validation data, so utility and backdoor must be in one evaluation."
                 )
             _, train, held_out = settings.data.fewest
             if not settings.data.validation_share:
@@ -342,13 +342,13 @@ class Grid:
                 )
             if not held_out:
                 raise UserError(
-                    f"{where}: data.validation_share: of the {train} training samples that "
-                    f"the smallest client has at most, {settings.data.validation_share} is none, but the grid of "
-                    f"methods.{method} is chosen on them; hold out more or take fewer clients."
+                    f"{where}: data.validation_share: {settings.data.validation_share} holds out none of "
+                    f"the smallest client's training samples (at most {train}), but methods.{method} needs some to "
+                    "choose the best point of its grid; hold out more or use fewer clients."
                 )
 
     def planned_params(self) -> Iterator[Planned]:
-        """Yield every plug-in with the hyper-parameters that it is given."""
+        """Yield every plug-in with its hyper-parameters."""
         for (scenario, name), trial in self.trials.items():
             settings, where = trial.settings, self.where[scenario.partition("/")[0]]
             yield Planned("models", settings.model.name, params_of(settings.model), f"{where}: model")
@@ -372,7 +372,7 @@ def params_of(plugin: Plugin) -> str:
 
 
 def evaluations_with(metrics: Iterable[str], evaluations: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return, in order, the evaluations one of whose evaluators returns one of the metrics."""
+    """Return, in order, the evaluations with an evaluator that returns any of the metrics."""
     wanted = set(metrics)
     return [
         name

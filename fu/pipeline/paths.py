@@ -1,4 +1,4 @@
-"""Every file name, spelled once. A run is `paper/scenario/seedN`, a trial a method with the values of its grid."""
+"""Every file name, defined once. A run is `paper/scenario/seedN`, a trial a method at one point of its grid."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,7 +33,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
 }
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
-CERTIFIED = ".made.json"  # beside the outputs of a job: what they were made from
+CERTIFIED = ".made.json"  # next to the outputs of a job: what they were made from
 CERTIFICATES = {stage: f"{stem}{CERTIFIED}" for stage, stem in _STEMS.items()}
 
 
@@ -57,7 +57,7 @@ class Paths:
         return f"{self.root}/{OUTPUTS[stage][output].format(**names)}"
 
     def outputs(self, stage: str, names: Mapping[str, Any] | None = None) -> dict[str, str]:
-        """Return all outputs of a stage, its certificate included; without names as patterns of wildcards."""
+        """Return all outputs of a stage, its certificate included; without names, as wildcard patterns."""
         patterns = {**OUTPUTS[stage], "certificate": CERTIFICATES[stage]}
         found = {output: f"{self.root}/{pattern}" for output, pattern in patterns.items()}
         return found if names is None else {key: pattern.format(**names) for key, pattern in found.items()}

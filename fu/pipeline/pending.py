@@ -1,8 +1,7 @@
-"""Which jobs are to be made, and why: certificates followed from job to job. No time of a file takes part.
+"""Which jobs have to run, and why: certificates followed from job to job. File timestamps play no part.
 
-A job is current when its certificate has the key that is planned now, its inputs are what their own current jobs made,
-and what is there of its outputs is what it made. An output that nobody needs may be absent: its certificate stands for
-it.
+A job is current when its certificate has the planned key, its inputs are what current jobs made, and those of its
+outputs that exist are unchanged. An output that no job needs may be absent: the certificate stands for it.
 """
 
 import json
@@ -21,21 +20,21 @@ SEEN = Path("results/.cache/seen.json")
 
 
 class Reason(NamedTuple):
-    """Why a job is to be made: the kind of change (new, setting, code, library, input, ...), and what changed."""
+    """Why a job has to run: the kind of change (new, setting, code, library, input, ...), and what changed."""
 
     kind: str
     text: str
 
 
 ABSENT = object()
-FOLLOWS = Reason("follows", "from what is made again")
+FOLLOWS = Reason("follows", "from upstream jobs")
 
 
 class Seen:
-    """What files looked like when their content was last known, so that only what was touched since is read again."""
+    """What files looked like when their content was last known, so that only files touched since are hashed again."""
 
     def __init__(self) -> None:
-        """Read what was remembered."""
+        """Load the cache."""
         self._known: dict[str, list[Any]] = {
             path: found for path, found in digest.load_cache(SEEN).items() if isinstance(found, list)
         }
@@ -44,8 +43,8 @@ class Seen:
     def content(self, path: str, made: Certificate, thorough: bool = False) -> str | None:
         """Return the SHA-256 of an output, or None where it is absent.
 
-        At first sight under a certificate that is believed (whoever reads the file checks it); afterwards the file is
-        read where size, times or place on the disk have changed, and where `thorough`.
+        A new certificate is believed (a job that reads the file checks it); afterwards the file is hashed if its size,
+        times or inode have changed, or if `thorough`.
         """
         size, content = made.outputs[Path(path).name]
         try:
@@ -61,7 +60,7 @@ class Seen:
         return str(self._known[path][-1])
 
     def remember(self) -> None:
-        """Keep what was seen."""
+        """Write the cache."""
         if self._known != self._before:
             digest.save_cache(SEEN, self._known)
 
@@ -77,7 +76,7 @@ class Pending:
         self._running: set[str] | None = None
 
     def reason(self, job: Job) -> Reason | None:
-        """Return why a job is to be made, or None where it is current."""
+        """Return why a job has to run, or None if it is current."""
         if job.certificate not in self._reasons:
             made = self._made[job.certificate] = certificate.read(Path(job.certificate))
             self._reasons[job.certificate] = self._reason(job, made)
@@ -91,18 +90,18 @@ class Pending:
         """Whether a job is certain not to run for the targets (none: all)."""
         if self._running is None:
             wanted = {target: list(self.plan.wanted(target)) for target in targets or ["all"]}
-            known = all(wanted.values())  # a target that is Snakemake's own may need anything
+            known = all(wanted.values())  # one of Snakemake's own targets may need anything
             jobs = self.to_make(job for found in wanted.values() for job in found) if known else ()
             self._running = {job.certificate for job, _ in jobs} if known else set(self.plan.producers)
         return job.certificate not in self._running
 
     def to_make(self, wanted: Iterable[Job]) -> Iterator[tuple[Job, Reason]]:
-        """Yield the jobs that these wait for and that are to run: not current, or absent and needed."""
+        """Yield those of these jobs and their dependencies that have to run: not current, or needed but absent."""
         asked = list(wanted)
         behind = list(self.plan.behind(asked))
         needed = {path for job in asked for path in job.outputs.values()}
         running: dict[str, Reason] = {}
-        for job in reversed(behind):  # those that wait come before those that they wait for
+        for job in reversed(behind):  # every job before its dependencies
             absent = [path for path in job.outputs.values() if path in needed and not Path(path).exists()]
             reason = self.reason(job) or (Reason("absent", f"{absent[0]} is needed again") if absent else None)
             if reason:
@@ -111,7 +110,7 @@ class Pending:
         yield from ((job, running[job.certificate]) for job in behind if job.certificate in running)
 
     def remember(self) -> None:
-        """Keep what files look like now, those included that were made since."""
+        """Cache what files look like now, including those made since."""
         for path, reason in self._reasons.items():
             made = certificate.read(Path(path)) if reason else None
             if made:
@@ -120,7 +119,7 @@ class Pending:
         self.seen.remember()
 
     def set_clocks(self) -> None:
-        """Set files that another clock dates in the future to now: Snakemake would refuse what is made from them."""
+        """Set input files dated in the future by another clock to now: Snakemake would refuse their outputs."""
         now = time.time()
         read = {path for made, reason in self._reasons.items() if reason for path in self._job(made).files}
         for path in (Path(path) for path in read):
@@ -135,7 +134,7 @@ class Pending:
             there = [path for path in job.outputs.values() if Path(path).exists()]
             if there:
                 return Reason("certificate", f"{job.certificate} is missing or damaged")
-            return Reason("new", "not made so far")
+            return Reason("new", "not made yet")
         if made.key != job.key:
             return _changed(job, made)
         for path in sorted({*job.outputs.values()} - {job.certificate}):
@@ -143,14 +142,14 @@ class Pending:
             if found is None and job.stage == "publish":
                 return Reason("missing", f"{path} is missing")
             if found not in (None, made.outputs[Path(path).name][1]):
-                return Reason("damaged", f"{path} is not what was made")
+                return Reason("damaged", f"{path} has changed since it was made")
         return self._moved(job, made)
 
     def _moved(self, job: Job, made: Certificate) -> Reason | None:
         """Return what changed in the inputs."""
         follows = None
         for path in job.counted:
-            if path not in self.plan.producers:  # not ours: its content stands in the spec
+            if path not in self.plan.producers:  # not made by a job: its digest is in the spec
                 continue
             if self.made_again(path):
                 follows = FOLLOWS
@@ -158,7 +157,7 @@ class Pending:
             upstream = self._made[self._job(path).certificate]
             assert upstream is not None
             if upstream.outputs[Path(path).name][1] != made.inputs.get(path):
-                return Reason("input", f"{path} is another one" if path in made.inputs else f"{path} is read, too")
+                return Reason("input", f"{path} has changed" if path in made.inputs else f"{path} is a new input")
         return follows
 
 
@@ -173,11 +172,11 @@ def _changed(job: Job, made: Certificate) -> Reason:
     if libraries:
         told = (f"{name} {before.get(name, 'absent')} -> {now.get(name, 'absent')}" for name in libraries)
         return Reason("library", "; ".join(told))
-    return Reason("code", ", ".join(changed) or "the way in which digests are made")
+    return Reason("code", ", ".join(changed) or "the way digests are computed")
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Yield, in words, what differs between two specs; items of lists go by their names."""
+    """Yield, in words, what differs between two specs; list items are matched by name."""
     before, after = _by_name(old), _by_name(new)
     if isinstance(before, dict) and isinstance(after, dict) and set(before) & set(after):
         for key in sorted({*before, *after}):

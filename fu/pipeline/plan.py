@@ -1,6 +1,6 @@
-"""The plan: every job with its spec, inputs, outputs and needs, made from the expanded papers. Imports no torch.
+"""The plan: every job with its spec, inputs, outputs and resources, made from the expanded papers. Imports no torch.
 
-A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files lie below `results/{preset}/{run}`.
+A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files are in `results/{preset}/{run}`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ Files = dict[str, str | list[str]]
 
 @dataclass(frozen=True)
 class Job:
-    """One job: a stage and its names (the wildcards), what it reads and writes, and what it needs."""
+    """One job: a stage and its names (the wildcards), its inputs and outputs, and its resources."""
 
     stage: str
     names: Mapping[str, str]
@@ -59,12 +59,12 @@ class Job:
 
     @cached_property
     def key(self) -> str:
-        """What the certificate of current outputs says."""
+        """The key in the certificate of current outputs."""
         return certificate.key_of(self.stage, self.json, self.code)
 
     @property
     def certificate(self) -> str:
-        """The file that says what the outputs were made from."""
+        """The certificate file, which says what the outputs were made from."""
         return self.outputs["certificate"]
 
     @property
@@ -74,7 +74,7 @@ class Job:
 
     @property
     def counted(self) -> list[str]:
-        """The input files whose contents decide: all but costs, which hold times and differ from run to run."""
+        """The input files whose contents count: all but costs, whose times differ from run to run."""
         return list(chain.from_iterable(found for name, found in self.listed.items() if name != "costs"))
 
     @property
@@ -97,7 +97,7 @@ class Plan:
         self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
 
     def _expand(self, resolved: Resolved) -> dict[str, bool]:
-        """Fill the plan, and return which hyper-parameters were found right."""
+        """Fill the plan, and return which hyper-parameters were found valid."""
         self.preset, self.papers, self.where = resolved
         grid = Grid(resolved)
         self.trials, self.names = grid.trials, grid.names
@@ -111,7 +111,7 @@ class Plan:
         return checked
 
     def seeds(self, paper: str) -> list[int]:
-        """The seeds of a paper: the user's, else the paper's, over which preset and overrides are laid."""
+        """The seeds of a paper: the user's, else the paper's, merged with preset and overrides."""
         return self.config.seeds or self.papers[paper].seeds
 
     @property
@@ -136,7 +136,7 @@ class Plan:
             archive = catalogue.archive_of(path)
             made = certificate.read(Path(self.paths.certificate("data", dataset=dataset)))
             if archive is None and made:
-                archive = made.spec["archive"]  # a forgotten data_dir undoes nothing
+                archive = made.spec["archive"]  # omitting data_dir invalidates nothing
         return (
             data.Spec(dataset=dataset, archive=archive),
             {},
@@ -151,7 +151,7 @@ class Plan:
         trial, seed = self._trial(run)
         inputs = self._shared(run, trial)
         del inputs["original"]
-        # One history holds as much as a model of every client, the others little.
+        # One kind of history is as large as a model per client, the others are small.
         kept = 2 + trial.settings.data.clients if trial.settings.training.history else 1
         return specs.of_training(trial, seed), inputs, self._needs(trial, "training", models=kept)
 
@@ -161,8 +161,8 @@ class Plan:
         method = str(planned.method.plugin)
         history = [self.paths("train", "history", run=run)] if catalogue.needs(method) else []
         inputs = {**self._shared(run, planned), "history": history}
-        trained = estimates.ALL_CLIENTS | catalogue.declared("methods", method).get("ESTIMATE", {})
-        return specs.of_unlearning(planned, seed), inputs, self._needs(planned, "unlearning", trained)
+        needs = self._needs(planned, "unlearning", _trained(planned))
+        return specs.of_unlearning(planned, seed), inputs, needs
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
@@ -250,7 +250,7 @@ class Plan:
         return [path]
 
     def _entry(self, paper: str, artefact: str) -> Entry:
-        """Return what an artefact shows: its entry, and of its scenarios, methods and metrics what is needed."""
+        """Return an artefact's full entry, with what it needs of its scenarios, methods and metrics."""
         shown, source = self.artefacts[paper, artefact], self.papers[paper]
         numbers = self.published(paper, artefact)
         reads, known = catalogue.reads(shown.kind), catalogue.metrics()
@@ -304,7 +304,7 @@ class Plan:
         )
 
     def _replaced(self, paper: str, scenario: str) -> str | None:
-        """Return the data set that the paper names, where the preset puts another in its place."""
+        """Return the paper's data set if the preset replaces it, else None."""
         named = str(inherited(self.where[paper], self.papers[paper], scenario)[0]["data"]["dataset"])
         return None if self.preset.replace_datasets.get(named, named) == named else _called(named)
 
@@ -313,7 +313,8 @@ class Plan:
         return tuple(
             artefacts.Trial(
                 name=name,
-                rate=trial.settings.unlearning.lr,
+                rate=trial.settings.unlearning.lr if any(_trained(trial).values()) else None,
+                recovery_rate=trial.settings.recovery.lr if trial.recovers else None,
                 values=dict(trial.values),
                 unlearned=trial.unlearned,
                 recovers=trial.recovers,
@@ -325,7 +326,7 @@ class Plan:
 
     @cached_property
     def producers(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """Output -> stage and names of the job that makes it, of all jobs that there can be."""
+        """Output -> stage and names of the job that makes it, for all possible jobs."""
         found: dict[str, tuple[str, dict[str, str]]] = {}
 
         def add(stage: str, **names: str) -> None:
@@ -352,11 +353,11 @@ class Plan:
         return found
 
     def jobs(self, *artefacts: tuple[str, str]) -> Iterator[Job]:
-        """Yield every job behind the artefacts (default: all), those that others wait for first."""
+        """Yield every job behind the artefacts (default: all), dependencies first."""
         return self.behind(self.job("publish", {"paper": p, "artefact": a}) for p, a in artefacts or self.artefacts)
 
     def behind(self, wanted: Iterable[Job]) -> Iterator[Job]:
-        """Yield these jobs and every job that they wait for, once, in an order in which they can run."""
+        """Yield these jobs and all their dependencies, each once, dependencies first."""
         seen: set[int] = set()
 
         def walk(job: Job) -> Iterator[Job]:
@@ -379,7 +380,7 @@ class Plan:
             yield self.job(*self.producers[target])
 
     def asked(self, targets: Iterable[str]) -> list[Job]:
-        """Return the jobs that targets name (none: all); `UserError` names the nearest of an unknown one."""
+        """Return the jobs that targets name (none: all); `UserError` suggests the nearest name for an unknown one."""
         wanted = {target: list(self.wanted(target)) for target in targets or ["all"]}
         for target in (target for target, jobs in wanted.items() if not jobs):
             if target.startswith(f"{self.root}/"):
@@ -390,12 +391,12 @@ class Plan:
         return [job for jobs in wanted.values() for job in jobs]
 
     def targets(self, *artefacts: tuple[str, str]) -> list[str]:
-        """Return the files of artefacts (default: all); what lies behind them is made where it is needed."""
+        """Return the files of artefacts (default: all); their dependencies are made as needed."""
         named = ({"paper": paper, "artefact": artefact} for paper, artefact in artefacts or self.artefacts)
         return sorted(path for names in named for path in self.paths.outputs("publish", names).values())
 
     def overview(self, jobs: Iterable[Job], cores: int) -> str:
-        """Return one line on jobs that are to be made: how many, and about how much time and disk they take."""
+        """Return one line on the jobs to run: how many, and about how much time and disk space they take."""
         planned = {job.certificate: job for job in jobs}
         ready: dict[str, float] = {}  # file -> seconds from the start, with a core for every job
         for job in (job for job in self.behind(planned.values()) if job.certificate in planned):
@@ -410,6 +411,12 @@ class Plan:
         )
 
 
+def _trained(trial: Trial) -> dict[str, float]:
+    """Return how often forgotten and retained clients train in a round of unlearning."""
+    assert trial.method is not None
+    return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
+
+
 def _called(dataset: str) -> str:
-    """Return the name that people know a data set by."""
+    """Return the common name of a data set."""
     return about(dataset).torchvision or dataset.replace("_", " ")

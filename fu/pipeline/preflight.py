@@ -1,4 +1,4 @@
-"""What can be known before the first job: libraries, the device, archives. A job would say the same, only later."""
+"""Checks before the first job: libraries, the device, archives. A job would report the same, only later."""
 
 import os
 from collections.abc import Iterable

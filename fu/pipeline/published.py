@@ -26,8 +26,8 @@ class Row(NamedTuple):
 
 
 def check(path: Path, paper: Paper, kind: str) -> None:
-    """Raise `UserError` where a file is malformed, names what its paper does not have, or has a number twice."""
-    own = catalogue.declared("artefacts", kind).get("PUBLISHED", {})  # what the kind knows besides
+    """Raise `UserError` where a file is malformed, has an unknown name, or gives a number twice."""
+    own = catalogue.declared("artefacts", kind).get("PUBLISHED", {})  # further names of this kind
     metrics = catalogue.metrics()
     fractions = {name for name, metric in metrics.items() if metric.unit == "fraction"}
     stages = {name: {"unlearned", *(["recovered"] * (m.post_training == "after"))} for name, m in paper.methods.items()}
@@ -48,14 +48,14 @@ def check(path: Path, paper: Paper, kind: str) -> None:
         if not NUMBER.fullmatch(row.value):
             raise UserError(f"{where}: the value must be a number, got {row.value!r}.")
         if row.metric in fractions and not 0 <= float(row.value) <= 1:
-            raise UserError(f"{where}: {row.metric!r} must be a fraction from 0 to 1, no percentage, got {row.value}.")
+            raise UserError(f"{where}: {row.metric!r} must be a fraction (0 to 1), not a percentage, got {row.value}.")
         before = seen.setdefault(row._replace(value=""), line)
         if before != line:
-            raise UserError(f"{where}: is the same number as line {before}; name each once.")
+            raise UserError(f"{where}: is the same number as line {before}; give each once.")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield each row below the header with its line; blank lines are none."""
+    """Yield each row below the header with its line number; blank lines are skipped."""
     where = f"{path.parent.name}/{path.name}"
     try:
         with path.open(newline="", encoding="utf-8") as file:

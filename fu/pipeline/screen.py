@@ -1,7 +1,7 @@
-"""What a run shows: a bar on a terminal, a line now and then in a log file, every artefact, and last what failed.
+"""What a run shows: a bar on a terminal, occasional lines in a log file, every artefact, and finally what failed.
 
-Snakemake's own account of its jobs goes to its log file alone (`.snakemake/log`), but for whoever asks for it (`-n`,
-`--verbose`, `--printshellcmds`).
+Snakemake's own job messages go only to its log file (`.snakemake/log`), unless requested (`-n`, `--verbose`,
+`--printshellcmds`).
 """
 
 import logging
@@ -22,7 +22,7 @@ from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 
 ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources_info", "progress", "rulegraph"}
-# After the start, of what Snakemake says besides: what matters, and what only repeats that a job failed.
+# Snakemake's other messages after the start: those that matter, and those that only repeat that a job failed.
 MATTERS = re.compile("Nothing to be done|Will exit after")
 REPEATS = re.compile(
     "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
@@ -30,12 +30,12 @@ REPEATS = re.compile(
 )
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
-LOG_BYTES = 100_000  # of a log, from its end
+LOG_BYTES = 100_000  # read from the end of a log
 
 
 @dataclass(frozen=True)
 class Running:
-    """A job that runs, since when, and its logs."""
+    """A running job, its start time and its logs."""
 
     job: Job
     logs: list[str]
@@ -43,17 +43,17 @@ class Running:
 
     @property
     def name(self) -> str:
-        """What its outputs are called, without suffix."""
+        """The path of its outputs, without suffix."""
         return self.job.certificate.removesuffix(CERTIFIED)
 
     def files(self) -> str:
-        """Return what there is to look at in one word: `folder/table8.{csv,md}`."""
+        """Return the files to look at in one word: `folder/table8.{csv,md}`."""
         suffixes = sorted(Path(path).suffix[1:] for path in self.job.outputs.values() if not path.endswith(".json"))
         return f"{self.name}.{{{','.join(suffixes)}}}"
 
 
 class Screen(logging.Handler):
-    """Takes the place of Snakemake's handler for the screen (`usual`; None: that one stays, this one only collects)."""
+    """Replaces Snakemake's handler for the screen (`usual`; None: that one stays, this one only collects failures)."""
 
     def __init__(self, usual: logging.Handler | None, stream: Any = None) -> None:
         """Show nothing before `begin`."""
@@ -81,7 +81,7 @@ class Screen(logging.Handler):
         threading.Thread(target=self._watch, daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record of Snakemake's, or what it means."""
+        """Show a log record of Snakemake, or what it means."""
         event = str(getattr(record, "event", None) or "")
         about: Any = record
         if event == "job_info":
@@ -102,7 +102,7 @@ class Screen(logging.Handler):
         return record.levelno >= logging.WARNING or not self.started or MATTERS.match(text) is not None
 
     def _finish(self, number: int) -> None:
-        self.failures.pop(number, None)  # tried again
+        self.failures.pop(number, None)  # retried
         if found := self.running.pop(number, None):
             self.made += 1
             self.spent += found.job.seconds
@@ -121,7 +121,7 @@ class Screen(logging.Handler):
                 self._show()
 
     def _show(self) -> None:
-        """Bring the bar, or the lines of a log file, up to date; running jobs count as far as their time has passed."""
+        """Update the bar, or the lines of a log file; running jobs count with their elapsed time."""
         if self.usual is None or not self.jobs:
             return
         now = time.monotonic()
@@ -149,7 +149,7 @@ class Screen(logging.Handler):
                 write(self.usual)
 
     def end(self) -> None:
-        """Say, last of all, how much was made and why jobs failed: every reason once."""
+        """Finally, say how much was made and why jobs failed: every reason once."""
         self._ended.set()
         if self._bar is not None:
             self._bar.close()
@@ -163,10 +163,10 @@ class Screen(logging.Handler):
 
 
 class Targets(logging.Filter):
-    """Says, instead of Snakemake, which target does not exist and what the nearest is called."""
+    """Reports a target that does not exist, and the nearest name, in place of Snakemake."""
 
     def __init__(self, plan: Plan, targets: Callable[[], Iterable[str]]) -> None:
-        """`targets`: those that were asked for, once Snakemake has read its command line."""
+        """`targets`: those requested, once Snakemake has parsed its command line."""
         super().__init__()
         self.plan, self.targets = plan, targets
 
@@ -181,14 +181,14 @@ class Targets(logging.Filter):
 
 
 def problem(name: str, logs: list[str]) -> str:
-    """Return in one sentence why a job failed: its own last words, or where the rest stands."""
+    """Return in one sentence why a job failed: the last line of its log, and where to find the rest."""
     text = ""
     for log in filter(Path.is_file, map(Path, logs)):
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - LOG_BYTES))
             text += file.read().decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip() and not PROGRESS.match(line)]
-    last = lines[-1] if lines else "the job ended without a word, as one that is killed"
+    last = lines[-1] if lines else "the job ended without a message, as if killed"
     if last.startswith("error: "):
         return last
     what = "the whole traceback" if "Traceback (most recent call last):" in lines else "its log"
@@ -196,7 +196,7 @@ def problem(name: str, logs: list[str]) -> str:
 
 
 def take_over(logger: logging.Logger, settings: Any) -> Screen:
-    """Show a run instead of Snakemake's own handler, unless somebody asks for what that shows."""
+    """Show a run in place of Snakemake's own handler, unless that handler's output is requested."""
     usual = next((handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"), None)
     if settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag or settings.stdout:
         usual = None

@@ -1,4 +1,4 @@
-"""Show where results lie, what there is, the command that makes one result, what would be made, or what is damaged.
+"""Show where results are, what exists, the command that makes one result, what would be made, or what is damaged.
 
 python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
@@ -53,7 +53,7 @@ def first_look(tables: list[Path]) -> str:
 
 
 def cell(plan: Plan, name: str) -> None:
-    """Print the command of the job that a name stands for, or list the jobs that it may mean."""
+    """Print the command of the job that a name identifies, or list the jobs that it may mean."""
     jobs = {job.certificate.removeprefix(f"{plan.root}/").removesuffix(CERTIFIED): job for job in plan.jobs()}
     name = name.removeprefix(f"{plan.root}/").rstrip("/")
     exact = [
@@ -67,7 +67,7 @@ def cell(plan: Plan, name: str) -> None:
         case []:
             known = {*jobs, *map(_target, jobs)}.union(*({_without_grid(stem), *_above(stem)} for stem in jobs))
             hint = nearest(name, known).partition(" allowed")[0].rstrip(";")
-            raise UserError(f"CELL: the plan makes no {name!r}{hint} (`make show` lists what there is).")
+            raise UserError(f"CELL: the plan does not make {name!r}{hint} (`make show` lists what exists).")
         case [stem]:
             print(commands.complete(plan, jobs[stem], os.path.relpath(sys.executable)))
         case several:
@@ -84,7 +84,7 @@ def _without_grid(stem: str) -> str:
 
 
 def _above(stem: str) -> set[str]:
-    """Return the scenario, the run and the trial that a name lies below."""
+    """Return the scenario, the run and the trial that contain a name."""
     folders = {str(folder) for folder in PurePosixPath(stem).parents}
     return (folders | {stem.rpartition(".")[0]}) - {".", ""}
 
@@ -94,7 +94,7 @@ def _trial_of(job: Job) -> tuple[str, str]:
 
 
 def _chosen(plan: Plan) -> set[tuple[str, str]]:
-    """Return scenario and trial of the points of grids that were chosen so far."""
+    """Return scenario and trial of every grid point chosen so far."""
     found = set()
     for scenario, method in plan.names:
         path = Path(plan.paths("select", "selection", scenario=scenario, method=method))
@@ -119,7 +119,7 @@ def everything(plan: Plan) -> None:
 
 
 def version() -> str:
-    """Return the version of fu, its commit, and whether it was edited since."""
+    """Return the version of fu, its commit, and whether the code was edited since."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         number = tomllib.load(file)["project"]["version"]
     commit, changed = (git(*words) for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno")))
@@ -127,7 +127,7 @@ def version() -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Read config.yaml and the overriding key=value pairs, and show what was asked for."""
+    """Read config.yaml and the overriding key=value pairs, and show what was requested."""
     match arguments:
         case ["results", *pairs]:
             results(Plan(_config(pairs)))

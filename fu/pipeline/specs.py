@@ -13,8 +13,8 @@ from fu.plugins import Choice
 class Trial:
     """One method (None: the original training) at one point of its grid in one scenario, settings validated.
 
-    `unlearned`: the trial that makes its unlearned model, as more than one may train on from it. `values`: the settings
-    that the grid sets.
+    `unlearned`: the trial that makes its unlearned model, which several trials may share. `values`: the settings that
+    the grid sets.
     """
 
     settings: Settings
@@ -29,7 +29,7 @@ class Trial:
 
 
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
-    """What the partition is drawn from."""
+    """Return the spec of a partition."""
     data = trial.settings.data
     wanted = data.forget.clients
     return partition.Spec(
@@ -46,7 +46,7 @@ def of_partition(trial: Trial, seed: int) -> partition.Spec:
 
 
 def of_training(trial: Trial, seed: int) -> train.Spec:
-    """What the original training reads."""
+    """Return the spec of the original training."""
     phase = trial.settings.training
     return train.Spec(
         **_shared(trial, seed),  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def of_training(trial: Trial, seed: int) -> train.Spec:
 
 
 def of_unlearning(trial: Trial, seed: int) -> unlearn.Spec:
-    """What a method's unlearning reads."""
+    """Return the spec of a method's unlearning."""
     phase, method = trial.settings.unlearning, trial.method
     assert method is not None
     return unlearn.Spec(
@@ -74,7 +74,7 @@ def of_unlearning(trial: Trial, seed: int) -> unlearn.Spec:
 
 
 def of_recovery(trial: Trial, seed: int) -> recover.Spec:
-    """What post-training reads, whatever method unlearned."""
+    """Return the spec of post-training, which does not name the method that unlearned."""
     phase, before = trial.settings.recovery, trial.settings.unlearning
     exception = (before.rounds, before.lr) if phase.first_round_keeps_rate else None
     return recover.Spec(
@@ -90,7 +90,7 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
 
 
 def of_evaluation(trial: Trial, seed: int, roles: tuple[str, ...], evaluation: str) -> evaluate.Spec:
-    """What an evaluation reads."""
+    """Return the spec of an evaluation."""
     evaluators = tuple(trial.settings.evaluations[evaluation])
     return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""What counts of a source file: its syntax tree without what cannot change a result, and what it imports."""
+"""What counts in a source file: its imports, and its syntax tree without what cannot change a result."""
 
 import ast
 import hashlib
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from fu.errors import UserError
 
-DECLARED = {"METRICS", "ESTIMATE"}  # for the plan; counted where their own module reads them
-# What can import code that a syntax tree does not show; `fu.plugins` does, for the names in a spec.
+DECLARED = {"METRICS", "ESTIMATE"}  # read by the plan; counted only where their own module reads them
+# What can import code that a syntax tree does not show; `fu.plugins` may, for the plug-ins that a spec names.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
 HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params", "fu.plugins.*"}
 HIDING_BUILTINS = {"__import__", "exec", "eval"}
@@ -18,9 +18,9 @@ LOADING = ("fu.data.", "fu.pipeline.")  # may load the plug-ins that a spec name
 
 
 def parse(source: bytes, path: Path) -> ast.Module:
-    """Return the syntax tree of a source file; `UserError` where it has none."""
+    """Return the syntax tree of a source file; `UserError` where it cannot be parsed."""
     if b"\0" in source:
-        raise UserError(f"{path}: line {source[: source.index(0)].count(10) + 1}: holds a null byte.")
+        raise UserError(f"{path}: line {source[: source.index(0)].count(10) + 1}: contains a null byte.")
     try:
         return ast.parse(source, filename=str(path))
     except SyntaxError as error:
@@ -31,14 +31,14 @@ def parse(source: bytes, path: Path) -> ast.Module:
 
 
 def analysed(module: str, path: Path, source: bytes) -> list[Any]:
-    """Return the hash of what counts of a module, and what it imports: modules of `fu`, libraries by their name."""
+    """Return the hash of what counts in a module, and its imports: modules of `fu`, libraries by name."""
     tree = parse(source, path)
     parts = module.split(".")
     imports = list(imports_of(tree, parts if path.name == "__init__.py" else parts[:-1]))
     try:
         for line, name in _hiding(tree, imports):
             if module != "fu.plugins" and not (name.startswith("fu.plugins.") and module.startswith(LOADING)):
-                raise UserError(f"{path}: line {line}: {name} can import what no digest covers; use `import`.")
+                raise UserError(f"{path}: line {line}: {name} can import code that no digest covers; use `import`.")
         text = hashlib.sha256(_dump(_counted(tree, imports)).encode()).hexdigest()
     except RecursionError:
         raise UserError(f"{path}: is nested too deeply to be read.") from None
@@ -47,12 +47,12 @@ def analysed(module: str, path: Path, source: bytes) -> list[Any]:
 
 
 def root(name: str) -> str:
-    """Return the package of a dotted name."""
+    """Return the top-level package of a dotted name."""
     return name.partition(".")[0]
 
 
 class Import(NamedTuple):
-    """An import: the full name, and the name that it gets in the module, if it gets one."""
+    """An import: the full name, and the name that it binds in the module, if any."""
 
     line: int
     name: str
@@ -60,7 +60,7 @@ class Import(NamedTuple):
 
 
 def imports_of(tree: ast.Module, package: list[str]) -> Iterator[Import]:
-    """Yield what a module imports that lies in a package."""
+    """Yield the imports of a module in a package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for found in node.names:
@@ -74,7 +74,7 @@ def imports_of(tree: ast.Module, package: list[str]) -> Iterator[Import]:
 
 
 def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of all that can import what a syntax tree does not show."""
+    """Yield line and name of everything that can import code that a syntax tree does not show."""
     known = {one.alias: one.alias if one.alias == root(one.name) else one.name for one in imports if one.alias}
 
     def full(node: ast.expr) -> str:
@@ -109,7 +109,7 @@ READS = ("attr", "id", "value")  # of an attribute, a name, a constant
 
 
 def _counted(tree: ast.Module, imports: list[Import]) -> ast.Module:
-    """Take from a tree what does not count; docstrings do where the module reads `__doc__`."""
+    """Remove from a tree what does not count; docstrings count where the module reads `__doc__`."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     tree.body = [node for node in tree.body if _target(node) not in DECLARED - used]
     named = {one.alias for one in imports if one.alias and one.name != "pydantic.Field"} | _bound(tree)
@@ -135,7 +135,7 @@ def _target(node: ast.stmt) -> str | None:
 
 
 def _dump(node: Any) -> str:
-    """Return a syntax tree as text, without places and empty fields, which differ between versions of Python."""
+    """Return a syntax tree as text, without positions and empty fields, which differ between Python versions."""
     if isinstance(node, ast.AST):
         fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
         return f"{type(node).__name__}({','.join(f'{name}={_dump(value)}' for name, value in fields)})"

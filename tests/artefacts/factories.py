@@ -40,7 +40,7 @@ def make_trial(rate: float, values: Mapping[str, float | int | str] | None = Non
     """Return a trial of `ours`; `values` (default: the rate) are what the grid sets."""
     name = f"ours+lr{rate}"
     given = {"unlearning.lr": rate} if values is None else values
-    return Trial(name=name, rate=rate, values=dict(given), unlearned=name, recovers=True)
+    return Trial(name=name, rate=rate, recovery_rate=0.05, values=dict(given), unlearned=name, recovers=True)
 
 
 def make_method(*trials: Trial) -> Method:

@@ -47,6 +47,48 @@ def test_a_panel_shows_the_original_model_and_those_of_its_stage() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ASR", "R-Acc"]
 
 
+@pytest.mark.parametrize(
+    ("metrics", "quantity", "legend"),
+    [
+        (("r_acc_best", "r_acc", "r_acc_worst"), "R-Acc", ["Best", "Mean", "Worst"]),
+        (("asr", "r_acc"), "ASR, R-Acc", ["ASR", "R-Acc"]),
+        (("r_acc",), "R-Acc", ["R-Acc"]),
+    ],
+)
+def test_the_axis_says_what_the_bars_are(metrics: tuple[str, ...], quantity: str, legend: list[str]) -> None:
+    figure = made(make_entry("bars", metrics=metrics)).figure
+    assert {axis.get_ylabel() for axis in figure.axes} == {quantity}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == legend
+
+
+def test_marks_rates_and_error_bars_are_explained_below_the_picture() -> None:
+    entry = make_entry("bars", metrics=("r_acc",))
+    assert made(entry).notes == (
+        "ω⁰: the original model; ¹ after unlearning; ² after post-training. * not in the paper. "
+        "Unlearning rates: Scratch 0.3; Ours 0.2 (post-training rate 0.05). "
+        "Error bars: one standard deviation over seeds."
+    )
+    body = made(entry).body
+    assert body.endswith(" Error bars: one standard deviation over seeds.\n")
+    assert body.count("* not in the paper.") == 1
+    assert "Error bars" not in made(make_entry("bars", seeds=(0,))).notes
+    other = (entry.scenarios[0].model_copy(update={"replaces": "MNIST"}),)
+    for published in (None, "checksum"):
+        result = made(entry.model_copy(update={"scenarios": other, "published": published}))
+        assert result.notes.endswith("[on ...]: other data than the paper's.")
+        assert result.body.count("[on ...]: other data than the paper's") == 1
+
+
+@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
+def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
+    entry = make_entry("bars")
+    frame = make_frame(entry)
+    frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr
+    result = made(entry, frame)
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    assert [told in text for text in (result.notes, result.body)] == [low, low]
+
+
 def test_bars_of_a_method_stand_side_by_side_around_its_name() -> None:
     axis = made(make_entry("bars")).figure.axes[0]
     asr, r_acc = (found for found in axis.containers if isinstance(found, BarContainer))

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from fu.artefacts.curves import begins, original
+from fu.artefacts.curves import SIGNS, TURN, begins, original
+from fu.artefacts.drawing import looks
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
 
 METRICS = ("asr", "distance", "conflicts")
@@ -81,7 +82,9 @@ def test_a_summary_shows_the_start_the_end_of_unlearning_and_the_end() -> None:
 
 def test_a_dotted_line_stands_where_post_training_begins() -> None:
     for axis in made(make_entry("curves")).figure.axes:
-        assert [np.asarray(line.get_xdata()).tolist() for line in axis.lines if line.get_linestyle() == ":"] == [[2, 2]]
+        [line] = [line for line in axis.lines if line.get_linestyle() == ":"]
+        assert np.asarray(line.get_xdata()).tolist() == [2, 2]
+        assert line.get_color() == SIGNS[TURN]["color"]
 
 
 def test_a_first_point_other_than_the_original_model_is_hollow_and_told() -> None:
@@ -111,6 +114,63 @@ def test_the_original_model_is_a_level_where_a_method_begins_at_it() -> None:
     assert "ω⁰" not in said(elsewhere)
 
 
+@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
+def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
+    frame = starting(ours=0.25, scratch=0)
+    first = (frame["round"] == 0) & (frame["metric"] == "asr")
+    frame.loc[first, "value"] = 1 - asr  # of `ours`, which starts elsewhere
+    frame.loc[first & (frame["method"] == "scratch"), "value"] = asr
+    result = made(make_entry("curves", metrics=METRICS), frame)
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    assert [told in text for text in (result.notes, result.body)] == [low, low]
+
+
+def test_what_is_said_below_the_picture_ends_the_page() -> None:
+    result = made(make_entry("curves"))
+    assert result.body.endswith(f"\n\n{result.notes}\n")
+    assert result.notes == (
+        "Unlearning rates: Scratch 0.3; Ours 0.2 (post-training rate 0.05). "
+        "Bands: one standard deviation over seeds. Means over 2 seeds. "
+        "The paper prints no numbers for its curves. * not in the paper."
+    )
+
+
+def test_one_seed_has_neither_bands_nor_words_on_them() -> None:
+    result = made(make_entry("curves", seeds=(0,)))
+    assert "Bands" not in result.notes
+    assert not result.figure.axes[0].collections
+
+
+def with_start_of_its_own(rounds: int) -> tuple[Any, pd.DataFrame]:
+    """Return an entry and a frame with a third and a fourth method, one of whose post-training starts after round 1."""
+    plain = make_entry("curves", seeds=(0,))
+    scratch, ours = plain.methods
+    others = [ours.model_copy(update={"name": name, "label": name.upper()}) for name in ("early", "late")]
+    frame = make_frame(plain)
+    mine = frame[frame["method"] == "ours"]
+    early = mine.assign(method="early", model="early." + mine["stage"])
+    early.loc[early["round"] >= rounds, ["stage", "model"]] = "recovered", "early.recovered"
+    once_more = early[early["round"] == rounds].assign(stage="unlearned", model="early.unlearned")
+    late = mine.assign(method="late")
+    entry = plain.model_copy(update={"methods": (scratch, ours, *others), "chosen": {}})
+    return entry, pd.concat([frame, early.drop_duplicates(["metric", "round"]), once_more, late])
+
+
+def test_post_training_that_starts_at_another_round_has_its_method_s_colour_and_is_told() -> None:
+    entry, frame = with_start_of_its_own(1)
+    result = made(entry, frame)
+    drawn = [
+        (np.asarray(line.get_xdata())[0], line.get_color())
+        for line in result.figure.axes[0].lines
+        if line.get_linestyle() == ":"
+    ]
+    colour = looks(entry.methods)["early"].colour
+    assert drawn == [(2, SIGNS[TURN]["color"]), (1, colour)]
+    assert "Post-training of EARLY * starts after round 1 (the dotted line in its colour)." in result.notes
+    entry, frame = with_start_of_its_own(2)
+    assert "Post-training of" not in made(entry, frame).notes
+
+
 def test_without_the_distance_nothing_is_said_of_the_start() -> None:
     result = made(make_entry("curves"))
     assert "ω⁰" not in result.body
@@ -123,10 +183,16 @@ def test_what_would_lie_at_the_bottom_is_drawn_on_a_logarithmic_axis(far: float,
     here = (frame["metric"] == "distance") & (frame["round"] > 0)
     frame.loc[here, "value"] = 1.0
     frame.loc[here & (frame["method"] == "ours"), "value"] = far
-    axes = made(make_entry("curves", metrics=METRICS), frame).figure.axes
+    result = made(make_entry("curves", metrics=METRICS), frame)
+    axes = result.figure.axes
     assert [axis.get_yscale() for axis in axes[:2]] == ["linear", scale]
     assert axes[1].get_ylabel() == ("Distance (log)" if scale == "log" else "Distance")
     assert axes[0].get_ylim() == (-0.03, 1.03)
+    told = "Distance: a logarithmic axis has no 0, so a curve that starts there is drawn from its next round on."
+    assert (told in result.notes) is (scale == "log")
+    assert result.notes.count("logarithmic") == (scale == "log")
+    frame.loc[(frame["metric"] == "distance") & (frame["round"] == 0), "value"] = 0.5
+    assert "logarithmic" not in made(make_entry("curves", metrics=METRICS), frame).notes
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])

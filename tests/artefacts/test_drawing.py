@@ -2,13 +2,14 @@
 
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fu.artefacts.drawing import COLOURS, DASHES, PALETTE, WIDTH, looks, number, setting_name
 from fu.artefacts.entry import Method
-from tests.artefacts.factories import made, make_entry, make_scratch
+from tests.artefacts.factories import made, make_entry, make_frame, make_scratch
 from tests.contract.names import plugins_of
 
 DRAWN = [kind for kind in plugins_of("artefacts") if kind not in ("table", "runtime")]
@@ -100,3 +101,24 @@ def test_every_scenario_is_named(kind: str) -> None:
     assert any("Other data" in text.get_text() for text in texts_of(figure))
     if kind != "images":
         assert "Other data" in made(entry).body
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["sweep", "classes"])
+def test_headings_of_neighbours_never_touch(kind: str, columns: int) -> None:
+    plain = make_entry(kind, metrics=("asr", "r_acc", "r_acc_best", "r_acc_worst")[:columns])
+    scenarios = (plain.scenarios[0].model_copy(update={"label": "CIFAR-100, Pat-50, CNN WITH DROPOUT * [on digits]"}),)
+    entry = plain.model_copy(update={"scenarios": scenarios})
+    frame = make_frame(entry)
+    if kind == "classes":
+        names = [f"scratch.{k}" for k in range(columns)]
+        entry = entry.model_copy(update={"methods": tuple(methods(*names))})
+        frame = pd.concat([frame[frame["method"] == "scratch"].assign(method=name) for name in names])
+    figure = made(entry, frame).figure
+    figure.draw_without_rendering()
+    titles = [text for text in texts_of(figure) if text.get_text().startswith("CIFAR-100")]
+    assert len(titles) == columns
+    boxes = sorted((text.get_window_extent() for text in titles), key=lambda box: box.x0)
+    assert all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes))
+    assert boxes[-1].x1 <= figure.bbox.x1
+    assert all("[on digits]" in text.get_text() for text in titles)

@@ -14,18 +14,28 @@ def test_a_trial_names_its_models_by_stage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "setting"),
+    ("values", "unlearning", "post_training"),
     [
-        ({}, "0.1"),
-        ({"unlearning.lr": 0.025}, "0.025"),
-        ({"unlearning.lr": 0.001, "params.clip": 1, "params.lambda": 100}, "0.001, clip 1, lambda 100"),
-        ({"params.loss": "uce", "unlearning.rounds": 10}, "loss uce, 10"),
+        ({}, "0.1", "0.5"),
+        ({"unlearning.lr": 0.025}, "0.025", "0.5"),
+        ({"recovery.lr": 1e-6}, "0.1", "1e-06"),
+        ({"unlearning.lr": 0.001, "params.clip": 1, "params.lambda": 100}, "0.001, clip 1, lambda 100", "0.5"),
+        ({"params.loss": "uce", "unlearning.rounds": 10}, "0.1, loss uce, 10", "0.5"),
     ],
 )
-def test_the_setting_of_a_trial_is_what_the_grid_sets_or_the_rate(
-    values: dict[str, float | int | str], setting: str
+def test_the_setting_of_a_stage_is_its_rate_and_what_the_grid_sets_for_it(
+    values: dict[str, float | int | str], unlearning: str, post_training: str
 ) -> None:
-    assert make_trial(0.1, values).setting == setting
+    trial = make_trial(0.1, values).model_copy(update={"recovery_rate": 0.5})
+    assert (trial.setting("unlearned"), trial.setting("recovered")) == (unlearning, post_training)
+
+
+def test_a_stage_in_which_nobody_trains_has_no_rate() -> None:
+    trial = make_trial(0.1).model_copy(update={"rate": None, "recovery_rate": None})
+    assert (trial.setting("unlearned"), trial.setting("recovered")) == ("–", "–")
+    assert trial.model_copy(update={"values": {"unlearning.lr": 0.1, "params.noise": 2}}).setting("unlearned") == (
+        "noise 2"
+    )
 
 
 def test_the_trial_that_is_shown_is_the_chosen_one_or_the_first() -> None:
@@ -54,7 +64,10 @@ def test_what_the_paper_lacks_is_marked() -> None:
     assert make_entry("table", in_paper=False).heading == "A thing (not in the paper)"
     marks = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
     assert make_entry("table").footnotes == f"{marks} * not in the paper."
-    assert make_entry("table", methods=(make_scratch(),)).footnotes == marks
+    plain = make_entry("table", methods=(make_scratch(),))
+    assert plain.footnotes == marks
+    other = (plain.scenarios[0].model_copy(update={"label": "Small, MLP * [on digits]"}),)
+    assert plain.model_copy(update={"scenarios": other}).footnotes == f"{marks} * not in the paper."
 
 
 def test_the_setting_names_preset_data_rounds_and_seeds() -> None:
@@ -62,9 +75,10 @@ def test_the_setting_names_preset_data_rounds_and_seeds() -> None:
     assert make_entry("table").setting == f"Preset smoke; data: digits; {rounds}; 2 seeds (0, 1)."
     assert make_entry("table", seeds=(7,)).setting == f"Preset smoke; data: digits; {rounds}; 1 seed (7)."
     (small,) = make_entry("table").scenarios
-    large = small.model_copy(update={"name": "large", "data": "MNIST", "rounds": (10, 20)})
-    more = f"{rounds}, 10 rounds of training and 20 after the request"
-    setting = make_entry("table", scenarios=(large, small)).setting
+    large = small.model_copy(update={"name": "large", "label": "Large [on MNIST]", "data": "MNIST", "rounds": (10, 20)})
+    other = small.model_copy(update={"name": "other", "label": "Other"})
+    more = f"{rounds} (Small; Other); 10 rounds of training and 20 after the request (Large)"
+    setting = make_entry("table", scenarios=(large, small, other)).setting
     assert setting == f"Preset smoke; data: MNIST, digits; {more}; 2 seeds (0, 1)."
     assert make_entry("losses").setting == "Preset smoke; computed from the formulas alone, on no data."
 

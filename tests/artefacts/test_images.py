@@ -25,3 +25,13 @@ def test_rows_name_their_data_and_pictures_their_labels() -> None:
     assert np.array_equal(axes[1, 0].images[0].get_array(), 1 - np.linspace(0, 1, 64).reshape(8, 8))
     assert axes[2, 0].images[0].get_array().shape == (8, 8, 3)
     assert axes[0, 0].images[0].get_clim() == (0, 1)
+
+
+def test_marks_of_scenarios_are_explained() -> None:
+    entry = make_entry("images")
+    (small,) = entry.scenarios
+    other = small.model_copy(update={"label": "Small * [on digits]", "replaces": "MNIST"})
+    result = made(entry.model_copy(update={"scenarios": (other,)}))
+    assert result.notes == "* not in the paper. [on ...]: other data than the paper's."
+    assert result.body.endswith(f"\n\n{result.notes}\n")
+    assert made(entry).notes == ""

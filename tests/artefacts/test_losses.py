@@ -29,5 +29,6 @@ def test_a_panel_shows_one_loss_and_its_derivative() -> None:
         rows = result.frame[result.frame["loss"] == loss]
         for line, column in zip(axis.lines, ("value", "derivative"), strict=True):
             assert np.array_equal(line.get_ydata(), rows[column])
-            assert line.get_label() == {"value": "loss", "derivative": "derivative"}[column]
-    assert [text.get_text() for text in result.figure.legends[0].get_texts()] == ["loss", "derivative"]
+            assert line.get_label() == {"value": "loss L", "derivative": "derivative dL/dp"}[column]
+        assert axis.get_ylabel() == "L, dL/dp"
+    assert [text.get_text() for text in result.figure.legends[0].get_texts()] == ["loss L", "derivative dL/dp"]

@@ -98,7 +98,7 @@ def test_numbers_stand_below_each_other_at_the_point(column: list[str], aligned:
 
 @pytest.mark.parametrize("number", [1, 2, 3, 6])
 def test_no_text_of_a_picture_lies_over_another_or_outside(number: int) -> None:
-    figure = picture([(f"Panel {k}", ROWS) for k in range(number)])
+    figure = picture([(f"Panel {k}{', of a long heading' * 3 * (k == 1)}", ROWS) for k in range(number)])
     renderer = FigureCanvasAgg(figure).get_renderer()
     texts = [text for text in figure.findobj(Text) if text.get_text().strip()]  # type: ignore[attr-defined]
     assert sum(text.get_text().startswith("Panel") for text in texts) == number

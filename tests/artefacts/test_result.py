@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fu import plugins
+from fu.artefacts.panels import tex as escaped
 from fu.artefacts.result import Result
 from tests.artefacts.factories import made, make_entry, make_frame, written
 from tests.contract.names import plugins_of
@@ -50,6 +51,7 @@ def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Pa
     assert f"\\caption{{{title}All of $<$it$>$. Preset smoke; " in text
     assert ("\\label{tab:toy-thing-small}" if table else "\\label{fig:toy-thing}") in text
     assert ("{thing.pdf}" in text) is not table
+    assert escaped(made(entry).notes) in text
 
 
 def test_a_table_has_a_page_and_a_float_for_each_panel(tmp_path: Path) -> None:
@@ -88,6 +90,20 @@ def test_heading_and_caption_stand_in_the_picture_and_not_in_the_pdf(
     assert any(text.startswith("What it shows. Preset smoke;") for text in drawn[".png"])
     assert len(drawn[".pdf"]) > 3
     assert not any(heading in text or "What it shows." in text for text in drawn[".pdf"])
+
+
+def test_a_long_heading_has_lines_that_do_not_touch_and_brackets_in_one_piece(tmp_path: Path) -> None:
+    entry = make_entry("losses", title=f"{'A long title, ' * 5}which has two lines [on digits rgb]")
+    result = made(entry)
+    written(result, entry, tmp_path)
+    [title] = [text for text in result.figure.texts if text.get_text().startswith("A long")]
+    lines = title.get_text().splitlines()
+    assert len(lines) == 2
+    assert "[on digits rgb]" in lines[1]
+    between = title.get_window_extent().height
+    title.set_text(f"{lines[0]}\n")
+    points = (between - title.get_window_extent().height) * 72 / result.figure.dpi
+    assert points >= 1.1 * float(title.get_fontsize())
 
 
 @pytest.mark.parametrize("size", [(4, 3), (16, 3), (4, 18)], ids=["small", "wide", "tall"])

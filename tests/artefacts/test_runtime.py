@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fu.artefacts.entry import Entry
+from fu.artefacts.runtime import scaled
 from tests.artefacts.factories import CHOSEN, ROUNDS, SEEDS, cells, diverge, made, make_entry, make_frame, number
 
 MODELS = {"ours": [f"{CHOSEN}.unlearned", f"{CHOSEN}.recovered"], "scratch": ["scratch.unlearned"]}
@@ -39,6 +40,21 @@ def test_runtime_is_the_sum_of_both_phases_scaled_to_two_hundred_rounds() -> Non
     assert "Seconds: toy, 1 thread(s)." in result.body
 
 
+@pytest.mark.parametrize(
+    ("spent", "rounds", "expected"),
+    [
+        ([3.0, 5.0], [2, 4], 8 * 50),
+        ([3.0, 5.0], [1, 6], 3 + 5 * 199 / 5),  # FedRecovery: one round at any scale
+        ([4.0], [1], 4 * 200),
+        ([3.0, 0.0], [1, 1], 3 * 200),
+    ],
+)
+def test_rounds_are_scaled_up_but_not_an_unlearning_of_one_round(
+    spent: list[float], rounds: list[int], expected: float
+) -> None:
+    assert scaled(spent, rounds) == pytest.approx(expected)
+
+
 def test_the_ratio_to_retraining_is_compared_with_the_published_one() -> None:
     entry = runtime(published="checksum", note="A contradiction.")
     numbers = {
@@ -56,7 +72,7 @@ def test_the_ratio_to_retraining_is_compared_with_the_published_one() -> None:
     assert rows["ours", "ratio"]["published"] == 0.5
     assert rows["ours", "ratio"]["difference"] == pytest.approx(np.mean(ratios) - 0.5)
     head, *lines = cells(result.body)
-    assert head == ["Method", "ratio", "ratio paper", "ratio diff", "seconds", "Gradient steps", "Client-rounds"]
+    assert head == ["Method", "Ratio", "Ratio paper", "Ratio diff", "Seconds", "Gradient steps", "Client-rounds"]
     shown = {line[0]: line[1:4] for line in lines}
     mean, spread = np.mean(ratios), np.std(ratios, ddof=1)
     assert shown == {
@@ -86,7 +102,7 @@ def test_the_papers_times_are_not_shown_beside_those_of_other_data() -> None:
         entry.model_copy(update={"scenarios": scenarios}), make_frame(entry, {("ours", "total", "seconds"): 1})
     )
     assert result.frame[["published", "difference"]].isna().all(axis=None)
-    assert cells(result.body)[0] == ["Method", "ratio", "seconds", "Gradient steps", "Client-rounds"]
+    assert cells(result.body)[0] == ["Method", "Ratio", "Seconds", "Gradient steps", "Client-rounds"]
 
 
 def test_without_retraining_there_is_no_ratio() -> None:
@@ -94,7 +110,7 @@ def test_without_retraining_there_is_no_ratio() -> None:
     result = made(entry.model_copy(update={"methods": entry.methods[1:]}))
     assert set(result.frame["metric"]) == {"seconds", "steps", "client_rounds"}
     assert cells(result.body)[1][:2] == ["Ours *", "–"]
-    assert "Ratio" not in result.body
+    assert "Ratio:" not in result.body
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])

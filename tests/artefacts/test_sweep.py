@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
 from fu.artefacts.entry import Entry
+from fu.artefacts.sweep import BREAK
 from fu.errors import UserError
 from tests.artefacts.factories import (
     RATES,
@@ -101,7 +103,7 @@ def test_a_sweep_shows_what_is_before_post_training_only_where_all_trials_begin_
     frame = make_frame(entry)
     frame.loc[frame["stage"] == "unlearned", "value"] = 0.25
     result = made(entry, frame)
-    assert {line[1] for line in cells(result.body) if line[0] == "Ours *"} == {"0.250"}
+    assert {line[1] for line in cells(result.body) if line[0] == "Ours *"} == {"0.250 ±0.000"}
     assert "Columns: post-training rate." in result.body
     for axis in result.figure.axes:
         [(x, y)] = line_of(axis, markerfacecolor="white")
@@ -109,6 +111,101 @@ def test_a_sweep_shows_what_is_before_post_training_only_where_all_trials_begin_
         assert line_of(axis, linestyle=":")[0] == (x, 0.25)
         assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "0.2", "0.4", "before"]
         assert axis.get_xlabel() == "post-training rate"
+
+
+def test_the_axis_is_broken_between_what_is_before_and_the_first_value() -> None:
+    for axis in made(shared()).figure.axes:
+        [mark] = axis.texts
+        [(before, _)] = line_of(axis, markerfacecolor="white")
+        x, y = mark.get_position()
+        assert x == pytest.approx((before * 0.1) ** 0.5)  # half-way on a logarithmic axis
+        assert (mark.get_text(), y, mark.get_transform()) == (BREAK, 0, axis.get_xaxis_transform())
+    assert not [text for axis in made(make_entry("sweep")).figure.axes for text in axis.texts]
+
+
+def test_a_linear_axis_is_broken_half_way() -> None:
+    values: list[Values] = [{"recovery.lr": value} for value in (0.0, 0.5, 2.0)]
+    trials = [
+        make_trial(rate, given).model_copy(update={"unlearned": "ours"})
+        for rate, given in zip(RATES, values, strict=True)
+    ]
+    axis = made(make_entry("sweep", methods=(make_method(*trials),))).figure.axes[0]
+    assert [text.get_position() for text in axis.texts] == [(-0.25, 0)]  # what is before stands at -(2 - 0) / 4
+
+
+@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
+def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
+    entry = make_entry("sweep")
+    frame = make_frame(entry)
+    frame.loc[frame["metric"] == "asr", "value"] = 1 - asr
+    frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr
+    result = made(entry, frame)
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    assert [told in text for text in (result.notes, result.body)] == [low, low]
+
+
+def test_what_is_said_below_the_picture_ends_the_page() -> None:
+    entry = shared()
+    frame = make_frame(entry)
+    frame.loc[frame["stage"] == "original", "value"] = 1
+    result = made(entry, frame)
+    assert result.body.endswith(f"\n\n{result.notes}\n")
+    assert result.notes == (
+        "Unlearning rate: 0.1. before: after unlearning. Means over 2 seeds; ±: sample standard deviation. "
+        "Error bars: one standard deviation over seeds. * not in the paper."
+    )
+
+
+def test_the_page_shows_means_and_deviations_over_seeds() -> None:
+    entry = make_entry("sweep")
+    frame = make_frame(entry)
+    here = (frame["metric"] == "asr") & (frame["stage"] == "recovered") & (frame["trial"] == "ours+lr0.4")
+    frame.loc[here, "value"] = [0.25, 0.35]
+    (asr,) = [line for line in cells(made(entry, frame).body)[:2] if line[0] == "Ours *"]
+    assert asr[-1] == "0.300 ±0.071"
+    alone = make_entry("sweep", seeds=(0,))
+    assert "±" not in made(alone).body
+
+
+def test_several_scenarios_stand_side_by_side_with_values_in_equal_steps() -> None:
+    entry = shared()
+    (small,) = entry.scenarios
+    names = ("small", "second", "third")
+    (ours,) = entry.methods
+    theirs = ours.model_copy(update={"name": "theirs", "label": "Theirs"})
+    trials = dict.fromkeys(names, ours.trials["small"])
+    methods = tuple(method.model_copy(update={"trials": trials}) for method in (ours, theirs))
+    scenarios = tuple(small.model_copy(update={"name": name, "label": name.title()}) for name in names)
+    frame = make_frame(entry)
+    both = pd.concat([frame, frame.assign(method="theirs")])
+    several = pd.concat([both.assign(scenario=name) for name in names], ignore_index=True)
+    several.loc[several["scenario"] == "third", "value"] = 0.125
+    result = made(entry.model_copy(update={"scenarios": scenarios, "methods": methods}), several)
+    result.figure.draw_without_rendering()
+    axes = result.figure.axes
+    assert [axis.get_title(loc="left") for axis in axes] == ["Small", "Second", "Third"] * 2
+    assert [axis.get_ylabel() for axis in axes] == ["ASR"] * 3 + ["R-Acc"] * 3
+    assert {line.get_ydata()[-1] for axis in axes[2::3] for line in axis.lines[:1]} == {0.125}
+    for axis in axes:
+        labels = [text.get_text() for text in axis.get_xticklabels()]
+        places = dict(zip(labels, axis.get_xticks().tolist(), strict=True))
+        assert places == {"before": -1, "0.1": 0, "0.2": 1, "0.4": 2}
+        curves = [line for line in axis.lines if len(line.get_xdata()) == 3 and line.get_linestyle() != "None"]
+        assert [np.asarray(line.get_xdata(), float).tolist() for line in curves] == [
+            pytest.approx([-0.05, 0.95, 1.95]),
+            pytest.approx([0.05, 1.05, 2.05]),
+        ]
+    pair = entry.model_copy(update={"scenarios": scenarios[:2], "methods": methods})
+    assert [axis.get_title(loc="left") for axis in made(pair, several).figure.axes[:2]] == [
+        "Small: ASR",
+        "Small: R-Acc",
+    ]
+
+
+def test_one_seed_has_neither_error_bars_nor_words_on_them() -> None:
+    notes = made(make_entry("sweep", seeds=(0,))).notes
+    assert "over" not in notes
+    assert "nlearning rate" not in notes  # which varies
 
 
 def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> None:
@@ -124,7 +221,7 @@ def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> N
         segments = axis.collections[0].get_segments()  # type: ignore[attr-defined]
         ends = [[mean - std, mean + std] for mean, std in zip(rows["mean"], rows["std"], strict=True)]
         assert np.array([[y for _, y in part] for part in segments]) == pytest.approx(np.array(ends))
-    assert figure.axes[0].get_title(loc="left") == "Small"
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["Small: ASR", "Small: R-Acc"]
 
 
 def test_a_value_of_zero_leaves_the_axis_linear() -> None:

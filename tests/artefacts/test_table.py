@@ -50,7 +50,7 @@ def test_the_difference_is_ours_minus_the_papers() -> None:
     head, *lines = cells(result.body)
     assert head == [
         "Method",
-        "rate",
+        "Rate",
         *("ASR", "ASR paper", "ASR diff"),
         *("Distance", "Distance paper", "Distance diff"),
     ]
@@ -71,9 +71,18 @@ def test_a_published_spread_stands_in_parentheses() -> None:
 def test_a_table_says_which_rates_were_chosen_and_which_were_given() -> None:
     body = made(make_entry("table")).body
     rates = {line[0]: line[1] for line in cells(body)}
-    assert rates == {"Method": "rate", "Scratch": "(0.3)", "Ours¹ *": "0.2", "Ours² *": "0.2", "ω⁰": "–"}
-    assert f"the rule: {RULE}." in body
+    assert rates == {"Method": "Rate", "Scratch": "(0.3)", "Ours¹ *": "0.2", "Ours² *": "(0.05)", "ω⁰": "–"}
+    assert f"in parentheses if given. Else chosen: {RULE}." in body
     assert RULE not in made(make_entry("table", rates=(0.2,))).body
+
+
+def test_a_rate_of_post_training_that_differs_between_trials_was_chosen_too() -> None:
+    entry = make_entry("table")
+    scratch, ours = entry.methods
+    trials = [t.model_copy(update={"rate": None, "recovery_rate": t.rate}) for t in ours.trials["small"]]
+    ours = ours.model_copy(update={"trials": {"small": tuple(trials)}})
+    rates = {line[0]: line[1] for line in cells(made(entry.model_copy(update={"methods": (scratch, ours)})).body)}
+    assert (rates["Ours¹ *"], rates["Ours² *"]) == ("–", "0.2")
 
 
 # ---- bold ----------------------------------------------------------------------------------------------------------
@@ -96,7 +105,7 @@ def rivals(values: Mapping[str, tuple[float, ...]]) -> tuple[Entry, pd.DataFrame
         if name != "scratch"
     ]
     entry = entry.model_copy(update={"methods": (scratch, *methods)})
-    frame = make_frame(entry)
+    frame = set_values(make_frame(entry), "original", "original", "asr", 0.98)
     for name, numbers in values.items():
         for stage in ("unlearned", "recovered") if name != "scratch" else ("unlearned",):
             for metric, value in zip(("asr", "r_acc", "distance"), numbers, strict=True):
@@ -160,11 +169,25 @@ def test_what_the_paper_lacks_and_what_retrains_is_not_bold() -> None:
     assert bold(entry.model_copy(update={"methods": tuple(lacking)}), frame) == set()
     ours = entry.model_copy(update={"methods": tuple(lacking), "in_paper": False})
     assert bold(ours, frame) == {"A * ASR", "A * R-Acc"}  # a table of ours has rivals of ours
+    assert "Bold: the best of the paper's methods after" in made(entry, frame).body
+    assert "Bold: the best after" in made(ours, frame).body
 
 
 def test_a_method_of_which_a_seed_diverged_is_not_bold() -> None:
     entry, frame = rivals(VALUES)
     assert bold(entry, diverge(frame, "a")) == {"B ASR", "B R-Acc"}
+
+
+@pytest.mark.parametrize(("asr", "expected"), [(0.5, {"A ASR", "A R-Acc"}), (0.499, set())])
+def test_nothing_is_bold_where_there_was_little_to_forget(asr: float, expected: set[str]) -> None:
+    entry, frame = rivals(VALUES)
+    frame = set_values(frame, "original", "original", "asr", asr)
+    assert bold(entry, frame) == expected
+    result = made(entry, frame)
+    assert ("Nothing is bold where the backdoor hardly took hold." in result.body) is not bool(expected)
+    assert set(result.frame["took_hold"]) == {bool(expected)}
+    hidden = entry.model_copy(update={"metrics": entry.metrics[1:], "stages": ("unlearned", "recovered")})
+    assert bold(hidden, frame) == expected - {"A ASR"}
 
 
 def test_where_no_retrained_model_shows_who_forgot_no_accuracy_is_bold() -> None:
@@ -241,7 +264,7 @@ def test_the_notes_say_what_stands_behind_plus_minus_and_in_parentheses() -> Non
     assert "In parentheses: population standard deviation of R-Acc over retained clients." in several
     assert "±" not in made(make_entry("table", seeds=(0,))).body
     assert "In parentheses:" not in made(make_entry("table", metrics=("asr",))).body
-    given = "Rate: in parentheses, as it was given and not chosen from a grid."
+    given = "Rate: of unlearning (¹) and of post-training (²); in parentheses, as it is given, not chosen."
     assert given not in several
     assert given in made(make_entry("table", rates=(0.2,))).body
 
@@ -289,11 +312,13 @@ def test_the_papers_numbers_are_not_shown_beside_those_of_other_data() -> None:
         assert "The paper contradicts itself." in result.body
     alone = part.model_copy(update={"scenarios": (other,)})
     result = made(alone, both[both["scenario"] == "other"])
-    assert cells(result.body)[0] == ["Method", "rate", "ASR"]
+    assert cells(result.body)[0] == ["Method", "Rate", "ASR"]
     assert result.frame["published"].isna().all()
     assert result.frame["difference"].isna().all()
     assert why in result.body
     assert "contradicts" not in result.body
+    unpublished = made(alone.model_copy(update={"published": None}), both[both["scenario"] == "other"]).body
+    assert "[on ...]: other data than the paper's." in unpublished
 
 
 # ---- divergence ----------------------------------------------------------------------------------------------------

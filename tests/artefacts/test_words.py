@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Method, Trial
-from fu.artefacts.words import in_words
+from fu.artefacts.words import TOOK_HOLD, in_words
 from tests.artefacts.factories import make_entry
 
 
@@ -43,9 +43,9 @@ def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
         "The backdoor took hold: ω⁰ gives the flipped label to 98% of the triggered images, the retrained model, which "
         "never saw one, to 4%.",
         "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.09) and Beta (0.00); Gamma (0.10) did not. "
-        "What it cost in R-Acc, from 0.90: Alpha (0.70) and Beta (0.55).",
-        "After post-training it came back with Alpha (0.10), and stayed away with Beta (0.04); "
-        "R-Acc Alpha (0.91) and Beta (0.92).",
+        "R-Acc went from 0.90 to: Alpha (0.70) and Beta (0.55).",
+        "After post-training ASR is above that limit for Alpha (0.10), and still within that limit for Beta (0.04); "
+        "R-Acc is Alpha (0.91) and Beta (0.92).",
     ]
 
 
@@ -53,7 +53,12 @@ def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
 def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold: bool) -> None:
     found = words(original=(asr, 0.9))
     assert len(found) == (3 if hold else 1)
-    assert ("took hold" in found[0]) is hold
+    if not hold:
+        assert found == [
+            "The backdoor hardly took hold: ω⁰ gives the flipped label to 49% of the triggered images (below 50%), the "
+            "retrained model to 4%, so this panel says little about forgetting."
+        ]
+    assert (TOOK_HOLD in found[0]) is hold
     assert f"{asr:.0%}" in found[0]
 
 

@@ -140,9 +140,9 @@ def twice(path: Path) -> None:
         (Path.touch, "the file is truncated or not an npz archive; make or copy it again"),
         (lambda path: path.write_text("hello"), "the file is truncated or not an npz archive; make or copy it again"),
         (save_one_array, "the file is truncated or not an npz archive; make or copy it again"),
-        (Path.mkdir, "this is a folder, a pipe or a device, but must be a file"),
-        (os.mkfifo, "this is a folder, a pipe or a device, but must be a file"),
-        (lambda path: path.symlink_to("/dev/zero"), "this is a folder, a pipe or a device, but must be a file"),
+        (Path.mkdir, "must be a regular file, not a folder, a pipe or a device"),
+        (os.mkfifo, "must be a regular file, not a folder, a pipe or a device"),
+        (lambda path: path.symlink_to("/dev/zero"), "must be a regular file, not a folder, a pipe or a device"),
         (lambda path: path.symlink_to(path), "the file cannot be read: Too many levels of symbolic links"),
         (lambda path: path.symlink_to("nowhere"), "there is no such file"),
         (twice, "the file holds 'y_test' twice; make or copy it again"),
@@ -263,4 +263,4 @@ def test_a_link_to_an_archive_is_an_archive(tmp_path: Path) -> None:
 
 def test_a_checksum_waits_for_no_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    has(sentence(lambda: checksum(tmp_path / "pipe")), "this is a folder, a pipe or a device")
+    has(sentence(lambda: checksum(tmp_path / "pipe")), "must be a regular file, not a folder, a pipe or a device")

@@ -131,4 +131,7 @@ def test_missing_weights_are_told_in_one_sentence(tmp_path: Path) -> None:
 def test_what_is_no_file_is_told_in_one_sentence(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "original.safetensors"
     make(path)
-    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: this is a folder, a pipe or a device")
+    has(
+        sentence(lambda: model_files.load(path, lenet())),
+        f"{path}: must be a regular file, not a folder, a pipe or a device",
+    )

@@ -207,7 +207,7 @@ def test_a_name_that_is_taken_is_told_in_one_sentence(mine: Path) -> None:
     with pytest.raises(UserError) as error:
         Plan(config(mine))
     assert str(error.value) == (
-        f"{mine}/methods/fedosd.py: fu has methods of this name itself; give the file another one."
+        f"{mine}/methods/fedosd.py: fu/methods already has a plug-in of this name; rename the file."
     )
     assert plugins.FOLDERS == []
 
@@ -318,9 +318,9 @@ def test_a_file_that_is_no_plugin_is_none(mine: Path, name: str) -> None:
     [
         ("half", "line 1: invalid syntax"),
         ("latin", "line 2: (unicode error)"),
-        ("zero", "line 2: holds a null byte."),
+        ("zero", "line 2: contains a null byte."),
         ("deep", "is nested too deeply to be read."),
-        ("my-method", "a plug-in's name is letters, digits and '_', with no digit first; rename the file."),
+        ("my-method", "a plug-in's name must be letters, digits and '_', not starting with a digit; rename the file."),
     ],
 )
 def test_a_plugin_that_cannot_be_read_is_told_where_it_is_used(mine: Path, name: str, text: str) -> None:
@@ -343,7 +343,7 @@ def test_a_package_is_a_plugin_as_a_file_is(mine: Path) -> None:
 def test_a_package_beside_a_file_of_fu_is_told_in_one_sentence(mine: Path) -> None:
     write(mine / "methods/fupga/__init__.py", WHOLE)
     with pytest.raises(
-        UserError, match=r"methods/fupga: fu has methods of this name itself; give the file another one"
+        UserError, match=r"methods/fupga: fu/methods already has a plug-in of this name; rename the file"
     ):
         Plan(config(mine))
 
@@ -401,7 +401,7 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "methods",
             '{"update_norms"}',
             "set(['update_norms'])",
-            "mine.py: needs must be written out: the plan reads it without importing the file.",
+            "mine.py: needs must be a literal: the plan reads it without importing the file.",
         ),
         (
             "evaluation",
@@ -445,7 +445,7 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "evaluation",
             "def",
             "exec('1')\n\n\ndef",
-            "mine.py: line 8: exec can import what no digest covers; use `import`.",
+            "mine.py: line 8: exec can import code that no digest covers; use `import`.",
         ),
         (
             "methods",

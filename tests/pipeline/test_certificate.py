@@ -70,12 +70,10 @@ def test_what_is_read_is_checked_against_the_certificate_of_its_job(made: Path) 
     model, cost = made.with_name("original.safetensors"), made.with_name("original.cost.json")
     assert certificate.check([model, cost]) == {str(path): checksum(path) for path in (model, cost)}
     model.write_text("Content of original.safetensors")
-    told = (
-        r"original\.safetensors: the content is not what original\.made\.json says; delete the file and run snakemake"
-    )
+    told = r"original\.safetensors: the content does not match original\.made\.json; delete the file and run snakemake"
     with pytest.raises(UserError, match=told):
         certificate.check([cost, model])
-    with pytest.raises(UserError, match=r"absent\.csv: there is no such file; run snakemake, which makes it\.$"):
+    with pytest.raises(UserError, match=r"absent\.csv: there is no such file; run snakemake to make it\.$"):
         certificate.check([made.with_name("absent.csv")])
     made.unlink()
     with pytest.raises(
@@ -87,7 +85,7 @@ def test_what_is_read_is_checked_against_the_certificate_of_its_job(made: Path) 
 def test_a_file_that_the_certificate_does_not_name_is_no_output(made: Path) -> None:
     history = made.with_name("original.history.safetensors")
     history.write_text("somebody's")
-    with pytest.raises(UserError, match=r"original\.history\.safetensors: the content is not what"):
+    with pytest.raises(UserError, match=r"original\.history\.safetensors: the content does not match"):
         certificate.check([history])
 
 
@@ -124,7 +122,7 @@ def test_no_two_processes_make_the_same_outputs(
     monkeypatch.setattr(certificate, "PATIENCE_S", 0.2)
     with certificate.locked(tmp_path / "y.made.json"):  # other outputs in the same folder
         pass
-    told = rf"x\.made\.json: process {holder.pid} on \S+ is making the same outputs; wait until it has ended, or end it"
+    told = rf"x\.made\.json: process {holder.pid} on \S+ is making the same outputs; wait until it ends, or kill it"
     with pytest.raises(UserError, match=told), certificate.locked(tmp_path / "x.made.json"):
         raise AssertionError
     holder.send_signal(signal.SIGKILL)

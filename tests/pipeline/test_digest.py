@@ -792,7 +792,7 @@ def test_what_hides_an_import_is_refused_with_file_and_line(copy: Path, statemen
     where, line, text = str(caught.value).split(": ")
     assert where == str(path)
     assert line in {f"line {k}" for k in range(2, 4)}
-    assert text == f"{named} can import what no digest covers; use `import`."
+    assert text == f"{named} can import code that no digest covers; use `import`."
 
 
 @pytest.mark.parametrize(
@@ -826,7 +826,7 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
         digest("fu.methods.new")
     assert str(caught.value) == (
         f"{path}: line 5: imports 'my_helper_of_tests' ({tmp_path}/elsewhere/my_helper_of_tests.py), which is neither "
-        "of fu nor of an installed library, so that its edits would go unseen; put it beside the plug-in and import "
+        "in fu nor in an installed library, so its edits would go unnoticed; put it next to the plug-in and import "
         "fu.methods.my_helper_of_tests."
     )
 
@@ -836,7 +836,7 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
     [
         (b"x = 1\ndef f(:\n", "line 2: invalid syntax."),
         (b"x = 1\n  y = 2\n", "line 2: unexpected indent."),
-        (b"x = 1\ny = '\0'\n", "line 2: holds a null byte."),
+        (b"x = 1\ny = '\0'\n", "line 2: contains a null byte."),
         (
             b"x = 1\ny = '\xff'\n",
             "line 2: (unicode error) 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte.",

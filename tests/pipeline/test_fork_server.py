@@ -19,7 +19,7 @@ import pytest
 from fu.pipeline import fork_server
 from fu.pipeline.digest import ROOT
 
-KILLED = "the job's process was killed; where memory is short, use fewer CORES."
+KILLED = "the job's process was killed; if memory is short, use fewer CORES."
 JOB = """
 import json, os, signal, sys, time
 from pathlib import Path

@@ -177,13 +177,13 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a method from the model of one that takes all rounds": (
         method("fedosd.m5", unlearned_from="retraining"),
-        ("scenarios.fmnist-pat50: a method that begins from 'retraining' must have its unlearning settings",),
+        ("scenarios.fmnist-pat50: a method that starts from 'retraining' must have its unlearning settings",),
     ),
     "a scenario's unlearning rounds where nothing is unlearned": (
         scenario("fmnist-pat50", methods={"fedosd.m5": {"unlearning": {"rounds": 1}}}),
         (
-            "scenarios.fmnist-pat50: a method that begins from 'fedosd+lr",
-            "must have its unlearning settings; only recovery, total_rounds and the grid of recovery are its own",
+            "scenarios.fmnist-pat50: a method that starts from 'fedosd+lr",
+            "must have its unlearning settings; only recovery, total_rounds and the recovery grid may differ",
         ),
     ),
     "unknown projection": (
@@ -232,7 +232,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a grid with a rate that YAML reads as text": (
         grid("mode", {"unlearning.lr": ["1e-3"]}),
-        ("method mode: unlearning.lr: Input should be a valid number, got '1e-3'", "needs a point: 1.0e-3"),
+        ("method mode: unlearning.lr: Input should be a valid number, got '1e-3'", "needs a decimal point: 1.0e-3"),
     ),
     "a grid with more unlearning rounds than total rounds": (
         laid_over(
@@ -243,15 +243,15 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a grid with one value twice": (
         grid("mode", {"unlearning.lr": [0.1, 0.1]}),
-        ("methods.mode: grid: 'mode+lr0.1' names a file; values must differ in six digits",),
+        ("methods.mode: grid: 'mode+lr0.1' becomes a file name; values must differ within six digits",),
     ),
     "a grid with two values of one name": (
         grid("mode", {"unlearning.lr": [0.1, 0.10000001]}),
-        ("methods.mode: grid: 'mode+lr0.1' names a file; values must differ in six digits",),
+        ("methods.mode: grid: 'mode+lr0.1' becomes a file name; values must differ within six digits",),
     ),
     "a grid with a value outside results": (
         grid("fedosd", {"params.loss": ["../x"]}),
-        ("methods.fedosd: grid: 'fedosd+lr", "-loss../x' names a file", "words of letters, digits, dots"),
+        ("methods.fedosd: grid: 'fedosd+lr", "-loss../x' becomes a file name", "words of letters, digits, dots"),
     ),
     "a rate that a grid would replace": (
         method("mode", settings={"unlearning": {"lr": 0.3}, "grid": {"unlearning.lr": [0.1, 0.2]}}),
@@ -283,7 +283,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a sweep of a method without a grid": (
         artefact("recovery_rate", methods=["fedosd.rates-free", "retraining"]),
-        ("artefacts.recovery_rate: kind sweep needs a grid of two values or more; 'retraining' has none",),
+        ("artefacts.recovery_rate: kind sweep needs a grid of two or more values; 'retraining' has none",),
     ),
     "a metric that no evaluation has": (
         settings(evaluations={"evaluation": ["backdoor", "utility", "distance", "cost"]}),
@@ -293,12 +293,12 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         settings(evaluations={"evaluation": ["backdoor", "distance", "conflicts", "cost"], "own": ["utility"]}),
         (
             "scenarios.mnist-pat50: evaluations: methods.mode has a grid",
-            "utility and backdoor must stand in one evaluation",
+            "utility and backdoor must be in one evaluation",
         ),
     ),
     "unlearning rounds of a method that takes all": (
         method("retraining", settings={"unlearning": {"rounds": 3}}),
-        ("methods.retraining.settings: unlearning.rounds: with post_training: own the method takes total_rounds",),
+        ("methods.retraining.settings: unlearning.rounds: with post_training: own, the method runs for total_rounds",),
     ),
 }
 
@@ -332,16 +332,16 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a validation share of less than a sample": (
         toy(settings={"data": {"validation_share": 0.01}}),
-        f"{TOY}: scenarios.pat: data.validation_share: of the 80 training samples that the smallest client has at "
-        "most, 0.01 is none, but the grid of methods.fedosd is chosen on them",
+        f"{TOY}: scenarios.pat: data.validation_share: 0.01 holds out none of the smallest client's training "
+        "samples (at most 80), but methods.fedosd needs some to choose the best point of its grid",
     ),
     "more clients than validation samples": (
         toy(settings={"data": {"clients": 80}}),
-        "data.validation_share: of the 4 training samples that the smallest client has at most, 0.1 is none",
+        "data.validation_share: 0.1 holds out none of the smallest client's training samples (at most 4)",
     ),
     "a training share of less than a sample": (
         toy(settings={"data": {"train_share": 0.001}}),
-        "data: train_share: 0.001 leaves a client of 100 samples 0 to train and 100 to test on",
+        "data: train_share: 0.001 leaves a client of 100 samples 0 for training and 100 for testing",
     ),
     "a sweep over two settings": (
         toy(methods={"fedosd.rates": {"settings": {"grid": {"unlearning.lr": [0.02, 0.005]}}}}),
@@ -353,15 +353,15 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "bars of the original model alone": (
         toy(artefacts={"bars": {"stages": ["original"]}}),
-        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'original' of 'iid'; allowed: unlearned, recovered.",
+        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'original' for 'iid'; allowed: unlearned, recovered.",
     ),
     "bars of post-training where none follows": (
         toy(artefacts={"bars": {"methods": ["retraining"]}}),
-        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'recovered' of 'iid'; allowed: unlearned.",
+        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'recovered' for 'iid'; allowed: unlearned.",
     ),
     "a table of post-training alone where none follows": (
         toy(artefacts={"utility": {"methods": ["retraining"], "stages": ["recovered"]}}),
-        "artefacts.utility: stages: kind table cannot show 'recovered' of 'pat'; allowed: original, unlearned.",
+        "artefacts.utility: stages: kind table cannot show 'recovered' for 'pat'; allowed: original, unlearned.",
     ),
     "curves of conflicts that nobody counts": (
         toy(artefacts={"rounds": {"metrics": ["conflicts"]}}),
@@ -381,7 +381,7 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a grid with a value of 200 letters": (
         toy(methods={"fedosd": {"settings": {"grid": {"params.loss": ["x" * 200]}}}}),
-        "names a file; values must differ in six digits",
+        "becomes a file name; values must differ within six digits",
     ),
 }
 

@@ -54,14 +54,20 @@ def test_an_artefact_states_each_of_its_scenarios_as_it_is() -> None:
     assert len(seen) > 1
 
 
-def test_the_rate_of_a_trial_is_the_one_it_unlearns_with() -> None:
+def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> None:
+    """FedRecovery trains nobody while it unlearns; retraining is not post-trained."""
     planned = plan("smoke", methods={"mode": {"settings": {"recovery": {"lr": 0.5}}}})
+    seen = set()
     for entry in entries(planned):
         for method in entry.methods:
             for scenario, trials in method.trials.items():
                 for trial in trials:
                     settings = planned.trials[f"{entry.paper}/{scenario}", trial.name].settings
-                    assert trial.rate == settings.unlearning.lr != 0.5
+                    idle, follows = method.name.startswith("fedrecovery"), method.post_training == "after"
+                    assert trial.rate == (None if idle else settings.unlearning.lr)
+                    assert trial.recovery_rate == (settings.recovery.lr if follows else None)
+                    seen.add((idle, follows, trial.recovery_rate == 0.5))
+    assert seen == {(True, True, False), (False, True, True), (False, True, False), (False, False, False)}
 
 
 def test_a_spec_names_all_its_plugins() -> None:

@@ -41,7 +41,7 @@ def test_an_archive_that_is_damaged_or_no_file_is_refused(plan: Plan, tmp_path: 
         preflight.check(plan, jobs(plan, "data"), here=False)
     archive.unlink()
     os.mkfifo(archive)
-    with pytest.raises(UserError, match=r"mnist\.npz: this is a folder, a pipe or a device, but must be a file\.$"):
+    with pytest.raises(UserError, match=r"mnist\.npz: must be a regular file, not a folder, a pipe or a device\.$"):
         preflight.check(plan, jobs(plan, "data"), here=False)
     preflight.check(plan, jobs(plan, "partition", "train"), here=False)  # which do not read it
 
@@ -124,7 +124,7 @@ def test_a_gpu_that_is_not_here_is_refused_here_alone(tmp_path: Path) -> None:
     preflight.check(plan, jobs(plan, "train"), here=False)  # a cluster's jobs may have one
     preflight.check(plan, jobs(plan, "partition"), here=True)
     with pytest.raises(
-        UserError, match=r"^device: cuda was asked for, but torch sees no GPU; allowed here: auto, cpu\.$"
+        UserError, match=r"^device: cuda was requested, but torch finds no GPU; allowed here: auto, cpu\.$"
     ):
         preflight.check(plan, jobs(plan, "train"), here=True)
 

@@ -44,10 +44,10 @@ FILES: dict[str, tuple[bytes | str, str]] = {
         f"{HEADER}\niid,fedosd,unlearned,seconds,3",
         "there is no metric 'seconds'; did you mean 'steps'?",
     ),
-    "a number twice": (f"{HEADER}\n{ROW}\n\n{ROW}", "line 4: is the same number as line 2; name each once."),
+    "a number twice": (f"{HEADER}\n{ROW}\n\n{ROW}", "line 4: is the same number as line 2; give each once."),
     "a number twice with other values": (
         f"{HEADER}\n{ROW}\n{ROW}5",
-        "line 3: is the same number as line 2; name each once.",
+        "line 3: is the same number as line 2; give each once.",
     ),
     "a field too few": (f"{HEADER}\niid,fedosd,unlearned,asr", "line 2: must have 5 fields, got 4."),
     "a field too many": (f"{HEADER}\n{ROW},1", "line 2: must have 5 fields, got 6."),
@@ -56,7 +56,7 @@ FILES: dict[str, tuple[bytes | str, str]] = {
     "not a number": (f"{HEADER}\niid,fedosd,unlearned,asr,nan", "line 2: the value must be a number, got 'nan'."),
     "a percentage": (
         f"{HEADER}\niid,fedosd,unlearned,asr,12.5",
-        "line 2: 'asr' must be a fraction from 0 to 1, no percentage",
+        "line 2: 'asr' must be a fraction (0 to 1), not a percentage",
     ),
     "a quote left open": (f'{HEADER}\n{ROW}\n"iid,fedosd', "is not valid CSV (unexpected end of data)."),
     "not UTF-8": (b"scenario,method,\xff", "is not valid CSV (not UTF-8)."),

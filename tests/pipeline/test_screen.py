@@ -77,10 +77,10 @@ JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
         (TRACEBACK, "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
         (f"error: of before.\n{TRACEBACK}", "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
         ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (its log: {log})."),
-        ("", "error: x.unlearned: the job ended without a word, as one that is killed (its log: {log})."),
+        ("", "error: x.unlearned: the job ended without a message, as if killed (its log: {log})."),
         (
             "07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s a round, 18 s left\n",
-            "error: x.unlearned: the job ended without a word, as one that is killed (its log: {log}).",
+            "error: x.unlearned: the job ended without a message, as if killed (its log: {log}).",
         ),
         ("y" * 200_000 + "\nerror: the end.\n", "error: the end."),
     ],
@@ -101,7 +101,7 @@ def test_a_failed_job_is_told_in_one_sentence(tmp_path: Path, text: str, told: s
 
 
 def test_a_job_without_a_log_is_told_too(tmp_path: Path) -> None:
-    assert "ended without a word" in problem("x", [str(tmp_path / "none.log")])
+    assert "ended without a message" in problem("x", [str(tmp_path / "none.log")])
 
 
 def test_every_reason_stands_once_and_last(told: Told, tmp_path: Path) -> None:

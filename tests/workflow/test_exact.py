@@ -84,7 +84,7 @@ def test_what_is_made_again_with_equal_contents_makes_nothing_else(project: Proj
         "iid/seed0/fupga+lr0.02.unlearned.cost.json", "iid/seed0/fupga+lr0.02.unlearned.made.json",
     }  # fmt: skip
     log = project.root / RESULTS / "logs/toy/iid/seed0/fupga+lr0.02.recovered.log"
-    told = "recover: made already, of the same inputs; nothing to do.\n"
+    told = "recover: already made from the same inputs; nothing to do.\n"
     assert log.read_text().endswith(told)
     project.expect([])
     project.snakemake("-f", f"{RUN}/fupga+lr0.02.recovered.safetensors")  # a person wants it computed
@@ -142,7 +142,7 @@ def test_whoever_reads_a_flipped_byte_names_the_file(project: Project) -> None:
     before = contents(project.root / RESULTS / "artefacts")
     done = project.snakemake("--force", f"{RESULTS}/artefacts/toy/numbers.md", check=False)
     assert done.returncode != 0
-    told = f"error: {name}: the content is not what fedosd.selected.made.json says; delete the file and run snakemake"
+    told = f"error: {name}: the content does not match fedosd.selected.made.json; delete the file and run snakemake"
     assert told in done.stdout + done.stderr
     assert contents(project.root / RESULTS / "artefacts") == before
 
@@ -154,7 +154,7 @@ def test_verify_reads_everything(project: Project) -> None:
     done = project.run("-m", "fu.pipeline.show", "verify", check=False)
     assert done.returncode == 1
     first, *rest = done.stdout.splitlines()
-    damage = f"{RUN}/original.history.safetensors is not what was made"
+    damage = f"{RUN}/original.history.safetensors has changed since it was made"
     assert first == f"{damage}."
     graph = project.graph()
     behind = graph.with_downstream(graph.where(lambda job: f"{RUN}/original.history.safetensors" in job.outputs))
@@ -182,7 +182,7 @@ def why(project: Project, *targets: str) -> list[str]:
 
 
 def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
-    nothing = "Nothing is to be made: everything follows from the present settings, code and data."
+    nothing = "Nothing to do: everything is up to date with the current settings, code and data."
     assert why(project) == [nothing]
     after_an_edit(project)
     project.edit("workflow/papers/toy.yaml", "[0.001, 0.02], source: a test}}", "[0.001, 0.03], source: a test}}")
@@ -198,10 +198,10 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
     version = project.run("-c", "from importlib.metadata import version; print(version('scikit-learn'))").stdout.strip()
     for line in [
         f"  code        fu.methods.fupga: {unlearned}",
-        f"  new         not made so far: 1 recover, 1 evaluate (toy/iid/seed0/{rate}.recovered, "
+        f"  new         not made yet: 1 recover, 1 evaluate (toy/iid/seed0/{rate}.recovered, "
         f"toy/iid/seed0/{rate}.evaluation)",
         f"  library     scikit-learn {version} -> 0.0.1: 1 data (data/digits)",
-        f"  damaged     {RUN}/fupga+lr0.02.recovered.safetensors is not what was made: 1 recover "
+        f"  damaged     {RUN}/fupga+lr0.02.recovered.safetensors has changed since it was made: 1 recover "
         "(toy/iid/seed0/fupga+lr0.02.recovered)",
         f"  certificate {RUN}/retraining.evaluation.made.json is missing or damaged: 1 evaluate "
         "(toy/iid/seed0/retraining.evaluation)",
@@ -212,7 +212,7 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
     assert "methods.fedosd.rates.trials.iid.fedosd.rates+lr0.02-recovery-lr0.02: {" in setting
     assert "fedosd.rates+lr0.02-recovery-lr0.03: absent -> {" in setting
     assert setting.endswith(": 1 publish (artefacts/toy/rates)")
-    assert lines[-1].startswith("  follows     from what is made again: ")
+    assert lines[-1].startswith("  follows     from upstream jobs: ")
     assert why(project, "toy_losses") == [nothing]
 
 

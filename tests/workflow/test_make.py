@@ -151,7 +151,7 @@ def test_cores_are_all_or_a_number(make: Make) -> None:
             continue
         done = make("reproduce", f"CORES={value}")
         assert done.returncode != 0
-        assert done.stderr.startswith(f"error: CORES: must be 'all' or a number from 1 on, got '{value}'.\n")
+        assert done.stderr.startswith(f"error: CORES: must be 'all' or a positive integer, got '{value}'.\n")
         assert not (make.root / "calls").exists()  # 0 would wait for ever
 
 

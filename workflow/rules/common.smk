@@ -2,7 +2,7 @@
 
 
 def by_hand():
-    """Whether a person forces jobs (-F, -f, -R)."""
+    """Whether the user forces jobs (-F, -f, -R)."""
     asked = workflow.dag_settings
     forced = asked.forceall or asked.forcetargets or asked.forcerun
     return bool(forced) and workflow.is_main_process
@@ -16,9 +16,9 @@ def known(stage):
         if not workflow.is_main_process:
             return job.inputs
         reason = pending.reason(job)
-        if reason and reason.kind != "new":  # what is absent is made anyway
+        if reason and reason.kind != "new":  # absent outputs are made anyway
             workflow.dag.forcefiles.add(job.certificate)
-        # An absent input of what does not run is not needed.
+        # A job that does not run does not need its absent inputs.
         idle = pending.idle(job, workflow.dag_settings.targets) and not by_hand()
         return {
             name: [
@@ -33,10 +33,10 @@ def known(stage):
 
 
 def kept(stage):
-    """Return the outputs of a stage, which survive where a job fails that would have replaced them."""
+    """Return the outputs of a stage, which survive if the job that would replace them fails."""
     return {name: update(path) for name, path in plan.paths.outputs(stage).items()}
 
 
 def unless_made(wildcards):
-    """Return what ends a job at once where its inputs were made again with equal contents."""
+    """Return the flag that ends a job at once if its inputs were remade with equal contents."""
     return "" if by_hand() else "--unless-made"

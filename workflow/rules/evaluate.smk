@@ -1,4 +1,4 @@
-# {trial} is `original` or one whose unlearned and, after post-training, recovered model are evaluated.
+# {trial} is `original`, or a trial whose unlearned and (after post-training) recovered models are evaluated.
 rule evaluate:
     input:
         known("evaluate"),

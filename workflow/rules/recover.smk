@@ -1,4 +1,4 @@
-# {trial} may begin from another trial's unlearned model.
+# {trial} may start from another trial's unlearned model.
 rule recover:
     input:
         known("recover"),

@@ -1,4 +1,4 @@
-"""The typed config: kinds of values, records, papers and presets laid over each other, the generated reference.
+"""The typed config: types of values, records, merged papers and presets, the generated reference.
 
-May use the catalogue of plug-ins; no job imports it, so an edit here runs nothing again.
+May use the catalogue of plug-ins; no job imports it, so an edit here reruns nothing.
 """

@@ -1,4 +1,4 @@
-"""Read papers, presets and overrides, and lay them over each other."""
+"""Read papers, presets and overrides, and merge them."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -22,7 +22,7 @@ ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "methods": ("method", Method),
     "artefacts": ("artefact", Artefact),
 }
-LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
+LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times faster
 YAML = "tag:yaml.org,2002:"
 KEYS = {f"{YAML}str", f"{YAML}merge"}
 TAGS = KEYS | {f"{YAML}{kind}" for kind in ("int", "float", "bool", "null", "seq", "map")}
@@ -44,7 +44,7 @@ def _mapping(values: Any, where: str) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a mapping from a YAML file: keys are text and named once, values are what JSON can hold."""
+    """Read a mapping from a YAML file: keys are text and unique, values are what JSON can hold."""
     try:
         text = path.read_text(encoding="utf-8")
         _check_depth(text, path.name)
@@ -65,7 +65,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _check_depth(text: str, where: str) -> None:
-    """Raise `UserError` where nodes stand too deep in each other for the parser, which would crash."""
+    """Raise `UserError` where nodes are nested too deeply for the parser, which would crash."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=LOADER)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -74,8 +74,8 @@ def _check_depth(text: str, where: str) -> None:
 
 
 def _check_nodes(root: yaml.Node, where: str) -> None:
-    """Raise `UserError` where a key is no text or named twice (YAML would keep the last one silently), a value is no
-    plain one, or aliases, written out, are too large.
+    """Raise `UserError` where a key is not text or occurs twice (YAML would silently keep the last one), a value is not
+    plain, or expanded aliases are too large.
     """
     left = LARGEST
 
@@ -87,7 +87,7 @@ def _check_nodes(root: yaml.Node, where: str) -> None:
             raise UserError(f"{line} {TOO_LARGE}.")
         if node.tag not in TAGS:
             kind = node.tag.removeprefix(YAML)
-            raise UserError(f"{line} {kind!r} is no kind of value here; write numbers, (quoted) text, lists, mappings.")
+            raise UserError(f"{line} {kind!r} values are not allowed; write numbers, (quoted) text, lists, mappings.")
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
@@ -96,7 +96,7 @@ def _check_nodes(root: yaml.Node, where: str) -> None:
                     quoted = f"; put {key.value} in quotes" if str(key.value).isalnum() else ""
                     raise UserError(f"{line} a key must be text{quoted}.")
                 if key.value in seen:
-                    raise UserError(f"{line} {key.value!r} is named twice; names must differ.")
+                    raise UserError(f"{line} {key.value!r} occurs twice; keys must be unique.")
                 seen.add(key.value)
                 walk(value, depth + 1)
         elif isinstance(node, yaml.SequenceNode):
@@ -118,7 +118,7 @@ def names(folder: str) -> list[str]:
 
 
 def load(folder: str, name: str, what: str) -> dict[str, Any]:
-    """Read `workflow/<folder>/<name>.yaml`; an unknown name is one sentence."""
+    """Read `workflow/<folder>/<name>.yaml`; `UserError` for an unknown name."""
     if name not in names(folder):
         raise UserError(f"config: {what}: there is no {what} {name!r}{nearest(name, names(folder))}.")
     return read_yaml(ROOT / "workflow" / folder / f"{name}.yaml")
@@ -161,9 +161,9 @@ def read_paper(name: str) -> dict[str, Any]:
 
 
 def merge(base: Any, top: Any) -> Any:
-    """Return `base` with `top` laid over it: mappings key by key, anything else replaced.
+    """Return `top` merged into `base`: mappings key by key, anything else replaced.
 
-    A plug-in of another name brings its own parameters.
+    A plug-in of another name keeps only its own parameters.
     """
     if isinstance(base, Mapping) and isinstance(top, Mapping):
         names = base.get("name"), top.get("name")
@@ -177,7 +177,7 @@ def merge(base: Any, top: Any) -> Any:
 
 
 class Resolved(NamedTuple):
-    """The preset, the papers with all that is laid over them, and of each paper the place of what was laid last."""
+    """The preset, the merged papers, and for each paper the place of its last layer."""
 
     preset: Preset
     papers: dict[str, Paper]
@@ -185,7 +185,7 @@ class Resolved(NamedTuple):
 
 
 def resolve(config: Config, depth: int = LAYERS) -> Resolved:
-    """Return the papers with the preset and the overrides laid over them; depth 1: alone, 2: with the preset."""
+    """Return the papers merged with preset and overrides; depth 1: the papers alone, 2: with the preset."""
     preset = Preset(description="none")
     if depth > 1:
         preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
@@ -216,9 +216,9 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
 
 
 def blamed(make: Callable[[Resolved], Made], config: Config) -> Made:
-    """Return what is made of the resolved papers; a `UserError` names the file in which the wrong value stands.
+    """Return `make` of the resolved papers; a `UserError` names the file with the wrong value.
 
-    That is the first of paper, preset and overrides with which it cannot be made.
+    That is the first of paper, preset and overrides with which `make` fails.
     """
     try:
         return make(resolve(config))
@@ -229,11 +229,11 @@ def blamed(make: Callable[[Resolved], Made], config: Config) -> Made:
 
 
 def _check_known(below: Any, top: Any, where: str) -> None:
-    """Raise `UserError` where a layer names an entry that does not exist below it and lacks what a new one needs."""
+    """Raise `UserError` where an entry exists in no lower layer and lacks what a new one needs."""
     for group, (what, model) in ENTRIES.items():
         given, known = (layer.get(group) if isinstance(layer, dict) else None for layer in (top, below))
         if not (isinstance(given, dict) and isinstance(known, dict)):
-            continue  # the validation says so
+            continue  # validation reports it
         needed = [key for key, field in model.model_fields.items() if field.is_required()]
         for name in given.keys() - known.keys():
             entry = given[name]
@@ -245,7 +245,7 @@ def _check_known(below: Any, top: Any, where: str) -> None:
 
 
 def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> None:
-    """Raise `UserError` where two targets of Snakemake, or a paper's folder of results and another, have one name."""
+    """Raise `UserError` where two Snakemake targets, or a paper's result folder and another one, share a name."""
     patterns = (*LOGS.values(), *(pattern for files in OUTPUTS.values() for pattern in files.values()))
     folders = {pattern.partition("/")[0] for pattern in patterns if not pattern.startswith("{")}
     taken = {**dict.fromkeys(folders, "a folder of results"), **dict.fromkeys(("all", *OUTPUTS), "a rule")}
@@ -259,7 +259,7 @@ def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> No
 
 
 def _with_shown(paper: Paper, where: str) -> Paper:
-    """Return the paper with every method in the artefacts that its entry says it is shown in."""
+    """Return the paper with every method added to the artefacts in its `shown_in`."""
     artefacts = dict(paper.artefacts)
     for name, method in paper.methods.items():
         for shown in method.shown_in:

@@ -27,7 +27,7 @@ from fu.types import Share
 
 
 class Strict(BaseModel):
-    """A record with no unknown key."""
+    """A record that forbids unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -60,9 +60,9 @@ class Config(Strict):
     @classmethod
     def _at_home(cls, folder: str | None) -> str | None:
         try:
-            found = folder and str(Path(folder).expanduser())  # a job's command line is quoted: no shell does it there
+            found = folder and str(Path(folder).expanduser())  # a job's command line is quoted, so no shell expands it
         except RuntimeError:
-            raise ValueError("there is no such user's home") from None
+            raise ValueError("the user's home folder is unknown") from None
         return f"./{found}" if found and found.startswith("-") else found  # else it would read as an option
 
 
@@ -109,18 +109,18 @@ class Data(Strict):
         wanted = self.forget.clients
         number = wanted if isinstance(wanted, int) else len(set(wanted))
         if number >= self.clients:
-            raise ValueError(f"forget.clients: {number} of {self.clients} clients cannot be forgotten; one must stay")
+            raise ValueError(f"forget.clients: {number} of {self.clients} clients cannot be forgotten; one must remain")
         if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
             raise ValueError(f"forget.clients: {wanted} must be different clients from 0 to {self.clients - 1}")
         if self.samples is not None and self.samples > facts.samples:
-            raise ValueError(f"samples: {self.samples} of {facts.samples} samples of {self.dataset} cannot be used")
+            raise ValueError(f"samples: {self.samples} are more than the {facts.samples} samples of {self.dataset}")
         if self.clients * 2 > (self.samples or facts.samples):
             raise ValueError(f"clients: {self.clients} clients cannot share {self.samples or facts.samples} samples")
         fewest, train, _ = self.fewest
         if not 0 < train < fewest:
             raise ValueError(
-                f"train_share: {self.train_share} leaves a client of {fewest} samples {train} to train and "
-                f"{fewest - train} to test on; both must be at least 1"
+                f"train_share: {self.train_share} leaves a client of {fewest} samples {train} for training and "
+                f"{fewest - train} for testing; both must be at least 1"
             )
         _check_plugin("partition", "partitions", self.partition, self.clients, facts.classes)
         if self.attack:
@@ -129,14 +129,14 @@ class Data(Strict):
 
     @property
     def fewest(self) -> tuple[int, int, int]:
-        """The most that the client with the fewest samples can have: in all, for training, of these for validation."""
+        """Upper bounds on the samples of the smallest client: in all, for training, and of these for validation."""
         pool = (self.samples or about(self.dataset).samples) // self.clients
         train = int(pool * self.train_share)
         return pool, train, int(train * self.validation_share)
 
 
 def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
-    """Raise `ValueError` where a plug-in is not there, has other hyper-parameters, or refuses the facts."""
+    """Raise `ValueError` where a plug-in does not exist, has wrong hyper-parameters, or refuses the facts."""
     try:
         catalogue.check(kind, chosen.name, f"{field}.name")
         params = plugins.params(kind, Choice(name=chosen.name, params=chosen.params), field)
@@ -149,13 +149,16 @@ def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
 
 
 class Phase(Strict):
-    """Local training in one phase. null: as in the phase before (training, unlearning, recovery)."""
+    """Local training in one phase. null: as in the previous phase (training, unlearning, recovery)."""
 
     lr: Rate = Field(description="learning rate of local SGD")
     lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor applied to the rate after every round")
     batch_size: Count = Field(description="samples per gradient step, B")
     local_epochs: Count = Field(description="local epochs per round, E")
     evaluate_every: Count = Field(description="rounds between two measurements for the curves")
+
+
+INHERITED = ("lr", "lr_decay", "batch_size", "local_epochs")  # null: as in the phase before
 
 
 class Training(Phase):
@@ -173,12 +176,12 @@ class Unlearning(Phase):
 
     rounds: Count = Field(description="number of rounds")
     conflicts: bool = Field(
-        description="count conflicting gradients in every round; this trains the retained clients, too"
+        description="count conflicting gradients in every round; this also trains the retained clients"
     )
 
 
 class Recovery(Phase):
-    """Post-training for the rounds left of `total_rounds`. What may be null above may be so here: as in unlearning."""
+    """Post-training for the rounds left of `total_rounds`. The same keys may be null: as in unlearning."""
 
     client_weights: Literal["samples", "equal"] = Field(description="samples: N_i / N; equal: 1 / m")
     first_round_keeps_rate: bool = Field(
@@ -207,7 +210,7 @@ class Settings(Strict):
     traced: Annotated[list[Name], Different] = Field(
         default_factory=list,
         description="evaluators (fu/evaluation) whose `trace` is measured after every round of unlearning and "
-        "post-training, besides ASR, R-Acc and distance",
+        "post-training, in addition to ASR, R-Acc and distance",
     )
     grid: dict[GridKey, list[float | int | str]] = Field(
         default_factory=dict,
@@ -220,7 +223,7 @@ class Settings(Strict):
     def _apart(cls, evaluations: dict[str, list[str]]) -> dict[str, list[str]]:
         several = [name for found in evaluations.values() for name in found]
         if len(set(several)) < len(several) or not all(evaluations.values()):
-            raise ValueError("every evaluation needs evaluators, and every evaluator may stand in one evaluation only")
+            raise ValueError("every evaluation needs evaluators, and every evaluator may be in one evaluation only")
         taken = sorted(set(evaluations) & {"unlearned", "recovered"})
         if taken:
             raise ValueError(f"{taken[0]!r} is the name of a model's trace; an evaluation needs another")
@@ -256,12 +259,12 @@ class Method(Strict):
     )
     post_training: Literal["after", "none", "own"] = Field(
         "after",
-        description="after: for the rounds left of total_rounds; none: not at all; own: the method itself takes all",
+        description="after: for the rounds left of total_rounds; none: no post-training; own: the method runs for all",
     )
     source: str = Field(description="who proposed it, or which variant it is")
     in_paper: bool = Field(True, description="false: marked as not in the paper")
     shown_in: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="artefacts to show it in, besides those that list it"
+        default_factory=list, description="artefacts to show it in, in addition to those that list it"
     )
     params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
     settings: dict[str, Any] = Field(default_factory=dict, description="merged into the scenario's settings")
@@ -269,9 +272,9 @@ class Method(Strict):
     @model_validator(mode="after")
     def _one_start(self) -> "Method":
         if (self.plugin is None) == (self.unlearned_from is None):
-            raise ValueError("needs either plugin or unlearned_from, and not both")
+            raise ValueError("needs either plugin or unlearned_from, not both")
         if self.unlearned_from and (self.params or "unlearning" in self.settings):
-            raise ValueError("unlearned_from takes another method's unlearning; params and settings.unlearning are its")
+            raise ValueError("with unlearned_from, params and settings.unlearning must be set in the other method")
         return self
 
 
@@ -281,7 +284,7 @@ class Artefact(Strict):
     kind: Name = Field(description="the kind (fu/artefacts): table, curves, bars, ...")
     title: str = Field(description="heading")
     caption: str = Field(description="what it shows")
-    note: str = Field("", description="what to know about the paper's numbers; shown where these are")
+    note: str = Field("", description="what to know about the paper's numbers; shown with them")
     in_paper: bool = Field(True, description="false: our own addition")
     published: bool = Field(False, description="the paper's numbers are in workflow/published/{paper}/{artefact}.csv")
     scenarios: Annotated[list[Name], Different] = Field(default_factory=list, description="scenarios, in order")

@@ -1,4 +1,4 @@
-"""The kinds of values that settings have: what they take from YAML or the command line, and what they refuse."""
+"""The types of settings: what they accept from YAML or the command line, and what they refuse."""
 
 import contextlib
 import math
@@ -13,9 +13,9 @@ from fu.errors import UserError
 
 WORD = r"[A-Za-z0-9][A-Za-z0-9_-]*"
 NAME = rf"^{WORD}(\.[A-Za-z0-9_-]+)*$"
-DEEPEST, LARGEST, LONGEST = 40, 100_000, 10_000  # levels of a tree, its values with aliases written out, letters
+DEEPEST, LARGEST, LONGEST = 40, 100_000, 10_000  # levels of a tree, its values with aliases expanded, characters
 TOO_LARGE = (
-    f"is nested deeper than {DEEPEST} levels, as where an alias refers to itself, or holds more than {LARGEST} values"
+    f"is nested deeper than {DEEPEST} levels (does an alias refer to itself?) or holds more than {LARGEST} values"
 )
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 NUMBERS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "bool"))
@@ -38,13 +38,13 @@ def typed(value: Any) -> Any:
             return None
         tag = RESOLVER.resolve(yaml.ScalarNode, value, (True, False))
         if tag in NUMBERS:
-            with contextlib.suppress(ValueError, OverflowError):  # 0b_, digits without end
+            with contextlib.suppress(ValueError, OverflowError):  # 0b_, too many digits
                 return yaml.constructor.SafeConstructor().construct_object(yaml.ScalarNode(tag, value))
     return value
 
 
 def check_plain(tree: Any, where: str) -> None:
-    """Raise `UserError` where a tree holds what JSON cannot (specs are JSON), or is larger than anybody means."""
+    """Raise `UserError` where a tree holds what JSON cannot (specs are JSON), or is unreasonably large."""
     left = LARGEST
 
     def walk(value: Any, path: tuple[str, ...]) -> None:
@@ -57,17 +57,17 @@ def check_plain(tree: Any, where: str) -> None:
             for key, below in value.items():
                 if not (isinstance(key, str) and key.isprintable()):
                     shown = repr(key) if isinstance(key, str) else type(key).__name__
-                    raise UserError(f"{here}: a key must be text of one line, got {shown}.")
+                    raise UserError(f"{here}: a key must be one line of text, got {shown}.")
                 walk(below, (*path, key))
         elif isinstance(value, list):
             for number, below in enumerate(value):
                 walk(below, (*path, str(number)))
         elif isinstance(value, str):
             if len(value) > LONGEST or CONTROL.search(value):
-                raise UserError(f"{here}: text must be at most {LONGEST} letters and no control characters.")
+                raise UserError(f"{here}: text must have at most {LONGEST} characters and no control codes.")
         elif isinstance(value, int):
             if value.bit_length() > 63:
-                raise UserError(f"{here}: a whole number must fit into 64 bits.")
+                raise UserError(f"{here}: an integer must fit in 64 bits.")
         elif value is not None and not (isinstance(value, float) and math.isfinite(value)):
             if isinstance(value, float):
                 raise UserError(f"{here}: must be a finite number, got {value}.")
@@ -79,14 +79,14 @@ def check_plain(tree: Any, where: str) -> None:
 
 
 def which_clients(value: Any) -> Any:
-    """Refuse what is neither how many clients nor which."""
+    """Refuse anything but a number of clients or a list of clients."""
 
     def whole(number: Any, least: int) -> bool:
         return isinstance(number, int) and not isinstance(number, bool) and number >= least
 
     if whole(value, 1) or (isinstance(value, list) and value and all(whole(client, 0) for client in value)):
         return value
-    raise ValueError("must be how many clients to draw (1 or more), or a list of clients counted from 0")
+    raise ValueError("must be the number of clients to draw (1 or more), or a list of clients counted from 0")
 
 
 def _grid_key(key: str) -> str:

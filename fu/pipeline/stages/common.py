@@ -1,4 +1,4 @@
-"""What every stage shares: spec and command line, outputs written whole or not at all, one sentence for a mistake."""
+"""What all stages share: spec and command line, atomic outputs, one sentence for a mistake."""
 
 import argparse
 import csv
@@ -22,25 +22,25 @@ from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import OUTPUTS
 from fu.plugins import Choice, Kind
 
-# What a disk, its permissions or a lack of locks may answer: told in one sentence, as no fault of the code.
+# Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
 OUTSIDE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOLCK, errno.ENOTSUP}
 EDITED = "the code was edited after this job was planned; run snakemake again."
 
 
 class Record(BaseModel):
-    """A frozen record with no unknown key."""
+    """A frozen record that forbids unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Spec(Record):
-    """Exactly the values that a stage reads; the plan builds it, the stage's main is given it."""
+    """Exactly the values that a stage reads; built by the plan, passed to the stage's main."""
 
     stage: ClassVar[str]
 
 
 class Local(Record):
-    """How clients train; `exception`: a round and the rate that it has instead."""
+    """How clients train; `exception`: a round and its own learning rate."""
 
     lr: float
     lr_decay: float
@@ -53,7 +53,7 @@ class Local(Record):
 
 
 class ModelSpec(Spec):
-    """What every stage reads that computes with models."""
+    """What every stage that computes with models reads."""
 
     dataset: Annotated[str, Kind("datasets")]
     attack: Annotated[str | None, Kind("attacks")]
@@ -62,10 +62,10 @@ class ModelSpec(Spec):
 
 
 class TrainingSpec(ModelSpec):
-    """What every stage reads that trains.
+    """What every stage that trains reads.
 
-    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators whose `trace` every
-    round has.
+    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators whose `trace` is
+    recorded in every round.
     """
 
     local: Local
@@ -78,7 +78,7 @@ class TrainingSpec(ModelSpec):
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """The files that every stage reads that computes with models; `request`: after it, one file."""
+    """The files that every stage that computes with models reads; `request`: one file, none before the request."""
 
     data: Path
     partition: Path
@@ -87,7 +87,7 @@ class ModelFiles:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingFiles(ModelFiles):
-    """The files that every stage writes, too, that trains."""
+    """The files that every stage that trains also writes."""
 
     model: Path
     trace: Path
@@ -96,7 +96,7 @@ class TrainingFiles(ModelFiles):
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """Where the certificate of a job's outputs goes, and what it says but for the outputs."""
+    """Where the certificate of a job goes, and its content except for the outputs."""
 
     path: Path
     draft: Certificate
@@ -107,7 +107,7 @@ class Signature:
 class Options:
     """How a stage runs: nothing here is part of a result. `code`: the digest of the code that runs.
 
-    Without a `signature` (a main that is called by hand) outputs get no certificate, and the plan makes them again.
+    Without a `signature` (a main called by hand), outputs get no certificate, and the plan makes them again.
     """
 
     code: str = ""
@@ -117,7 +117,7 @@ class Options:
     signature: Signature | None = None
 
     def contents(self, files: Iterable[Path]) -> list[str]:
-        """Return the digests of the contents of what is read."""
+        """Return the digests of the contents of input files."""
         known = self.signature.draft.inputs if self.signature else {}
         return [known.get(str(file)) or checksum(file) for file in files]
 
@@ -138,9 +138,9 @@ def run(
     argv: list[str] | None = None,
     reads: Callable[[S, F], list[Path]] | None = None,
 ) -> None:
-    """Run a stage's main with what the command line says; a `UserError` ends it with one sentence and status 1.
+    """Run a stage's main from the command line; a `UserError` ends it with one sentence and status 1.
 
-    `reads`: what the main reads of other jobs' outputs, where the command line does not name them.
+    `reads`: the outputs of other jobs that the main reads, where the command line does not name them.
     """
     try:
         args = _parser(spec_type, files_type).parse_args(argv)
@@ -166,7 +166,7 @@ def run(
             key = certificate.key_of(spec.stage, canonical(spec), code)
             inputs = certificate.check(found)
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
-                print(f"{spec.stage}: made already, of the same inputs; nothing to do.", file=sys.stderr)
+                print(f"{spec.stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
             about = spec.model_dump(mode="json")
             draft = Certificate(key, spec.stage, about, code, digest.parts(*modules), inputs)
@@ -176,7 +176,7 @@ def run(
     except OSError as error:
         if error.errno not in OUTSIDE:
             raise
-        sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; what was there before stays.")
+        sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
 
 
 def _read(stage: str, files: Any) -> list[Path]:
@@ -191,8 +191,8 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     for name, kind in get_type_hints(files_type).items():
         several = {"nargs": "*", "default": []} if kind != Path else {"required": True}
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, **several)  # type: ignore[arg-type]
-    parser.add_argument("--certificate", type=Path, help="where what the outputs were made from is written")
-    parser.add_argument("--unless-made", action="store_true", help="do nothing where the certificate holds")
+    parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
+    parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
     parser.add_argument("--code", help="the planned digest of the code")
     parser.add_argument("--plugins", nargs="?", help="folder with your own plug-ins")
     parser.add_argument("--threads", type=int, default=Options.threads)
@@ -203,13 +203,13 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
 
 @contextmanager
 def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
-    """Yield temporary names beside `paths`; rename and certify them all at the end, or remove them after an error."""
+    """Yield temporary names next to `paths`; rename and certify them all at the end, or remove them after an error."""
     parts = [path.with_name(f".part-{os.getpid()}-{path.name}") for path in paths]
     signature = options.signature
     try:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
-            for left in path.parent.glob(f".part-*-{path.name}"):  # of a killed job: one job makes one file
+            for left in path.parent.glob(f".part-*-{path.name}"):  # of a killed job: only one job makes each file
                 left.unlink()
         yield parts
         if signature:
@@ -217,9 +217,9 @@ def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
                 raise UserError(f"{signature.draft.stage}: {EDITED}")
             contents = [(part.stat().st_size, checksum(part)) for part in parts]
             outputs = dict(zip((path.name for path in paths), contents, strict=True))
-            signature.path.unlink(missing_ok=True)  # from here on the outputs are those of no certificate
+            signature.path.unlink(missing_ok=True)  # from here on, no certificate covers the outputs
         for part, path in zip(parts, paths, strict=True):
-            part.chmod(0o666 & ~_umask())  # safetensors would keep a model from everybody else
+            part.chmod(0o666 & ~_umask())  # safetensors makes files that others cannot read
             part.replace(path)
         if signature:
             certificate.write(signature.path, dataclasses.replace(signature.draft, outputs=outputs))
@@ -235,7 +235,7 @@ def _umask() -> int:
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
-    """Write rows as CSV; a value that a row lacks stays empty."""
+    """Write rows as CSV; missing values stay empty."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()

@@ -41,7 +41,7 @@ from fu.plugins import Choice
 
 
 def keep_memory() -> None:
-    """Tell glibc to keep freed memory: activations are else mapped anew in every step (LeNet-5: 10% of its time)."""
+    """Make glibc keep freed memory: otherwise every step maps activations anew (LeNet-5: 10% of its time)."""
     m_trim_threshold, m_mmap_threshold = -1, -3
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library: slower, not wrong
         libc = ctypes.CDLL(None)
@@ -52,7 +52,7 @@ def keep_memory() -> None:
 def check_device(device: str) -> None:
     """Raise `UserError` where there is no such device."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device: cuda was asked for, but torch sees no GPU; allowed here: auto, cpu.")
+        raise UserError("device: cuda was requested, but torch finds no GPU; allowed here: auto, cpu.")
 
 
 def device_of(options: Options) -> torch.device:
@@ -61,7 +61,7 @@ def device_of(options: Options) -> torch.device:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     keep_memory()
     torch.set_num_threads(options.threads)
-    torch.set_deterministic_debug_mode("error")  # as use_deterministic_algorithms, which imports for a second
+    torch.set_deterministic_debug_mode("error")  # as use_deterministic_algorithms, whose imports take a second
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     auto = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(auto if options.device == "auto" else options.device)
@@ -75,13 +75,13 @@ def data_of(spec: ModelSpec, files: ModelFiles, options: Options, poison: Poison
 
 
 def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
-    """Return what builds a fresh model."""
+    """Return a function that builds a fresh model."""
     params = plugins.params("models", spec.model, "model")
     return partial(plugins.load("models", spec.model.name).build, data.shape, about(spec.dataset).classes, params)
 
 
 def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str, poison: Poison) -> Task:
-    """Return the task: the federation with its data, who is forgotten, how many rounds, how many take part."""
+    """Return the task: the federation with its data, the forgotten and retained clients, the rounds."""
     data = data_of(spec, files, options, poison)
     build = builder_of(spec, data)
     federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, spec.seed)
@@ -98,7 +98,7 @@ def training_of(choice: Choice) -> Training:
 
 
 def measured(task: Task, traced: Sequence[str] = ()) -> Callable[[Tensor], dict[str, float]]:
-    """Return what measures a model after a round: the columns of every trace, and what is traced besides."""
+    """Return a function that measures a model after a round: the columns of every trace, and any extra traced ones."""
     federation, also = task.federation, [plugins.load("evaluation", name).trace for name in traced]
 
     def measure_round(theta: Tensor) -> dict[str, float]:
@@ -109,7 +109,7 @@ def measured(task: Task, traced: Sequence[str] = ()) -> Callable[[Tensor], dict[
 
 
 def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Path], model: Path) -> Checkpoint:
-    """Return the checkpoint beside the job's model, keyed by all that equal bytes are promised for."""
+    """Return the checkpoint next to the job's model, keyed by everything that determines its bytes."""
     about = {
         "spec": json.loads(canonical(spec)),
         "code": options.code,
@@ -121,7 +121,7 @@ def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Pa
 
 
 def diverged_outcome(task: Task, diverged: int | None) -> Outcome:
-    """Return the outcome of a run whose first model had diverged: that stays the result."""
+    """Return the outcome of a run whose initial model had diverged: that is its result, too."""
     return Outcome({"theta": torch.empty(task.federation.layout.size)}, {}, [], 0.0, diverged)
 
 
@@ -133,7 +133,7 @@ def write_outcome(
     checkpoint: Checkpoint,
     history: Path | None = None,
 ) -> None:
-    """Write model, trace, cost file and what was recorded, and remove the checkpoint."""
+    """Write model, trace, cost file and recorded histories, and remove the checkpoint."""
     theta = outcome.state["theta"]
     assert isinstance(theta, Tensor)
     with atomic_outputs(options, files.model, files.trace, files.cost, *([history] if history else [])) as parts:
@@ -148,7 +148,7 @@ def write_outcome(
 
 
 def cost_of(task: Task, seconds: float, threads: int) -> dict[str, Any]:
-    """Return what no promise of equal bytes covers: seconds, peak memory, device, threads, versions."""
+    """Return what is not reproducible byte by byte: seconds, peak memory, device, threads, versions."""
     device = task.federation.device
     cuda = device.type == "cuda"
     return {

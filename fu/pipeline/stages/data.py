@@ -1,4 +1,4 @@
-"""Bring one data set into the archive format, from an archive, a verified download or a package."""
+"""Convert one data set to the archive format, from an archive, a verified download or a package."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from fu.plugins import Kind
 
 
 class Spec(Base):
-    """The data set, and the SHA-256 of its archive in the data folder (null: there is none)."""
+    """The data set, and the SHA-256 of its archive in the data folder (null: no archive)."""
 
     stage = "data"
     dataset: Annotated[str, Kind("datasets")]

@@ -20,7 +20,7 @@ class Spec(Entry, Base):
 
 @dataclass(frozen=True)
 class Files:
-    """`root`: the folder below which the files lie that the entry names; `published`: the paper's own numbers."""
+    """`root`: the folder with the files that the entry names; `published`: the paper's own numbers."""
 
     root: Path
     published: list[Path]
@@ -43,7 +43,7 @@ def reads(spec: Spec, files: Files) -> list[Path]:
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Read the files into a frame, make the artefact of it, and write it."""
+    """Read the files into a frame, make the artefact from it, and write it."""
     from fu import plugins
     from fu.artefacts import provenance, result
     from fu.pipeline import frames

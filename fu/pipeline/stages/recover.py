@@ -1,4 +1,4 @@
-"""Post-training: the retained clients train on after unlearning; a projection may guard what was unlearned."""
+"""Post-training: the retained clients train on after unlearning; a projection may protect the unlearning."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What post-training reads, whatever method unlearned; its rounds count on from the unlearning rounds."""
+    """What post-training reads, whatever method unlearned; its rounds continue the numbering of unlearning."""
 
     stage = "recover"
     projection: Annotated[Choice | None, Kind("projections")]
@@ -26,7 +26,7 @@ class Files(TrainingFiles):
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Train on, and write the model."""
+    """Continue training, and write the model."""
     from dataclasses import replace
     from functools import partial
 

@@ -11,8 +11,8 @@ from fu.plugins import Choice, Kind
 class Spec(TrainingSpec):
     """What a method's unlearning reads.
 
-    `training`: how the scenario trains, for a method that trains anew. `watch`: an evaluator that counts something in
-    every round.
+    `training`: the scenario's training, for a method that retrains. `watch`: an evaluator that counts something in every
+    round.
     """
 
     stage = "unlearn"

@@ -51,7 +51,7 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "two scenarios of one name": (
         r"^  mnist-iid:$",
         "  mnist-pat20:",
-        ("fedosd.yaml: line", "'mnist-pat20' is named twice; names must differ"),
+        ("fedosd.yaml: line", "'mnist-pat20' occurs twice; keys must be unique"),
     ),
     "a value without a source": (
         r"^    rounds: \{value: 2000, source: [^}]*\}$",
@@ -86,7 +86,7 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a Python object": (
         r"^title: .*$",
         "title: !!python/object:os.system {}",
-        ("fedosd.yaml: line 2: 'python/object:os.system' is no kind of value here",),
+        ("fedosd.yaml: line 2: 'python/object:os.system' values are not allowed",),
     ),
     "scenarios as a list": (
         r"^scenarios:$",
@@ -153,32 +153,32 @@ def test_a_malformed_preset_is_told_in_one_sentence(workflow: Path, content: str
 
 # ---- YAML that is no mapping of plain values ---------------------------------------------------------------------
 
-LARGE = "is nested deeper than 40 levels, as where an alias refers to itself, or holds more than 100000 values"
+LARGE = "is nested deeper than 40 levels (does an alias refer to itself?) or holds more than 100000 values"
 BOMB = "a: &a [1, 1, 1, 1]\n" + "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("abcdefgh"))
 MERGED = BOMB.replace("&a [1, 1, 1, 1]", "&a {x: 1}").replace("[", "{<<: [").replace("]", "]}")
 
 YAMLS: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("# only a comment", "must be a mapping of keys to values, got nothing."),
-    "a key twice": ("a: {b: 1,\n  b: 2}", "line 2: 'b' is named twice; names must differ."),
-    "a merge twice": ("<<: {a: 1}\n<<: {b: 1}", "line 2: '<<' is named twice; names must differ."),
+    "a key twice": ("a: {b: 1,\n  b: 2}", "line 2: 'b' occurs twice; keys must be unique."),
+    "a merge twice": ("<<: {a: 1}\n<<: {b: 1}", "line 2: '<<' occurs twice; keys must be unique."),
     "a number as key": ("a:\n  5: 1", "line 2: a key must be text; put 5 in quotes."),
     "a truth value as key": ("no: 1", "line 1: a key must be text; put no in quotes."),
     "a list as key": ("? [1]\n: 2", "line 1: a key must be text."),
     "a mapping that says it is text as key": ("? !!str {a: b}\n: 2", "line 1: a key must be text."),
-    "a key of two lines": ('"a\\nb": 1', r"a key must be text of one line, got 'a\nb'."),
-    "a day that does not exist": ("a:\n  2024-13-45", "line 2: 'timestamp' is no kind of value here"),
-    "a day": ("a: 2024-01-01", "line 1: 'timestamp' is no kind of value here; write numbers, (quoted) text"),
+    "a key of two lines": ('"a\\nb": 1', r"a key must be one line of text, got 'a\nb'."),
+    "a day that does not exist": ("a:\n  2024-13-45", "line 2: 'timestamp' values are not allowed"),
+    "a day": ("a: 2024-01-01", "line 1: 'timestamp' values are not allowed; write numbers, (quoted) text"),
     "a word that says it is a number": (
         "a: !!int x",
         "is not valid YAML (invalid literal for int() with base 10: 'x').",
     ),
     "a word that says it is a truth value": ("a: !!bool x", "is not valid YAML ('x')."),
-    "a set": ("a: !!set {x}", "line 1: 'set' is no kind of value here"),
+    "a set": ("a: !!set {x}", "line 1: 'set' values are not allowed"),
     "an infinite number": ("a: [1, .inf]", "a.1: must be a finite number, got inf."),
     "a power of ten too large": ("a: 1.0e+400", "a: must be a finite number, got inf."),
-    "a whole number too large": (f"a: {2**63}", "a: a whole number must fit into 64 bits."),
+    "a whole number too large": (f"a: {2**63}", "a: an integer must fit in 64 bits."),
     "a whole number of 5000 digits": (f"a: {'9' * 5000}", "is not valid YAML (Exceeds the limit"),
-    "a hexadecimal number of 5000 digits": (f"a: 0x{'f' * 5000}", "a: a whole number must fit into 64 bits."),
+    "a hexadecimal number of 5000 digits": (f"a: 0x{'f' * 5000}", "a: an integer must fit in 64 bits."),
     "a time of 500 parts": (f"a: 1{':1' * 500}.5", "is not valid YAML (int too large to convert to float)."),
     "a list in itself": ("a: &a [*a]", LARGE),
     "a mapping merged with itself": ("a: &a {<<: *a}", LARGE),
@@ -191,8 +191,14 @@ YAMLS: dict[str, tuple[str | bytes, str]] = {
     "an unknown alias": ("a: *b", "line 1: is not valid YAML (found undefined alias)."),
     "two documents": ("a: 1\n---\nb: 2", "is not valid YAML (but found another document)."),
     "a control character": ("a: \0", "is not valid YAML (unacceptable character #x0000: control characters"),
-    "an escaped control character": ('a: "\\0"', "a: text must be at most 10000 letters and no control characters."),
-    "a text without end": (f"a: {'x' * 20_000}", "a: text must be at most 10000 letters and no control characters."),
+    "an escaped control character": (
+        'a: "\\0"',
+        "a: text must have at most 10000 characters and no control codes.",
+    ),
+    "a text without end": (
+        f"a: {'x' * 20_000}",
+        "a: text must have at most 10000 characters and no control codes.",
+    ),
     "not UTF-8": (b"a: \xff", "is not valid YAML (not UTF-8)."),
 }
 
@@ -220,9 +226,9 @@ def test_aliases_and_merges_are_read(tmp_path: Path) -> None:
     [
         ("", "must be a mapping of keys to values, got nothing."),
         ("[1]", "must be a mapping of keys to values, got list."),
-        ("papers: [fedosd]\npapers: [mine]", "line 2: 'papers' is named twice; names must differ."),
+        ("papers: [fedosd]\npapers: [mine]", "line 2: 'papers' occurs twice; keys must be unique."),
         ("papers: [fedosd", "is not valid YAML"),
-        ("papers: 2024-13-45", "line 1: 'timestamp' is no kind of value here"),
+        ("papers: 2024-13-45", "line 1: 'timestamp' values are not allowed"),
     ],
     ids=["empty", "a list", "a key twice", "a bracket left open", "a day that does not exist"],
 )
@@ -331,4 +337,8 @@ def test_the_paper_is_named_where_it_is_wrong_itself(with_toy: Path) -> None:
 def test_a_value_that_is_right_for_the_replaced_data_set_alone_is_the_override_s(with_toy: Path) -> None:
     (with_toy / "presets" / "mine.yaml").write_text("description: x\nreplace_datasets: {mnist: digits}")
     given = {**toy(settings={"data": {"dataset": "mnist", "samples": 1800}}), "preset": "mine"}
-    has(sentence(lambda: Plan(given)), "config.yaml: overrides.toy: scenario ", "1800 of 1797 samples of digits")
+    has(
+        sentence(lambda: Plan(given)),
+        "config.yaml: overrides.toy: scenario ",
+        "1800 are more than the 1797 samples of digits",
+    )

@@ -90,7 +90,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "more samples than the data set has": (
         data(samples=5000),
-        ("data: samples: 5000 of 1797 samples of digits cannot be used",),
+        ("data: samples: 5000 are more than the 1797 samples of digits",),
     ),
     "no sample in use": (data(samples=0), ("data.samples: Input should be greater than 0, got 0",)),
     "a sample and a half": (data(samples=1.5), ("data.samples: Input should be a valid integer, got 1.5",)),
@@ -139,11 +139,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "more forgotten clients than clients": (
         data(forget={"clients": 11}),
-        ("data: forget.clients: 11 of 10 clients cannot be forgotten; one must stay",),
+        ("data: forget.clients: 11 of 10 clients cannot be forgotten; one must remain",),
     ),
     "all clients forgotten": (
         data(forget={"clients": 10}),
-        ("data: forget.clients: 10 of 10 clients cannot be forgotten; one must stay",),
+        ("data: forget.clients: 10 of 10 clients cannot be forgotten; one must remain",),
     ),
     "a forgotten client that does not exist": (
         data(forget={"clients": [12]}),
@@ -155,11 +155,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "nobody forgotten": (
         data(forget={"clients": 0}),
-        ("data.forget.clients: must be how many clients to draw (1 or more), or a list of clients", "got 0"),
+        ("data.forget.clients: must be the number of clients to draw (1 or more), or a list of clients", "got 0"),
     ),
     "forgotten clients as a word": (
         data(forget={"clients": "all"}),
-        ("data.forget.clients: must be how many clients to draw (1 or more), or a list of clients", "got 'all'"),
+        ("data.forget.clients: must be the number of clients to draw (1 or more), or a list of clients", "got 'all'"),
     ),
     "a share that divides by zero": (
         data(train_share="6/0"),
@@ -186,7 +186,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "infinite rate": (settings(recovery={"lr": INFINITE}), ("recovery.lr: must be a finite number, got inf",)),
     "a rate that YAML reads as text": (
         settings(training={"lr": "1e-3"}),
-        ("training.lr: Input should be a valid number, got '1e-3'", "a power of ten needs a point: 1.0e-3"),
+        ("training.lr: Input should be a valid number, got '1e-3'", "notation needs a decimal point: 1.0e-3"),
     ),
     "a decay that grows": (
         settings(training={"lr_decay": 1.1}),
@@ -226,19 +226,19 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a method with a plug-in and another's unlearned model": (
         method("fedosd.m5", plugin="fedosd"),
-        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, not both",),
     ),
     "a method with neither": (
         method("fedosd.m5", unlearned_from=None),
-        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, and not both",),
+        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, not both",),
     ),
     "hyper-parameters where nothing is unlearned": (
         method("fedosd.m5", params={"loss": "ascent"}),
-        ("methods.fedosd.m5: unlearned_from takes another method's unlearning", "params and settings.unlearning"),
+        ("methods.fedosd.m5: with unlearned_from, params and settings.unlearning must be set in the other method",),
     ),
     "unlearning rounds where nothing is unlearned": (
         method("fedosd.m5", settings={"unlearning": {"rounds": 2}}),
-        ("methods.fedosd.m5: unlearned_from takes another method's unlearning", "params and settings.unlearning"),
+        ("methods.fedosd.m5: with unlearned_from, params and settings.unlearning must be set in the other method",),
     ),
     "unknown post-training": (
         method("fedosd", post_training="before"),
@@ -262,21 +262,21 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "an evaluation without evaluators": (
         settings(evaluations={"more": []}),
-        ("evaluations: every evaluation needs evaluators, and every evaluator may stand in one evaluation only",),
+        ("evaluations: every evaluation needs evaluators, and every evaluator may be in one evaluation only",),
     ),
     "an evaluator in two evaluations": (
         settings(evaluations={"more": ["utility"]}),
-        ("evaluations: every evaluation needs evaluators, and every evaluator may stand in one evaluation only",),
+        ("evaluations: every evaluation needs evaluators, and every evaluator may be in one evaluation only",),
     ),
     "an evaluation with the name of a trace": (
         settings(evaluations={"evaluation": ["utility"], "recovered": ["cost"]}),
         ("evaluations: 'recovered' is the name of a model's trace; an evaluation needs another",),
     ),
-    "a seed of 21 digits": (config(seeds=[10**20]), ("config: seeds.0: a whole number must fit into 64 bits",)),
-    "a number of 401 digits": (data(clients=10**400), ("data.clients: a whole number must fit into 64 bits",)),
+    "a seed of 21 digits": (config(seeds=[10**20]), ("config: seeds.0: an integer must fit in 64 bits",)),
+    "a number of 401 digits": (data(clients=10**400), ("data.clients: an integer must fit in 64 bits",)),
     "a number of too many digits to be shown": (
         data(clients=16**5000),
-        ("data.clients: a whole number must fit into 64 bits",),
+        ("data.clients: an integer must fit in 64 bits",),
     ),
     "a share of 1e400": (data(train_share="1e400"), ("data.train_share: Input should be less than 1, got inf",)),
     "a share that takes a power of ten for ever": (
@@ -285,9 +285,9 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a whole number as key of a grid": (
         settings(grid={5: [0.1]}),
-        ("config: overrides.fedosd.settings.grid: a key must be text of one line, got int",),
+        ("config: overrides.fedosd.settings.grid: a key must be one line of text, got int",),
     ),
-    "a key of two lines": (config(**{"a\nb": 1}), (r"config: a key must be text of one line, got 'a\nb'",)),
+    "a key of two lines": (config(**{"a\nb": 1}), (r"config: a key must be one line of text, got 'a\nb'",)),
     "overrides in themselves": (config(overrides={"fedosd": LOOP}), ("config: is nested deeper than 40 levels",)),
     "a text that looks like a day": (
         settings(training={"rounds": "2024-13-45"}),
@@ -295,11 +295,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a letter that no file can hold": (
         laid_over(title="\ud800"),
-        ("config: overrides.fedosd.title: text must be at most 10000 letters and no control characters",),
+        ("config: overrides.fedosd.title: text must have at most 10000 characters and no control codes",),
     ),
     "the home of nobody": (
         config(data_dir="~nobody-of-this-name"),
-        ("config: data_dir: there is no such user's home, got '~nobody-of-this-name'",),
+        ("config: data_dir: the user's home folder is unknown, got '~nobody-of-this-name'",),
     ),
     "a paper twice": (config(papers=["fedosd", "fedosd"]), ("config: papers: must differ from each other",)),
     "a history twice": (
@@ -314,7 +314,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "an evaluator twice": (
         settings(evaluations={"evaluation": ["utility", "utility"]}),
-        ("evaluations: every evaluation needs evaluators, and every evaluator may stand in one evaluation only",),
+        ("evaluations: every evaluation needs evaluators, and every evaluator may be in one evaluation only",),
     ),
     "an evaluation whose name ends another trial's": (
         settings(evaluations={"a.b": ["utility"]}),

@@ -260,7 +260,7 @@ def test_a_job_that_ends_between_its_outputs_leaves_none_with_a_certificate(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(certificate, "write", killed)
-    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; what was there before stays\.$"):
+    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
         made(write, lr=0.2)
     assert sorted(contents(Path())) == ["model.csv", "partition.made.json", "partition.npz"]
 
@@ -271,7 +271,7 @@ def test_an_input_that_is_not_as_it_was_made_is_refused_before_the_main_begins(b
     def main(spec: Spec, files: Files, options: Options) -> None:
         raise AssertionError
 
-    with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content is not what partition\.made\.json says"):
+    with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content does not match partition\.made\.json"):
         made(main)
 
 
@@ -298,7 +298,7 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(
 
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(
-        SystemExit, match=rf"^error: model\.made\.json: {os.strerror(number)}; what was there before stays"
+        SystemExit, match=rf"^error: model\.made\.json: {os.strerror(number)}; existing outputs are kept"
     ):
         made(write)
 

@@ -1,0 +1,134 @@
+"""What is said below a figure: where there was no backdoor, at which rates methods stand, what marks and bands are."""
+
+import pandas as pd
+import pytest
+
+from fu.artefacts import notes
+from fu.artefacts.entry import Entry, Method, Scenario, Trial
+from tests.artefacts.factories import make_entry
+
+SAYS_LITTLE = "so what is shown there says little about forgetting."
+
+
+def scenario_of(name: str, label: str, replaces: str | None = None) -> Scenario:
+    return Scenario(name=name, label=label, dataset="digits", data="digits", rounds=(2, 4), replaces=replaces)
+
+
+SCENARIOS = (scenario_of("one", "One"), scenario_of("two", "Two"), scenario_of("three", "Three"))
+
+
+def method_of(label: str, rates: dict[str, float], after: float | None = None, **values: float) -> Method:
+    """Return a method with one trial in each of these scenarios."""
+    trials = {
+        scenario: (
+            Trial(
+                name=label,
+                rate=rate,
+                recovery_rate=after,
+                values={"unlearning.lr": rate, **values},
+                unlearned=label,
+                recovers=True,
+            ),
+        )
+        for scenario, rate in rates.items()
+    }
+    return Method(name=label, label=label, in_paper=True, post_training="after", trials=trials)
+
+
+def entry_of(*methods: Method, scenarios: tuple[Scenario, ...] = SCENARIOS[:2]) -> Entry:
+    return make_entry("curves", scenarios=scenarios, methods=methods, chosen={})
+
+
+@pytest.mark.parametrize(
+    ("asr", "said"),
+    [
+        ({"one": 0.5, "two": 0.9, "three": 1.0}, []),
+        ({"two": 0.9}, []),
+        ({"one": 0.214, "two": 0.5}, [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.21), {SAYS_LITTLE}"]),
+        (
+            {"one": 0.499, "two": 0.0, "three": 0.1},
+            [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.50), Two (0.00) and Three (0.10), {SAYS_LITTLE}"],
+        ),
+    ],
+)
+def test_scenarios_without_a_backdoor_are_told(asr: dict[str, float], said: list[str]) -> None:
+    entry = make_entry("curves", scenarios=SCENARIOS)
+    assert notes.no_backdoor(entry, asr) == said
+    assert notes.no_backdoor(make_entry("curves", scenarios=SCENARIOS, metrics=("r_acc",)), asr) == []
+
+
+def test_the_original_model_s_asr_is_its_mean_over_seeds_in_each_scenario() -> None:
+    rows = [("one", "original", "asr", 0.25), ("one", "original", "asr", 0.75), ("two", "original", "asr", 0.125)]
+    rows += [("one", "original", "r_acc", 1.0), ("two", "unlearned", "asr", 1.0)]
+    frame = pd.DataFrame(rows, columns=["scenario", "stage", "metric", "value"])
+    assert notes.evaluated(frame) == {"one": 0.5, "two": 0.125}
+
+
+def test_rates_are_told_method_by_method() -> None:
+    entry = entry_of(method_of("A", {"one": 0.005, "two": 0.005}), method_of("B", {"one": 0.1, "two": 0.1}))
+    assert notes.rates(entry) == ["Unlearning rates: A 0.005; B 0.1."]
+
+
+def test_rates_are_told_once_where_all_methods_have_the_same() -> None:
+    alike = {"one": 0.02, "two": 0.02}
+    assert notes.rates(entry_of(method_of("A", alike), method_of("B", alike))) == ["Unlearning rate: 0.02."]
+    assert notes.rates(entry_of(method_of("A", alike))) == ["Unlearning rate: 0.02."]
+
+
+def test_rates_are_told_by_scenario_where_they_differ() -> None:
+    rates = {"one": 0.005, "two": 0.1, "three": 0.005}
+    entry = entry_of(method_of("A", rates), method_of("B", dict.fromkeys(rates, 0.1)), scenarios=SCENARIOS)
+    assert notes.rates(entry) == [
+        "Unlearning rates in One and Three: A 0.005; B 0.1.",
+        "Unlearning rate in Two: 0.1.",
+    ]
+
+
+def test_what_else_a_grid_sets_stands_behind_the_rate() -> None:
+    rates = {"one": 0.0005, "two": 0.0005}
+    entry = entry_of(method_of("A", rates, **{"params.clip": 1, "params.lambda": 100, "params.new": 2}))
+    assert notes.rates(entry) == ["Unlearning rate: 0.0005 (gradient clip 1, λ 100, new 2)."]
+    assert notes.rates(entry, "params.lambda") == ["Unlearning rate: 0.0005 (gradient clip 1, new 2)."]
+    assert notes.rates(entry, "unlearning.lr") == []
+
+
+def test_a_rate_of_post_training_is_told_where_it_differs() -> None:
+    entry = entry_of(method_of("A", {"one": 0.1, "two": 0.1}, 0.1), method_of("B", {"one": 0.1, "two": 0.1}, 1e-6))
+    assert notes.rates(entry) == ["Unlearning rates: A 0.1; B 0.1 (post-training rate 1e-6)."]
+    assert notes.rates(entry, "recovery.lr") == ["Unlearning rate: 0.1."]
+
+
+def test_a_method_in_which_nobody_trains_has_no_unlearning_rate() -> None:
+    rates = {"one": 0.1, "two": 0.1}
+    nobody = method_of("B", rates, 0.02)
+    trials = {
+        name: (trial.model_copy(update={"rate": None, "values": {}}),) for name, (trial,) in nobody.trials.items()
+    }
+    nobody = nobody.model_copy(update={"trials": trials})
+    assert notes.rates(entry_of(method_of("A", rates), nobody)) == [
+        "Unlearning rates: A 0.1; B – (post-training rate 0.02)."
+    ]
+    assert notes.rates(entry_of(method_of("A", rates), nobody), "recovery.lr") == ["Unlearning rates: A 0.1."]
+    assert notes.rates(entry_of(nobody), "recovery.lr") == []
+
+
+def test_the_rate_is_that_of_the_trial_that_is_shown() -> None:
+    assert notes.rates(make_entry("curves")) == [
+        "Unlearning rates: Scratch 0.3; Ours 0.2 (post-training rate 0.05)."
+    ]  # chosen of .1, .2, .4
+
+
+def test_marks_are_explained_where_they_are_shown() -> None:
+    plain = method_of("A", {"one": 0.1})
+    star, data = "* not in the paper.", "[on ...]: other data than the paper's."
+    other = (scenario_of("one", "One [on digits]", replaces="MNIST"),)
+    assert notes.marks(entry_of(plain)) == []
+    assert notes.marks(entry_of(plain.model_copy(update={"in_paper": False}))) == [star]
+    assert notes.marks(entry_of(plain, scenarios=(scenario_of("one", "One, MLP *"),))) == [star]
+    assert notes.marks(entry_of(plain, scenarios=other)) == [data]
+    assert notes.marks(entry_of(plain, scenarios=other), "[on ...]: not ours.") == []
+
+
+def test_a_spread_is_told_of_several_seeds() -> None:
+    assert notes.spread(make_entry("curves", seeds=(0,)), "Bands") == []
+    assert notes.spread(make_entry("curves"), "Bands") == ["Bands: one standard deviation over seeds."]
