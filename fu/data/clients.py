@@ -115,7 +115,7 @@ def load(
     poison: Poison,
     request_file: Path | None = None,
 ) -> ClientData:
-    """Load an archive, a partition and a request, if any, to the device; `attack`: the plug-in that drew the trigger."""
+    """Load an archive, a partition and a request, if any, to the device; `attack`: the plug-in that drew a trigger."""
     arrays = archives.read(archive, dataset)
     part = partition.load(partition_file)
     asked = request.load(request_file, part) if request_file else None

@@ -1,4 +1,4 @@
-"""The request: what is asked to be forgotten, and when. Drawn once, apart from who holds what, which it does not change."""
+"""The request: what is asked to be forgotten. Drawn once, apart from who holds what."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

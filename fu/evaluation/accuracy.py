@@ -1,4 +1,4 @@
-"""Accuracy on one test set for all: the data set's own test part, or the clients' test sets together (SAFARI section 5)."""
+"""Accuracy on a global test set: the data set's own, or the test sets of all clients together (SAFARI section 5)."""
 
 from torch import Tensor
 

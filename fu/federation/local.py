@@ -39,7 +39,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """How clients train: SGD with rate lr * lr_decay ** round over shuffled batches, for `local_epochs` or `local_steps`.
+    """How clients train: SGD with rate lr * lr_decay ** round, for `local_epochs` over shuffled batches or `local_steps`.
 
     `momentum` starts at zero in every round. `weight_decay` times the weights is added to the gradient.
     `exception`: (a round, its rate), where one round takes another rate.
@@ -189,6 +189,20 @@ class Federation:
             sizes,
             torch.stack([loss for _, loss in found]) if found else theta.new_zeros(0),
         )
+
+    def server_update(self, theta: Tensor, round: int, rate: float, samples: int | None = None) -> Tensor:
+        """Return what one SGD step on a batch of the server's data changes [d]; `samples`: only the first of these data.
+
+        Nothing is sent, and no client is counted. Theta is left unchanged.
+        """
+        x, y = self.data.pool("server", samples)
+        order = torch.randperm(len(y), generator=generator(self.seed, self.stream, "server", round))
+        rows = order[: self.training.batch_size].to(self.device)
+        self.network.weights.copy_(theta)
+        loss = resolve("cross_entropy")(self.model(x.index_select(0, rows)), y.index_select(0, rows)).mean()
+        self.network.descend(loss, rate)
+        self.cost.add(steps=1, samples=len(rows))
+        return self.network.weights - theta
 
     def batches(
         self, client: int, round: int, steps: int | None, rows: Rows | None = None

@@ -1,4 +1,4 @@
-"""Retraining from scratch: the scenario's own training, of the retained clients alone (FedOSD section 4.1, "Retraining").
+"""Retraining from scratch: the scenario's own training, on the retained clients (FedOSD section 4.1, "Retraining").
 
 Stores nothing; communicates what the training does. No data of a forgotten client is read.
 """

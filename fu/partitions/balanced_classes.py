@@ -1,7 +1,7 @@
-"""Balanced classes: every client holds p classes, every class is held by equally many clients, all clients are as large.
+"""Balanced classes: every client holds p classes and as many samples, every class is held by equally many clients.
 
-SAFARI B.1 has each client draw its p classes by itself, which leaves on average 3.5 of ten classes without any of ten
-clients at p = 1, so that nothing could reach the printed accuracy of full participation. Ours: drawn so that none is left.
+In SAFARI B.1 each client draws its p classes independently, which at p = 1 leaves 3.5 of ten classes on average to none
+of ten clients, so that no training could reach the printed accuracy of full participation. Ours: none is left over.
 """
 
 from typing import Any

@@ -1,0 +1,42 @@
+"""SAFARI (Algorithm 1): a round is FedAvg's with probability q, else one SGD step on the server's data.
+
+Stores nothing; a round of clients communicates what FedAvg does, a round of the server nothing. Line 6 prints that clients
+start from x_t, where x_r is meant, and counts K or K + 1 local steps; ours are the epochs of the settings.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.federation.task import State, Task
+from fu.seeds import derive_integer
+from fu.training import fedavg, server_sgd
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    q: float = Field(ge=0, le=1, examples=[0.5], description="probability of a round of clients: printed nowhere")
+    server_lr: float = Field(0.1, gt=0, allow_inf_nan=False, description="rate of the server's steps: B.1")
+    server_samples: int | None = Field(
+        None, ge=1, strict=True, description="how many of the server's samples to use: Table 1; null: all"
+    )
+    client_weights: Literal["samples", "equal"] = Field("equal", description="1 / |S_r|: Algorithm 1, line 8")
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at a freshly initialised model."""
+    return {"theta": task.first_model()}
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Train one round of clients or of the server."""
+    if is_client_round(task, p.q, round):
+        return fedavg.step(task, fedavg.Params(client_weights=p.client_weights), state, round)
+    return server_sgd.step(task, server_sgd.Params(server_lr=p.server_lr, server_samples=p.server_samples), state, round)
+
+
+def is_client_round(task: Task, q: float, round: int) -> bool:
+    """Return whether the clients train in a round (line 3): drawn by name."""
+    return derive_integer(task.seed, task.federation.stream, "round of clients", round) / 2**63 < q
