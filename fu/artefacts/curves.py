@@ -13,6 +13,7 @@ from fu.artefacts.drawing import Look, handles, head, legend, looks, number, pan
 from fu.artefacts.entry import Entry, Metric
 from fu.artefacts.result import Result
 from fu.artefacts.rounds import Levels, Starts, begins, broken, divergence, means, once, original, paths, seeds_note
+from fu.artefacts.words import in_a_row
 
 READS = "traces"
 ELSEWHERE = "start other than ω⁰"
@@ -72,7 +73,7 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
     special: list[str] = []
     for scenario in entry.scenarios:
         for turn, own in [*turns(found, scenario.name).items()][1:]:
-            names = notes.listed([labels[name] for name in own])
+            names = in_a_row([labels[name] for name in own])
             dotted = " (the dotted line in its colour)" if len(own) == 1 else ""
             special.append(f"Post-training of {names} starts after round {turn}{dotted}.")
         for metric in entry.metrics:

@@ -20,6 +20,11 @@ def forgets(asr: float, retrained: float) -> bool:
     return round(asr - retrained, 9) <= FORGOT
 
 
+def in_a_row(names: list[str]) -> str:
+    """Return one, two and three as they stand in a sentence."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: float | None = None) -> list[str]:
     """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model.
 
@@ -55,8 +60,7 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: fl
     kept = [name for name in asr if name not in forgot]
 
     def listed(names: list[str], stage: str, metric: str) -> str:
-        shown = [f"{labels[name]} ({means[name, stage, metric]:.2f})" for name in names]
-        return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+        return in_a_row([f"{labels[name]} ({means[name, stage, metric]:.2f})" for name in names])
 
     if not forgot:
         return [*found, f"No method forgot it: ASR after unlearning is {listed(kept, 'unlearned', 'asr')}."]
