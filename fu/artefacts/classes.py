@@ -12,11 +12,10 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fu.artefacts import notes
-from fu.artefacts.curves import begins, original
 from fu.artefacts.drawing import MARKS, PALETTE, head, legend, panels, title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
-from fu.artefacts.rounds import broken, divergence, means, once, paths, seeds_note
+from fu.artefacts.rounds import begins, broken, divergence, means, once, original, paths, seeds_note
 from fu.errors import UserError
 
 READS = "traces"

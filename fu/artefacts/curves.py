@@ -12,11 +12,10 @@ from fu.artefacts import notes
 from fu.artefacts.drawing import Look, handles, head, legend, looks, number, panels, title
 from fu.artefacts.entry import Entry, Metric
 from fu.artefacts.result import Result
-from fu.artefacts.rounds import RUN, broken, divergence, means, once, paths, seeds_note
+from fu.artefacts.rounds import Levels, Starts, begins, broken, divergence, means, once, original, paths, seeds_note
+from fu.artefacts.words import in_a_row
 
 READS = "traces"
-Starts = dict[tuple[str, str], float]
-Levels = dict[tuple[str, str], float]
 ELSEWHERE = "start other than ω⁰"
 LEVEL = "ω⁰"
 TURN = "post-training starts"
@@ -38,26 +37,6 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     said = _notes(entry, found, lost, levels)
     picture = _picture(entry, found, paths(long, lost), starts, levels)
     return Result(found, f"{_summary(entry, found, lost, starts)}\n{said}\n", picture, notes=said)
-
-
-def begins(rows: pd.DataFrame) -> Starts:
-    """Return how far from the original model each (scenario, method) begins, where the frame has the distance."""
-    first = _first(rows)
-    away = first[first["metric"] == "distance"].groupby(["scenario", "method"])["value"].mean().reset_index()
-    return {(row[0], row[1]): row[2] for row in away.itertuples(index=False, name=None)}
-
-
-def original(rows: pd.DataFrame, starts: Starts) -> Levels:
-    """Return the original model's (scenario, metric), where a method begins: mean over seeds."""
-    first = _first(rows)
-    at = [starts.get(key) == 0 for key in first[["scenario", "method"]].itertuples(index=False, name=None)]
-    each = first[at].drop_duplicates(["scenario", "seed", "metric"])
-    level = each.groupby(["scenario", "metric"])["value"].mean().reset_index()
-    return {(row[0], row[1]): row[2] for row in level.itertuples(index=False, name=None)}
-
-
-def _first(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["round"] == rows.groupby(RUN, sort=False)["round"].transform("min")]
 
 
 def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Starts) -> str:
@@ -94,7 +73,7 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
     special: list[str] = []
     for scenario in entry.scenarios:
         for turn, own in [*turns(found, scenario.name).items()][1:]:
-            names = notes.listed([labels[name] for name in own])
+            names = in_a_row([labels[name] for name in own])
             dotted = " (the dotted line in its colour)" if len(own) == 1 else ""
             special.append(f"Post-training of {names} starts after round {turn}{dotted}.")
         for metric in entry.metrics:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from fu.artefacts.drawing import number, setting_name, title
 from fu.artefacts.entry import ORIGINAL, Entry, Method
-from fu.artefacts.words import HARDLY, took_hold
+from fu.artefacts.words import HARDLY, in_a_row, took_hold
 
 RATE, AFTER = "unlearning.lr", "recovery.lr"
 
@@ -17,12 +17,7 @@ def no_backdoor(entry: Entry, asr: Mapping[str, float]) -> list[str]:
     if not low or "asr" not in [metric.name for metric in entry.metrics]:
         return []
     shown = [f"{name} ({'' if k else 'ASR of ω⁰: '}{value:.2f})" for k, (name, value) in enumerate(low.items())]
-    return [f"{HARDLY} in {listed(shown)}, so what is shown there says little about forgetting."]
-
-
-def listed(names: list[str]) -> str:
-    """Return one, two and three as they stand in a sentence."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return [f"{HARDLY} in {in_a_row(shown)}, so what is shown there says little about forgetting."]
 
 
 def evaluated(frame: pd.DataFrame, value: str = "value") -> dict[str, float]:
@@ -43,7 +38,7 @@ def rates(entry: Entry, varied: str = "") -> list[str]:
         if len(set(each.values())) == 1:
             said = ("Unlearning rate", next(iter(each.values())))
         found.setdefault(said, []).append(title(scenario))
-    where = [f" in {listed(names)}" if len(found) > 1 else "" for names in found.values()]
+    where = [f" in {in_a_row(names)}" if len(found) > 1 else "" for names in found.values()]
     return [f"{head}{place}: {said}." for place, (head, said) in zip(where, found, strict=True) if said]
 
 

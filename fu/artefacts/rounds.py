@@ -5,6 +5,8 @@ import pandas as pd
 from fu.artefacts.entry import Entry
 
 RUN = ["scenario", "method", "seed"]
+Starts = dict[tuple[str, str], float]
+Levels = dict[tuple[str, str], float]
 KEYS = ["scenario", "method", "stage", "round", "metric"]
 
 
@@ -50,6 +52,26 @@ def divergence(entry: Entry, lost: pd.DataFrame, scenario: str, method: str) -> 
     when = [f"round {round}" if round >= 0 else "no round" for round in rounds]
     count = "" if len(rounds) == len(entry.seeds) else f"{len(rounds)} of {len(entry.seeds)} seeds "
     return f"{count}diverged after {', '.join(when)}"
+
+
+def begins(rows: pd.DataFrame) -> Starts:
+    """Return how far from the original model each (scenario, method) begins, where the frame has the distance."""
+    first = _first(rows)
+    away = first[first["metric"] == "distance"].groupby(["scenario", "method"])["value"].mean().reset_index()
+    return {(row[0], row[1]): row[2] for row in away.itertuples(index=False, name=None)}
+
+
+def original(rows: pd.DataFrame, starts: Starts) -> Levels:
+    """Return the original model's (scenario, metric), where a method begins: mean over seeds."""
+    first = _first(rows)
+    at = [starts.get(key) == 0 for key in first[["scenario", "method"]].itertuples(index=False, name=None)]
+    each = first[at].drop_duplicates(["scenario", "seed", "metric"])
+    level = each.groupby(["scenario", "metric"])["value"].mean().reset_index()
+    return {(row[0], row[1]): row[2] for row in level.itertuples(index=False, name=None)}
+
+
+def _first(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["round"] == rows.groupby(RUN, sort=False)["round"].transform("min")]
 
 
 def seeds_note(entry: Entry, lost: pd.DataFrame) -> str:

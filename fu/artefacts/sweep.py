@@ -17,7 +17,8 @@ from fu.errors import UserError
 READS = "evaluations"
 TRIALS = "all"
 SETTINGS = 1  # how many of them vary
-ACROSS = 4  # scenarios that have room side by side, with values in equal steps
+ACROSS = 5  # scenarios that have room side by side, with values in equal steps
+WIDE = 16  # labels of values that have room below a row of panels
 DODGE = 0.1  # of a step, between two methods
 FEW = 5  # values whose labels have room side by side
 BEFORE = "before post-training"
@@ -126,7 +127,10 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
             at, begun = _places(axis, values, even=across), False
-            head(axis, title(scenario) if across else f"{title(scenario)}: {metric.label}", rows if across else columns)
+            if not across:
+                head(axis, f"{title(scenario)}: {metric.label}", columns)
+            elif metric is entry.metrics[0]:
+                head(axis, title(scenario), rows)
             for k, method in enumerate(entry.methods):
                 look, part = styles[method.name], here[here["method"] == method.name]
                 aside = DODGE * (k - (len(entry.methods) - 1) / 2) if across else 0
@@ -156,7 +160,7 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
             axis.set_xticks(
                 [*named.values()],
                 ["before" if x == BEFORE else number(x) for x in named],
-                rotation=60 if len(named) > FEW else 0,
+                rotation=60 if len(named) > FEW or (across and rows * len(named) > WIDE) else 0,
             )
             axis.set(xlabel=setting_name(setting), ylabel=metric.label)
             if metric.unit == "fraction":

@@ -24,8 +24,16 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return mean and standard deviation over seeds, with the published values."""
     found = collect(frame, entry)
     panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
-    words = [in_words(found, entry, scenario) for scenario in entry.scenarios]
+    words = [in_words(found, entry, scenario, _held_out(frame, entry, scenario)) for scenario in entry.scenarios]
     return of_table(found, panels, notes_of(entry, found), words)
+
+
+def _held_out(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> float | None:
+    """Return the original model's ASR on validation data, where it was measured and something was chosen by it."""
+    chosen = any(len(method.trials[scenario.name]) > 1 for method in entry.methods)
+    rows = frame[(frame["scenario"] == scenario.name) & (frame["stage"] == ORIGINAL)]
+    values = rows[rows["metric"] == "asr_validation"]["value"].dropna()
+    return float(values.mean()) if chosen and len(values) else None
 
 
 def notes_of(entry: Entry, frame: pd.DataFrame) -> str:

@@ -20,8 +20,16 @@ def forgets(asr: float, retrained: float) -> bool:
     return round(asr - retrained, 9) <= FORGOT
 
 
-def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]:
-    """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model."""
+def in_a_row(names: list[str]) -> str:
+    """Return one, two and three as they stand in a sentence."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: float | None = None) -> list[str]:
+    """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model.
+
+    `held_out`: the original model's ASR on validation data, which the choice of rates rests on.
+    """
     here = frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0) & frame["mean"].notna()]
     means = here.set_index(["method", "stage", "metric"])["mean"].to_dict()
     again = entry.retraining
@@ -39,6 +47,11 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
         f"{TOOK_HOLD}: ω⁰ gives the flipped label to {before:.0%} of the triggered images, the retrained "
         f"model, which never saw one, to {retrained:.0%}."
     ]
+    if held_out is not None and not took_hold(held_out):
+        found.append(
+            f"But it was memorised: on held-out triggered images ω⁰ gives the flipped label to {held_out:.0%} only, so "
+            "that a choice on validation data hardly sees who forgot."
+        )
     labels = {method.name: method.marked for method in entry.methods if method.post_training != "own"}
     asr = {name: means[name, "unlearned", "asr"] for name in labels if (name, "unlearned", "asr") in means}
     if not asr:
@@ -47,8 +60,7 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
     kept = [name for name in asr if name not in forgot]
 
     def listed(names: list[str], stage: str, metric: str) -> str:
-        shown = [f"{labels[name]} ({means[name, stage, metric]:.2f})" for name in names]
-        return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+        return in_a_row([f"{labels[name]} ({means[name, stage, metric]:.2f})" for name in names])
 
     if not forgot:
         return [*found, f"No method forgot it: ASR after unlearning is {listed(kept, 'unlearned', 'asr')}."]

@@ -8,8 +8,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from fu.artefacts.curves import SIGNS, TURN, begins, original
+from fu.artefacts.curves import SIGNS, TURN
 from fu.artefacts.drawing import looks
+from fu.artefacts.rounds import begins, original
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
 
 METRICS = ("asr", "distance", "conflicts")

@@ -27,7 +27,7 @@ NUMBERS = {  # ASR and R-Acc after unlearning, and after post-training; retraini
 }
 
 
-def words(diverged: tuple[str, ...] = (), **changes: tuple[float, ...]) -> list[str]:
+def words(diverged: tuple[str, ...] = (), held_out: float | None = None, **changes: tuple[float, ...]) -> list[str]:
     rows = []
     for name, numbers in {**NUMBERS, **changes}.items():
         stages = ("original",) if name == "original" else ("unlearned", "unlearned", "recovered", "recovered")
@@ -35,7 +35,7 @@ def words(diverged: tuple[str, ...] = (), **changes: tuple[float, ...]) -> list[
             stage, metric = stages[0] if name == "original" else stages[place], ("asr", "r_acc")[place % 2]
             about = {"scenario": "small", "method": name, "stage": stage, "metric": metric, "mean": value}
             rows.append({**about, "diverged": int(name in diverged)})
-    return in_words(pd.DataFrame(rows), ENTRY, ENTRY.scenarios[0])
+    return in_words(pd.DataFrame(rows), ENTRY, ENTRY.scenarios[0], held_out)
 
 
 def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
@@ -62,9 +62,21 @@ def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold
     assert f"{asr:.0%}" in found[0]
 
 
+@pytest.mark.parametrize(("held_out", "said"), [(0.06, True), (0.49, True), (0.5, False), (None, False)])
+def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: float | None, said: bool) -> None:
+    found = words(held_out=held_out)
+    assert len(found) == 3 + said
+    assert not said or found[1] == (
+        f"But it was memorised: on held-out triggered images ω⁰ gives the flipped label to {held_out:.0%} only, so "
+        "that a choice on validation data hardly sees who forgot."
+    )
+    assert found[0].startswith(TOOK_HOLD)
+    assert len(words(held_out=held_out, original=(0.4, 0.9))) == 1
+
+
 def test_where_no_method_forgot_that_is_said() -> None:
     kept = dict.fromkeys(("alpha", "beta", "gamma"), (0.5, 0.9, 0.1, 0.9))
-    assert words((), **kept)[1:] == [
+    assert words((), None, **kept)[1:] == [
         "No method forgot it: ASR after unlearning is Alpha (0.50), Beta (0.50) and Gamma (0.50)."
     ]
 
