@@ -41,7 +41,7 @@ def make_partition(
         train=train,
         validation=[pool[:2] for pool in pools],
         test=[pool[2:5] for pool in pools],
-        forget_clients=np.array(forgotten, np.int64),
+        attacked=np.array(forgotten, np.int64),
         backdoored=np.sort(np.concatenate([empty, *marked])) if trigger else empty,
         attack={
             "trigger": np.array([[True, False], [True, True]]),
@@ -104,10 +104,10 @@ def make_task(
 ) -> Task:
     """Return a task; its original model is a random one unless given, and absent where `trained` is false."""
     federation = make_federation(model=model) if federation is None else federation
-    part, build = federation.data.partition, builder(model, federation.data.shape)
+    data, build = federation.data, builder(model, federation.data.shape)
     if original is None and trained:
         original = initial_parameters(build, 99)
-    return Task(federation, build, part.forgotten, part.retained, rounds, federation.seed, original, histories or {})
+    return Task(federation, build, data.forgotten, data.retained, rounds, federation.seed, original, histories or {})
 
 
 def make_context(

@@ -44,7 +44,7 @@ class Task:
 
     `histories`: kind -> named tensors that the training recorded. `rounds`: how many rounds this phase has.
     `clients_per_round` of the population are drawn for a round (None: all take part). `training`: how the scenario
-    trains, for a method that trains anew.
+    trains, for a method that trains anew. `server`: how many of the server's samples are used (None: all).
     """
 
     federation: Federation
@@ -58,6 +58,7 @@ class Task:
     clients_per_round: int | None = None
     with_replacement: bool = False
     training: "Training | None" = None
+    server: int | None = None
 
     @property
     def population(self) -> list[int]:

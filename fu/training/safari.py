@@ -19,9 +19,6 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     q: float = Field(ge=0, le=1, examples=[0.5], description="probability of a round of clients: printed nowhere")
     server_lr: float = Field(0.1, gt=0, allow_inf_nan=False, description="rate of the server's steps: B.1")
-    server_samples: int | None = Field(
-        None, ge=1, strict=True, description="how many of the server's samples to use: Table 1; null: all"
-    )
     client_weights: Literal["samples", "equal"] = Field("equal", description="1 / |S_r|: Algorithm 1, line 8")
 
 
@@ -34,7 +31,7 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     """Train one round of clients or of the server."""
     if is_client_round(task, p.q, round):
         return fedavg.step(task, fedavg.Params(client_weights=p.client_weights), state, round)
-    return server_sgd.step(task, server_sgd.Params(server_lr=p.server_lr, server_samples=p.server_samples), state, round)
+    return server_sgd.step(task, server_sgd.Params(server_lr=p.server_lr), state, round)
 
 
 def is_client_round(task: Task, q: float, round: int) -> bool:

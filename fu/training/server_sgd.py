@@ -10,9 +10,6 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     server_lr: float = Field(0.1, gt=0, allow_inf_nan=False, description="rate of the server's steps: SAFARI B.1")
-    server_samples: int | None = Field(
-        None, ge=1, strict=True, description="how many of the server's samples to use: SAFARI Table 1; null: all"
-    )
 
 
 def start(task: Task, p: Params) -> State:
@@ -23,4 +20,4 @@ def start(task: Task, p: Params) -> State:
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Take one step on a batch of the server's data (SAFARI Algorithm 1, line 10)."""
     theta = theta_of(state)
-    return {"theta": theta + task.federation.server_update(theta, round, p.server_lr, p.server_samples)}
+    return {"theta": theta + task.federation.server_update(theta, round, p.server_lr, task.server)}
