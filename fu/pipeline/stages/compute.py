@@ -91,7 +91,10 @@ def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str
 
 def training_of(choice: Choice) -> Training:
     """Return a way to train with its hyper-parameters."""
-    plugin, params = plugins.load("training", choice.name), plugins.params("training", choice, f"training {choice.name}")
+    plugin, params = (
+        plugins.load("training", choice.name),
+        plugins.params("training", choice, f"training {choice.name}"),
+    )
     return Training(
         lambda task: plugin.start(task, params), lambda task, state, round: plugin.step(task, params, state, round)
     )
