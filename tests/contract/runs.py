@@ -39,7 +39,7 @@ def task_for(kind: str, name: str) -> Task:
     The rate is low: ascent and penalties need it to stay among the finite numbers.
     """
     original = kind == "methods"
-    data = make_data(make_partition(), poison="all" if original else "share")
+    data = make_data(make_partition(server=8, held_out=5), poison="all" if original else "share")
     stream = "unlearning" if original else "training"
     task = make_task(make_federation(data, lr=0.001, stream=stream), rounds=ROUNDS, trained=original)
     if not original:

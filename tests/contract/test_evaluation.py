@@ -39,7 +39,6 @@ def scene(trigger: bool) -> Task:
 
 @pytest.mark.parametrize("trigger", [True, False])
 @pytest.mark.parametrize("name", TRACED)
-@torch.no_grad()
 def test_an_evaluator_traces_the_columns_that_it_declares(name: str, trigger: bool) -> None:
     module, task = plugins.load("evaluation", name), scene(trigger)
     theta = task.original_model + 0.1

@@ -75,4 +75,5 @@ def make_scene(
     theta = reads_top_row()
     original = theta.clone()
     original[5:7] -= torch.tensor([3.0, 4.0])
-    return Context(Network(TopRow(), data.device), data, theta, original, **{"role": "unlearned", **context})
+    given = {"original": original, "role": "unlearned", **context}
+    return Context(Network(TopRow(), data.device), data, theta, **given)
