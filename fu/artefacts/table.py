@@ -65,7 +65,9 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
             "rises (paper: r as printed)."
         )
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
-        parts.append(f"Rate: of unlearning (¹) and of post-training (²); in parentheses if given. Else chosen: {entry.rule}.")
+        parts.append(
+            f"Rate: of unlearning (¹) and of post-training (²); in parentheses if given. Else chosen: {entry.rule}."
+        )
     elif entry.methods:
         parts.append("Rate: of unlearning (¹) and of post-training (²); in parentheses, as it is given, not chosen.")
     return " ".join(parts)

@@ -44,6 +44,8 @@ def load(path: Path, part: Partition) -> Request:
     named, present = clients.tolist(), part.present
     wrong = [client for client in named if client not in set(present)]
     if wrong or sorted(set(named)) != named or not 0 < len(named) < len(present):
-        what = f"client {wrong[0]} does not take part" if wrong else "its clients are twice there, unsorted, none or all"
+        what = (
+            f"client {wrong[0]} does not take part" if wrong else "its clients are twice there, unsorted, none or all"
+        )
         raise UserError(f"{path}: the request contradicts the partition: {what}; delete it and run snakemake again.")
     return Request(clients)

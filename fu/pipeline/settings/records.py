@@ -101,7 +101,7 @@ class Data(Strict):
     )
     clients: Count = Field(description="number of clients, m")
     partition: Plugin = Field(description="how samples are dealt to clients (fu/partitions)")
-    train_share: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+    train_share: Annotated[Share, Field(gt=0, lt=1)] | None = Field(
         None, description="share of a client's samples used for training; the rest is its test set (split: merged)"
     )
     validation_share: Share = Field(

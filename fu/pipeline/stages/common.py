@@ -80,7 +80,8 @@ class TrainingSpec(ModelSpec):
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
     """The files that every stage that computes with models reads; `request`: one file; none before the request, or where those
-    are forgotten whom the attack marks."""
+    are forgotten whom the attack marks.
+    """
 
     data: Path
     partition: Path

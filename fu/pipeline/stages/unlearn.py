@@ -66,7 +66,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             evaluate_last=spec.evaluate_last,
             watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
         )
-    compute.write_outcome(task, outcome, spec.traced, files, options, checkpoint)
+    compute.write_outcome(task, outcome, files, options, checkpoint, spec.traced)
 
 
 if __name__ == "__main__":
