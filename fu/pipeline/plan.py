@@ -64,6 +64,12 @@ class Job:
         return certificate.key_of(self.stage, self.json, self.code)
 
     @property
+    def paper(self) -> str:
+        """The paper that it belongs to; "" for a data set, which papers share."""
+        named = (self.names.get(name) for name in ("paper", "run", "scenario"))
+        return next((name.partition("/")[0] for name in named if name), "")
+
+    @property
     def certificate(self) -> str:
         """The certificate file, which says what the outputs were made from."""
         return self.outputs["certificate"]
@@ -505,7 +511,10 @@ class Plan:
         return sorted(path for names in named for path in self.paths.outputs("publish", names).values())
 
     def overview(self, jobs: Iterable[Job], cores: int) -> str:
-        """Return one line on the jobs to run: how many, and about how much time and disk space they take."""
+        """Return one line on the jobs to run: how many, and about how much time and disk space they take.
+
+        Of several papers a second line says how many jobs and hours each takes.
+        """
         planned = {job.certificate: job for job in jobs}
         ready: dict[str, float] = {}  # file -> seconds from the start, with a core for every job
         for job in (job for job in self.behind(planned.values()) if job.certificate in planned):
@@ -517,7 +526,20 @@ class Plan:
             f"To be made at preset {self.config.preset!r}: {counted(artefacts, 'artefact')} in "
             f"{counted(len(planned), 'job')}, about {lasting(max([seconds / cores, *ready.values()]))} on "
             f"{counted(cores, 'core')} ({seconds / 3600:.1f} core hours) and {max(1, round(disk_mb))} MB of disk."
+            + self._each(planned.values())
         )
+
+    def _each(self, planned: Iterable[Job]) -> str:
+        """Return a line with the jobs and core hours of each paper, if there are several."""
+        found: dict[str, list[float]] = {}
+        for job in planned:
+            found.setdefault(job.paper or "data sets", []).append(job.seconds)
+        if len(found.keys() & self.papers.keys()) < 2:
+            return ""
+        told = (
+            f"{name}: {counted(len(each), 'job')}, {sum(each) / 3600:.1f} core hours" for name, each in found.items()
+        )
+        return f"\n{'; '.join(told)}."
 
 
 def _trained(trial: Trial) -> dict[str, float]:
