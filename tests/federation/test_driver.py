@@ -54,7 +54,7 @@ def test_metrics_are_measured_at_first_every_so_often_and_at_last(
     tmp_path: Path, rounds: int, every: int, last: int, measured: list[int]
 ) -> None:
     task = toy(rounds)
-    when = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
+    when: dict[str, Any] = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
     outcome = drive(task, lambda: {"theta": task.original_model}, nudge, never(tmp_path), "toy", **when)
     assert [row["round"] - 7 for row in outcome.rows if "r_acc" in row] == measured
     assert len(outcome.rows) == rounds + 1
