@@ -210,3 +210,14 @@ def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path:
 
 def test_a_run_without_kinds_records_nothing(tmp_path: Path) -> None:
     assert train(toy(rounds=1), never(tmp_path)).histories == {}
+
+
+def test_the_progress_shows_the_first_two_numbers_that_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = toy(rounds=2)
+    numbers = {"best": 0.25, "second": 1.0, "third": 3.0}
+    driver.drive(
+        task, lambda: {"theta": task.original_model}, nudge, lambda _: numbers, never(tmp_path), "toy", evaluate_every=9
+    )
+    assert "round 2/2 (100%), best 0.250, second 1.000, 0.00 s a round" in capsys.readouterr().err
