@@ -41,11 +41,10 @@ def load(path: Path, part: Partition) -> Request:
     clients = arrays.get("clients")
     if arrays.keys() != {"clients"} or clients is None or clients.dtype != np.int64 or clients.ndim != 1:
         raise UserError(f"{path}: this is not a request file; delete it and run snakemake again.")
-    named, present = clients.tolist(), part.present
-    wrong = [client for client in named if client not in set(present)]
-    if wrong or sorted(set(named)) != named or not 0 < len(named) < len(present):
-        what = (
-            f"client {wrong[0]} does not take part" if wrong else "its clients are twice there, unsorted, none or all"
-        )
-        raise UserError(f"{path}: the request contradicts the partition: {what}; delete it and run snakemake again.")
-    return Request(clients)
+    named, present = clients.tolist(), set(part.present)
+    problem = "it must name clients in order, each once, and neither none nor all"
+    if strangers := [client for client in named if client not in present]:
+        problem = f"client {strangers[0]} does not take part"
+    if strangers or sorted(set(named)) != named or not 0 < len(named) < len(present):
+        raise UserError(f"{path}: the request contradicts the partition: {problem}; delete it and run snakemake again.")
+    return Request(np.asarray(clients, np.int64))

@@ -63,7 +63,7 @@ ROUNDS = 10
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return accuracy on test data and on held-out samples, if any, now and over ten rounds; and by who holds a class."""
+    """Return accuracy on test data and on held-out samples, if any, now and over ten rounds; and on absent classes."""
     x, y = context.data.global_test
     present = _held(context, y)
     out = {**trace(context), "share_present": _mean(present)}

@@ -49,7 +49,7 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return R-Acc on test data, and its mean on validation data if there are any; nothing if clients have no test sets."""
+    """Return R-Acc, and its mean on validation data if there are any; nothing where clients have no test sets."""
     out = trace(context)
     if out and all(len(rows) for rows in context.data.partition.validation):
         out["r_acc_validation"] = client_accuracies(context, "validation").mean().item()
@@ -57,7 +57,7 @@ def evaluate(context: Context) -> dict[str, float]:
 
 
 def trace(context: Context) -> dict[str, float]:
-    """Return mean, population standard deviation, worst and best of R-Acc over the retained clients."""
+    """Return mean, population standard deviation, worst and best over the retained clients."""
     if not all(len(rows) for rows in context.data.partition.test):
         return {}
     accuracies = client_accuracies(context)

@@ -54,7 +54,9 @@ def make_digits(poison: Poison) -> ClientData:
         attacked=(1,),
         attack=lambda train, rng: patch.draw(train, CLASSES, attack, rng),
     )
-    part = replace(part, held_out=np.setdiff1d(np.arange(len(y)), np.concatenate([*part.train, *part.validation, *part.test])))
+    part = replace(
+        part, held_out=np.setdiff1d(np.arange(len(y)), np.concatenate([*part.train, *part.validation, *part.test]))
+    )
     return ClientData(x, y, part, CLASSES, poison, partial(patch.mark, part.attack, classes=CLASSES))
 
 

@@ -1,5 +1,7 @@
 """Partitions of a data set's own training and test part: the server's data, held-out samples, absent clients."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -67,7 +69,7 @@ def test_what_clients_hold_hangs_neither_on_who_is_absent_nor_on_an_attack(kind:
 def test_fewer_absent_clients_are_some_of_more_and_they_vary_with_the_seed() -> None:
     sets = [set(draw_official(absent=number).absent.tolist()) for number in range(10)]
     assert [len(found) for found in sets] == list(range(10))
-    assert all(few < more for few, more in zip(sets, sets[1:], strict=False))
+    assert all(few < more for few, more in pairwise(sets))
     drawn = [draw_official(absent=1, seed=seed).absent.tolist()[0] for seed in range(30)]
     assert len(set(drawn)) >= 7
     absent = draw_official(absent=4).absent.tolist()
@@ -129,7 +131,10 @@ def test_a_seed_draws_the_same_again_and_another_seed_everything_else() -> None:
         ({"samples": TRAINING + 1}, f"samples: {TRAINING + 1} are to be used, but the data set holds {TRAINING}"),
         ({"server": TRAINING - 4}, "client 0 gets no validation sample"),
         ({"server": TRAINING - 4, "validation_share": 0.0}, "gets no training sample; use fewer clients"),
-        ({"samples": 100, "test": "clients", "validation_share": 0.0}, "a client gets no test sample; use fewer clients"),
+        (
+            {"samples": 100, "test": "clients", "validation_share": 0.0},
+            "a client gets no test sample; use fewer clients",
+        ),
     ],
 )
 def test_too_few_samples_are_told_in_one_sentence(given: dict[str, int], words: str) -> None:

@@ -55,10 +55,10 @@ def test_a_request_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
         (PART, [PART.present[0], int(PART.absent[0])], f"client {PART.absent[0]} does not take part"),
         (draw(), [0, 10], "client 10 does not take part"),
         (draw(), [-1], "client -1 does not take part"),
-        (draw(), [3, 3], "twice there"),
-        (draw(), [4, 3], "unsorted"),
-        (draw(), [], "none or all"),
-        (PART, PART.present, "none or all"),
+        (draw(), [3, 3], "in order, each once, and neither none nor all"),
+        (draw(), [4, 3], "in order, each once, and neither none nor all"),
+        (draw(), [], "in order, each once, and neither none nor all"),
+        (PART, PART.present, "in order, each once, and neither none nor all"),
     ],
 )
 def test_a_request_that_contradicts_the_partition_is_told_in_one_sentence(

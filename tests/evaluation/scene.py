@@ -69,7 +69,7 @@ def make_scene(
                 labels.append(label)
     x = torch.nn.functional.one_hot(torch.tensor(rows), CLASSES).float()[..., None]
     asked, nobody = np.array(forgotten), np.empty(0, np.int64)
-    part = Partition(**splits, attacked=asked if attacked else nobody)
+    part = Partition(**splits, attacked=asked if attacked else nobody)  # type: ignore[arg-type]
     mark, request = (swap_rows, None) if attacked else (None, Request(asked))
     data = ClientData(x, torch.tensor(labels), part, CLASSES, "all", mark, request)
     theta = reads_top_row()

@@ -13,7 +13,6 @@ from fu.pipeline.stages.compute import measured
 from tests.factories import CLASSES, MARK, builder, make_context, make_data, make_federation, make_partition, make_task
 from tests.systems import random
 
-
 FEDOSD = ("backdoor", "utility", "distance", "conflicts")
 
 

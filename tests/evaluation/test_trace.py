@@ -13,7 +13,7 @@ def columns_of(*traced: str, rows: list[dict[str, float]] | None = None) -> tupl
 def test_the_columns_of_a_trace_of_fedosd_are_those_of_every_trace_so_far() -> None:
     known = ("round", "asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts", *COUNTS)
     assert columns_of("backdoor", "utility", "distance", "conflicts") == known
-    shares = [{"round": 0}, {"round": 1, "predicted_0": 0.5, "conflicts": 1.0, "predicted_1": 0.5}]
+    shares: list[dict[str, float]] = [{}, {"round": 1, "predicted_0": 0.5, "conflicts": 1.0, "predicted_1": 0.5}]
     traced = ("backdoor", "utility", "distance", "conflicts", "predicted_classes")
     assert columns_of(*traced, rows=shares) == (*known, "predicted_0", "predicted_1")
 

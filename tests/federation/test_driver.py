@@ -54,7 +54,7 @@ def test_metrics_are_measured_at_first_every_so_often_and_at_last(
     tmp_path: Path, rounds: int, every: int, last: int, measured: list[int]
 ) -> None:
     task = toy(rounds)
-    when = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
+    when: dict[str, Any] = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
     outcome = drive(task, lambda: {"theta": task.original_model}, nudge, never(tmp_path), "toy", **when)
     assert [row["round"] - 7 for row in outcome.rows if "r_acc" in row] == measured
     assert len(outcome.rows) == rounds + 1
@@ -210,3 +210,14 @@ def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path:
 
 def test_a_run_without_kinds_records_nothing(tmp_path: Path) -> None:
     assert train(toy(rounds=1), never(tmp_path)).histories == {}
+
+
+def test_the_progress_shows_the_first_two_numbers_that_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = toy(rounds=2)
+    numbers = {"best": 0.25, "second": 1.0, "third": 3.0}
+    driver.drive(
+        task, lambda: {"theta": task.original_model}, nudge, lambda _: numbers, never(tmp_path), "toy", evaluate_every=9
+    )
+    assert "round 2/2 (100%), best 0.250, second 1.000, 0.00 s a round" in capsys.readouterr().err

@@ -12,11 +12,11 @@ from fu.data.clients import ClientData
 from fu.data.partition import Partition
 from fu.data.request import Request
 from fu.federation import recovery
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import Record, State, Task, theta_of
 from fu.methods import retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
-from tests.factories import CLASSES, KINDS, builder, make_data, make_federation, make_partition, make_task, params_of
+from tests.factories import CLASSES, KINDS, make_data, make_federation, make_partition, make_task, params_of
 
 ROUNDS = 6
 PART = make_partition((7, 12, 9, 6, 8), trigger=False, absent=(3,), server=20)
@@ -45,12 +45,12 @@ class Locked(ClientData):
 
 def trained(task: Task, choice: Choice) -> Tensor:
     """Return the model after a few rounds, in which all histories are recorded."""
-    training, theta, record = training_of(choice), torch.empty(0), dict.fromkeys(KINDS, {})
+    training, record = training_of(choice), dict[str, Record]()
     state = training.start(task)
     for round in range(ROUNDS):
         theta = theta_of(state)
         state = training.step(task, state, round)
-        record = {kind: KINDS[kind](task, record[kind], theta, round) for kind in KINDS}
+        record = {kind: KINDS[kind](task, record.get(kind, {}), theta, round) for kind in KINDS}
     return theta_of(state)
 
 
@@ -90,15 +90,13 @@ def test_a_locked_client_would_be_noticed() -> None:
 
 def test_retraining_is_what_training_without_the_forgotten_client_would_be() -> None:
     """With the retained clients alone as those who take part, from retraining's own model, in its own stream."""
-    build, rounds = builder(), range(3)
     asked = make_task(make_federation(Locked(PART, {3, 1}, Request(np.array([1])))))
     asked = replace(asked, clients_per_round=2, training=training_of(TRAININGS[0]))
     found: State = retrain.start(asked, params_of(retrain))
     alone = Locked(replace(PART, absent=np.array([1, 3])), {3, 1})
     task = replace(make_task(make_federation(alone), trained=False), clients_per_round=2)
-    training, state = training_of(TRAININGS[0]), {"theta": asked.first_model()}
-    for round in rounds:
+    state: State = {"theta": asked.first_model()}
+    for round in range(3):
         found = retrain.step(asked, params_of(retrain), found, round)
-        state = training.step(task, state, round)  # type: ignore[assignment]
-    assert torch.equal(theta_of(found), theta_of(state))  # type: ignore[arg-type]
-    assert build is not None
+        state = training_of(TRAININGS[0]).step(task, state, round)
+    assert torch.equal(theta_of(found), theta_of(state))
