@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,8 @@ class Request:
         return {"clients": self.clients}
 
 
-def draw(part: Partition, seed: int, clients: int | Sequence[int] | Literal["attacked"]) -> Request:
-    """Draw a request: which of those who take part are forgotten (how many, which, or those that are attacked)."""
-    if clients == "attacked":
-        return Request(part.attacked)
+def draw(part: Partition, seed: int, clients: int | Sequence[int]) -> Request:
+    """Draw a request: which of those who take part are forgotten (how many, or which)."""
     if isinstance(clients, int):
         rng = np.random.default_rng(derive_integer(seed, "request"))
         return Request(np.sort(rng.choice(np.asarray(part.present, np.int64), clients, replace=False)))

@@ -143,7 +143,7 @@ class Grid:
                     if item not in known:
                         raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
             for scenario in entry.scenarios:
-                for shown in entry.shown if entry.trainings and not entry.methods else [ORIGINAL, *entry.shown]:
+                for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
                 self._check_evaluated(name, scenario, entry, where)
                 if catalogue.chooses(entry.kind, entry.points):

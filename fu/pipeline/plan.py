@@ -331,10 +331,10 @@ class Plan:
                     dataset=settings.data.dataset,
                     data=used,
                     replaces=replaces,
-                    rounds=(settings.training.rounds, settings.total_rounds if shown.methods else None),
+                    rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=self._trial_shown(scope, ORIGINAL) if shown.methods or not shown.shown else None,
+                    original=None if shown.trains_only else self._trial_shown(scope, ORIGINAL),
                     partition=_other(self.grid.partitions[scope], scope),
                 )
             )

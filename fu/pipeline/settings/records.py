@@ -462,6 +462,11 @@ class Artefact(Strict):
     from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
 
     @property
+    def trains_only(self) -> bool:
+        """Whether trainings are shown and nothing that unlearns, so that the original model is not either."""
+        return bool(self.trainings) and not self.methods
+
+    @property
     def shown(self) -> list[str]:
         """The trainings and methods that are shown, in order."""
         return [*dict.fromkeys([*self.trainings, *self.against]), *self.methods]
