@@ -45,7 +45,8 @@ class ClientData:
         """
         self.x, self.y, self.partition, self.classes, self.mark = x, y, part, classes, mark
         self.forgotten: list[int] = (part.attacked if request is None else request.clients).tolist()
-        self.retained = [client for client in part.present if client not in set(self.forgotten)]
+        forgotten = set(self.forgotten)
+        self.retained = [client for client in part.present if client not in forgotten]
         self.device = x.device
         self._train = [torch.from_numpy(rows).to(self.device) for rows in part.train]
         self._own: dict[int, tuple[Tensor, Tensor]] = {}

@@ -58,7 +58,8 @@ class Partition:
     @property
     def present(self) -> list[int]:
         """The clients that take part."""
-        return [client for client in range(self.clients) if client not in set(self.absent.tolist())]
+        absent = set(self.absent.tolist())
+        return [client for client in range(self.clients) if client not in absent]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the plain arrays of the file: ragged lists as one array and its offsets."""
@@ -89,7 +90,9 @@ def _problem(arrays: Mapping[str, Indices]) -> str | None:
     """Return what is wrong with the arrays of a partition, if anything."""
     clients = len(arrays["train_offsets"]) - 1
     for split in SPLITS:
-        offsets, falls = arrays[f"{split}_offsets"], np.less_equal if split == "train" else np.less
+        offsets = arrays[f"{split}_offsets"]
+        needed = split == "train" or (split == "test" and len(arrays["test"]))  # each client has some, or nobody
+        falls = np.less_equal if needed else np.less
         ends = len(offsets) == clients + 1 > 1 and (offsets[0], offsets[-1]) == (0, len(arrays[split]))
         if not ends or falls(offsets[1:], offsets[:-1]).any():
             return f"{split}_offsets do not share the samples out to clients"
@@ -111,6 +114,9 @@ def _problem(arrays: Mapping[str, Indices]) -> str | None:
     foreign = [int(client) for name in CLIENTS for client in arrays[name] if client >= clients]
     if foreign:
         return f"it names client {foreign[0]}, but has clients 0 to {clients - 1}"
+    both = np.intersect1d(arrays["attacked"], arrays["absent"])
+    if len(both):
+        return f"it attacks client {both[0]}, who never takes part"
     starts, train = arrays["train_offsets"], arrays["train"]
     held = [train[starts[client] : starts[client + 1]] for client in arrays["attacked"]]
     strange = backdoored[~np.isin(backdoored, np.concatenate([train[:0], *held]), assume_unique=True)]
@@ -154,8 +160,7 @@ def draw(
                 f"client {client} gets {len(train[-1])} training and {len(test[-1])} test samples of {len(order)}; "
                 "both must be at least 1: use fewer clients or another train_share."
             )
-    marks = _attack(train, attacked, attack, rng)
-    return Partition(train, validation, test, **marks)
+    return Partition(train, validation, test, **_attack(train, range(len(train)), attacked, attack, rng))
 
 
 def draw_official(
@@ -178,7 +183,7 @@ def draw_official(
     are taken from the training part at random before clients get the rest by `deal`; what clients get is the same for
     every number of absent ones. `test`: "global" (one test set for all) or "clients" (dealt as the training part,
     which needs a `deal` whose choice of classes hangs on its generator alone). `absent`: how many clients never take
-    part; fewer are some of these. `attacked`, `attack`: as for `draw`.
+    part; fewer are some of these. `attacked` (of those that take part), `attack`: as for `draw`.
     """
     _check_samples(samples, training)
     share = 1.0 if samples is None else samples / training
@@ -207,12 +212,16 @@ def draw_official(
         if not len(train[-1]):
             raise UserError(f"client {client} gets no training sample; use fewer clients.")
     own = [tests[pool] for pool in deal(labels[tests], random("deal"))] if test == "clients" else []
+    if not all(map(len, own)):
+        raise UserError("a client gets no test sample; use fewer clients or one test set for all.")
+    order_of_absent = random("absent").permutation(len(train))
+    present = np.sort(order_of_absent[absent:])
     return Partition(
         train,
         validation,
         own or [_none()] * len(train),
-        **_attack(train, attacked, attack, random("attack")),
-        absent=np.sort(random("absent").permutation(len(train))[:absent]),
+        **_attack(train, present, attacked, attack, random("attack")),
+        absent=np.sort(order_of_absent[:absent]),
         server=order[:server],
         held_out=np.sort(order[server : server + held_out]),
         global_test=_none() if own else tests,
@@ -236,12 +245,16 @@ def _validation(client: int, train: int, share: float) -> int:
 
 
 def _attack(
-    train: list[Indices], attacked: int | Sequence[int], attack: Attack | None, rng: np.random.Generator
+    train: list[Indices],
+    present: Sequence[int] | Indices,
+    attacked: int | Sequence[int],
+    attack: Attack | None,
+    rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Return who is attacked, and what the attack marks and has drawn."""
     if attack is None:
         return {}
-    wanted = rng.choice(len(train), attacked, replace=False) if isinstance(attacked, int) else attacked
+    wanted = rng.choice(np.asarray(present), attacked, replace=False) if isinstance(attacked, int) else attacked
     chosen = np.sort(np.asarray(wanted, np.int64))
     backdoored, drawn = attack([train[client] for client in chosen], rng)
     return {"attacked": chosen, "backdoored": backdoored, "attack": drawn}

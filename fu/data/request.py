@@ -41,8 +41,11 @@ def load(path: Path, part: Partition) -> Request:
     clients = arrays.get("clients")
     if arrays.keys() != {"clients"} or clients is None or clients.dtype != np.int64 or clients.ndim != 1:
         raise UserError(f"{path}: this is not a request file; delete it and run snakemake again.")
-    wrong = [int(client) for client in clients if client not in part.present]
-    if wrong or len(set(clients.tolist())) < len(clients) or len(clients) == len(part.present):
-        what = f"client {wrong[0]} does not take part" if wrong else "it names a client twice, or all of them"
+    named, present = clients.tolist(), part.present
+    wrong = [client for client in named if client not in set(present)]
+    if wrong or sorted(set(named)) != named or not 0 < len(named) < len(present):
+        what = (
+            f"client {wrong[0]} does not take part" if wrong else "its clients are twice there, unsorted, none or all"
+        )
         raise UserError(f"{path}: the request contradicts the partition: {what}; delete it and run snakemake again.")
     return Request(clients)

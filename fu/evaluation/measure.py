@@ -1,4 +1,4 @@
-"""What is measured both after a round and at the end: accuracies and distance."""
+"""What several evaluators measure: accuracies of clients, predictions with a trigger, the distance."""
 
 from typing import Literal
 
@@ -16,17 +16,6 @@ def client_accuracies(context: Context, split: Literal["validation", "test"] = "
     right = predicted == torch.cat([y for _, y in pairs])
     parts = right.double().split([len(y) for _, y in pairs])
     return torch.stack([part.mean() for part in parts])
-
-
-def retained_accuracy(context: Context) -> dict[str, float]:
-    """Return R-Acc: mean, population standard deviation, worst and best over the retained clients."""
-    accuracies = client_accuracies(context)
-    return {
-        "r_acc": accuracies.mean().item(),
-        "r_acc_std": accuracies.std(correction=0).item(),
-        "r_acc_worst": accuracies.min().item(),
-        "r_acc_best": accuracies.max().item(),
-    }
 
 
 def attack_success_rate(context: Context, split: Literal["train", "validation"] = "train") -> float:
@@ -50,13 +39,3 @@ def distance(context: Context) -> float:
     """Return ||theta - theta_original||, the Euclidean distance to the original model."""
     assert context.original is not None
     return (context.theta - context.original).double().norm().item()
-
-
-def measure(context: Context) -> dict[str, float]:
-    """Return the metrics of a round: R-Acc, ASR if there is an attack, the distance to the original model."""
-    out = retained_accuracy(context)
-    if context.data.mark is not None and len(context.data.partition.attacked):
-        out["asr"] = attack_success_rate(context)
-    if context.original is not None:
-        out["distance"] = distance(context)
-    return out

@@ -7,9 +7,7 @@ import numpy as np
 from fu.seeds import derive_integer
 
 
-def participants(
-    population: Sequence[int], number: int | None, with_replacement: bool, *name: int | str
-) -> list[int]:
+def participants(population: Sequence[int], number: int | None, with_replacement: bool, *name: int | str) -> list[int]:
     """Return the clients of a round, in order; one that is drawn k times stands there k times.
 
     `number`: how many are drawn uniformly (None: all of the population). `name`: seed, stream and round. Raises

@@ -1,6 +1,6 @@
 """What a method is given: the federation, who is to be forgotten, the original model and recorded histories."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -57,7 +57,7 @@ class Task:
     histories: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     clients_per_round: int | None = None
     with_replacement: bool = False
-    training: "Training | None" = None
+    training: Training | None = None
     server: int | None = None
 
     @property
@@ -69,6 +69,11 @@ class Task:
     def clients(self) -> list[int]:
         """All clients that are not absent."""
         return sorted([*self.forgotten, *self.retained])
+
+    def places(self, clients: Sequence[int]) -> list[int]:
+        """Return where clients stand among all of them, as a history of all has their rows."""
+        where = {client: place for place, client in enumerate(self.clients)}
+        return [where[client] for client in clients]
 
     def participants(self, round: int) -> list[int]:
         """Return the clients that take part in a round; one that is drawn k times stands there k times."""

@@ -46,9 +46,9 @@ class Local(Record):
     lr_decay: float
     batch_size: int
     local_epochs: int | None
-    local_steps: int | None = None
-    momentum: float = 0.0
-    weight_decay: float = 0.0
+    local_steps: int | None
+    momentum: float
+    weight_decay: float
     exception: tuple[int, float] | None = None
 
 
@@ -64,13 +64,14 @@ class ModelSpec(Spec):
 class TrainingSpec(ModelSpec):
     """What every stage that trains reads.
 
-    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators whose `trace` is
-    recorded in every round.
+    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators that measure in every
+    `evaluate_every`-th round and in each of the last `evaluate_last`.
     """
 
     local: Local
     rounds: int
     evaluate_every: int
+    evaluate_last: int
     clients_per_round: int | None
     with_replacement: bool
     traced: Annotated[tuple[str, ...], Kind("evaluation")]
@@ -78,7 +79,9 @@ class TrainingSpec(ModelSpec):
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """The files that every stage that computes with models reads; `request`: one file, none before the request."""
+    """The files that every stage that computes with models reads; `request`: one file; none before the request, or where those
+    are forgotten whom the attack marks.
+    """
 
     data: Path
     partition: Path

@@ -58,8 +58,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             str(files.model),
             first_round=spec.first_round,
             evaluate_every=spec.evaluate_every,
+            evaluate_last=spec.evaluate_last,
         )
-    write_outcome(task, outcome, files, options, checkpoint)
+    write_outcome(task, outcome, files, options, checkpoint, spec.traced)
 
 
 if __name__ == "__main__":

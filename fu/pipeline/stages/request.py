@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -12,11 +11,11 @@ from fu.pipeline.stages.common import Spec as Base
 
 
 class Spec(Base):
-    """What the request is drawn from; `clients`: how many, which, or those that are attacked."""
+    """What the request is drawn from; `clients`: how many, or which."""
 
     stage = "request"
     seed: int
-    clients: int | tuple[int, ...] | Literal["attacked"]
+    clients: int | tuple[int, ...]
 
 
 @dataclass(frozen=True)
