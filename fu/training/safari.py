@@ -1,7 +1,9 @@
-"""SAFARI (Algorithm 1): a round is FedAvg's with probability q, else one SGD step on the server's data.
+"""SAFARI (Algorithm 1): a round is FedAvg's with probability q, else one SGD step on a batch of the server's data.
 
 Stores nothing; a round of clients communicates what FedAvg does, a round of the server nothing. Line 6 prints that clients
-start from x_t, where x_r is meant, and counts K or K + 1 local steps; ours are the epochs of the settings.
+start from x_t, where x_r is meant, and counts K or K + 1 local steps; ours are the epochs (B.1: one) or steps of the
+settings. A round that belongs to the clients at some q does so at every larger q, so that runs differ in as few rounds as
+they can. Theorem 4 asks for a server's rate of K / 2 times the clients', B.1 prints .1 for all.
 """
 
 from typing import Literal
@@ -11,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from fu.federation.task import State, Task
 from fu.seeds import derive_integer
 from fu.training import fedavg, server_sgd
+
+ESTIMATE = {"share": "q"}  # of the rounds in which clients train, for the plan: a hyper-parameter
+SERVER = True  # it needs data of the server
 
 
 class Params(BaseModel):
@@ -35,5 +40,5 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
 
 
 def is_client_round(task: Task, q: float, round: int) -> bool:
-    """Return whether the clients train in a round (line 3): drawn by name."""
+    """Return whether the clients train in a round (line 3): drawn by name, 1 always and 0 never."""
     return derive_integer(task.seed, task.federation.stream, "round of clients", round) / 2**63 < q
