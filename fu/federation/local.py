@@ -39,7 +39,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """How clients train: SGD with rate lr * lr_decay ** round, for `local_epochs` over shuffled batches or `local_steps`.
+    """How clients train: SGD with rate lr * lr_decay ** round, over `local_epochs` (shuffled) or `local_steps`.
 
     `momentum` starts at zero in every round. `weight_decay` times the weights is added to the gradient.
     `exception`: (a round, its rate), where one round takes another rate.
@@ -191,7 +191,7 @@ class Federation:
         )
 
     def server_update(self, theta: Tensor, round: int, rate: float, samples: int | None = None) -> Tensor:
-        """Return what one SGD step on a batch of the server's data changes [d]; `samples`: only the first of these data.
+        """Return what one SGD step on a batch of the server's data changes [d]; `samples`: only the first of them.
 
         The batch is drawn without replacement, as large as a client's, or all there are. There is neither momentum
         nor weight decay. Nothing is sent, and no client is counted. Theta is left unchanged.
@@ -267,7 +267,7 @@ class Federation:
 
     @contextmanager
     def _training_mode(self, who: int | str, round: int) -> Iterator[None]:
-        """Switch dropout on for a round of a client or the server, seeded by name; the global generator is left alone."""
+        """Switch dropout on for a round of a client or the server, seeded by name; no global generator is touched."""
         if not self.stochastic:
             yield
             return

@@ -1,7 +1,7 @@
 """Multinomial logistic regression (SAFARI section 5): one linear layer, 7,850 parameters for 28 x 28 and ten classes.
 
-The paper prints no initial model. Ours is torch's default for a linear layer, drawn by the seed as for all other models:
-the objective is convex, so that zero would do as well, but then no seed would show where a run begins.
+The paper prints no initial model. Ours is torch's for a linear layer, drawn by the seed, so that retraining begins at
+another model than the training did, as with every other architecture; zero would do as well, since the loss is convex.
 """
 
 from pydantic import BaseModel, ConfigDict
