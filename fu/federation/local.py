@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData
-from fu.federation.losses import Objective, resolve
+from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Network
 from fu.seeds import derive_integer
 
@@ -39,7 +39,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """How clients train: SGD with rate lr * lr_decay ** round, for `local_epochs` over shuffled batches or `local_steps`.
+    """How clients train: SGD with rate lr * lr_decay ** round, over `local_epochs` (shuffled) or `local_steps`.
 
     `momentum` starts at zero in every round. `weight_decay` times the weights is added to the gradient.
     `exception`: (a round, its rate), where one round takes another rate.
@@ -191,17 +191,19 @@ class Federation:
         )
 
     def server_update(self, theta: Tensor, round: int, rate: float, samples: int | None = None) -> Tensor:
-        """Return what one SGD step on a batch of the server's data changes [d]; `samples`: only the first of these data.
+        """Return what one SGD step on a batch of the server's data changes [d]; `samples`: only the first of them.
 
-        Nothing is sent, and no client is counted. Theta is left unchanged.
+        The batch is drawn without replacement, as large as a client's, or all there are. There is neither momentum
+        nor weight decay. Nothing is sent, and no client is counted. Theta is left unchanged.
         """
-        x, y = self.data.pool("server", samples)
-        order = torch.randperm(len(y), generator=generator(self.seed, self.stream, "server", round))
-        rows = order[: self.training.batch_size].to(self.device)
+        pool = self.data.partition.server[:samples]
+        order = torch.randperm(len(pool), generator=generator(self.seed, self.stream, "server", round))
+        index = torch.from_numpy(pool)[order[: self.training.batch_size]].to(self.device)
+        x, y = self.data.x.index_select(0, index).permute(0, 3, 1, 2), self.data.y.index_select(0, index)
         self.network.weights.copy_(theta)
-        loss = resolve("cross_entropy")(self.model(x.index_select(0, rows)), y.index_select(0, rows)).mean()
-        self.network.descend(loss, rate)
-        self.cost.add(steps=1, samples=len(rows))
+        with self._training_mode("server", round):
+            self.network.descend(cross_entropy(self.model(x), y).mean(), rate)
+        self.cost.add(steps=1, samples=len(index))
         return self.network.weights - theta
 
     def batches(
@@ -216,10 +218,10 @@ class Federation:
         size, batch = self.data.size(client), self.training.batch_size
         random = generator(self.seed, self.stream, "batches", client, round)
         while left > 0:
-            x, y = self.data.train(client, torch.randperm(size, generator=random).to(self.device))
-            for start in range(0, min(size, left * batch), batch):
-                yield x[start : start + batch], y[start : start + batch]
-                left -= 1
+            order = torch.randperm(size, generator=random)[: left * batch]
+            x, y = self.data.train(client, order.to(self.device))
+            yield from zip(x.split(batch), y.split(batch), strict=True)
+            left -= math.ceil(len(order) / batch)
 
     def steps_of(self, client: int, steps: int | None) -> int:
         """The number of gradient steps that a client takes in a round."""
@@ -264,13 +266,13 @@ class Federation:
         return delta, losses
 
     @contextmanager
-    def _training_mode(self, client: int, round: int) -> Iterator[None]:
-        """Switch dropout on for a client's round, seeded by name; the global generator is left alone."""
+    def _training_mode(self, who: int | str, round: int) -> Iterator[None]:
+        """Switch dropout on for a round of a client or the server, seeded by name; no global generator is touched."""
         if not self.stochastic:
             yield
             return
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(derive_integer(self.seed, self.stream, "dropout", client, round))
+            torch.manual_seed(derive_integer(self.seed, self.stream, "dropout", who, round))
             self.model.train()
             try:
                 yield

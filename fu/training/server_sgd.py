@@ -1,8 +1,14 @@
-"""SGD on the server's data alone: a baseline that SAFARI (B.1) names and prints no number of. No client takes part."""
+"""SGD on the server's data alone: a baseline that SAFARI (B.1) names and prints no number of. No client takes part.
+
+Ours is SAFARI at q = 0 (section 4): one step a round. Stores nothing, communicates nothing.
+"""
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fu.federation.task import State, Task, theta_of
+
+ESTIMATE = {"share": 0}  # of the rounds in which clients train, for the plan
+SERVER = True  # it needs data of the server
 
 
 class Params(BaseModel):

@@ -42,7 +42,7 @@ def plain(
     "kwargs", [{"momentum": 0.9}, {"weight_decay": 0.3}, {"momentum": 0.8, "weight_decay": 0.2}], ids=str
 )
 def test_momentum_and_weight_decay_are_those_of_torch_in_every_round(strategy: str, kwargs: dict[str, float]) -> None:
-    """The clients take 4, 6 and 2 steps: one that has finished must not drift on. Momentum starts at zero each round."""
+    """The clients take 4, 6 and 2 steps: one that has finished must not drift. Momentum starts at zero each round."""
     federation = federation_of(strategy, **kwargs)
     theta = start_of(federation)
     without = federation_of(strategy).local_updates(theta, [0, 1, 2], 2).delta
@@ -58,7 +58,11 @@ def test_momentum_and_weight_decay_are_those_of_torch_in_every_round(strategy: s
 def test_weight_decay_is_added_to_what_a_regulariser_has_left() -> None:
     federation = federation_of("sequential", weight_decay=0.5, local_epochs=None, local_steps=1)
     theta = start_of(federation)
-    found = federation.local_updates(theta, [1], 0, regularise=lambda weights, gradient: gradient.zero_().add_(1.0))
+
+    def replaced(weights: Tensor, gradient: Tensor) -> None:
+        gradient.fill_(1.0)
+
+    found = federation.local_updates(theta, [1], 0, regularise=replaced)
     torch.testing.assert_close(found.delta[0], -0.1 * (1 + 0.5 * theta), rtol=0, atol=1e-6)
 
 
