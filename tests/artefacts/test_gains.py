@@ -202,6 +202,12 @@ def test_a_gain_whose_interval_reaches_into_the_error_bar_is_a_dash(gains: tuple
     assert "[−2, 2] points" in result.notes
 
 
+def test_a_gain_of_two_points_does_not_exceed_them_by_an_error_of_rounding() -> None:
+    numbers = {"n50-p2": {"fedavg": (0.5,) * 3, "server": (0.1,) * 3, "safari": (0.52,) * 3}}
+    assert 100 * (0.52 - 0.5) > 2
+    assert table(made_of(make_gains(numbers), numbers, {}), 0)[1][2] == "–"
+
+
 def test_of_one_seed_the_number_stands_without_a_mark() -> None:
     numbers = {name: {method: values[:1] for method, values in found.items()} for name, found in NUMBERS.items()}
     result = made_of(make_gains(numbers, seeds=(0,)), numbers)
@@ -298,6 +304,7 @@ def test_the_published_gains_are_those_of_the_paper(number: int) -> None:
 
 def test_words_count_gains_losses_and_the_marks_that_agree() -> None:
     numbers = {**NUMBERS, "n50-p1": {**NUMBERS["n50-p1"], "safari": (0.60, 0.62, 0.64)}}  # 10 points, in every seed
+    numbers["n9-p2"] = {**NUMBERS["n9-p2"], "safari": (0.89, 0.90, 0.89)}  # a loss, but not of two points
     result = made_of(make_gains(numbers), numbers)
     assert result.words == [
         [
