@@ -119,10 +119,10 @@ class Entry(Record):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
     `note`: what to know about the paper's numbers. `spreads`: the metrics in parentheses. `methods`: trainings, then
-    methods. `chooses`: a method's chosen trial is shown, else all; `rule`: how it is chosen, in words. `x`, `lines`,
-    `panels`: the coordinates of scenarios or settings of grids that are an axis, and that make lines and panels.
-    `against`: the trainings that others are compared with. `from_training`: curves begin with the trained model's rounds.
-    `names`: what people call a coordinate.
+    methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
+    `x`, `lines`, `panels`: coordinates of scenarios or settings of grids that are an axis, and that make lines and
+    panels; `names`: what people call a coordinate. `against`: the trainings that others are compared with.
+    `from_training`: curves begin with the trained model's rounds.
     """
 
     paper: str

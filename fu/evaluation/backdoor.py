@@ -26,11 +26,8 @@ METRICS = {
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return ASR, also on validation data if there are any; nothing if the scenario has no backdoor."""
-    part = context.data.partition
-    if context.data.mark is None:
-        return {}
-    out = trace(context)
-    if all(len(part.validation[client]) for client in part.attacked):
+    part, out = context.data.partition, trace(context)
+    if out and all(len(part.validation[client]) for client in part.attacked):
         out["asr_validation"] = attack_success_rate(context, "validation")
     return out
 

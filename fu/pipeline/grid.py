@@ -59,7 +59,7 @@ def line_of(where: str, paper: Paper, scenario: str) -> list[str]:
 
 
 def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a scenario's settings, and those for one training or method alone, merged over its base's and the paper's."""
+    """Return a scenario's settings, and those for one training or method alone, over those of its base and paper."""
     settings = paper.settings
     special: dict[str, Any] = {}
     for layer in reversed(line_of(where, paper, scenario)):
@@ -124,10 +124,10 @@ class Grid:
                 hint = nearest(method.trained_by, trainings)
                 raise UserError(f"{where}.trained_by: there is no training {method.trained_by!r}{hint}.")
         for key, about in paper.scenarios.items():
-            for group, known in (("trainings", {**paper.trainings}), ("methods", {**paper.methods})):
+            for group, entries in (("trainings", [*paper.trainings]), ("methods", [*paper.methods])):
                 for special in getattr(about, group):
-                    if special not in known:
-                        hint = nearest(special, known)
+                    if special not in entries:
+                        hint = nearest(special, entries)
                         raise UserError(f"{self.where[name]}: scenarios.{key}.{group}: there is no {special!r}{hint}.")
         for artefact, entry in paper.artefacts.items():
             where = f"{self.where[name]}: artefacts.{artefact}"
@@ -283,7 +283,7 @@ class Grid:
                 section, _, last = key.partition(".")
                 if section not in ("training", "params"):
                     raise UserError(
-                        f"{where}: trainings.{shown}: grid: {key!r} is no part of a training; allowed: training.x, params.x."
+                        f"{where}: trainings.{shown}: grid: {key!r} is of no training; allowed: training.x, params.x."
                     )
                 inside = {last: value} if section == "training" else {"method": {"params": {last: value}}}
                 at = merge(at, {"training": inside})

@@ -1,4 +1,7 @@
-"""Every file name, defined once. A run is `paper/scenario/seedN`, a trial a training or method at a point of its grid."""
+"""Every file name, defined once.
+
+A run is `paper/scenario/seedN`, a trial a training or a method at one point of its grid.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

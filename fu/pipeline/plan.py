@@ -160,7 +160,7 @@ class Plan:
 
     def _train(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
-        inputs = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
+        inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
         # One kind of history is as large as a model per client, the others are small.
         kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
         return specs.of_training(planned, seed), inputs, self._needs(planned, "training", models=kept)
@@ -245,7 +245,7 @@ class Plan:
     @cached_property
     def _any(self) -> dict[str, str]:
         """The first trial of each scenario."""
-        return {scenario: name for scenario, name in reversed(self.trials)}
+        return dict(reversed(self.trials))
 
     def _dataset(self, trial: Trial) -> str:
         return self.paths("data", "archive", dataset=trial.settings.data.dataset)

@@ -15,8 +15,8 @@ from fu.plugins import Choice
 class Trial:
     """One training (`method` is None) or method at one point of its grid in one scenario, settings validated.
 
-    `trained`: the trial of the training whose model it starts from, or that it is. `unlearned`: the trial that makes its
-    unlearned model, which several trials may share. `values`: the settings that the grid sets.
+    `trained`: the trial of the training whose model it starts from, or that it is. `unlearned`: the trial that makes
+    its unlearned model, which several trials may share. `values`: the settings that the grid sets.
     """
 
     settings: Settings

@@ -56,9 +56,15 @@ def make_scratch() -> Method:
 
 
 def make_entry(
-    kind: str, *, rates: tuple[float, ...] = RATES, metrics: tuple[str, ...] = ("asr", "r_acc"), **changes: Any
+    kind: str, *, rates: tuple[float, ...] = RATES, metrics: tuple[str, ...] | None = None, **changes: Any
 ) -> Entry:
-    """Return the entry of an artefact of a kind, with these trials of `ours`; `changes`: other values of its fields."""
+    """Return the entry of an artefact of a kind, with these trials of `ours`; `changes`: other values of its fields.
+
+    Where a kind compares trainings, `ours` and `scratch` are trainings.
+    """
+    compares = "against" in catalogue.declared("artefacts", kind).get("NEEDS", ())
+    if metrics is None:
+        metrics = ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
     measured = reads in ("evaluations", "traces")
     ours = make_method(*(make_trial(rate) for rate in rates))
@@ -90,7 +96,23 @@ def make_entry(
         "attacks": ("patch",) if reads == "data" else (),
         "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},
     }
+    if compares:
+        values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
+        values["methods"] = tuple(as_training(method) for method in values["methods"])
+        values |= {"x": "p", "lines": ("n",), "against": ("scratch",), "stages": ("original",)}
     return Entry(**{**values, **changes})
+
+
+def as_training(method: Method) -> Method:
+    """Return a training with the name and the trials of a method."""
+    trials = {
+        scenario: tuple(
+            trial.model_copy(update={"trained": trial.name, "unlearned": "", "recovers": False}) for trial in found
+        )
+        for scenario, found in method.trials.items()
+    }
+    about = {"trains": True, "retrains": False, "post_training": "none"}
+    return method.model_copy(update={**about, "trials": trials})
 
 
 def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | None = None) -> pd.DataFrame:

@@ -53,6 +53,7 @@ def test_accuracy_is_the_share_of_all_test_samples_and_of_the_held_out_ones(own:
     [
         ((), {"share_present": 1.0}),
         ((0,), {"share_present": 1.0}),  # client 1 holds class 0, too
+        ((1,), {"share_present": 6 / 8, "accuracy_absent": 1 / 2}),  # class 1
         ((2,), {"share_present": 4 / 8, "accuracy_absent": 1 / 4}),  # classes 2 and 3: right is one of four
         ((0, 1), {"share_present": 4 / 8, "accuracy_absent": 2 / 4}),
     ],

@@ -117,6 +117,7 @@ def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
         "bars",
         "classes",
         "curves",
+        "gains",
         "runtime",
     }
     assert {kind for kind in available("artefacts") if catalogue.reads(kind) == "nothing"} == {"losses"}

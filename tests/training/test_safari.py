@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,13 @@ def test_the_share_of_client_rounds_is_q_within_three_standard_errors(q: float) 
     task, rounds = task_of(), 10_000
     share = sum(safari.is_client_round(task, q, round) for round in range(rounds)) / rounds
     assert abs(share - q) < 3 * math.sqrt(q * (1 - q) / rounds)
+
+
+def test_a_round_says_nothing_about_the_next() -> None:
+    task, rounds = task_of(), 10_000
+    mine = [safari.is_client_round(task, 0.5, round) for round in range(rounds)]
+    alike = sum(one == other for one, other in pairwise(mine)) / (rounds - 1)
+    assert abs(alike - 0.5) < 3 * 0.5 / math.sqrt(rounds)
 
 
 def test_whose_round_it_is_depends_on_seed_and_round_and_clients_keep_theirs_at_a_larger_q() -> None:

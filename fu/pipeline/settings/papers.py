@@ -1,6 +1,6 @@
 """Read papers, presets and overrides, and merge them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import product
@@ -295,9 +295,7 @@ def _expanded(paper: Paper, where: str) -> Paper:
             at = dict(zip(several, values, strict=True))
             settings = scenario.settings
             for short, about in scenario.vary.items():
-                settings = merge(
-                    settings, reduce(lambda tree, key: {key: tree}, about.setting.split(".")[::-1], at[short])
-                )
+                settings = merge(settings, _nested(about.setting.split("."), at[short]))
             label = ", ".join([scenario.label, *(f"{short} = {value}" for short, value in at.items())])
             base = scenario.base and scenario.base + coordinates({short: at[short] for short in shared})
             changed = {"label": label, "base": base, "at": {**at, **scenario.at}, "settings": settings, "vary": several}
@@ -317,6 +315,10 @@ def _expanded(paper: Paper, where: str) -> Paper:
             shown += found
         artefacts[key] = entry.model_copy(update={"scenarios": list(dict.fromkeys(shown))})
     return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts})
+
+
+def _nested(keys: Sequence[str], value: Any) -> Any:
+    return {keys[0]: _nested(keys[1:], value)} if keys else value
 
 
 def coordinates(at: Mapping[str, Any]) -> str:

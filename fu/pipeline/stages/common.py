@@ -64,8 +64,8 @@ class ModelSpec(Spec):
 class TrainingSpec(ModelSpec):
     """What every stage that trains reads.
 
-    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators that measure in every
-    `evaluate_every`-th round and in each of the last `evaluate_last`.
+    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators that measure in
+    every `evaluate_every`-th round and in each of the last `evaluate_last`.
     """
 
     local: Local
@@ -79,8 +79,9 @@ class TrainingSpec(ModelSpec):
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """The files that every stage that computes with models reads; `request`: one file; none before the request, or where those
-    are forgotten whom the attack marks.
+    """The files that every stage that computes with models reads.
+
+    `request`: one file; none while training, or where those are forgotten whom the attack marks.
     """
 
     data: Path

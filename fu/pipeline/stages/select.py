@@ -45,7 +45,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
 
 def read(path: Path, first: str) -> Evaluation:
-    """Return an evaluation file as role -> metric -> value; every model must have the metric `first` or have diverged."""
+    """Return an evaluation file as role -> metric -> value; each model must have the metric `first`, or diverged."""
     values: dict[str, dict[str, float]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
