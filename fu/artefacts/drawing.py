@@ -83,11 +83,10 @@ def looks(methods: Sequence[Method], shaded: bool = False) -> dict[str, Look]:
     colours = known | {family: free[k % len(free)] for k, family in enumerate(strange)}
     found: dict[str, Look] = {}
     for k, (name, family) in enumerate(families.items()):
-        before = [*families.values()][:k].count(family)
+        before, count = ([*several].count(family) for several in ([*families.values()][:k], families.values()))
+        colour = PALETTE[colours[family]]
         found[name] = Look(
-            _shades(PALETTE[colours[family]], [*families.values()].count(family))[before]
-            if shaded
-            else PALETTE[colours[family]],
+            _shades(colour, count)[before] if shaded else colour,
             DASHES[0 if shaded else before % len(DASHES)],
             MARKERS[k % len(MARKERS)],
             2.2 - 1.2 * k / max(len(families) - 1, 1),

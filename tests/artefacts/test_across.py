@@ -41,7 +41,7 @@ def means(entry: Entry, frame: pd.DataFrame | None = None) -> dict[tuple[Any, ..
     return {(row["panel"], row["line"], row["x"]): row["mean"] for row in found}
 
 
-def lines(axis: Axes, style: str) -> list[tuple[list[float], list[float]]]:
+def lines(axis: Axes, style: str) -> list[tuple[Any, Any]]:
     found = [line for line in axis.lines if line.get_linestyle() == style]
     return [
         (np.asarray(line.get_xdata(), float).tolist(), np.asarray(line.get_ydata(), float).tolist()) for line in found
@@ -149,8 +149,9 @@ def test_what_others_are_compared_with_is_horizontal_with_a_band() -> None:
     assert result.frame[result.frame["training"] == "fedavg"]["x"].isna().all()
     assert cells(result.body)[1] == ["FedAvg", "0.210 ±0.014", "–", "–"]
     assert "Horizontal: whatever q is." in result.notes
-    [handle] = [h for h in result.figure.legends[0].legend_handles if h and h.get_label() == "FedAvg"]
-    assert (handle.get_marker(), handle.get_linestyle()) == ("none", "--")  # type: ignore[union-attr]
+    handles: list[Any] = [*result.figure.legends[0].legend_handles]
+    [handle] = [handle for handle in handles if handle.get_label() == "FedAvg"]
+    assert (handle.get_marker(), handle.get_linestyle()) == ("none", "--")
 
 
 def test_one_model_is_one_line_and_several_are_several() -> None:
@@ -198,7 +199,7 @@ def test_the_paper_s_numbers_stand_beside_ours() -> None:
     assert theirs["difference"].tolist() == pytest.approx([-0.21])
     [axis] = result.figure.axes
     [hollow] = [line for line in axis.lines if line.get_markerfacecolor() == "none"]
-    assert (hollow.get_xdata(), hollow.get_ydata()) == (pytest.approx([1]), pytest.approx([0.5]))
+    assert np.asarray(hollow.get_xydata(), float).tolist() == [pytest.approx([1, 0.5])]
     assert hollow.get_color() == next(line for line in axis.lines if line.get_marker() == "s").get_color()
     assert said(result.figure)[-1] == "the paper"
     assert "diff: ours minus paper. As in the text." in result.notes
