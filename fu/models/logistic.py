@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import nn
 
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
-ESTIMATE = {"step_ms": 0.3, "parameters": 7_850}
+ESTIMATE = {"step_ms": 0.5, "parameters": 7_850}
 
 
 class Params(BaseModel):

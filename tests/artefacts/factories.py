@@ -66,10 +66,17 @@ def make_entry(
     if metrics is None:
         metrics = ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
+    needs = catalogue.declared("artefacts", kind).get("NEEDS", ())
     measured = reads in ("evaluations", "traces")
     ours = make_method(*(make_trial(rate) for rate in rates))
     scenario = Scenario(
-        name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS)
+        name="small",
+        label="Small",
+        dataset="digits",
+        data="digits",
+        rounds=(2, 4),
+        evaluations=tuple(EVALUATIONS),
+        at={"size": 8},
     )
     known = catalogue.metrics()
     shown = tuple(known[name] for name in metrics) if measured else ()
@@ -92,6 +99,7 @@ def make_entry(
         "scenarios": () if reads == "nothing" else (scenario,),
         # Where all trials are shown, every method has the setting that varies.
         "methods": () if not measured else (make_scratch(), ours) if chooses else (ours,),
+        "x": "size" if "x" in needs else None,
         "datasets": ("digits",) if reads == "data" else (),
         "attacks": ("patch",) if reads == "data" else (),
         "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},

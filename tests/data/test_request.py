@@ -28,11 +28,9 @@ def test_who_is_forgotten_hangs_on_the_seed_and_on_who_takes_part_alone() -> Non
     assert request.draw(one, 5, 2).clients.tolist() == request.draw(other, 5, 2).clients.tolist()
 
 
-def test_named_clients_and_attacked_ones_are_forgotten_as_they_are() -> None:
+def test_named_clients_are_forgotten_as_they_are() -> None:
     present = PART.present
     assert request.draw(PART, 0, [present[3], present[0]]).clients.tolist() == [present[0], present[3]]
-    attacked = draw(attacked=(7, 2))
-    assert request.draw(attacked, 0, "attacked").clients.tolist() == [2, 7]
 
 
 def written(path: Path, **arrays: Any) -> Path:
