@@ -136,7 +136,7 @@ def test_a_plugin_of_one_s_own_is_found_planned_and_digested(mine: Path) -> None
     assert needs("mine") == {"update_norms"}
     job = planned.job("unlearn", {"run": RUN, "trial": "mine"})
     assert json.loads(job.json)["method"] == {"name": "mine", "params": {"strength": 2.0}}
-    assert job.inputs["history"] == [f"results/smoke/{RUN}/original.history.safetensors"]
+    assert job.inputs["history"] == [f"results/smoke/{RUN}/original.trained.history.safetensors"]
     covered = digest.closure(digest.modules_of(job.stage, job.spec))
     assert {name for name in covered if name.startswith("fu.methods.")} == {"fu.methods.mine", "fu.methods.mine_too"}
     assert commands.complete(planned, job, "python").endswith(f" --plugins {mine}")

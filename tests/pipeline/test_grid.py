@@ -100,7 +100,7 @@ def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
     swapped = made().preset.model_copy(
         update={"replace_datasets": {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}}
     )
-    planned = Grid(Resolved(swapped, made().papers, made().where))
+    planned = Grid(Resolved(swapped, made().papers, made().where, {}))
     assert planned.trials["fedosd/mnist-pat50", "original"].settings.data.dataset == "fashion_mnist"
     assert planned.trials["fedosd/fmnist-pat50", "original"].settings.data.dataset == "mnist"
 
@@ -294,7 +294,7 @@ def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
 def test_the_original_model_is_no_trial_of_a_grid_and_recovers_nothing() -> None:
     assert trials(made(), RUN, "original") == ["original"]
     assert not made().trials["fedosd/mnist-iid", "original"].recovers
-    assert models(made(), RUN, "original") == ["original"]
+    assert models(made(), RUN, "original") == ["original.trained"]
 
 
 @pytest.mark.parametrize("preset", names("presets"))

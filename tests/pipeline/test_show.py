@@ -83,7 +83,7 @@ def two_points(folder: Path) -> Path:
         (f"results/smoke/{PAT50}/{POINTS[0]}.unlearned.csv", f"{PAT50}/{POINTS[0]}.unlearned.safetensors"),
         ("fedosd/mnist-pat20/seed0/fedosd.unlearned", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.unlearned.safetensors"),
         ("fedosd/mnist-pat20/seed0/fedosd.evaluation", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.evaluation.csv"),
-        (f"{PAT50}/original", f"{PAT50}/original.safetensors"),
+        (f"{PAT50}/original.trained", f"{PAT50}/original.trained.safetensors"),
         (f"{PAT50}/original.evaluation", f"{PAT50}/original.evaluation.csv"),
         (f"{PAT50}/retraining.unlearned", f"{PAT50}/retraining.unlearned.safetensors"),
         ("fedosd/mnist-pat50/fedosd.selected", "fedosd/mnist-pat50/fedosd.selected.json"),
@@ -103,7 +103,7 @@ def stage_of(file: str) -> str:
     last = {
         "artefacts": "publish",
         "selected.json": "select",
-        "original.safetensors": "train",
+        "original.trained.safetensors": "train",
         "evaluation.csv": "evaluate",
     }
     return next((stage for text, stage in last.items() if text in file), "unlearn")
