@@ -156,7 +156,7 @@ class Grid:
         if reads != "nothing" and not entry.scenarios:
             raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
         if reads in ("evaluations", "traces") and not (entry.shown and entry.metrics):
-            raise UserError(f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one.")
+            raise UserError(f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each.")
         about = catalogue.declared("artefacts", entry.kind)
         traced = list(about.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
         untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
@@ -382,6 +382,11 @@ class Grid:
         grid = merge(values.get("grid", {}), own.get("grid", {}))
         for key in (key for key, found in grid.items() if found) if isinstance(grid, dict) else ():
             section, _, last = key.partition(".")
+            if section == "training":
+                raise UserError(
+                    f"{where}: scenario {scenario}, method {method}: grid: {key!r} is a training's; "
+                    "allowed: unlearning.x, recovery.x, params.x."
+                )
             if isinstance(own.get(section), dict) and own[section].get(last) is not None:
                 raise UserError(
                     f"{where}: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "

@@ -143,7 +143,7 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
 
 def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:
     for scenario in entry.scenarios:
-        yield scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: ORIGINAL}
+        yield scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: f"{ORIGINAL}.trained"}
         for method in entry.methods:
             trials = method.trials[scenario.name]
             for trial in (entry.trial(scenario.name, method),) if entry.chooses else trials:

@@ -9,12 +9,11 @@ import pytest
 
 from fu.artefacts.entry import Entry
 from fu.errors import UserError
-from fu.evaluation.trace import COLUMNS as TRACE
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
 from tests.factories import CLASSES, COLOUR, MARK
-from tests.pipeline.results_folder import IMAGES, LABELS, PART, choose, make_results, rows_to
+from tests.pipeline.results_folder import IMAGES, LABELS, MEASURED, PART, TRACE, choose, make_results, rows_to
 
 KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
 
@@ -32,8 +31,8 @@ def read(entry: Entry, results: Path, published: Path | None = None) -> pd.DataF
 def frame_of(
     kind: str, published: Mapping[tuple[str, str, str], float] | None = None, rates: tuple[float, ...] = RATES
 ) -> pd.DataFrame:
-    """Return what a kind is to be given: curves the distance, too, which tells where a method starts."""
-    metrics = ("asr", "r_acc", "distance") if kind == "curves" else ("asr", "r_acc")
+    """Return what a kind is to be given: curves all that was traced, such as the distance to where a method starts."""
+    metrics = MEASURED if kind == "curves" else ("asr", "r_acc")
     return make_frame(make_entry(kind, metrics=metrics, rates=rates), published)
 
 

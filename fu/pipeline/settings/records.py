@@ -489,8 +489,10 @@ class Paper(Strict):
         for name in self.methods:
             if name in self.trainings:
                 raise ValueError(f"methods: {name!r} is the name of a training; a method needs another")
-        if ORIGINAL in {**self.methods, **self.trainings}:
-            raise ValueError(f"{ORIGINAL!r} is the name of the original model; choose another")
+        for group in ("trainings", "methods"):
+            if ORIGINAL in getattr(self, group):
+                what = group.removesuffix("s")
+                raise ValueError(f"{group}: {ORIGINAL!r} is the name of the original model; a {what} needs another")
         return self
 
 

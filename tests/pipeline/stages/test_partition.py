@@ -20,7 +20,8 @@ def drawn_by_the_stage(folder: Path, **changes: Any) -> Path:
     x, archive = np.zeros((len(labels), 28, 28), np.uint8), folder / "digits.npz"
     np.savez(archive, x_train=x[:500], y_train=labels[:500], x_test=x[500:], y_test=labels[500:])
     values: dict[str, Any] = {"dataset": "digits", "seed": 0, "samples": None, "clients": 10}
-    values |= {"train_share": 6 / 7, "validation_share": 0.1, "forget": 1}
+    values |= {"split": "merged", "test": "clients", "server": 0, "held_out": 0, "absent": 0}
+    values |= {"train_share": 6 / 7, "validation_share": 0.1, "attacked": 1}
     values |= {"partition": {"name": "iid"}, "attack": {"name": "patch", "params": BACKDOOR.model_dump()}}
     spec, output = common.canonical(stage.Spec(**{**values, **changes})), folder / "made" / "partition.npz"
     argv = ["--spec", spec, "--data", str(archive), "--partition", str(output)]
@@ -31,8 +32,8 @@ def drawn_by_the_stage(folder: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize("kind", [IID, pat(0.2)], ids=["iid", "pat"])
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"seed": 3}, {"samples": 300}, {"forget": (7, 2)}, {"train_share": 0.5, "validation_share": 0.0}],
-    ids=["default", "seed", "samples", "forget", "shares"],
+    [{}, {"seed": 3}, {"samples": 300}, {"attacked": (7, 2)}, {"train_share": 0.5, "validation_share": 0.0}],
+    ids=["default", "seed", "samples", "attacked", "shares"],
 )
 def test_the_stage_saves_what_is_drawn_from_train_and_test_samples_merged(
     tmp_path: Path, kind: Kind, changes: dict[str, Any]
