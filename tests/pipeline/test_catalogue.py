@@ -113,6 +113,7 @@ def test_the_metrics_are_those_of_all_evaluators() -> None:
 
 def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
     assert {kind for kind in available("artefacts") if catalogue.chooses(kind)} == {
+        "across",
         "table",
         "bars",
         "classes",
