@@ -156,7 +156,9 @@ class Grid:
         if reads != "nothing" and not entry.scenarios:
             raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
         if reads in ("evaluations", "traces") and not (entry.shown and entry.metrics):
-            raise UserError(f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each.")
+            raise UserError(
+                f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
+            )
         about = catalogue.declared("artefacts", entry.kind)
         traced = list(about.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
         untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
