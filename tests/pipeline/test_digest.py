@@ -426,7 +426,10 @@ def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
         ("tabulate", {"publish"}),
         ("matplotlib", {"publish"}),
         ("pillow", {"publish"}),
-        ("seaborn", {f"publish {kind}" for kind in ("across", "bars", "classes", "curves", "images", "losses", "sweep")}),
+        (
+            "seaborn",
+            {f"publish {kind}" for kind in ("across", "bars", "classes", "curves", "images", "losses", "sweep")},
+        ),
         *((name, set()) for name in ("torchvision", "pydantic", "tqdm", "psutil", "PyYAML", "snakemake", "pytest")),
     ],
 )

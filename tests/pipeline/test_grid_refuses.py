@@ -48,7 +48,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown evaluator": (
         settings(evaluations={"evaluation": ["bckdoor"]}),
-        ("there is no evaluation plug-in 'bckdoor'", "did you mean 'backdoor'?", "allowed: accuracy, backdoor, conflicts"),
+        (
+            "there is no evaluation plug-in 'bckdoor'",
+            "did you mean 'backdoor'?",
+            "allowed: accuracy, backdoor, conflicts",
+        ),
     ),
     "a file of the evaluation folder that is no evaluator": (
         settings(evaluations={"evaluation": ["selection"]}),
@@ -118,7 +122,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown metric of an artefact": (
         artefact("table8", metrics=["acc"]),
-        (f"{FEDOSD}: artefacts.table8: there is no metric 'acc'", "did you mean 'r_acc'?", "allowed: accuracy, accuracy_absent"),
+        (
+            f"{FEDOSD}: artefacts.table8: there is no metric 'acc'",
+            "did you mean 'r_acc'?",
+            "allowed: accuracy, accuracy_absent",
+        ),
     ),
     "unknown kind of artefact": (
         artefact("table8", kind="tabel"),

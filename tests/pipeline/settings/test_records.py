@@ -278,7 +278,10 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         data(clients=16**5000),
         ("data.clients: an integer must fit in 64 bits",),
     ),
-    "a share of 1e400": (data(train_share="1e400"), ("data.train_share: Input should be less than or equal to 1, got '1e400'",)),
+    "a share of 1e400": (
+        data(train_share="1e400"),
+        ("data.train_share: Input should be less than or equal to 1, got '1e400'",),
+    ),
     "a share that takes a power of ten for ever": (
         data(train_share="1e99999999"),
         ("data.train_share: Input should be less than or equal to 1, got '1e99999999'",),
