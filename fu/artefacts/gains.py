@@ -234,7 +234,10 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     """Explain rows, columns and marks."""
     score = entry.metrics[0].label
     names = {name: entry.names.get(name, name) for name in (*entry.lines, str(entry.x))}
-    parts = [entry.footnotes, *(f"{name}: {called}." for name, called in names.items() if called != name)]
+    parts = [
+        entry.footnotes,
+        *(f"{name}: {called.removesuffix(f', {name}')}." for name, called in names.items() if called != name),
+    ]
     parts.append(f"Gain: difference in {score} between two models of the same seed, mean over seeds.")
     if len(entry.seeds) > 1:
         parts.append(

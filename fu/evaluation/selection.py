@@ -12,11 +12,11 @@ ROLES = {"original": "", "unlearned": " after unlearning", "recovered": " after 
 def rule(what: str, roles: Sequence[str]) -> str:
     """Return the rule in words: what is highest, after which stages."""
     first, *later = [ROLES[role] for role in roles]
-    then = "".join(f"then the same{place}, " for place in later)
-    return f"fewest diverged seeds, then highest mean {what} on validation data{first}, {then}{LAST}"
-
-
-LAST = "then the first; if all diverged, the last to do so"
+    then = "".join(f", then the same{place}" for place in later)
+    return (
+        f"fewest diverged seeds, then highest mean {what} on validation data{first}{then}, then the first; if all "
+        "diverged, the last to do so"
+    )
 
 
 def score(evaluations: Sequence[Evaluation], role: str, terms: Terms) -> float | None:

@@ -173,7 +173,7 @@ def test_the_projection_runs_post_training_with_it_alone(project: Project) -> No
         ("fu/federation/recovery.py", "theta + aggregate", "theta + 0.5 * aggregate", ("recover",)),
         ("fu/training/fedavg.py", "theta + aggregate", "theta + 0.5 * aggregate", ("train",)),
         ("fu/histories/last_local_models.py", "theta + updates", "theta - updates", ("train",)),
-        ("fu/evaluation/backdoor.py", 'out = {"asr": attack', 'out = {"asr": -attack',
+        ("fu/evaluation/backdoor.py", '{"asr": attack', '{"asr": -attack',
          ("train", "unlearn", "recover", "evaluate")),
         ("fu/models/mlp.py", "nn.ReLU()", "nn.Tanh()", ("train", "unlearn", "recover", "evaluate")),
         ("fu/datasets/digits.py", "1_797,", "1_798,", ("data", "partition")),

@@ -310,7 +310,9 @@ def _expanded(paper: Paper, where: str) -> Paper:
         for wanted in entry.scenarios:
             found = [*groups.get(wanted, {})] or [name for name in scenarios if fnmatchcase(name, wanted)]
             if not found:
-                hint = nearest(wanted, [*groups, *scenarios])
+                hint = nearest(wanted, scenarios)
+                if len(scenarios) > len(groups):
+                    hint = f"{hint.partition(' allowed')[0]} allowed: {', '.join(groups)}, or a pattern (mnist-p1-*)"
                 raise UserError(f"{where}: artefacts.{key}: there is no scenario {wanted!r}{hint}.")
             shown += found
         artefacts[key] = entry.model_copy(update={"scenarios": list(dict.fromkeys(shown))})
