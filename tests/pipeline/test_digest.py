@@ -439,7 +439,10 @@ def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
         ("pillow", {"publish"}),
         (
             "seaborn",
-            {f"publish {kind}" for kind in ("across", "bars", "classes", "curves", "gains", "images", "losses", "sweep")},
+            {
+                f"publish {kind}"
+                for kind in ("across", "bars", "classes", "curves", "gains", "images", "losses", "sweep")
+            },
         ),
         *((name, set()) for name in ("torchvision", "pydantic", "tqdm", "psutil", "PyYAML", "snakemake", "pytest")),
     ],
@@ -543,7 +546,10 @@ def test_post_training_knows_its_projection_and_no_method() -> None:
 
 def test_training_knows_the_histories_that_it_records_and_no_partition() -> None:
     assert plugins_in("train", history=()) == {"fu.training.fedavg", "fu.models.mlp"}
-    assert plugins_in("train", history=(), training=Choice(name="server_sgd")) == {"fu.training.server_sgd", "fu.models.mlp"}
+    assert plugins_in("train", history=(), training=Choice(name="server_sgd")) == {
+        "fu.training.server_sgd",
+        "fu.models.mlp",
+    }
     for name in available("histories"):
         assert f"fu.histories.{name}" in plugins_in("train", history=(name,))
 

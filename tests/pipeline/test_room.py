@@ -264,7 +264,8 @@ def test_the_overview_says_what_each_paper_takes(with_toy: Path) -> None:
     _, line = both.overview(both.jobs(), cores=2).split("\n")
     told = dict(part.split(": ") for part in line.removesuffix(".").split("; "))
     assert told == {
-        name or "data sets": f"{estimates.counted(len(each), 'job')}, {sum(job.seconds for job in each) / 3600:.1f} core hours"
+        name
+        or "data sets": f"{estimates.counted(len(each), 'job')}, {sum(job.seconds for job in each) / 3600:.1f} core hours"
         for name, each in found.items()
     }
     assert "\n" not in Plan(helped()).overview(Plan(helped()).jobs(), cores=2)

@@ -362,7 +362,9 @@ def test_a_scenario_of_plug_ins_from_outside_runs_its_own_jobs(project: Project,
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("target", "suffix"), [("data/digits", "npz"), ("toy/iid/seed0/original.trained", "safetensors")])
+@pytest.mark.parametrize(
+    ("target", "suffix"), [("data/digits", "npz"), ("toy/iid/seed0/original.trained", "safetensors")]
+)
 def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project, target: str, suffix: str) -> None:
     path = project.root / f"results/toy/{target}.{suffix}"
     before, when = path.read_bytes(), path.stat().st_mtime_ns

@@ -157,7 +157,9 @@ def test_verify_reads_everything(project: Project) -> None:
     damage = f"{RUN}/original.trained.history.safetensors has changed since it was made"
     assert first == f"{damage}."
     graph = project.graph()
-    behind = graph.with_downstream(graph.where(lambda job: f"{RUN}/original.trained.history.safetensors" in job.outputs))
+    behind = graph.with_downstream(
+        graph.where(lambda job: f"{RUN}/original.trained.history.safetensors" in job.outputs)
+    )
     shown = {job.names["artefact"] for job in graph.jobs if job.stage == "publish" and job.key in behind}
     assert sorted(rest) == sorted(f"toy_{name} does not follow from its inputs (damaged: {damage})." for name in shown)
     project.expect(behind)  # what was found is known to the plan
