@@ -133,7 +133,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (
             "artefacts.table8: there is no artefacts plug-in 'tabel'",
             "did you mean 'table'?",
-            "allowed: bars, classes, curves",
+            "allowed: across, bars, classes, curves, gains",
         ),
     ),
     "an artefact with published numbers but no file": (
@@ -335,11 +335,13 @@ MANY = [k / 100 for k in range(1, 41)]
 TOYS: dict[str, tuple[dict[str, Any], str]] = {
     "a choice without R-Acc": (
         toy(settings={"evaluations": {"evaluation": ["backdoor"]}}, artefacts=EVALUATED),
-        f"{TOY}: scenarios.pat: evaluations: fedosd has a grid; its best point is chosen by r_acc_validation and asr_validation",
+        f"{TOY}: scenarios.pat: evaluations: fedosd has a grid; its best point is chosen "
+        "by r_acc_validation and asr_validation, so their evaluators must be in one evaluation.",
     ),
     "a choice without ASR, where there is an attack": (
         toy(settings={"evaluations": {"evaluation": ["utility"]}}, artefacts=NO_ATTACK),
-        f"{TOY}: scenarios.pat: evaluations: fedosd has a grid; its best point is chosen by r_acc_validation and asr_validation",
+        f"{TOY}: scenarios.pat: evaluations: fedosd has a grid; its best point is chosen "
+        "by r_acc_validation and asr_validation, so their evaluators must be in one evaluation.",
     ),
     "a validation share of less than a sample": (
         toy(settings={"data": {"validation_share": 0.01}}),

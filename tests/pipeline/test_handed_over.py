@@ -65,6 +65,8 @@ def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> No
                 for trial in trials:
                     settings = planned.trials[f"{entry.paper}/{scenario}", trial.name].settings
                     idle, follows = method.name.startswith("fedrecovery"), method.post_training == "after"
+                    assert settings.unlearning is not None
+                    assert settings.recovery is not None
                     assert trial.rate == (None if idle else settings.unlearning.lr)
                     assert trial.recovery_rate == (settings.recovery.lr if follows else None)
                     seen.add((idle, follows, trial.recovery_rate == 0.5))

@@ -80,7 +80,7 @@ def test_another_request_runs_no_training(with_toy: Path) -> None:
 @pytest.mark.parametrize("own", [{"clients_per_round": 2}, {"rounds": 5}, {"momentum": 0.5}], ids=lambda own: min(own))
 def test_what_training_reads_is_trained_apart(with_toy: Path, own: dict[str, Any]) -> None:
     """The partition stays that of the base."""
-    training = {"training": {"history": []}}
+    training: dict[str, Any] = {"training": {"history": []}}
     scenarios = {
         "one": {"label": "One", "base": "iid", "settings": {**ASKED, **training}},
         "two": {"label": "Two", "base": "one", "settings": {"training": own}},
@@ -138,13 +138,12 @@ def test_a_paper_without_unlearning_has_these_jobs(with_toy: Path) -> None:
 def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:
     """Others are the same training for every number of its samples."""
     planned = Plan(helped())
-    found = {
-        (n, trial): getattr(
-            planned.job("train", {"run": f"helped/few-server-s1-n{n}/seed0", "trial": trial}).spec, "server"
-        )
-        for n in (5, 20)
-        for trial in ("fedavg", "safari+q0.2")
-    }
+
+    def server(n: int, trial: str) -> Any:
+        job = planned.job("train", {"run": f"helped/few-server-s1-n{n}/seed0", "trial": trial})
+        return job.spec.model_dump()["server"]
+
+    found = {(n, trial): server(n, trial) for n in (5, 20) for trial in ("fedavg", "safari+q0.2")}
     assert found == {(5, "fedavg"): None, (20, "fedavg"): None, (5, "safari+q0.2"): 5, (20, "safari+q0.2"): 20}
 
 
@@ -263,11 +262,10 @@ def test_the_overview_says_what_each_paper_takes(with_toy: Path) -> None:
     found = {paper: [job for job in both.jobs() if job.paper == paper] for paper in ("toy", "helped", "")}
     _, line = both.overview(both.jobs(), cores=2).split("\n")
     told = dict(part.split(": ") for part in line.removesuffix(".").split("; "))
-    assert told == {
-        name
-        or "data sets": f"{estimates.counted(len(each), 'job')}, {sum(job.seconds for job in each) / 3600:.1f} core hours"
-        for name, each in found.items()
-    }
+    for name, each in found.items():
+        hours = sum(job.seconds for job in each) / 3600
+        assert told.pop(name or "data sets") == f"{estimates.counted(len(each), 'job')}, {hours:.1f} core hours"
+    assert told == {}
     assert "\n" not in Plan(helped()).overview(Plan(helped()).jobs(), cores=2)
 
 

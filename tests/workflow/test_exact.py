@@ -17,7 +17,8 @@ RUN = f"{RESULTS}/toy/iid/seed0"
 # One file of every kind that a job reads.
 READ = [
     f"{RESULTS}/data/digits.npz", f"{RUN}/partition.npz", f"{RUN}/original.trained.safetensors",
-    f"{RUN}/original.trained.history.safetensors", f"{RUN}/fupga+lr0.02.recovered.csv", f"{RUN}/original.evaluation.csv",
+    f"{RUN}/original.trained.history.safetensors", f"{RUN}/original.evaluation.csv",
+    f"{RUN}/fupga+lr0.02.recovered.csv",
     f"{RESULTS}/toy/pat/fedosd.selected.json",
 ]  # fmt: skip
 

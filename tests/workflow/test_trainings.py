@@ -8,7 +8,8 @@ import pytest
 from tests.workflow.project import Project, with_paper
 from tests.workflow.test_edits import published
 
-TRAINING = "{label: Mine, plugin: fedavg, in_paper: false, source: a test, params: {client_weights: samples}, shown_in: [numbers]}"
+ABOUT = "label: Mine, in_paper: false, source: a test, shown_in: [numbers]"
+TRAINING = f"{{{ABOUT}, plugin: fedavg, params: {{client_weights: samples}}}}"
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,8 @@ SECTIONS = (
         "overrides:\n"
         "  fedosd:\n"
         "    scenarios:\n"
-        "      mnist-few: {label: MNIST of few clients, base: mnist-iid, vary: {m: {setting: data.clients, values: [5, 10]}}}\n"
+        "      mnist-few: {label: MNIST of few clients, base: mnist-iid,\n"
+        "        vary: {m: {setting: data.clients, values: [5, 10]}}}\n"
         "    artefacts: {mnist_curves: {scenarios: [mnist-few]}}",
     ),
     Section(

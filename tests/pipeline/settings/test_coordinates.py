@@ -137,9 +137,15 @@ WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a pattern of other letters": (laid(scenarios=["few-[01]"]), ("artefacts.numbers.scenarios.0: ",)),
     "an axis that is no coordinate": (
         laid(x="m"),
-        (f"{PAPER}: artefacts.numbers: x: 'm' is no coordinate of 'few-server-s0-n5' and in no grid", "allowed: level, n, params.q, s"),
+        (
+            f"{PAPER}: artefacts.numbers: x: 'm' is no coordinate of 'few-server-s0-n5' and in no grid",
+            "allowed: level, n, params.q, s",
+        ),
     ),
-    "an axis of a setting without its section": (laid(x="q"), ("x: 'q' is no coordinate", "allowed: level, n, params.q, s.")),
+    "an axis of a setting without its section": (
+        laid(x="q"),
+        ("x: 'q' is no coordinate", "allowed: level, n, params.q, s."),
+    ),
     "lines of what only another scenario has": (
         laid(scenarios=["few", "few-server"], lines=["n"]),
         ("lines: 'n' is no coordinate of 'few-s0' and in no grid",),
@@ -152,7 +158,10 @@ WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("scenarios.few.vary.m.values: is missing",),
     ),
     "a setting that is not one": (vary(setting="data"), ("scenarios.few.vary.s.setting: ",)),
-    "an unknown setting": (vary(setting="data.absnt"), ("scenario few-server-s0-n5", "data.absnt: unknown key; did you mean 'absent'?")),
+    "an unknown setting": (
+        vary(setting="data.absnt"),
+        ("scenario few-server-s0-n5", "data.absnt: unknown key; did you mean 'absent'?"),
+    ),
     "a value that the setting refuses": (vary(values=[0, 4]), ("absent: 4 of 4 clients cannot be absent",)),
     "more server data than there are": (
         helped(scenarios={"few-server": {"vary": {"n": {"values": [5, 21]}}}}),
@@ -233,7 +242,7 @@ WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         helped(settings={"data": {"split": "merged", "test": "clients", "train_share": 0.8}}),
         ("server: needs split: official",),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG)

@@ -344,4 +344,5 @@ def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
     planned = Plan(config(seeds=["3", "4"], overrides={"fedosd": changed}))
     trial = planned.trials["fedosd/mnist-iid", "fedosd+lr0.02"]
     assert planned.seeds("fedosd") == [3, 4]
+    assert trial.settings.unlearning is not None
     assert (trial.settings.training.lr, trial.settings.unlearning.conflicts) == (0.5, True)

@@ -1,7 +1,8 @@
 """Files that the stages read, and the same task made by hand: what a stage must hand over, spelled out.
 
 Three clients of unequal size share random images; client 1, which is to be forgotten, has a trigger on ten of its
-twelve training samples; the server holds four samples of its own. The rate halves from round to round, so that a round's number matters.
+twelve training samples; the server holds four samples of its own. The rate halves from round to round, so that a
+round's number matters.
 """
 
 import csv
@@ -63,7 +64,7 @@ class Scene:
         """The same as the fields of a stage's files: those are forgotten whom the attack marks."""
         return {**self.shared, "request": []}
 
-    def outputs(self, model: str) -> dict[str, Path]:
+    def outputs(self, model: str) -> dict[str, Any]:
         """What every stage writes that trains."""
         return {"model": self(f"{model}.safetensors"), "trace": self(f"{model}.csv"), "cost": self(f"{model}.json")}
 

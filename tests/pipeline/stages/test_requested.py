@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from fu.contents import checksum
 from fu.data import request
 from fu.data.request import Request
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import State, Task
+from fu.federation.task import State, Task, theta_of
 from fu.methods import fupga
 from fu.pipeline.stages import common, compute, recover, train, unlearn
 from fu.pipeline.stages import request as stage
@@ -77,7 +78,7 @@ def test_training_knows_no_request_and_draws_who_takes_part(scene: Scene) -> Non
     train.main(train.Spec(**{**UNMARKED, **DRAWN}, **about), files, OPTIONS)
     task = task_of("training", [], [0, 1, 2], clients_per_round=2, with_replacement=True)
     training = compute.training_of(Choice(name="fedavg"))
-    models = loop(training.start(task)["theta"], lambda state, round: training.step(task, state, round), range(ROUNDS))  # type: ignore[arg-type]
+    models = loop(theta_of(training.start(task)), lambda state, round: training.step(task, state, round), range(ROUNDS))
     assert torch.equal(scene.theta("original"), models[-1])
     trained = [len(set(task.participants(round))) for round in range(ROUNDS)]  # one that is drawn twice trains once
     assert [int(row["client_rounds"]) for row in scene.rows("original.csv")] == [
@@ -106,7 +107,7 @@ def test_unlearning_forgets_whom_the_request_names(scene: Scene, monkeypatch: py
     assert (task.forgotten, task.retained, task.server) == ([2], [0, 1], 3)
     assert task.training is not None
     assert scene.cost("unlearned")["inputs"] == [
-        common.checksum(scene(name)) for name in ("digits.npz", "partition.npz", "request.npz", "original.safetensors")
+        checksum(scene(name)) for name in ("digits.npz", "partition.npz", "request.npz", "original.safetensors")
     ]
 
 
@@ -132,14 +133,18 @@ def test_post_training_is_that_of_whom_the_request_leaves(scene: Scene) -> None:
 def test_a_server_trains_on_so_many_of_its_samples_as_the_spec_says(tmp_path: Path, number: int | None) -> None:
     scene = make_scene(tmp_path)
     files = train.Files(**scene.given, **scene.outputs("original"), history=scene("history.safetensors"))
-    chosen = Choice(name="server_sgd")
-    train.main(train.Spec(**PHASE, training=chosen, history=(), server=number), files, OPTIONS)
-    found = []
-    for used in (2, 4):
-        task = make_task("training", "share", server=used)
-        training = compute.training_of(chosen)
-        start = training.start(task)["theta"]
-        found.append(loop(start, lambda state, round, on=task: training.step(on, state, round), range(ROUNDS))[-1])  # type: ignore[arg-type,misc]
+    about = {"training": Choice(name="server_sgd"), "history": (), "server": number}
+    train.main(train.Spec(**PHASE, **about), files, OPTIONS)
+    found = [helped(used) for used in (2, 4)]
     assert not torch.equal(*found)
     assert torch.equal(scene.theta("original"), found[0 if number == 2 else 1])
     assert {row["client_rounds"] for row in scene.rows("original.csv")} == {"0"}
+
+
+def helped(used: int) -> torch.Tensor:
+    """Return the model of a server that trains on so many of its samples."""
+    task = make_task("training", "share", server=used)
+    training = compute.training_of(Choice(name="server_sgd"))
+    return loop(theta_of(training.start(task)), lambda state, round: training.step(task, state, round), range(ROUNDS))[
+        -1
+    ]

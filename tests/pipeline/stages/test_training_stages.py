@@ -150,8 +150,8 @@ def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_sampl
     module = plugins.load("methods", method)
     p = default_params(module.Params).model_copy(update=params)
     task = make_task("unlearning", "all", original=model(0))
-    again = compute.training_of(RETRAINED)
-    task = replace(task, histories={kind: recorded[kind] for kind in needs(method)}, training=again)
+    training = compute.training_of(RETRAINED)
+    task = replace(task, histories={kind: recorded[kind] for kind in needs(method)}, training=training)
     state = module.start(task, p)
     models = [state["theta"]]
     for round in range(ROUNDS):
