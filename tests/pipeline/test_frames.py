@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,7 +146,7 @@ def test_a_trained_model_s_files_are_read_where_it_lies(results: Path) -> None:
     begun = ours.trials["small"][0].model_copy(update={"trained": "way", "home": "base"})
     after = ours.model_copy(update={"trials": {"small": (begun,)}})
     scenario = make_entry("sweep").scenarios[0].model_copy(update={"original": None, "evaluations": ("evaluation",)})
-    about = {"scenarios": (scenario,), "methods": (way, after), "chosen": {}, "seeds": (0,)}
+    about: dict[str, Any] = {"scenarios": (scenario,), "methods": (way, after), "chosen": {}, "seeds": (0,)}
     table, paths = make_entry("table", **about), Paths("r")
     assert frames.inputs(table, paths) == [
         "r/toy/base/seed0/way.evaluation.csv",
@@ -159,7 +160,7 @@ def test_a_trained_model_s_files_are_read_where_it_lies(results: Path) -> None:
     later = ["r/toy/small/seed0/ours+lr0.1.unlearned.csv", "r/toy/small/seed0/ours+lr0.1.recovered.csv"]
     before = ["r/toy/base/seed0/way.trained.csv"]
     assert frames.inputs(make_entry("curves", **about), paths) == [*before, *later]
-    alone = {**about, "methods": (after,)}
+    alone: dict[str, Any] = {**about, "methods": (after,)}
     assert frames.inputs(make_entry("curves", **alone), paths) == later
     assert frames.inputs(make_entry("curves", **alone, from_training=True), paths) == [*before, *later]
 

@@ -248,7 +248,7 @@ def test_post_training_goes_on_from_the_unlearned_model_with_the_retained_client
 def test_post_training_of_a_diverged_model_has_its_round_and_no_rows(
     scene: Scene, original: int | None, unlearned: int, expected: int
 ) -> None:
-    given = {
+    given: dict[str, Any] = {
         "original": scene.save("original", model(0), original),
         "unlearned": scene.save("unlearned", model(1), unlearned),
     }
