@@ -105,7 +105,7 @@ def test_server_data_with_shuffled_labels_lower_accuracy(found: dict[str, pd.Dat
     dealt = tmp_path / "partition.npz"
     partition_stage.main(SPEC, partition_stage.Files(archive, dealt), Options())
     rows = partition.load(dealt).server
-    labels = archives.read(archive, "digits")["y_train"].copy()
+    labels = archives.read(archive, "digits")["y_train"].astype(np.uint8)
     labels[rows] = (labels[rows] + 1 + np.arange(len(rows)) % 9) % 10  # none of them right, no other class for all
     worse = train_on(folder, archive, dealt, arrays, labels)
     assert worse < found["safari"]["accuracy"].tail(10).mean() - 0.1
