@@ -135,6 +135,17 @@ def test_a_paper_without_unlearning_has_these_jobs(with_toy: Path) -> None:
     }
 
 
+def test_a_training_is_measured_where_it_lies_unless_a_scenario_measures_something_else(with_toy: Path) -> None:
+    def evaluated(**settings: Any) -> Keys:
+        planned = Plan(helped(scenarios={"few-server": {"settings": settings}}))
+        return {key for key in jobs(planned) if key.startswith("evaluate ") and "fedavg" in key}
+
+    assert evaluated() == {f"evaluate helped/few-s{s}/seed0 fedavg accuracy" for s in (0, 1)}
+    assert evaluated(evaluations={"accuracy": ["accuracy"]}) == {
+        f"evaluate helped/few-server-s{s}-n{n}/seed0 fedavg accuracy" for s in (0, 1) for n in (5, 20)
+    }
+
+
 def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:
     """Others are the same training for every number of its samples."""
     planned = Plan(helped())
