@@ -165,7 +165,7 @@ def test_the_chosen_point_is_marked(
 
 @pytest.mark.usefixtures("folder")
 def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    show.main(["cell", ""])
+    show.main(["cell", "", "papers=fedosd"])
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     paper = read_paper("fedosd")
     assert lines == [
@@ -173,6 +173,15 @@ def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: p
         *([f"fedosd/{name}", entry["label"]] for name, entry in paper["scenarios"].items()),
         *([name, entry["label"]] for name, entry in paper["methods"].items()),
     ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_of_what_varies_each_scenario_is_listed_and_trainings_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    show.main(["cell", "", "papers=safari"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "  safari/mnist-p1-s4                 MNIST, p = 1, s = 4" in lines
+    assert lines[lines.index("Trainings") + 2].split() == ["server_sgd", "Server", "SGD"]
+    assert "Methods" not in lines
 
 
 @pytest.mark.parametrize(
