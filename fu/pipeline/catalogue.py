@@ -266,6 +266,11 @@ def traces(evaluator: str) -> bool:
     return "TRACE" in declared("evaluation", evaluator)
 
 
+def defines(kind: str, name: str, what: str) -> bool:
+    """Return whether a plug-in defines a function."""
+    return what in disk().look(f"fu.{kind}.{name}", _outline).defined
+
+
 def traced(evaluators: Sequence[str] | None = None) -> list[str]:
     """Return the metrics that these evaluators (None: all) measure per round."""
     several = [name for name in available("evaluation") if traces(name)] if evaluators is None else evaluators

@@ -131,5 +131,8 @@ def _phase(phase: Phase) -> dict[str, object]:
     return {
         "local": Local(**phase.model_dump(include=set(same))),
         **phase.model_dump(include=set(drawn)),
-        "traced": tuple(phase.traced),
+        "traced": tuple(one for one in phase.traced if catalogue.defines("evaluation", one, "trace")),
+        "counted": tuple(
+            catalogue.traced([one for one in phase.traced if catalogue.defines("evaluation", one, "count")])
+        ),
     }

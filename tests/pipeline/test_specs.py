@@ -196,3 +196,14 @@ def test_evaluators_apart_are_jobs_apart_and_made_where_an_artefact_shows_them()
     assert {job.names["run"] for job in jobs if job.names["evaluation"] == "clashes"} == {
         f"fedosd/{name}/seed0" for scenarios in shown for name in scenarios
     }
+
+
+def test_what_is_counted_only_while_unlearning_has_a_column_and_no_file_elsewhere() -> None:
+    names = {"run": "fedosd/mnist-pat20/seed0"}
+    train, *later = (
+        made("smoke").job(stage, names | {"trial": trial})
+        for stage, trial in (("train", "original"), ("unlearn", "fedosd+lr0.02"), ("recover", "fedosd+lr0.02"))
+    )
+    assert {job.spec.counted for job in (train, *later)} == {("conflicts",)}  # type: ignore[attr-defined]
+    assert train.spec.traced == ("backdoor", "utility", "distance")  # type: ignore[attr-defined]
+    assert ["fu.evaluation.conflicts" in job.parts for job in (train, *later)] == [False, True, False]

@@ -65,7 +65,8 @@ class TrainingSpec(ModelSpec):
     """What every stage that trains reads.
 
     `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators that measure in
-    every `evaluate_every`-th round and in each of the last `evaluate_last`.
+    every `evaluate_every`-th round and in each of the last `evaluate_last`. `counted`: further columns of the trace, of
+    what an evaluator counts between rounds; empty where it is not watched, so that its file is none of this job's.
     """
 
     local: Local
@@ -75,6 +76,7 @@ class TrainingSpec(ModelSpec):
     clients_per_round: int | None
     with_replacement: bool
     traced: Annotated[tuple[str, ...], Kind("evaluation")]
+    counted: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

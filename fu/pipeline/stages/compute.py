@@ -134,7 +134,7 @@ def write_outcome(
     files: TrainingFiles,
     options: Options,
     checkpoint: Checkpoint,
-    traced: Sequence[str],
+    spec: TrainingSpec,
     history: Path | None = None,
 ) -> None:
     """Write model, trace (with the columns of the traced evaluators), cost file and recorded histories.
@@ -145,7 +145,7 @@ def write_outcome(
     assert isinstance(theta, Tensor)
     with atomic_outputs(options, files.model, files.trace, files.cost, *([history] if history else [])) as parts:
         model_files.save(parts[0], task.federation.layout, theta, outcome.diverged)
-        names = [plugins.load("evaluation", name).TRACE for name in traced]
+        names = [*(plugins.load("evaluation", name).TRACE for name in spec.traced), spec.counted]
         write_rows(parts[1], outcome.rows, columns(names, outcome.rows))
         cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
         parts[2].write_text(json.dumps(cost, indent=2) + "\n")

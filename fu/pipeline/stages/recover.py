@@ -60,7 +60,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             evaluate_every=spec.evaluate_every,
             evaluate_last=spec.evaluate_last,
         )
-    write_outcome(task, outcome, files, options, checkpoint, spec.traced)
+    write_outcome(task, outcome, files, options, checkpoint, spec)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         evaluate_last=spec.evaluate_last,
         recorders={kind: plugins.load("histories", kind).record for kind in spec.history},
     )
-    write_outcome(task, outcome, files, options, checkpoint, spec.traced, files.history)
+    write_outcome(task, outcome, files, options, checkpoint, spec, files.history)
 
 
 if __name__ == "__main__":

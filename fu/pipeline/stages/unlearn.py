@@ -66,7 +66,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             evaluate_last=spec.evaluate_last,
             watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
         )
-    compute.write_outcome(task, outcome, files, options, checkpoint, spec.traced)
+    compute.write_outcome(task, outcome, files, options, checkpoint, spec)
 
 
 if __name__ == "__main__":
