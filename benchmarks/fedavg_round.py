@@ -46,7 +46,7 @@ def federated(path: Path | None) -> ClientData:
         deal=lambda found, random: pat.deal(found, 10, 10, pat.Params(class_share=0.5), random),
         train_share=6 / 7,
         validation_share=0.0,
-        forget=1,
+        attacked=1,
         attack=lambda train, random: patch.draw(train, 10, patch.Params(), random),
     )
     x = torch.from_numpy(pixels).float().div_(255)
@@ -69,11 +69,11 @@ def plain_round(model: nn.Module, batches: list[list[tuple[Tensor, Tensor]]], lr
     return spent
 
 
-def measure(name: str, data: ClientData, rounds: int) -> None:
+def measure(name: str, data: ClientData, batch_size: int, rounds: int) -> None:
     plugin = plugins.load("models", name)
     build = partial(plugin.build, (28, 28, 1), 10, plugin.Params())
-    federation = Federation(build(), data, LocalTraining(0.1, 0.999, 200, 1), "training", 0)
-    task = Task(federation, build, data.partition.forgotten, data.partition.retained, rounds, 0)
+    federation = Federation(build(), data, LocalTraining(0.1, 0.999, batch_size, 1), "training", 0)
+    task = Task(federation, build, data.forgotten, data.retained, rounds, 0)
     params = fedavg.Params()
     state = fedavg.start(task, params)
     times: dict[str, list[float]] = {"fu": [], "plain": [], "plain, fast": []}
@@ -94,7 +94,7 @@ def measure(name: str, data: ClientData, rounds: int) -> None:
     medians = {key: statistics.median(values) for key, values in times.items()}
     text = ", ".join(f"{key} {value:.3f} s" for key, value in medians.items())
     ratios = " and ".join(f"{medians['fu'] / medians[key]:.2f} of {key}" for key in ("plain", "plain, fast"))
-    print(f"{name}: {text} a round (medians of {rounds}); fu takes {ratios}")
+    print(f"{name}, batches of {batch_size}: {text} a round (medians of {rounds}); fu takes {ratios}")
     theta = state["theta"]
     assert isinstance(theta, Tensor)
     retained = federation.local_updates(theta, task.retained, rounds).delta
@@ -116,8 +116,8 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     data = federated(args.data_dir / "mnist.npz" if args.data_dir else None)
     print(f"data: {'MNIST' if args.data_dir else 'random images'}; threads: {args.threads}; torch {torch.__version__}")
-    for name in ("lenet5", "mlp"):
-        measure(name, data, args.rounds)
+    for name, batch_size in {"lenet5": 200, "mlp": 200, "logistic": 64}.items():
+        measure(name, data, batch_size, args.rounds)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from fu import plugins
 from fu.attacks import patch
 from fu.data.clients import ClientData, Poison
-from fu.data.partition import Partition
+from fu.data.partition import POOLS, Partition
+from fu.data.request import Request
 from fu.evaluation.context import Context
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task, initial_parameters
@@ -29,19 +30,29 @@ MARK = 0.8333  # value of a trigger's pixels
 
 
 def make_partition(
-    sizes: Sequence[int] = SIZES, forgotten: Sequence[int] = FORGOTTEN, *, share: float = 0.8, trigger: bool = True
+    sizes: Sequence[int] = SIZES,
+    forgotten: Sequence[int] = FORGOTTEN,
+    *,
+    share: float = 0.8,
+    trigger: bool = True,
+    absent: Sequence[int] = (),
+    server: int = 0,
+    held_out: int = 0,
 ) -> Partition:
-    """Deal samples in random order: per client `sizes[k]` to train, two to validate, three to test."""
+    """Deal samples in random order: per client `sizes[k]` to train, two to validate, three to test.
+
+    The forgotten are those attacked; without a trigger nobody is. The server's and the held-out samples come last.
+    """
     order = np.random.default_rng(0).permutation(sum(sizes) + 5 * len(sizes))
     pools = np.split(order, np.cumsum([size + 5 for size in sizes])[:-1])
-    empty = np.empty(0, np.int64)
+    empty, rest = np.empty(0, np.int64), np.arange(len(order), len(order) + server + held_out)
     train = [pool[5:] for pool in pools]
     marked = [train[client][: round(share * len(train[client]))] for client in forgotten]
     return Partition(
         train=train,
         validation=[pool[:2] for pool in pools],
         test=[pool[2:5] for pool in pools],
-        forget_clients=np.array(forgotten, np.int64),
+        attacked=np.array(forgotten, np.int64) if trigger else empty,
         backdoored=np.sort(np.concatenate([empty, *marked])) if trigger else empty,
         attack={
             "trigger": np.array([[True, False], [True, True]]),
@@ -51,16 +62,26 @@ def make_partition(
         }
         if trigger
         else {},
+        absent=np.array(absent, np.int64),
+        server=rest[:server],
+        held_out=rest[server:],
     )
 
 
-def make_data(part: Partition, shape: tuple[int, int, int] = SMALL, poison: Poison = "all") -> ClientData:
-    """Draw normal images and labels for every sample of a partition."""
+def make_data(
+    part: Partition,
+    shape: tuple[int, int, int] = SMALL,
+    poison: Poison = "all",
+    asked: Sequence[int] | None = None,
+) -> ClientData:
+    """Draw normal images and labels for every sample of a partition; `asked`: the clients of a request."""
     random = torch.Generator().manual_seed(11)
-    samples = sum(len(rows) for split in (part.train, part.validation, part.test) for rows in split)
+    samples = sum(map(len, [*part.train, *part.validation, *part.test, *(getattr(part, name) for name in POOLS)]))
     x = torch.randn(samples, *shape, generator=random)
     mark = partial(patch.mark, part.attack, classes=CLASSES) if part.attack else None
-    return ClientData(x, torch.randint(CLASSES, (samples,), generator=random), part, CLASSES, poison, mark)
+    labels = torch.randint(CLASSES, (samples,), generator=random)
+    request = None if asked is None else Request(np.array(asked, np.int64))
+    return ClientData(x, labels, part, CLASSES, poison, mark, request)
 
 
 def builder(model: str = "mlp", shape: tuple[int, int, int] = SMALL, **params: Any) -> Callable[[], nn.Module]:
@@ -78,15 +99,18 @@ def make_federation(
     lr: float = 0.1,
     lr_decay: float = 0.9,
     batch_size: int = 5,
-    local_epochs: int = 2,
+    local_epochs: int | None = 2,
     exception: tuple[int, float] | None = None,
+    local_steps: int | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
     stream: str = "unlearning",
     seed: int = 3,
     strategy: str = "sequential",
 ) -> Federation:
     """Bind a model to the toy's data."""
     data = make_data(make_partition()) if data is None else data
-    training = LocalTraining(lr, lr_decay, batch_size, local_epochs, exception)
+    training = LocalTraining(lr, lr_decay, batch_size, local_epochs, exception, local_steps, momentum, weight_decay)
     return Federation(builder(model, data.shape)(), data, training, stream, seed, strategy)
 
 
@@ -101,10 +125,10 @@ def make_task(
 ) -> Task:
     """Return a task; its original model is a random one unless given, and absent where `trained` is false."""
     federation = make_federation(model=model) if federation is None else federation
-    part, build = federation.data.partition, builder(model, federation.data.shape)
+    data, build = federation.data, builder(model, federation.data.shape)
     if original is None and trained:
         original = initial_parameters(build, 99)
-    return Task(federation, build, part.forgotten, part.retained, rounds, federation.seed, original, histories or {})
+    return Task(federation, build, data.forgotten, data.retained, rounds, federation.seed, original, histories or {})
 
 
 def make_context(

@@ -40,7 +40,7 @@ def model_task(
     build = builder(model, shape, **params)
     federation = Federation(build(), data, LocalTraining(**values), "unlearning", seed)
     original = initial_parameters(build, 99)
-    return Task(federation, build, part.forgotten, part.retained, 3, seed, original)
+    return Task(federation, build, data.forgotten, data.retained, 3, seed, original)
 
 
 def dropout_task(

@@ -18,7 +18,7 @@ def train(name: str, file: Path, rounds: int, threads: int, report: Report) -> N
     keep_memory()
     found, nobody = Clients(file), np.empty(0, dtype=np.int64)
     rows = np.split(np.arange(CLIENTS * SAMPLES), CLIENTS)
-    part = Partition(train=rows, validation=[nobody] * CLIENTS, test=rows, forget_clients=nobody, backdoored=nobody)
+    part = Partition(train=rows, validation=[nobody] * CLIENTS, test=rows, attacked=nobody, backdoored=nobody)
     data = ClientData(found.x.permute(0, 2, 3, 1), found.y, part, CLASSES, "share")
     federation = Federation(build(name), data, LocalTraining(RATE, 1.0, BATCH, 1), STREAM, SEED)
     task = Task(federation, partial(build, name), [], list(range(CLIENTS)), rounds, SEED)

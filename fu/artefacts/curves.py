@@ -1,4 +1,4 @@
-"""Curves of metrics over rounds, through unlearning and post-training (as FedOSD Figures 5, 8 and 9)."""
+"""Curves of metrics over rounds: through unlearning and post-training (as FedOSD Figures 5, 8, 9), or of trainings."""
 
 from typing import Any
 
@@ -9,8 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import Look, handles, head, legend, looks, number, panels, title
-from fu.artefacts.entry import Entry, Metric
+from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, panels_of, title
+from fu.artefacts.entry import ORIGINAL, Entry, Metric
+from fu.artefacts.groups import choices, group, of_spots, regrouped
 from fu.artefacts.result import Result
 from fu.artefacts.rounds import Levels, Starts, begins, broken, divergence, means, once, original, paths, seeds_note
 from fu.artefacts.words import in_a_row
@@ -18,25 +19,36 @@ from fu.artefacts.words import in_a_row
 READS = "traces"
 ELSEWHERE = "start other than ω⁰"
 LEVEL = "ω⁰"
+REQUEST = "request"
 TURN = "post-training starts"
 SIGNS: dict[str, dict[str, Any]] = {
     ELSEWHERE: {"color": "0.35", "marker": "o", "markersize": 4.5, "markerfacecolor": "white", "linestyle": "none"},
     LEVEL: {"color": "0.35", "linestyle": "--", "linewidth": 0.8},
+    REQUEST: {"color": "0.2", "linestyle": ":", "linewidth": 1.4},
     TURN: {"color": "0.6", "linestyle": ":", "linewidth": 1},
-    "diverged": {"color": "0.35", "marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"},
+    DIVERGED: {"color": "0.35", **CROSS},
 }
 FAR = 10  # values without bounds that differ by more are drawn on a logarithmic axis
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return metric by round, mean and standard deviation over seeds, with a panel per scenario and metric."""
+    """Return metric by round, mean and standard deviation over seeds, with a panel per scenario and metric.
+
+    Where the entry names panels or lines, these stand in place of scenarios and methods.
+    """
+    groups = group(entry)
+    said = choices(entry, groups)
+    if grouped := bool(entry.panels or entry.lines):
+        frame = of_spots(frame, groups).assign(scenario=lambda rows: rows["panel"], method=lambda rows: rows["line"])
+        entry = regrouped(entry, groups)
     rows, lost = once(frame), broken(entry, frame)
     long = rows[rows["metric"].isin([metric.name for metric in entry.metrics])]
     found, starts = means(long, lost), begins(rows)
     levels = original(rows, starts)
-    said = _notes(entry, found, lost, levels)
+    text = _notes(entry, found, lost, levels, said)
     picture = _picture(entry, found, paths(long, lost), starts, levels)
-    return Result(found, f"{_summary(entry, found, lost, starts)}\n{said}\n", picture, notes=said)
+    shown = found.rename(columns={"scenario": "panel", "method": "line"}) if grouped else found
+    return Result(shown, f"{_summary(entry, found, lost, starts)}\n{text}\n", picture, notes=text)
 
 
 def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Starts) -> str:
@@ -58,16 +70,31 @@ def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Star
                 elif note.startswith("diverged"):
                     row[metric.label] = f"{values['mean'].iloc[0]:.3f} → {note}"
                 else:
-                    turns = values[values["stage"] == "unlearned"].iloc[[0, -1]]
-                    ends = [*turns["mean"], *values[values["stage"] == "recovered"]["mean"].iloc[-1:]]
-                    row[metric.label] = " → ".join(f"{value:.3f}" for value in ends) + (f" ({note})" if note else "")
+                    ends = " → ".join(f"{value:.3f}" for value in _ends(values, method.trains))
+                    row[metric.label] = ends + (f" ({note})" if note else "")
             rows.append(row)
         table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {title(scenario)}\n\nAt the start of the method → after unlearning → at the end:\n\n{table}\n")
+        text.append(f"## {title(scenario)}\n\n{_moments(entry)}:\n\n{table}\n")
     return "\n".join(text)
 
 
-def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels) -> str:
+def _ends(values: pd.DataFrame, trains: bool) -> list[float]:
+    """Return the values at the moments that `_moments` names."""
+    trained, unlearned, after = (values[values["stage"] == s]["mean"] for s in (ORIGINAL, "unlearned", "recovered"))
+    if trains:
+        return [*trained.iloc[[0, -1]]]
+    return [*trained.iloc[:1], *(unlearned.iloc[[0, -1]] if len(unlearned) else ()), *after.iloc[-1:]]
+
+
+def _moments(entry: Entry) -> str:
+    trains = {method.trains for method in entry.methods}
+    first = "Before training → at" if entry.from_training else "At"
+    said = [f"{first} the start of the method → after unlearning → at the end"] if False in trains else []
+    said += ["Before the first round of training → after the last"] if True in trains else []
+    return "; of a training: ".join([said[0], *(text[:1].lower() + text[1:] for text in said[1:])])
+
+
+def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels, chosen: list[str]) -> str:
     asr = {scenario: level for (scenario, metric), level in levels.items() if metric == "asr"}
     labels = {method.name: method.marked for method in entry.methods}
     special: list[str] = []
@@ -86,6 +113,7 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
     said = [
         *notes.no_backdoor(entry, asr),
         *notes.rates(entry),
+        *chosen,
         *dict.fromkeys(special),
         *notes.spread(entry, "Bands"),
         *filter(None, [seeds_note(entry, lost)]),
@@ -96,7 +124,8 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
 
 
 def _of(found: pd.DataFrame, scenario: str, metric: str) -> pd.DataFrame:
-    return found[(found["scenario"] == scenario) & (found["metric"] == metric)].sort_values("round")
+    here = found[(found["scenario"] == scenario) & (found["metric"] == metric)]
+    return here.sort_values("round", kind="stable")  # the round of a request ends the training, then starts a method
 
 
 def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
@@ -110,16 +139,23 @@ def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
 
 
 def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Starts, levels: Levels) -> Figure:
-    figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
-    styles, used = looks(entry.methods), set()
+    grouped = bool(entry.panels or entry.lines)
+    if grouped:
+        figure, lines, columns = panels_of(len(entry.scenarios), len(entry.metrics), 2.4)
+    else:
+        figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
+    styles, used = looks(entry.methods, grouped), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        head(line[0], title(scenario), 1)
+        head(line[0], title(scenario), columns if grouped and len(entry.metrics) == 1 else 1)
         for axis, metric in zip(line, entry.metrics, strict=True):
             whole, broke = (_of(rows, scenario.name, metric.name) for rows in (found, cut))
             for name, look in styles.items():
                 elsewhere = starts.get((scenario.name, name), 0) > 0
                 used |= _draw(axis, whole[whole["method"] == name], look, elsewhere)
                 used |= _break_off(axis, broke[broke["method"] == name], look)
+            if entry.from_training and not all(method.trains for method in entry.methods):
+                axis.axvline(scenario.rounds[0], **SIGNS[REQUEST])
+                used.add(REQUEST)
             for k, (turn, own) in enumerate(turns(found, scenario.name).items()):
                 alone = {"color": styles[own[0]].colour} if k and len(own) == 1 else {}
                 axis.axvline(turn, **SIGNS[TURN] | alone)
@@ -131,7 +167,7 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             _scale(axis, metric, whole)
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
-    legend(figure, [*handles(entry.methods), *signs])
+    legend(figure, [*handles(entry.methods, grouped), *signs])
     return figure
 
 
@@ -140,12 +176,15 @@ def _draw(axis: Axes, part: pd.DataFrame, look: Look, elsewhere: bool) -> set[st
     if part.empty:
         return set()
     rounds, mean = part["round"].to_numpy(), part["mean"].to_numpy()
-    axis.plot(rounds, mean, **look.line(len(part), first=int(elsewhere)))
+    first = int((part["stage"] == ORIGINAL).sum())
+    axis.plot(rounds, mean, **look.line(len(part), first=int(elsewhere and not first)))
     if part["n"].max() > 1:
         deviation = part["std"].to_numpy()
         axis.fill_between(rounds, mean - deviation, mean + deviation, color=look.colour, alpha=0.15, linewidth=0)
     if elsewhere:
-        axis.plot(rounds[:1], mean[:1], **SIGNS[ELSEWHERE] | {"color": look.colour}, zorder=3)
+        axis.plot(
+            rounds[first : first + 1], mean[first : first + 1], **SIGNS[ELSEWHERE] | {"color": look.colour}, zorder=3
+        )
     return {ELSEWHERE} if elsewhere else set()
 
 
@@ -154,8 +193,8 @@ def _break_off(axis: Axes, part: pd.DataFrame, look: Look) -> set[str]:
     for _, run in part.groupby("seed"):
         axis.plot(run["round"], run["value"], color=look.colour, linewidth=0.7, zorder=3)
         end = run.tail(1)
-        axis.plot(end["round"], end["value"], **SIGNS["diverged"] | {"color": look.colour}, zorder=4)
-    return {"diverged"} if len(part) else set()
+        axis.plot(end["round"], end["value"], **CROSS | {"color": look.colour}, zorder=4)
+    return {DIVERGED} if len(part) else set()
 
 
 def logarithmic(metric: Metric, found: pd.DataFrame) -> bool:

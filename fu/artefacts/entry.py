@@ -9,6 +9,7 @@ from fu.plugins import Kind
 ORIGINAL = "original"
 STAGE_MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
 Stage = Literal["original", "unlearned", "recovered"]
+RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "recovery.lr"}
 
 
 class Record(BaseModel):
@@ -33,22 +34,29 @@ class Metric(Record):
 
 
 class Trial(Record):
-    """A method at one point of its grid: `values` is what the grid sets there.
+    """A training or a method at one point of its grid: `values` is what the grid sets there.
 
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
-    `unlearned` names the trial whose unlearned model it has; `recovers`: post-training follows.
+    `trained` names the trial whose trained model it has, `unlearned` the one whose unlearned model it has ("" for a
+    training); `recovers`: post-training follows. `home`: the scenario in whose folder the trained model lies, and
+    `evaluated`: the one in whose folder a training's evaluation lies (None: its own).
     """
 
     name: str
     rate: float | None
     recovery_rate: float | None = None
     values: dict[str, float | int | str]
-    unlearned: str
-    recovers: bool
+    trained: str = ORIGINAL
+    unlearned: str = ""
+    recovers: bool = False
+    home: str | None = None
+    evaluated: str | None = None
 
     @property
     def models(self) -> dict[str, str]:
         """Stage -> name of the model."""
+        if not self.unlearned:
+            return {"original": f"{self.trained}.trained"}
         found = {"unlearned": f"{self.unlearned}.unlearned"}
         return {**found, "recovered": f"{self.name}.recovered"} if self.recovers else found
 
@@ -56,20 +64,23 @@ class Trial(Record):
         """Return the rate of a stage and what else the grid sets for it, hyper-parameters with their names."""
         after = stage == "recovered"
         shown = {key: value for key, value in self.values.items() if key.startswith("recovery.") == after}
-        rate, setting = (self.recovery_rate, "recovery.lr") if after else (self.rate, "unlearning.lr")
+        rate = self.recovery_rate if after else self.rate
+        setting = RATES[stage]
         if rate is None:
             shown.pop(setting, None)
         elif setting not in shown:
             shown = {setting: rate, **shown}
         texts = [(key, f"{value:g}" if isinstance(value, int | float) else str(value)) for key, value in shown.items()]
-        named = [f"{key.removeprefix('params.')} {text}" if key.startswith("params.") else text for key, text in texts]
+        named = [f"{key.rpartition('params.')[2]} {text}" if "params." in key else text for key, text in texts]
         return ", ".join(named) or "–"
 
 
 class Scenario(Record):
-    """A scenario: rounds of training and after the request, and the evaluations that are read.
+    """A scenario: rounds of training and after the request (None: no request), and the evaluations that are read.
 
     `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
+    `at`: its coordinates by their short names. `original`: the trial of the original model (None: it is not shown).
+    `partition`: the scenario in whose folder the partition lies (None: its own).
     """
 
     name: str
@@ -77,18 +88,25 @@ class Scenario(Record):
     dataset: str
     data: str
     replaces: str | None = None
-    rounds: tuple[int, int]
+    rounds: tuple[int, int | None]
     evaluations: tuple[str, ...] = ()
+    at: dict[str, float | int | str] = Field(default_factory=dict)
+    original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
+    partition: str | None = None
 
 
 class Method(Record):
-    """A method, and its trials in every scenario; `retrains`: from scratch, so that it shows what forgetting is."""
+    """A method or a training (`trains`), and its trials in every scenario.
+
+    `retrains`: from scratch, so that it shows what forgetting is.
+    """
 
     name: str
     label: str
     in_paper: bool
     post_training: Literal["after", "none", "own"]
     retrains: bool = False
+    trains: bool = False
     trials: dict[str, tuple[Trial, ...]]
 
     @property
@@ -100,7 +118,11 @@ class Method(Record):
 class Entry(Record):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
-    `note`: what to know about the paper's numbers. `spreads`: the metrics in parentheses.
+    `note`: what to know about the paper's numbers. `spreads`: the metrics in parentheses. `methods`: trainings, then
+    methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
+    `x`, `lines`, `panels`: coordinates of scenarios or settings of grids that are an axis, and that make lines and
+    panels; `names`: what people call a coordinate. `against`: the trainings that others are compared with.
+    `from_training`: curves begin with the trained model's rounds.
     """
 
     paper: str
@@ -109,6 +131,7 @@ class Entry(Record):
     kind: Annotated[str, Kind("artefacts")]
     reads: Literal["evaluations", "traces", "data", "nothing"]
     chooses: bool
+    rule: str = ""
     title: str
     caption: str
     note: str = ""
@@ -121,6 +144,12 @@ class Entry(Record):
     stages: tuple[Stage, ...]
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
+    x: str | None = None
+    lines: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    from_training: bool = False
+    names: dict[str, str] = Field(default_factory=dict)
     datasets: Annotated[tuple[str, ...], Kind("datasets")] = ()
     attacks: Annotated[tuple[str, ...], Kind("attacks")] = ()
     chosen: dict[str, dict[str, str]] = Field(default_factory=dict, exclude=True)
@@ -131,9 +160,21 @@ class Entry(Record):
         name = self.chosen.get(scenario, {}).get(method.name, trials[0].name)
         return next(trial for trial in trials if trial.name == name)
 
+    def scenario(self, name: str) -> Scenario:
+        """Return a scenario by its name."""
+        return next(scenario for scenario in self.scenarios if scenario.name == name)
+
+    def at(self, name: str, scenario: str, trial: Trial | None = None) -> float | int | str | None:
+        """Return a coordinate of a scenario, or what a trial's grid sets; None where neither has the name."""
+        values = trial.values if trial else {}
+        return self.scenario(scenario).at.get(name, values.get(name))
+
     def rows(self, scenario: str) -> list[tuple[str, Stage, str]]:
         """Return (method, stage, label) of every model that is shown for a scenario, in order."""
-        out: list[tuple[str, Stage, str]] = [(ORIGINAL, ORIGINAL, "ω⁰")] if ORIGINAL in self.stages else []
+        out: list[tuple[str, Stage, str]] = []
+        if ORIGINAL in self.stages:
+            out += [(ORIGINAL, ORIGINAL, "ω⁰")] if self.scenario(scenario).original else []
+            out += [(method.name, ORIGINAL, method.marked) for method in self.methods if method.trains]
         later: tuple[Stage, ...] = ("unlearned", "recovered")
         for stage in later:
             for method in self.methods if stage in self.stages else ():
@@ -171,13 +212,14 @@ class Entry(Record):
         if not self.scenarios:
             return f"Preset {self.preset}; computed from the formulas alone, on no data."
         datasets = sorted({_data(scenario) for scenario in self.scenarios})
-        labels: dict[tuple[int, int], list[str]] = {}
+        labels: dict[tuple[int, int | None], list[str]] = {}
         for scenario in self.scenarios:
             labels.setdefault(scenario.rounds, []).append(scenario.label.partition(" [")[0])
         trained = "; ".join(
-            f"{before} rounds of training and {total} after the request"
+            f"{before} rounds of training"
+            + (f" and {total} after the request" if total else "")
             + (f" ({'; '.join(labels[before, total])})" if len(labels) > 1 else "")
-            for before, total in sorted(labels)
+            for before, total in sorted(labels, key=lambda rounds: (rounds[0], rounds[1] or 0))
         )
         return (
             f"Preset {self.preset}; data: {', '.join(datasets)}; {trained}; "
@@ -187,9 +229,10 @@ class Entry(Record):
     @property
     def footnotes(self) -> str:
         """The marks of the rows, explained."""
-        text = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
+        later = any(not method.trains for method in self.methods)
+        text = "ω⁰: the original model; ¹ after unlearning; ² after post-training." if later else ""
         marked = [*(method.marked for method in self.methods), *(scenario.label for scenario in self.scenarios)]
-        return text + (" * not in the paper." if any(" *" in label for label in marked) else "")
+        return f"{text} {'* not in the paper.' if any(' *' in label for label in marked) else ''}".strip()
 
     @property
     def definitions(self) -> str:

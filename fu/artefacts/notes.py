@@ -33,7 +33,8 @@ def rates(entry: Entry, varied: str = "") -> list[str]:
     """
     found: dict[tuple[str, str], list[str]] = {}
     for scenario in entry.scenarios if varied != RATE else ():
-        each = {method.label: _rate(entry, scenario.name, method, varied) for method in entry.methods}
+        shown = [method for method in entry.methods if not method.trains and method.trials[scenario.name]]
+        each = {method.label: _rate(entry, scenario.name, method, varied) for method in shown}
         said = ("Unlearning rates", "; ".join(f"{name} {rate}" for name, rate in each.items() if rate))
         if len(set(each.values())) == 1:
             said = ("Unlearning rate", next(iter(each.values())))
@@ -59,6 +60,18 @@ def marks(entry: Entry, said: str = "") -> list[str]:
     found = ["* not in the paper."] if any(" *" in label for label in labels) else []
     found += ["[on ...]: other data than the paper's."] if any(s.replaces for s in entry.scenarios) else []
     return [mark for mark in found if mark.partition(":")[0] not in said]
+
+
+def averages(entry: Entry) -> list[str]:
+    """Explain the numbers of `texts`, where there are several seeds."""
+    several = len(entry.seeds)
+    return [f"Means over {several} seeds; ±: sample standard deviation."] if several > 1 else []
+
+
+def texts(rows: pd.DataFrame) -> list[str]:
+    """Return means with their deviation over seeds, if there are several."""
+    values = rows[["mean", "std", "n"]].itertuples(index=False, name=None)
+    return [f"{mean:.3f}" + (f" ±{std:.3f}" if n > 1 else "") for mean, std, n in values]
 
 
 def spread(entry: Entry, what: str) -> list[str]:

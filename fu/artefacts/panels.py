@@ -110,12 +110,15 @@ def picture(panels: Panels) -> Figure:
         return max(1, across * wide / PAGE[0], ceil(len(panels) / across) * tall / PAGE[1])
 
     across = min(range(len(panels), 0, -1), key=excess)
-    height = ceil(len(panels) / across) * tall
+    tops = [0.0]
+    for first in range(0, len(panels), across):
+        tops.append(tops[-1] + max(heights[first : first + across]))
+    height = tops[-1]
     figure = Figure(figsize=(across * wide / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, across * wide), ylim=(height, 0))
     axes.axis("off")
     for k, (label, rows) in enumerate(panels):
-        _draw(axes, k % across * wide, k // across * tall, label, rows, widths[k])
+        _draw(axes, k % across * wide, tops[k // across], label, rows, widths[k])
     return figure
 
 

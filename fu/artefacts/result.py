@@ -34,7 +34,10 @@ img { max-width: 100% }
 
 @dataclass(frozen=True)
 class Result:
-    """Tidy numbers, a Markdown body and a figure without heading; a table also has its panels and its notes."""
+    """Tidy numbers, a Markdown body and a figure without heading; a table also has its panels and its notes.
+
+    `names`: those of the panels in LaTeX's labels (default: the scenarios').
+    """
 
     frame: pd.DataFrame
     body: str
@@ -42,11 +45,16 @@ class Result:
     panels: Panels | None = None
     notes: str = ""
     words: Words = ()
+    names: tuple[str, ...] = ()
 
 
-def of_table(frame: pd.DataFrame, shown: Panels, notes: str, words: Words = ()) -> Result:
-    """Return the result of a kind that shows numbers in panels, one for each scenario, with what they say in words."""
-    return Result(frame, f"{panels.markdown(shown, words)}\n{notes}\n", panels.picture(shown), shown, notes, words)
+def of_table(frame: pd.DataFrame, shown: Panels, notes: str, words: Words = (), names: tuple[str, ...] = ()) -> Result:
+    """Return the result of a kind that shows numbers in panels, with what they say in words.
+
+    `names`: those of the panels, where there is not one for each scenario.
+    """
+    body = f"{panels.markdown(shown, words)}\n{notes}\n"
+    return Result(frame, body, panels.picture(shown), shown, notes, words, names)
 
 
 def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Path, pdf: Path, png: Path) -> None:
@@ -104,9 +112,10 @@ def _latex(result: Result, entry: Entry) -> str:
             f"  \\includegraphics[width=\\linewidth,height=.8\\textheight,keepaspectratio]{{{entry.artefact}.pdf}}\n"
             f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
         )
+    names = result.names or [scenario.name for scenario in entry.scenarios]
     floats = [
-        panels.latex(rows, f"{title}: {label}. {about}", f"tab:{name}-{scenario.name}", result.notes)
-        for scenario, (label, rows) in zip(entry.scenarios, result.panels, strict=True)
+        panels.latex(rows, f"{title}: {label}. {about}", f"tab:{name}-{panel}", result.notes)
+        for panel, (label, rows) in zip(names, result.panels, strict=True)
     ]
     return "% needs \\usepackage{booktabs,adjustbox}\n" + "\n".join(floats)
 

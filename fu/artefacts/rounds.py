@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from fu.artefacts.entry import Entry
+from fu.artefacts.entry import ORIGINAL, Entry
 
 RUN = ["scenario", "method", "seed"]
 Starts = dict[tuple[str, str], float]
@@ -19,13 +19,16 @@ def once(frame: pd.DataFrame) -> pd.DataFrame:
 def broken(entry: Entry, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the last round of each run that breaks off before its end: there it diverged.
 
-    A method with rounds of its own ends where the longest of its seeds does.
+    A method with rounds of its own ends where the longest of its seeds does, a training before the request.
     """
     last = frame.groupby(RUN, sort=False)["round"].max().reset_index()
     longest = last.groupby(RUN[:2])["round"].transform("max")
-    planned = last["scenario"].map({scenario.name: scenario.rounds[1] for scenario in entry.scenarios})
+    before = last["scenario"].map({scenario.name: scenario.rounds[0] for scenario in entry.scenarios})
+    planned = last["scenario"].map({scenario.name: scenario.rounds[1] or 0 for scenario in entry.scenarios})
+    planned += before if entry.from_training else 0
     after = last["method"].isin([method.name for method in entry.methods if method.post_training == "after"])
-    return last[last["round"] < planned.where(after, longest)]
+    trains = last["method"].isin([method.name for method in entry.methods if method.trains])
+    return last[last["round"] < planned.where(after, longest).mask(trains, before)]
 
 
 def means(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
@@ -64,13 +67,16 @@ def begins(rows: pd.DataFrame) -> Starts:
 def original(rows: pd.DataFrame, starts: Starts) -> Levels:
     """Return the original model's (scenario, metric), where a method begins: mean over seeds."""
     first = _first(rows)
-    at = [starts.get(key) == 0 for key in first[["scenario", "method"]].itertuples(index=False, name=None)]
+    keys = first[["scenario", "method"]].itertuples(index=False, name=None)
+    at = pd.Series([starts.get(key) == 0 for key in keys], first.index, dtype=bool)
     each = first[at].drop_duplicates(["scenario", "seed", "metric"])
     level = each.groupby(["scenario", "metric"])["value"].mean().reset_index()
     return {(row[0], row[1]): row[2] for row in level.itertuples(index=False, name=None)}
 
 
 def _first(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what each method begins with after the request."""
+    rows = rows[rows["stage"] != ORIGINAL]
     return rows[rows["round"] == rows.groupby(RUN, sort=False)["round"].transform("min")]
 
 

@@ -9,7 +9,24 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import Look, handles, head, legend, looks, number, panels, setting_name, title
+from fu.artefacts.drawing import (
+    CROSS,
+    DIVERGED,
+    FEW,
+    WIDE,
+    ascending,
+    aside,
+    draw_diverged,
+    draw_means,
+    handles,
+    head,
+    legend,
+    looks,
+    number,
+    panels,
+    setting_name,
+    title,
+)
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.result import Result
 from fu.errors import UserError
@@ -18,14 +35,11 @@ READS = "evaluations"
 TRIALS = "all"
 SETTINGS = 1  # how many of them vary
 ACROSS = 5  # scenarios that have room side by side, with values in equal steps
-WIDE = 16  # labels of values that have room below a row of panels
-DODGE = 0.1  # of a step, between two methods
-FEW = 5  # values whose labels have room side by side
 BEFORE = "before post-training"
 BREAK = "//"
 SIGNS: dict[str, dict[str, Any]] = {
     BEFORE: {"color": "0.35", "marker": "o", "markerfacecolor": "white", "linestyle": ":"},
-    "diverged": {"color": "0.35", "marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"},
+    DIVERGED: {"color": "0.35", **CROSS},
 }
 
 
@@ -86,29 +100,22 @@ def _tables(entry: Entry, means: pd.DataFrame, setting: str) -> str:
             rows = []
             for method in entry.methods:
                 part = here[here["method"] == method.name]
-                before, shown = _texts(_before(method, scenario.name, part)), part[part["last"]]
+                before, shown = notes.texts(_before(method, scenario.name, part)), part[part["last"]]
                 row = {"Method": method.marked, "before": before[0] if before else "–"}
                 row |= {number(x): "–" for x in means["x"].unique()}
-                row |= dict(zip(map(number, shown["x"]), _texts(shown), strict=True))
+                row |= dict(zip(map(number, shown["x"]), notes.texts(shown), strict=True))
                 rows.append(row)
             table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
             text.append(f"## {title(scenario)}: {metric.label}\n\nColumns: {setting_name(setting)}.\n\n{table}\n")
     return "\n".join(text)
 
 
-def _texts(rows: pd.DataFrame) -> list[str]:
-    """Return means with their deviation over seeds, if there are several."""
-    values = rows[["mean", "std", "n"]].itertuples(index=False, name=None)
-    return [f"{mean:.3f}" + (f" ±{std:.3f}" if n > 1 else "") for mean, std, n in values]
-
-
 def _notes(entry: Entry, asr: dict[str, float], setting: str, diverged: int) -> str:
-    several = len(entry.seeds)
     said = [
         *notes.no_backdoor(entry, asr),
         *notes.rates(entry, setting),
         "before: after unlearning.",
-        *([f"Means over {several} seeds; ±: sample standard deviation."] if several > 1 else []),
+        *notes.averages(entry),
         *notes.spread(entry, "Error bars"),
         *([f"{diverged} models diverged and are left out."] if diverged else []),
         *notes.marks(entry),
@@ -123,7 +130,9 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
     lines = [list(line) for line in zip(*lines, strict=True)] if across else lines
     styles, used = looks(entry.methods), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        values = sorted({trial.values[setting] for m in entry.methods for trial in m.trials[scenario.name]}, key=_order)
+        values = sorted(
+            {trial.values[setting] for m in entry.methods for trial in m.trials[scenario.name]}, key=ascending
+        )
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
             at, begun = _places(axis, values, even=across), False
@@ -133,25 +142,19 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
                 head(axis, title(scenario), rows)
             for k, method in enumerate(entry.methods):
                 look, part = styles[method.name], here[here["method"] == method.name]
-                aside = DODGE * (k - (len(entry.methods) - 1) / 2) if across else 0
-                shown = part[part["last"]].assign(at=part["x"].map(at) + aside).sort_values("at")
-                before = _before(method, scenario.name, part).assign(at=at[BEFORE] + aside)
-                _draw(axis, shown, look)
+                beside = aside(k, len(entry.methods)) if across else 0
+                shown = part[part["last"]].assign(at=part["x"].map(at) + beside).sort_values("at")
+                before = _before(method, scenario.name, part).assign(at=at[BEFORE] + beside)
+                draw_means(axis, shown, look)
                 if len(before):
                     first = pd.concat([before, shown.head(1)])
                     axis.plot(first["at"], first["mean"], color=look.colour, linestyle=":", linewidth=0.8)
-                    _draw(axis, before, look, markerfacecolor="white", mew=1)
+                    draw_means(axis, before, look, markerfacecolor="white", mew=1)
                     begun = True
                 gone = lost[(lost["scenario"] == scenario.name) & (lost["method"] == method.name)]
                 for x in set(gone["x"]) - set(shown["x"]):
-                    height = axis.get_xaxis_transform()
-                    axis.plot(
-                        [at[x] + aside],
-                        [0.98 - 0.05 * k],
-                        **SIGNS["diverged"] | {"color": look.colour},
-                        transform=height,
-                    )
-                    used.add("diverged")
+                    draw_diverged(axis, at[x] + beside, k, look)
+                    used.add(DIVERGED)
             if begun:
                 used.add(BEFORE)
                 if not across:
@@ -168,11 +171,6 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
     legend(figure, [*handles(entry.methods), *signs])
     return figure
-
-
-def _order(value: Any) -> tuple[bool, Any]:
-    words = isinstance(value, str)
-    return words, 0 if words else value
 
 
 def _places(axis: Axes, values: list[Any], even: bool) -> dict[Any, float]:
@@ -197,10 +195,3 @@ def _mark_break(axis: Axes, at: dict[Any, float]) -> None:
     between = (at[BEFORE] * first) ** 0.5 if axis.get_xscale() == "log" else (at[BEFORE] + first) / 2
     gap = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
     axis.text(between, 0, BREAK, transform=axis.get_xaxis_transform(), ha="center", va="center", bbox=gap)
-
-
-def _draw(axis: Axes, part: pd.DataFrame, look: Look, **style: Any) -> None:
-    """Draw means and, over several seeds, their deviation."""
-    axis.plot(part["at"], part["mean"], **{**look.line(len(part)), "markevery": None, **style})
-    several = part[part["n"] > 1]
-    axis.errorbar(several["at"], several["mean"], several["std"], color=look.colour, linestyle="none", linewidth=0.8)

@@ -10,7 +10,6 @@ from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import FORGOT, forgets, in_words, took_hold
-from fu.evaluation.selection import RULE
 
 READS = "evaluations"
 ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the original one
@@ -66,7 +65,9 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
             "rises (paper: r as printed)."
         )
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
-        parts.append(f"Rate: of unlearning (¹) and of post-training (²); in parentheses if given. Else chosen: {RULE}.")
+        parts.append(
+            f"Rate: of unlearning (¹) and of post-training (²); in parentheses if given. Else chosen: {entry.rule}."
+        )
     elif entry.methods:
         parts.append("Rate: of unlearning (¹) and of post-training (²); in parentheses, as it is given, not chosen.")
     return " ".join(parts)

@@ -1,7 +1,7 @@
-"""The clients' data on the device, once: normalised images as float32 [n, height, width, channel] and labels."""
+"""The clients' and the server's data on the device, once: normalised images as float32 [n, h, w, c] and labels."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from fu import plugins
-from fu.data import archives, partition
+from fu.data import archives, partition, request
 from fu.data.dataset import about
-from fu.data.partition import SPLITS, Partition
+from fu.data.partition import POOLS, SPLITS, Indices, Partition
+from fu.data.request import Request
 from fu.errors import UserError
 
 Poison = Literal["share", "all"]
@@ -20,23 +21,37 @@ Mark = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class ClientData:
-    """What every client holds, by index; only the forgotten clients own copies, because they carry the trigger."""
+    """What every client holds, by index; only the attacked clients own copies, because they carry the trigger.
+
+    `forgotten`: the clients that the request names, or, where there is none (while the original model is trained),
+    those that are attacked. `retained`: the others that take part.
+    """
 
     def __init__(
-        self, x: Tensor, y: Tensor, part: Partition, classes: int, poison: Poison, mark: Mark | None = None
+        self,
+        x: Tensor,
+        y: Tensor,
+        part: Partition,
+        classes: int,
+        poison: Poison,
+        mark: Mark | None = None,
+        request: Request | None = None,
     ) -> None:
         """Take the merged data set (x [n, h, w, c] normalised, y [n]) to its clients.
 
         `mark` puts the attack's trigger on a copy of images and flips their labels; None: nobody is attacked.
-        `poison`: "share" marks the backdoored share of the forgotten clients' training samples (the original
+        `poison`: "share" marks the backdoored share of the attacked clients' training samples (the original
         training), "all" all of them (FedOSD's code: 80% while pretraining, 100% while unlearning).
         """
         self.x, self.y, self.partition, self.classes, self.mark = x, y, part, classes, mark
+        self.forgotten: list[int] = (part.attacked if request is None else request.clients).tolist()
+        forgotten = set(self.forgotten)
+        self.retained = [client for client in part.present if client not in forgotten]
         self.device = x.device
         self._train = [torch.from_numpy(rows).to(self.device) for rows in part.train]
         self._own: dict[int, tuple[Tensor, Tensor]] = {}
         if mark is not None:
-            for client in part.forgotten:
+            for client in part.attacked.tolist():
                 clean_x, clean_y = x[self._train[client]], y[self._train[client]]
                 marked_x, marked_y = mark(clean_x, clean_y)
                 if poison == "share":
@@ -66,11 +81,26 @@ class ClientData:
 
     def held_out(self, client: int, split: Literal["validation", "test"]) -> tuple[Tensor, Tensor]:
         """Return a client's validation or test images [n, c, h, w] and labels [n]: never with a trigger."""
-        index = torch.from_numpy(getattr(self.partition, split)[client]).to(self.device)
+        return self._clean(getattr(self.partition, split)[client])
+
+    def pool(
+        self, name: Literal["server", "held_out", "global_test"], first: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the images [n, c, h, w] and labels [n] of a pool that belongs to no client, or the first of them."""
+        return self._clean(getattr(self.partition, name)[:first])
+
+    @cached_property
+    def global_test(self) -> tuple[Tensor, Tensor]:
+        """The images [n, c, h, w] and labels [n] of the test set for all: that of nobody, or all clients' together."""
+        part = self.partition
+        return self._clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
+
+    def _clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
+        index = torch.from_numpy(rows).to(self.device)
         return self.x.index_select(0, index).permute(0, 3, 1, 2), self.y.index_select(0, index)
 
     def backdoored(self, client: int, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
-        """Return all training (or validation) images of a forgotten client with the trigger, and the flipped labels."""
+        """Return all training (or validation) images of an attacked client with the trigger, and the flipped labels."""
         assert self.mark is not None
         index = torch.from_numpy(getattr(self.partition, split)[client]).to(self.device)
         x, y = self.mark(self.x.index_select(0, index), self.y.index_select(0, index))
@@ -78,13 +108,21 @@ class ClientData:
 
 
 def load(
-    archive: Path, partition_file: Path, dataset: str, attack: str | None, device: torch.device, poison: Poison
+    archive: Path,
+    partition_file: Path,
+    dataset: str,
+    attack: str | None,
+    device: torch.device,
+    poison: Poison,
+    request_file: Path | None = None,
 ) -> ClientData:
-    """Load an archive and a partition to the device; `attack` names the plug-in that has drawn the trigger."""
+    """Load an archive, a partition and a request, if any, to the device; `attack`: the plug-in that drew a trigger."""
     arrays = archives.read(archive, dataset)
     part = partition.load(partition_file)
+    asked = request.load(request_file, part) if request_file else None
     samples = len(arrays["y_train"]) + len(arrays["y_test"])
-    highest = max(int(rows.max(initial=-1)) for split in SPLITS for rows in getattr(part, split))
+    pools = [rows for split in SPLITS for rows in getattr(part, split)] + [getattr(part, name) for name in POOLS]
+    highest = max(int(rows.max(initial=-1)) for rows in pools)
     if highest >= samples:
         raise UserError(
             f"{partition_file}: the partition belongs to another data set: it names sample {highest}, "
@@ -102,7 +140,7 @@ def load(
     if attack:
         mark = partial(plugins.load("attacks", attack).mark, part.attack, classes=facts.classes)
         _try(mark, facts.shape, f"{partition_file}: attack {attack!r}")
-    return ClientData(x, y, part, facts.classes, poison, mark)
+    return ClientData(x, y, part, facts.classes, poison, mark, asked)
 
 
 def _try(mark: Mark, shape: tuple[int, int, int], where: str) -> None:

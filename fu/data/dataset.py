@@ -10,9 +10,9 @@ from fu.errors import UserError
 class Dataset:
     """One data set of images.
 
-    `shape` is (height, width, channels); `mean` and `std` are per channel, for pixels scaled to [0, 1].
-    `torchvision` names the class that downloads it. `embedded`: scikit-learn's digits, enlarged to `shape`. Without
-    either it comes from an archive alone.
+    `samples` counts all, `training` those of its own training part. `shape` is (height, width, channels); `mean` and
+    `std` are per channel, for pixels scaled to [0, 1]. `torchvision` names the class that downloads it. `embedded`:
+    scikit-learn's digits, enlarged to `shape`. Without either it comes from an archive alone.
     """
 
     shape: tuple[int, int, int]
@@ -22,6 +22,7 @@ class Dataset:
     std: tuple[float, ...] = (1.0,)
     torchvision: str | None = None
     embedded: bool = False
+    training: int | None = None
 
 
 def about(name: str) -> Dataset:

@@ -1,6 +1,7 @@
-"""The partition: everything random that later stages share, drawn once (FedOSD section 4.1 and appendix B.1).
+"""The partition: who holds what. Everything random that later stages share is drawn once (FedOSD section 4.1, B.1).
 
-Indices count the merged data set: training samples first, then test samples.
+What is asked to be forgotten is no part of it (`fu.data.request`), so that many requests share one training. Indices
+count the merged data set: training samples first, then test samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,24 +19,36 @@ from fu.seeds import derive_integer
 Indices = NDArray[np.int64]
 Drawn = Mapping[str, NDArray[Any]]  # what an attack has drawn, by name
 SPLITS = ("train", "validation", "test")
+POOLS = ("server", "held_out", "global_test")
+CLIENTS = ("attacked", "absent")
 ATTACK = "attack."
+
+
+def _none() -> Indices:
+    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Who holds what, who is to be forgotten, what is backdoored.
+    """Who holds what, who never takes part, whose data are backdoored.
 
-    `train`, `validation`, `test`: one index array per client. `backdoored`: the samples of the forgotten clients'
-    training data that the attack marks during the original training. `attack`: what the attack has drawn (fu/attacks);
-    empty where a scenario has none.
+    `train`, `validation`, `test`: one index array per client. `attacked`: the clients whose data the attack marks,
+    `backdoored`: those of their training samples that it marks during the original training, `attack`: what it has
+    drawn (fu/attacks); all three are empty where a scenario has none. `absent`: the clients that never take part.
+    `server`: the samples of the server in random order, so that its first n are a smaller set. `held_out`: samples of
+    all classes on which nobody trains, to choose by. `global_test`: a test set that belongs to no client.
     """
 
     train: list[Indices]
     validation: list[Indices]
     test: list[Indices]
-    forget_clients: Indices
-    backdoored: Indices
+    attacked: Indices = field(default_factory=_none)
+    backdoored: Indices = field(default_factory=_none)
     attack: Drawn = field(default_factory=dict)
+    absent: Indices = field(default_factory=_none)
+    server: Indices = field(default_factory=_none)
+    held_out: Indices = field(default_factory=_none)
+    global_test: Indices = field(default_factory=_none)
 
     @property
     def clients(self) -> int:
@@ -43,14 +56,10 @@ class Partition:
         return len(self.train)
 
     @property
-    def forgotten(self) -> list[int]:
-        """The clients to be forgotten."""
-        return [int(client) for client in self.forget_clients]
-
-    @property
-    def retained(self) -> list[int]:
-        """The clients that stay."""
-        return [client for client in range(self.clients) if client not in set(self.forgotten)]
+    def present(self) -> list[int]:
+        """The clients that take part."""
+        absent = set(self.absent.tolist())
+        return [client for client in range(self.clients) if client not in absent]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the plain arrays of the file: ragged lists as one array and its offsets."""
@@ -59,7 +68,7 @@ class Partition:
             parts: list[Indices] = getattr(self, split)
             out[split] = np.concatenate(parts)
             out[f"{split}_offsets"] = np.cumsum([0, *map(len, parts)])
-        out |= {"forget_clients": self.forget_clients, "backdoored": self.backdoored}
+        out |= {name: getattr(self, name) for name in (*CLIENTS, *POOLS, "backdoored")}
         return out | {f"{ATTACK}{name}": value for name, value in self.attack.items()}
 
 
@@ -67,7 +76,7 @@ def load(path: Path) -> Partition:
     """Load a partition file; `UserError` where it is none or contradicts itself."""
     arrays = load_arrays(path)
     attack = {name.removeprefix(ATTACK): arrays.pop(name) for name in list(arrays) if name.startswith(ATTACK)}
-    names = {*SPLITS, *(f"{split}_offsets" for split in SPLITS), "forget_clients", "backdoored"}
+    names = {*SPLITS, *(f"{split}_offsets" for split in SPLITS), *CLIENTS, *POOLS, "backdoored"}
     if arrays.keys() != names or any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
         raise UserError(f"{path}: this is not a partition file; delete it and run snakemake again.")
     problem = _problem(arrays)  # type: ignore[arg-type]
@@ -81,14 +90,17 @@ def _problem(arrays: Mapping[str, Indices]) -> str | None:
     """Return what is wrong with the arrays of a partition, if anything."""
     clients = len(arrays["train_offsets"]) - 1
     for split in SPLITS:
-        offsets, falls = arrays[f"{split}_offsets"], np.less if split == "validation" else np.less_equal
+        offsets = arrays[f"{split}_offsets"]
+        needed = split == "train" or (split == "test" and len(arrays["test"]))  # each client has some, or nobody
+        falls = np.less_equal if needed else np.less
         ends = len(offsets) == clients + 1 > 1 and (offsets[0], offsets[-1]) == (0, len(arrays[split]))
         if not ends or falls(offsets[1:], offsets[:-1]).any():
             return f"{split}_offsets do not share the samples out to clients"
-    everybody, backdoored = np.concatenate([arrays[split] for split in SPLITS]), arrays["backdoored"]
+    everybody, backdoored = np.concatenate([arrays[name] for name in (*SPLITS, *POOLS)]), arrays["backdoored"]
     for what, rows in (
         ("names sample", everybody),
-        ("forgets client", arrays["forget_clients"]),
+        ("attacks client", arrays["attacked"]),
+        ("leaves out client", arrays["absent"]),
         ("marks", backdoored),
     ):
         ordered = np.sort(rows)
@@ -97,43 +109,49 @@ def _problem(arrays: Mapping[str, Indices]) -> str | None:
             return f"it {what} {twice[0]} twice"
         if len(rows) and ordered[0] < 0:
             return f"it {what} {ordered[0]}"
-    foreign = [int(client) for client in arrays["forget_clients"] if client >= clients]
+    if not len(arrays["test"]) + len(arrays["global_test"]):
+        return "it has no test sample"
+    foreign = [int(client) for name in CLIENTS for client in arrays[name] if client >= clients]
     if foreign:
-        return f"it forgets client {foreign[0]}, but has clients 0 to {clients - 1}"
+        return f"it names client {foreign[0]}, but has clients 0 to {clients - 1}"
+    both = np.intersect1d(arrays["attacked"], arrays["absent"])
+    if len(both):
+        return f"it attacks client {both[0]}, who never takes part"
     starts, train = arrays["train_offsets"], arrays["train"]
-    held = [train[starts[client] : starts[client + 1]] for client in arrays["forget_clients"]]
+    held = [train[starts[client] : starts[client + 1]] for client in arrays["attacked"]]
     strange = backdoored[~np.isin(backdoored, np.concatenate([train[:0], *held]), assume_unique=True)]
-    return f"sample {strange[0]} is backdoored, but no forgotten client trains on it" if len(strange) else None
+    return f"sample {strange[0]} is backdoored, but no attacked client trains on it" if len(strange) else None
+
+
+Deal = Callable[[NDArray[Any], np.random.Generator], list[Indices]]
+Attack = Callable[[list[Indices], np.random.Generator], tuple[Indices, Drawn]]
 
 
 def draw(
     labels: NDArray[Any],
     seed: int,
     samples: int | None,
-    deal: Callable[[NDArray[Any], np.random.Generator], list[Indices]],
+    deal: Deal,
     train_share: float,
     validation_share: float,
-    forget: int | Sequence[int],
-    attack: Callable[[list[Indices], np.random.Generator], tuple[Indices, Drawn]] | None,
+    attacked: int | Sequence[int],
+    attack: Attack | None,
 ) -> Partition:
-    """Draw the partition of a data set with `labels` [n] (train and test merged).
+    """Draw the partition of a data set with `labels` [n] whose training and test parts are merged.
 
     `samples`: how many of them to use, drawn at random (None: all). `deal(labels, random)` shares them out: the samples
-    of each client. Of these `train_share` trains, of which `validation_share` is held out. `forget`: how many clients
-    to draw, or which. `attack(train, random)`, given the forgotten clients' training samples, returns those that it
-    marks and what it has drawn.
+    of each client. Of these `train_share` trains, of which `validation_share` is held out. `attacked`: how many clients
+    the attack marks, or which. `attack(train, random)`, given their training samples, returns those that it marks and
+    what it has drawn.
     """
-    if samples is not None and samples > len(labels):
-        raise UserError(
-            f"samples: {samples} are to be used, but the data set holds {len(labels)}; allowed: up to that."
-        )
+    _check_samples(samples, len(labels))
     rng = np.random.default_rng(derive_integer(seed, "partition"))
     train, validation, test = [], [], []
     used = np.arange(len(labels)) if samples is None else np.sort(rng.choice(len(labels), samples, replace=False))
     for client, pool in enumerate(deal(labels[used], rng)):
         order = used[rng.permutation(pool)]
         cut = int(len(order) * train_share)
-        held_out = int(cut * validation_share)
+        held_out = _validation(client, cut, validation_share)
         train.append(order[held_out:cut])
         validation.append(order[:held_out])
         test.append(order[cut:])
@@ -142,12 +160,101 @@ def draw(
                 f"client {client} gets {len(train[-1])} training and {len(test[-1])} test samples of {len(order)}; "
                 "both must be at least 1: use fewer clients or another train_share."
             )
-        if validation_share and not held_out:
-            raise UserError(
-                f"client {client} gets no validation sample: {validation_share:g} of its {cut} training samples is "
-                "less than one; use fewer clients, or another validation_share (0: hold nothing out)."
-            )
-    wanted = rng.choice(len(train), forget, replace=False) if isinstance(forget, int) else forget
-    forgotten = np.sort(np.asarray(wanted, np.int64))
-    backdoored, drawn = attack([train[c] for c in forgotten], rng) if attack else (np.empty(0, np.int64), {})
-    return Partition(train, validation, test, forgotten, backdoored, drawn)
+    return Partition(train, validation, test, **_attack(train, range(len(train)), attacked, attack, rng))
+
+
+def draw_official(
+    labels: NDArray[Any],
+    training: int,
+    seed: int,
+    samples: int | None,
+    deal: Deal,
+    validation_share: float,
+    test: str,
+    server: int,
+    held_out: int,
+    absent: int,
+    attacked: int | Sequence[int],
+    attack: Attack | None,
+) -> Partition:
+    """Draw the partition of a data set of whose `labels` the first `training` are its own training part.
+
+    `samples`: how many of the training part to use, of the test part the same share. `server` and `held_out` samples
+    are taken from the training part at random before clients get the rest by `deal`; what clients get is the same for
+    every number of absent ones. `test`: "global" (one test set for all) or "clients" (dealt as the training part,
+    which needs a `deal` whose choice of classes hangs on its generator alone). `absent`: how many clients never take
+    part; fewer are some of these. `attacked` (of those that take part), `attack`: as for `draw`.
+    """
+    _check_samples(samples, training)
+    share = 1.0 if samples is None else samples / training
+
+    def random(what: str) -> np.random.Generator:
+        return np.random.default_rng(derive_integer(seed, "partition", what))
+
+    def use(part: Indices, what: str) -> Indices:
+        number = round(len(part) * share)
+        return part if number == len(part) else np.sort(random(f"samples {what}").choice(part, number, replace=False))
+
+    used, tests = use(np.arange(training), "training"), use(np.arange(training, len(labels)), "test")
+    if server + held_out >= len(used):
+        raise UserError(
+            f"server and held_out: {server} and {held_out} samples leave none of {len(used)} to the clients."
+        )
+    order = random("reserved").permutation(used)
+    rest = np.sort(order[server + held_out :])
+    train: list[Indices] = []
+    validation: list[Indices] = []
+    for client, pool in enumerate(deal(labels[rest], random("deal"))):
+        mine = random(f"client {client}").permutation(rest[pool])
+        apart = _validation(client, len(mine), validation_share)
+        train.append(mine[apart:])
+        validation.append(mine[:apart])
+        if not len(train[-1]):
+            raise UserError(f"client {client} gets no training sample; use fewer clients.")
+    own = [tests[pool] for pool in deal(labels[tests], random("deal"))] if test == "clients" else []
+    if not all(map(len, own)):
+        raise UserError("a client gets no test sample; use fewer clients or one test set for all.")
+    order_of_absent = random("absent").permutation(len(train))
+    present = np.sort(order_of_absent[absent:])
+    return Partition(
+        train,
+        validation,
+        own or [_none()] * len(train),
+        **_attack(train, present, attacked, attack, random("attack")),
+        absent=np.sort(order_of_absent[:absent]),
+        server=order[:server],
+        held_out=np.sort(order[server : server + held_out]),
+        global_test=_none() if own else tests,
+    )
+
+
+def _check_samples(samples: int | None, there: int) -> None:
+    if samples is not None and samples > there:
+        raise UserError(f"samples: {samples} are to be used, but the data set holds {there}; allowed: up to that.")
+
+
+def _validation(client: int, train: int, share: float) -> int:
+    """Return how many of a client's training samples are held out."""
+    number = int(train * share)
+    if share and not number:
+        raise UserError(
+            f"client {client} gets no validation sample: {share:g} of its {train} training samples is "
+            "less than one; use fewer clients, or another validation_share (0: hold nothing out)."
+        )
+    return number
+
+
+def _attack(
+    train: list[Indices],
+    present: Sequence[int] | Indices,
+    attacked: int | Sequence[int],
+    attack: Attack | None,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return who is attacked, and what the attack marks and has drawn."""
+    if attack is None:
+        return {}
+    wanted = rng.choice(np.asarray(present), attacked, replace=False) if isinstance(attacked, int) else attacked
+    chosen = np.sort(np.asarray(wanted, np.int64))
+    backdoored, drawn = attack([train[client] for client in chosen], rng)
+    return {"attacked": chosen, "backdoored": backdoored, "attack": drawn}

@@ -2,4 +2,12 @@
 
 from fu.data.dataset import Dataset
 
-ABOUT = Dataset((32, 32, 3), 100, 60_000, (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010), torchvision="CIFAR100")
+ABOUT = Dataset(
+    (32, 32, 3),
+    100,
+    60_000,
+    (0.4914, 0.4822, 0.4465),
+    (0.2023, 0.1994, 0.2010),
+    torchvision="CIFAR100",
+    training=50_000,
+)

@@ -2,4 +2,4 @@
 
 from fu.data.dataset import Dataset
 
-ABOUT = Dataset((28, 28, 1), 10, 70_000, torchvision="FashionMNIST")
+ABOUT = Dataset((28, 28, 1), 10, 70_000, torchvision="FashionMNIST", training=60_000)

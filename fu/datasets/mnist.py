@@ -2,4 +2,4 @@
 
 from fu.data.dataset import Dataset
 
-ABOUT = Dataset((28, 28, 1), 10, 70_000, torchvision="MNIST")
+ABOUT = Dataset((28, 28, 1), 10, 70_000, torchvision="MNIST", training=60_000)

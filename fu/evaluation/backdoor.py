@@ -3,6 +3,7 @@
 from fu.evaluation.context import Context
 from fu.evaluation.measure import attack_success_rate
 
+TRACE = ("asr",)
 METRICS = {
     "asr": {
         "label": "ASR",
@@ -25,10 +26,12 @@ METRICS = {
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return ASR, also on validation data if there are any; nothing if the scenario has no backdoor."""
-    part = context.data.partition
-    if context.data.mark is None:
-        return {}
-    out = {"asr": attack_success_rate(context)}
-    if all(len(part.validation[client]) for client in part.forgotten):
+    part, out = context.data.partition, trace(context)
+    if out and all(len(part.validation[client]) for client in part.attacked):
         out["asr_validation"] = attack_success_rate(context, "validation")
     return out
+
+
+def trace(context: Context) -> dict[str, float]:
+    """Return ASR; nothing if the scenario has no backdoor."""
+    return {} if context.data.mark is None else {"asr": attack_success_rate(context)}

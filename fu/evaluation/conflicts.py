@@ -8,6 +8,7 @@ from torch import Tensor
 from fu.evaluation.context import Context
 from fu.federation.task import Task
 
+TRACE = ("conflicts",)
 METRICS = {
     "conflicts": {
         "label": "NC",
@@ -36,5 +37,5 @@ def count(task: Task, before: Tensor, after: Tensor, round: int) -> dict[str, fl
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return the mean over the rounds in which the trace counted conflicts; nothing if it has no counts."""
-    counts = [float(row["conflicts"]) for row in context.trace if row["conflicts"]]
+    counts = [float(row["conflicts"]) for row in context.trace if row.get("conflicts")]
     return {"conflicts": fmean(counts)} if counts else {}

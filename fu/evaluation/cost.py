@@ -1,6 +1,7 @@
 """What the run of a model cost: client-rounds, steps, samples, bytes (FedOSD appendix B.4 counts client time)."""
 
 from fu.evaluation.context import Context
+from fu.evaluation.trace import COUNTS
 
 METRICS = {
     "client_rounds": {
@@ -44,7 +45,6 @@ METRICS = {
         "tells": {"original": "lower", "broken": "lower"},
     },
 }
-COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")
 
 
 def evaluate(context: Context) -> dict[str, float]:

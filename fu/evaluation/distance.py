@@ -1,8 +1,9 @@
 """Euclidean distance to the original model (FedOSD Figure 5)."""
 
-from fu.evaluation import measure
 from fu.evaluation.context import Context
+from fu.evaluation.measure import distance
 
+TRACE = ("distance",)
 METRICS = {
     "distance": {
         "label": "Distance",
@@ -16,5 +17,8 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return the distance."""
-    return {"distance": measure.distance(context)}
+    """Return the distance; nothing while the original model is being trained."""
+    return {} if context.original is None else {"distance": distance(context)}
+
+
+trace = evaluate

@@ -1,4 +1,4 @@
-"""What is measured both after a round and at the end: accuracies and distance."""
+"""What several evaluators measure: accuracies of clients, predictions with a trigger, the distance."""
 
 from typing import Literal
 
@@ -11,22 +11,11 @@ from fu.evaluation.context import Context
 def client_accuracies(context: Context, split: Literal["validation", "test"] = "test") -> Tensor:
     """Return each retained client's accuracy on its own test (or validation) set: [retained]."""
     data = context.data
-    pairs = [data.held_out(client, split) for client in data.partition.retained]
+    pairs = [data.held_out(client, split) for client in data.retained]
     predicted = context.network.logits(context.theta, torch.cat([x for x, _ in pairs])).argmax(1)
     right = predicted == torch.cat([y for _, y in pairs])
     parts = right.double().split([len(y) for _, y in pairs])
     return torch.stack([part.mean() for part in parts])
-
-
-def retained_accuracy(context: Context) -> dict[str, float]:
-    """Return R-Acc: mean, population standard deviation, worst and best over the retained clients."""
-    accuracies = client_accuracies(context)
-    return {
-        "r_acc": accuracies.mean().item(),
-        "r_acc_std": accuracies.std(correction=0).item(),
-        "r_acc_worst": accuracies.min().item(),
-        "r_acc_best": accuracies.max().item(),
-    }
 
 
 def attack_success_rate(context: Context, split: Literal["train", "validation"] = "train") -> float:
@@ -41,7 +30,7 @@ def triggered_predictions(context: Context, split: Literal["train", "validation"
     """Return the predicted classes [n] of all training (or validation) images of the forgotten clients with the
     trigger, and their flipped labels [n].
     """
-    pairs = [context.data.backdoored(client, split) for client in context.data.partition.forgotten]
+    pairs = [context.data.backdoored(client, split) for client in context.data.partition.attacked.tolist()]
     x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     return context.network.logits(context.theta, x).argmax(1), y
 
@@ -50,13 +39,3 @@ def distance(context: Context) -> float:
     """Return ||theta - theta_original||, the Euclidean distance to the original model."""
     assert context.original is not None
     return (context.theta - context.original).double().norm().item()
-
-
-def measure(context: Context) -> dict[str, float]:
-    """Return the metrics of a round: R-Acc, ASR if there is an attack, the distance to the original model."""
-    out = retained_accuracy(context)
-    if context.data.mark is not None and context.data.partition.forgotten:
-        out["asr"] = attack_success_rate(context)
-    if context.original is not None:
-        out["distance"] = distance(context)
-    return out

@@ -6,6 +6,7 @@ An ASR between 0 and 1 may come from a model that predicts one class for all of 
 from fu.evaluation.context import Context
 from fu.evaluation.measure import triggered_predictions
 
+TRACE = ()  # as many columns as the data have classes
 METRICS = {
     "one_class": {
         "label": "One class",

@@ -4,22 +4,33 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-RULE = (
-    "fewest diverged seeds, then highest mean R-Acc minus ASR on validation data after unlearning, then the same after "
-    "post-training, then the first; if all diverged, the last to do so"
-)
 Evaluation = Mapping[str, Mapping[str, float]]  # role -> metric -> value
+Terms = Mapping[str, int]  # metric -> 1, or -1 where lower is better; a model without the first has no score
+ROLES = {"original": "", "unlearned": " after unlearning", "recovered": " after post-training"}
 
 
-def score(evaluations: Sequence[Evaluation], role: str) -> float | None:
-    """Return the mean over seeds of R-Acc minus ASR on validation data; None if a seed has no such model.
+def rule(what: str, roles: Sequence[str]) -> str:
+    """Return the rule in words: what is highest, after which stages."""
+    first, *later = [ROLES[role] for role in roles]
+    then = "".join(f", then the same{place}" for place in later)
+    return (
+        f"fewest diverged seeds, then highest mean {what} on validation data{first}{then}, then the first; if all "
+        "diverged, the last to do so"
+    )
 
-    A scenario without a backdoor has no ASR: R-Acc decides.
+
+def score(evaluations: Sequence[Evaluation], role: str, terms: Terms) -> float | None:
+    """Return the mean over seeds of the sum of the terms; None if a seed has no such model.
+
+    A term that no evaluation has counts nothing: a scenario without a backdoor has no ASR.
     """
     found = [evaluation.get(role, {}) for evaluation in evaluations]
-    if not all("r_acc_validation" in metrics for metrics in found):
+    (first, sign), *others = terms.items()
+    if not all(first in metrics for metrics in found):
         return None
-    return fmean(metrics["r_acc_validation"] - metrics.get("asr_validation", 0.0) for metrics in found)
+    return fmean(
+        sign * metrics[first] + sum(sign * metrics.get(name, 0.0) for name, sign in others) for metrics in found
+    )
 
 
 def rounds_of_divergence(evaluations: Sequence[Evaluation]) -> list[float]:
@@ -31,12 +42,12 @@ def rounds_of_divergence(evaluations: Sequence[Evaluation]) -> list[float]:
     return [min(found) for found in rounds if found]
 
 
-def choose(trials: Mapping[str, Sequence[Evaluation]]) -> str:
-    """Return the name of the best trial by `RULE`; `trials`: name -> an evaluation per seed."""
+def choose(trials: Mapping[str, Sequence[Evaluation]], terms: Terms, roles: Sequence[str]) -> str:
+    """Return the name of the best trial by `rule`; `trials`: name -> an evaluation per seed."""
 
     def key(name: str) -> tuple[float, ...]:
         lost = rounds_of_divergence(trials[name])
-        scores = [score(trials[name], role) for role in ("unlearned", "recovered")]
+        scores = [score(trials[name], role, terms) for role in roles]
         best = [-math.inf if found is None else round(found, 9) for found in scores]
         return (-len(lost), *best, fmean(lost) if lost else math.inf)
 

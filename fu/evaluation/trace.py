@@ -1,7 +1,15 @@
-"""The columns of every trace: what is measured after a round, and the counts of `Cost`. Imports no torch."""
+"""The columns of a trace: what the traced evaluators measure in a round, and the counts of `Cost`. Imports no torch."""
 
-COLUMNS = (
-    "round",
-    *("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts"),
-    *("client_rounds", "steps", "samples", "bytes_up", "bytes_down"),
-)
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")
+
+
+def columns(traced: Iterable[Sequence[str]], rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the columns of a trace: round, what is traced, counts, and whatever else the rows hold.
+
+    `traced`: the `TRACE` of each traced evaluator, in order.
+    """
+    known = ["round", *(name for names in traced for name in names), *COUNTS]
+    return tuple(dict.fromkeys([*known, *(name for row in rows for name in row)]))

@@ -1,8 +1,9 @@
 """Accuracy of the retained clients: mean, spread, worst and best (FedOSD section 4.1, Tables 4 and 6 to 10)."""
 
 from fu.evaluation.context import Context
-from fu.evaluation.measure import client_accuracies, retained_accuracy
+from fu.evaluation.measure import client_accuracies
 
+TRACE = ("r_acc", "r_acc_std", "r_acc_worst", "r_acc_best")
 METRICS = {
     "r_acc": {
         "label": "R-Acc",
@@ -48,8 +49,21 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return R-Acc on test data, and its mean on validation data if there are any."""
-    out = retained_accuracy(context)
-    if all(len(rows) for rows in context.data.partition.validation):
+    """Return R-Acc, and its mean on validation data if there are any; nothing where clients have no test sets."""
+    out = trace(context)
+    if out and all(len(rows) for rows in context.data.partition.validation):
         out["r_acc_validation"] = client_accuracies(context, "validation").mean().item()
     return out
+
+
+def trace(context: Context) -> dict[str, float]:
+    """Return mean, population standard deviation, worst and best over the retained clients."""
+    if not all(len(rows) for rows in context.data.partition.test):
+        return {}
+    accuracies = client_accuracies(context)
+    return {
+        "r_acc": accuracies.mean().item(),
+        "r_acc_std": accuracies.std(correction=0).item(),
+        "r_acc_worst": accuracies.min().item(),
+        "r_acc_best": accuracies.max().item(),
+    }

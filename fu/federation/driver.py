@@ -36,15 +36,16 @@ def drive(
     *,
     first_round: int = 0,
     evaluate_every: int = 1,
+    evaluate_last: int = 1,
     watch: Callable[[Tensor, Tensor, int], dict[str, float]] | None = None,
     recorders: Mapping[str, Recorder] | None = None,
 ) -> Outcome:
     """Run `task.rounds` rounds, numbered from `first_round`.
 
     A row is written before the first round and after every round; `measure(theta)` fills the first row, every
-    `evaluate_every`-th and the last, `watch(before, after, round)` every row. `recorders`: what to keep of each round
-    for methods that need it, by kind. Seconds cover start and steps only. Parameters that are no
-    longer finite end the run: `diverged` is the round (counted from 1), the state the last finite one.
+    `evaluate_every`-th and the last `evaluate_last`, `watch(before, after, round)` every row. `recorders`: what to keep
+    of each round for methods that need it, by kind. Seconds cover start and steps only. Parameters that are no longer
+    finite end the run: `diverged` is the round (counted from 1), the state the last finite one.
     """
     device = task.federation.device
 
@@ -53,17 +54,20 @@ def drive(
             torch.cuda.synchronize(device)
         return time.perf_counter()
 
-    def row(state: State, done: int, extra: dict[str, float]) -> dict[str, Any]:
-        last = done == task.rounds
-        metrics = measure(theta_of(state)) if done % evaluate_every == 0 or last else {}
-        return {"round": first_round + done, **metrics, **extra, **task.federation.cost.record()}
+    def measured(state: State, done: int) -> dict[str, float]:
+        due = done % evaluate_every == 0 or done > task.rounds - evaluate_last
+        return measure(theta_of(state)) if due else {}
+
+    def row(done: int, *found: dict[str, float]) -> dict[str, Any]:
+        numbers = {name: value for one in found for name, value in one.items()}
+        return {"round": first_round + done, **numbers, **task.federation.cost.record()}
 
     saved = checkpoint.load(str(device))
     if saved is None:
         begun = synchronise()
         state = start()
         seconds, done = synchronise() - begun, 0
-        rows = [row(state, 0, {})]
+        rows = [row(0, measured(state, 0))]
     else:
         state, notes = saved
         seconds, done, rows = notes["seconds"], notes["done"], notes["rows"]
@@ -85,8 +89,9 @@ def drive(
             histories[kind] = record(task, histories[kind], before, number)
         extra = watch(before, theta_of(following), number) if watch else {}
         state, done = following, done + 1
-        rows.append(row(state, done, extra))
-        progress.advance({name: rows[-1][name] for name in ("asr", "r_acc") if name in rows[-1]})
+        metrics = measured(state, done)
+        rows.append(row(done, metrics, extra))
+        progress.advance(dict(list(metrics.items())[:2]))
         if done < task.rounds and checkpoint.due():
             notes = {"seconds": seconds, "done": done, "rows": rows, "cost": task.federation.cost.record()}
             checkpoint.save({**state, **_pack(histories)}, notes)

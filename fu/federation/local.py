@@ -1,7 +1,7 @@
 """Local training: the one primitive of federated learning, and what it costs."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData
-from fu.federation.losses import Objective, resolve
+from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Network
 from fu.seeds import derive_integer
 
@@ -39,21 +39,45 @@ class Cost:
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """How clients train: SGD with rate lr * lr_decay ** round, `local_epochs` over shuffled batches.
+    """How clients train: SGD with rate lr * lr_decay ** round, over `local_epochs` (shuffled) or `local_steps`.
 
+    `momentum` starts at zero in every round. `weight_decay` times the weights is added to the gradient.
     `exception`: (a round, its rate), where one round takes another rate.
     """
 
     lr: float
     lr_decay: float
     batch_size: int
-    local_epochs: int
+    local_epochs: int | None
     exception: tuple[int, float] | None = None
+    local_steps: int | None = None
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` unless either epochs or steps are given."""
+        if (self.local_epochs is None) == (self.local_steps is None):
+            raise ValueError("either local_epochs or local_steps must be given, and not both")
 
     def rate(self, round: int) -> float:
         """The learning rate of a round."""
         lr = self.exception[1] if self.exception and self.exception[0] == round else self.lr
         return lr * self.lr_decay**round
+
+    def descent(self, weights: Tensor) -> "Hook | None":
+        """Return what turns a gradient into the direction of a step, for weights [..., d] in one round; None: nothing.
+
+        As `torch.optim.SGD`: weight decay is added to the gradient, the gradient to the momentum.
+        """
+        if not self.momentum and not self.weight_decay:
+            return None
+        velocity = torch.zeros_like(weights)
+
+        def direct(weights: Tensor, gradient: Tensor) -> None:
+            gradient.add_(weights, alpha=self.weight_decay)
+            gradient.copy_(velocity.mul_(self.momentum).add_(gradient))
+
+        return direct
 
 
 @dataclass(frozen=True)
@@ -68,6 +92,7 @@ class Updates:
 Hook = Callable[[Tensor, Tensor], None]
 Projection = Callable[[Tensor], None]
 Relabel = Callable[[Tensor, Tensor], Tensor]
+Rows = Callable[[int, int], Tensor]
 
 
 def generator(*parts: int | str) -> torch.Generator:
@@ -121,6 +146,8 @@ class Federation:
         objective: str | Objective = "cross_entropy",
         steps: int | None = None,
         *,
+        rows: Rows | None = None,
+        factors: Mapping[int, float] | None = None,
         regularise: Hook | None = None,
         project: Projection | None = None,
         relabel: Relabel | None = None,
@@ -130,53 +157,78 @@ class Federation:
 
         `objective` is "cross_entropy", "negative_cross_entropy" (ascent), "unlearning_cross_entropy" (UCE), or a
         function of logits and labels (a method's own loss stays in the method's file).
-        `steps` replaces the local epochs. `regularise(weights, gradient)` adds to the flat gradient in
-        place before a step, `project(weights)` moves the flat weights after it, `relabel(x, y)` returns the labels of a
-        batch that are trained on instead; each forces the sequential strategy. Updates that are asked for again with
-        the same theta and round (as for conflicts and histories) are not computed twice. `counted=False` keeps them out
-        of the cost. Theta is left unchanged.
+        `steps` replaces the local epochs or steps. `rows(client, step)` names the training samples [b] of a step, which
+        are else shuffled; `factors`: client -> what its loss is multiplied by, else 1. `regularise(weights, gradient)`
+        adds to the flat gradient in place before a step, `project(weights)` moves the flat weights after it,
+        `relabel(x, y)` returns the labels of a batch that are trained on instead; each of the three forces the
+        sequential strategy. Updates that are asked for again with the same theta and round (as for conflicts and
+        histories) are not computed twice. `counted=False` keeps them out of the cost. Theta is left unchanged.
         """
         clients = list(clients)
         hooks = (regularise, project, relabel)
         hooked = any(hook is not None for hook in hooks)
         if self._known is None or self._known[0] is not theta or self._known[1] != round:
             self._known = theta, round, {}
-        known = {} if hooked else self._known[2]
-        missing = [client for client in clients if (client, objective, steps) not in known]
+        known = {} if hooked or rows or factors else self._known[2]
+        missing = [client for client in dict.fromkeys(clients) if (client, objective, steps) not in known]
         if missing:
             if self.strategy == "vectorised" and not hooked:
                 from fu.federation.vectorised import train_all
 
-                delta, losses = train_all(self, theta, missing, round, objective, steps)
+                delta, losses = train_all(self, theta, missing, round, objective, steps, rows, factors)
             else:
-                delta, losses = self._train_each(theta, missing, round, objective, steps, *hooks)
+                delta, losses = self._train_each(theta, missing, round, objective, steps, rows, factors, *hooks)
             for k, client in enumerate(missing):
                 known[client, objective, steps] = delta[k], losses[k]
         found = [known[client, objective, steps] for client in clients]
         sizes = torch.tensor([self.data.size(client) for client in clients], dtype=torch.float32, device=self.device)
         if counted:
-            self._count(clients, steps)
+            self._count(clients, steps, rows)
         return Updates(
             torch.stack([row for row, _ in found]) if found else theta.new_zeros(0, theta.numel()),
             sizes,
             torch.stack([loss for _, loss in found]) if found else theta.new_zeros(0),
         )
 
-    def batches(self, client: int, round: int, steps: int | None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield a client's batches of a round: reshuffled every epoch, gathered once an epoch."""
+    def server_update(self, theta: Tensor, round: int, rate: float, samples: int | None = None) -> Tensor:
+        """Return what one SGD step on a batch of the server's data changes [d]; `samples`: only the first of them.
+
+        The batch is drawn without replacement, as large as a client's, or all there are. There is neither momentum
+        nor weight decay. Nothing is sent, and no client is counted. Theta is left unchanged.
+        """
+        pool = self.data.partition.server[:samples]
+        order = torch.randperm(len(pool), generator=generator(self.seed, self.stream, "server", round))
+        index = torch.from_numpy(pool)[order[: self.training.batch_size]].to(self.device)
+        x, y = self.data.x.index_select(0, index).permute(0, 3, 1, 2), self.data.y.index_select(0, index)
+        self.network.weights.copy_(theta)
+        with self._training_mode("server", round):
+            self.network.descend(cross_entropy(self.model(x), y).mean(), rate)
+        self.cost.add(steps=1, samples=len(index))
+        return self.network.weights - theta
+
+    def batches(
+        self, client: int, round: int, steps: int | None, rows: Rows | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield a client's batches of a round: those that `rows` names, else reshuffled and gathered every epoch."""
+        left = self.steps_of(client, steps)
+        if rows is not None:
+            for step in range(left):
+                yield self.data.train(client, rows(client, step).to(self.device))
+            return
         size, batch = self.data.size(client), self.training.batch_size
         random = generator(self.seed, self.stream, "batches", client, round)
-        left = self.steps_of(client, steps)
         while left > 0:
-            x, y = self.data.train(client, torch.randperm(size, generator=random).to(self.device))
-            for start in range(0, min(size, left * batch), batch):
-                yield x[start : start + batch], y[start : start + batch]
-                left -= 1
+            order = torch.randperm(size, generator=random)[: left * batch]
+            x, y = self.data.train(client, order.to(self.device))
+            yield from zip(x.split(batch), y.split(batch), strict=True)
+            left -= math.ceil(len(order) / batch)
 
     def steps_of(self, client: int, steps: int | None) -> int:
         """The number of gradient steps that a client takes in a round."""
-        if steps is not None:
-            return steps
+        given = self.training.local_steps if steps is None else steps
+        if given is not None:
+            return given
+        assert self.training.local_epochs is not None
         return self.training.local_epochs * math.ceil(self.data.size(client) / self.training.batch_size)
 
     def _train_each(
@@ -186,6 +238,8 @@ class Federation:
         round: int,
         objective: str | Objective,
         steps: int | None,
+        rows: Rows | None,
+        factors: Mapping[int, float] | None,
         regularise: Hook | None,
         project: Projection | None,
         relabel: Relabel | None,
@@ -196,14 +250,15 @@ class Federation:
         losses = torch.zeros(len(clients), device=self.device)
         for k, client in enumerate(clients):
             weights.copy_(theta)
-            total = losses[k]
+            total, factor = losses[k], (factors or {}).get(client)
+            change = _one_after_another(regularise, self.training.descent(weights))
             with self._training_mode(client, round):
-                for x, y in self.batches(client, round, steps):
+                for x, y in self.batches(client, round, steps, rows):
                     if relabel is not None:
                         y = relabel(x, y)
                     loss = loss_of(self.model(x), y).mean()
                     total += loss.detach()
-                    self.network.descend(loss, rate, regularise)
+                    self.network.descend(loss if factor is None else loss * factor, rate, change)
                     if project is not None:
                         project(weights)
             torch.sub(weights, theta, out=delta[k])
@@ -211,34 +266,50 @@ class Federation:
         return delta, losses
 
     @contextmanager
-    def _training_mode(self, client: int, round: int) -> Iterator[None]:
-        """Switch dropout on for a client's round, seeded by name; the global generator is left alone."""
+    def _training_mode(self, who: int | str, round: int) -> Iterator[None]:
+        """Switch dropout on for a round of a client or the server, seeded by name; no global generator is touched."""
         if not self.stochastic:
             yield
             return
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(derive_integer(self.seed, self.stream, "dropout", client, round))
+            torch.manual_seed(derive_integer(self.seed, self.stream, "dropout", who, round))
             self.model.train()
             try:
                 yield
             finally:
                 self.model.eval()
 
-    def _count(self, clients: list[int], steps: int | None) -> None:
+    def _count(self, clients: list[int], steps: int | None, rows: Rows | None) -> None:
         taken = {client: self.steps_of(client, steps) for client in clients}
         samples = 0
         for client, number in taken.items():
+            if rows is not None:
+                samples += sum(len(rows(client, step)) for step in range(number))
+                continue
             size, batch = self.data.size(client), self.training.batch_size
             epochs, rest = divmod(number, math.ceil(size / batch))
             samples += epochs * size + min(rest * batch, size)
-        moved = len(clients) * self.layout.size * FLOAT_BYTES
+        moved = len(taken) * self.layout.size * FLOAT_BYTES
         self.cost.add(
-            client_rounds=len(clients),
+            client_rounds=len(taken),
             steps=sum(taken.values()),
             samples=samples,
             bytes_up=moved,
             bytes_down=moved,
         )
+
+
+def _one_after_another(*hooks: Hook | None) -> Hook | None:
+    """Return a hook that calls those which are there in turn; None where none is."""
+    there = [hook for hook in hooks if hook is not None]
+    if len(there) < 2:
+        return there[0] if there else None
+
+    def call(weights: Tensor, gradient: Tensor) -> None:
+        for hook in there:
+            hook(weights, gradient)
+
+    return call
 
 
 def aggregate(updates: Updates, weights: str) -> Tensor:

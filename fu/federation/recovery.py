@@ -13,6 +13,6 @@ def step(
 ) -> State:
     """One round; `project(theta, delta)` returns the updates [m, d] that are averaged."""
     theta = theta_of(state)
-    updates = task.federation.local_updates(theta, task.retained, round)
+    updates = task.federation.local_updates(theta, task.participants(round), round)
     delta = project(theta, updates.delta) if project else updates.delta
     return {"theta": theta + aggregate(Updates(delta, updates.sizes, updates.losses), client_weights)}

@@ -1,6 +1,6 @@
 """What a method is given: the federation, who is to be forgotten, the original model and recorded histories."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from fu.federation.flat import Layout
 from fu.federation.local import Federation
+from fu.federation.participation import participants
 from fu.seeds import derive_integer
 
 State = dict[str, Tensor | float | int]
@@ -30,10 +31,20 @@ def initial_parameters(build: Callable[[], nn.Module], *name: int | str) -> Tens
 
 
 @dataclass(frozen=True)
+class Training:
+    """A way to train with its hyper-parameters: `start(task)` and `step(task, state, round)`."""
+
+    start: Callable[["Task"], State]
+    step: Callable[["Task", State, int], State]
+
+
+@dataclass(frozen=True)
 class Task:
     """One run: `original` [d] is absent while the original model is trained.
 
     `histories`: kind -> named tensors that the training recorded. `rounds`: how many rounds this phase has.
+    `clients_per_round` of the population are drawn for a round (None: all take part). `training`: how the scenario
+    trains, for a method that trains anew. `server`: how many of the server's samples are used (None: all).
     """
 
     federation: Federation
@@ -44,17 +55,40 @@ class Task:
     seed: int
     original: Tensor | None = None
     histories: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    clients_per_round: int | None = None
+    with_replacement: bool = False
+    training: Training | None = None
+    server: int | None = None
+
+    @property
+    def population(self) -> list[int]:
+        """The clients of whom those of a round are drawn: after the request only retained ones."""
+        return self.clients if self.original is None else self.retained
 
     @property
     def clients(self) -> list[int]:
-        """All clients."""
+        """All clients that are not absent."""
         return sorted([*self.forgotten, *self.retained])
+
+    def places(self, clients: Sequence[int]) -> list[int]:
+        """Return where clients stand among all of them, as a history of all has their rows."""
+        where = {client: place for place, client in enumerate(self.clients)}
+        return [where[client] for client in clients]
+
+    def participants(self, round: int) -> list[int]:
+        """Return the clients that take part in a round; one that is drawn k times stands there k times."""
+        name = (self.seed, self.federation.stream)
+        return participants(self.population, self.clients_per_round, self.with_replacement, *name, round)
 
     @property
     def original_model(self) -> Tensor:
         """The original model [d], for methods that start from it."""
         assert self.original is not None
         return self.original
+
+    def first_model(self) -> Tensor:
+        """Return theta [d] that a training begins at; retraining begins at another one than the original training."""
+        return self.new_model("original" if self.original is None else "retrained")
 
     def new_model(self, *name: int | str) -> Tensor:
         """Return theta [d] of a freshly initialised model on the device, seeded by name."""

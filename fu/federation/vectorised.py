@@ -3,6 +3,7 @@
 Equal to client after client up to float rounding: the same batches, padded to one shape and masked.
 """
 
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from fu.federation.losses import Objective, resolve
 
 if TYPE_CHECKING:
-    from fu.federation.local import Federation
+    from fu.federation.local import Federation, Rows
 
 
 def train_all(
@@ -23,8 +24,13 @@ def train_all(
     round: int,
     objective: str | Objective,
     steps: int | None,
+    rows: "Rows | None" = None,
+    factors: Mapping[int, float] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return updates [m, d] and mean losses [m] of the clients, trained side by side from theta [d]."""
+    """Return updates [m, d] and mean losses [m] of the clients, trained side by side from theta [d].
+
+    `rows`, `factors`: as in `local_updates`.
+    """
     loss_of, layout, rate = resolve(objective), federation.layout, federation.rate(round)
 
     def loss(weights: Tensor, x: Tensor, y: Tensor, share: Tensor) -> Tensor:
@@ -34,9 +40,18 @@ def train_all(
     gradient = vmap(grad_and_value(loss))
     weights = theta.repeat(len(clients), 1)
     losses = torch.zeros(len(clients), device=federation.device)
-    for batches in zip_longest(*(federation.batches(client, round, steps) for client in clients)):
+    descent = federation.training.descent(weights)
+    factor = None
+    if factors:
+        factor = torch.tensor([factors.get(client, 1.0) for client in clients], device=federation.device)[:, None]
+    for batches in zip_longest(*(federation.batches(client, round, steps, rows) for client in clients)):
         x, y, share = _pad(batches, federation.device)
         step, value = gradient(weights, x, y, share)
+        if factor is not None:
+            step = step * factor
+        if descent is not None:
+            descent(weights, step)
+            step = step * torch.tensor([[batch is not None] for batch in batches], device=federation.device)
         weights = weights - rate * step
         losses = losses + value
     taken = torch.tensor([federation.steps_of(client, steps) for client in clients], device=federation.device)

@@ -46,7 +46,7 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     theta = theta_of(state)
     norms = task.histories["update_norms"]["norms"]
     interval = p.interval or max(1, len(norms) // task.rounds)
-    stored = norms[min(round * interval, len(norms) - 1), task.retained]
+    stored = norms[min(round * interval, len(norms) - 1), task.places(task.retained)]
     updates = calibration(task.federation, theta, task.retained, round, p.calibration_ratio)
     delta = calibrated(task.federation.layout, updates.delta, stored)
     return {"theta": theta + aggregate(Updates(delta, updates.sizes, updates.losses), "samples")}

@@ -44,11 +44,12 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     recorded = task.histories["update_sums"]
     drawn = torch.randn(len(theta), generator=generator(task.seed, "noise", round)).to(theta.device)
     noise = drawn * (p.noise_std / task.rounds**0.5)
-    return {"theta": theta - residual(recorded["sums"], recorded["weight"], task.forgotten) / task.rounds + noise}
+    gone = residual(recorded["sums"], recorded["weight"], task.places(task.forgotten))
+    return {"theta": theta - gone / task.rounds + noise}
 
 
 def residual(sums: Tensor, weight: Tensor, forgotten: list[int]) -> Tensor:
-    """Return the weighted residuals [d] of the forgotten clients: with them minus without them.
+    """Return the weighted residuals [d] of the forgotten clients (rows of the sums): with them minus without them.
 
     `sums` [m, d]: sum_t ||grad F(w_t)||^2 D_t^i; `weight` [1]: sum_t ||grad F(w_t)||^2. k forgotten clients:
     (sum_u D_t^u - k D_t) / (n - k).

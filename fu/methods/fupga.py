@@ -42,7 +42,7 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at the reference model, the original without the forgotten clients' last part."""
-    original, local = task.original_model, task.histories["last_local_models"]["theta"]
+    original, local = task.original_model, local_models(task)
     total, gone = len(task.clients), len(task.forgotten)
     reference = (total * original - local.sum(0)) / (total - gone)
     centre = original if p.radius == "from-original" else reference
@@ -61,7 +61,7 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     theta, reference, radius = theta_of(state), state["reference"], state["radius"]
     assert isinstance(reference, Tensor)
     deltas, stopped = [], []
-    for client, local in zip(task.forgotten, task.histories["last_local_models"]["theta"], strict=True):
+    for client, local in zip(task.forgotten, local_models(task), strict=True):
         ascent = Ascent(p, reference, radius, local)
         updates = task.federation.local_updates(
             theta, [client], round, "negative_cross_entropy", regularise=ascent.accelerate, project=ascent.project
@@ -69,6 +69,12 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
         deltas.append(updates.delta[0])
         stopped.append(ascent.rest is not None)
     return {**state, "theta": theta + torch.stack(deltas).mean(0), "stopped": int(all(stopped))}
+
+
+def local_models(task: Task) -> Tensor:
+    """Return the forgotten clients' last local models [k, d] out of the history, which holds theirs or everybody's."""
+    recorded = task.histories["last_local_models"]["theta"]
+    return recorded if len(recorded) == len(task.forgotten) else recorded[task.places(task.forgotten)]
 
 
 class Ascent:

@@ -9,7 +9,7 @@ import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -20,6 +20,7 @@ from fu import plugins
 from fu.artefacts.entry import Metric
 from fu.contents import checksum
 from fu.errors import UserError, first_problem, nearest
+from fu.evaluation.trace import COUNTS as COUNTS
 from fu.pipeline.digest import ROOT, closure, digest, disk, load_cache, module_file, save_cache
 from fu.plugins import Choice
 
@@ -44,14 +45,20 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     "methods": {
         "needs": TypeAdapter(set[str]),
         "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained"], Annotated[float, Field(ge=0, le=1000)]]),
+        "RETRAINS": TypeAdapter(bool),
+    },
+    "training": {
+        "ESTIMATE": TypeAdapter(dict[Literal["share"], Annotated[float, Field(ge=0, le=1)] | str]),
+        "SERVER": TypeAdapter(bool),
     },
     "models": {"ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]])},
-    "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]])},
+    "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]]), "TRACE": TypeAdapter(tuple[str, ...])},
     "artefacts": {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
         "TRIALS": TypeAdapter(Literal["all"]),
         "TRACED": TypeAdapter(tuple[str, ...]),
+        "NEEDS": TypeAdapter(tuple[str, ...]),
     },
 }
 CACHE = Path("results/.cache/plan.json")
@@ -255,8 +262,19 @@ def metrics_of(evaluator: str) -> list[Metric]:
 
 
 def traces(evaluator: str) -> bool:
-    """Return whether an evaluator can be traced: it defines `trace`."""
-    return "trace" in disk().look(f"fu.evaluation.{evaluator}", _outline).defined
+    """Return whether an evaluator can be traced: it declares the columns, `TRACE`."""
+    return "TRACE" in declared("evaluation", evaluator)
+
+
+def defines(kind: str, name: str, what: str) -> bool:
+    """Return whether a plug-in defines a function."""
+    return what in disk().look(f"fu.{kind}.{name}", _outline).defined
+
+
+def traced(evaluators: Sequence[str] | None = None) -> list[str]:
+    """Return the metrics that these evaluators (None: all) measure per round."""
+    several = [name for name in available("evaluation") if traces(name)] if evaluators is None else evaluators
+    return [column for name in several for column in declared("evaluation", name)["TRACE"] if column in metrics()]
 
 
 def reads(kind: str) -> str:
@@ -269,9 +287,11 @@ def also(kind: str) -> tuple[str, ...]:
     return tuple(declared("artefacts", kind).get("ALSO", ()))
 
 
-def chooses(kind: str) -> bool:
-    """Return whether an artefact kind shows a method's best trial; one with `TRIALS = "all"` shows all of them."""
-    return reads(kind) in ("evaluations", "traces") and declared("artefacts", kind).get("TRIALS") != "all"
+def chooses(kind: str, points: str | None = None) -> bool:
+    """Return whether an artefact shows the chosen trial of each method, as its `points` say, or else its kind."""
+    if reads(kind) not in ("evaluations", "traces"):
+        return False
+    return (points or declared("artefacts", kind).get("TRIALS")) != "all"
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:

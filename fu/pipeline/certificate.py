@@ -1,4 +1,4 @@
-"""What a job's outputs were made from, next to them: `original.made.json`. Contents decide, never timestamps.
+"""What a job's outputs were made from, next to them: `original.trained.made.json`. Contents decide, never timestamps.
 
 A certificate holds the key of its job (stage, spec, code with library versions) and the digests of all files that the
 job read and wrote. The plan follows them from job to job; a stage checks its inputs against them.

@@ -46,15 +46,28 @@ def arithmetic_ms(settings: Settings) -> float:
 def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float] = ALL_CLIENTS) -> float:
     """Return the seconds of one phase; `trained`: how often forgotten and retained clients train in a round."""
     data, local = settings.data, getattr(settings, phase)
-    rounds = local.rounds if phase != "recovery" else settings.total_rounds - settings.unlearning.rounds
-    gone = data.forget.clients if isinstance(data.forget.clients, int) else len(data.forget.clients)
-    conflicts = phase == "unlearning" and settings.unlearning.conflicts
-    clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (data.clients - gone)
-    of_client = _samples(settings) * data.train_share * (1 - data.validation_share) / data.clients
+    after = settings.unlearning.rounds if settings.unlearning else 0
+    rounds = local.rounds if phase != "recovery" else (settings.total_rounds or 0) - after
+    there = local.clients_per_round or data.clients - data.absent
+    wanted = data.forget.clients if data.forget else 0
+    gone = min(wanted if isinstance(wanted, int) else len(wanted), there - 1)
+    conflicts = phase == "unlearning" and bool(settings.unlearning and settings.unlearning.conflicts)
+    clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (there - gone)
+    kept = _samples(settings) * (data.train_share or 1) - data.server - data.held_out
+    of_client = kept * (1 - data.validation_share) / data.clients
     step_ms = OPERATION_MS * size(settings).operations + arithmetic_ms(settings) * local.batch_size / 200
-    steps = rounds * clients * local.local_epochs * math.ceil(of_client / local.batch_size)
-    tested = (rounds // local.evaluate_every + 1) * _samples(settings) * (1 - data.train_share)
-    return JOB_S + steps * step_ms / 1000 + _forward_seconds(settings, tested)
+    each = local.local_steps or (local.local_epochs or 1) * math.ceil(of_client / local.batch_size)
+    share = _share(settings)
+    steps = rounds * (share * clients * each + (1 - share))
+    measured = rounds // local.evaluate_every + local.evaluate_last
+    return JOB_S + steps * step_ms / 1000 + _forward_seconds(settings, measured * _tested(settings))
+
+
+def _share(settings: Settings) -> float:
+    """Return the share of rounds in which clients train, as the training's file says."""
+    method = settings.training.method
+    share = catalogue.declared("training", method.name).get("ESTIMATE", {}).get("share", 1.0)
+    return float(method.params.get(share, 0.5)) if isinstance(share, str) else float(share)
 
 
 def evaluation_seconds(settings: Settings, models: int) -> float:
@@ -69,11 +82,14 @@ def minutes(seconds: float) -> int:
 
 def mem_mb(settings: Settings) -> int:
     """Return the memory of one job in MB: the libraries, the data set as bytes and as float32, an epoch of one client,
-    and of every client an update in float32 with copies in float64 (FedOSD's direction) or its recorded sum.
+    and of every client that takes part an update in float32 with copies in float64 (FedOSD's direction) or its recorded
+    sum.
     """
     facts, clients = about(settings.data.dataset), settings.data.clients
+    phases = [getattr(settings, name) for name in ("training", "unlearning", "recovery")]
+    drawn = max(phase.clients_per_round or clients - settings.data.absent for phase in phases if phase)
     pixels = math.prod(facts.shape) * facts.samples
-    updates = clients * size(settings).parameters * (4 + 3 * 8)
+    updates = drawn * size(settings).parameters * (4 + 3 * 8)
     return BASE_MB + round((pixels * (2 + 4 + 2 * 4 / clients) + updates) / 1e6)
 
 
@@ -104,7 +120,15 @@ def counted(number: int, what: str) -> str:
 
 
 def _samples(settings: Settings) -> int:
-    return settings.data.samples or about(settings.data.dataset).samples
+    return settings.data.samples or settings.data.pool
+
+
+def _tested(settings: Settings) -> float:
+    """Return on how many samples a model is measured after a round."""
+    data, facts = settings.data, about(settings.data.dataset)
+    if data.train_share is not None:
+        return _samples(settings) * (1 - data.train_share)
+    return data.held_out + (facts.samples - data.pool) * _samples(settings) / data.pool
 
 
 def _forward_seconds(settings: Settings, samples: float) -> float:

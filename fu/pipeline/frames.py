@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from fu.artefacts.entry import ORIGINAL, Entry
+from fu.artefacts.entry import ORIGINAL, Entry, Scenario, Trial
 from fu.errors import UserError
-from fu.evaluation import trace as trace_columns
+from fu.evaluation.trace import COUNTS
 from fu.pipeline.paths import Paths
 
 COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
@@ -21,22 +21,24 @@ EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
 
 
 class Shown(NamedTuple):
-    """A trial of a method (or the original model) in a scenario, with its models: stage -> name."""
+    """A trial of a training or a method (or the original model) in a scenario."""
 
     scenario: str
     method: str
-    trial: str
-    models: dict[str, str]
+    trial: Trial
+
+    def home(self, model: str) -> str:
+        """Return the scenario in whose folder a model of the trial lies."""
+        return (self.trial.home or self.scenario) if model.endswith(".trained") else self.scenario
 
 
 def shown(entry: Entry) -> list[Shown]:
     """Return every trial that an artefact may show, in the order of its rows."""
     found = []
     for scenario in entry.scenarios:
-        found.append(Shown(scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: ORIGINAL}))
+        found += [Shown(scenario.name, ORIGINAL, scenario.original)] if scenario.original else []
         for method in entry.methods:
-            trials = method.trials[scenario.name]
-            found += [Shown(scenario.name, method.name, trial.name, trial.models) for trial in trials]
+            found += [Shown(scenario.name, method.name, trial) for trial in method.trials[scenario.name]]
     return found
 
 
@@ -46,7 +48,7 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
     if entry.reads == "data":
         for scenario in entry.scenarios:
             files.append(paths("data", "archive", dataset=scenario.dataset))
-            files += [paths("partition", "partition", run=_run(entry, scenario.name, seed)) for seed in entry.seeds[:1]]
+            files.append(_partition(entry, paths, scenario))
     else:
         for part in shown(entry):
             for seed in entry.seeds:
@@ -59,8 +61,9 @@ def costs(entry: Entry, paths: Paths) -> list[str]:
     """Return the cost files of the models behind an artefact, for its provenance and for run times."""
     if entry.reads not in ("evaluations", "traces"):
         return []
-    runs = [(part, _run(entry, part.scenario, seed)) for part in shown(entry) for seed in entry.seeds]
-    return list(dict.fromkeys(paths.model(run, model, "cost") for part, run in runs for model in part.models.values()))
+    models = [(part.home(model), model) for part in shown(entry) for model in part.trial.models.values()]
+    runs = [(_run(entry, home, seed), model) for home, model in models for seed in entry.seeds]
+    return list(dict.fromkeys(paths.model(run, model, "cost") for run, model in runs))
 
 
 def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
@@ -96,7 +99,7 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     methods = {method.name: method for method in entry.methods}
     for part in shown(entry) if entry.reads != "nothing" else ():
         method = methods.get(part.method)
-        if method and entry.chooses and entry.trial(part.scenario, method).name != part.trial:
+        if method and entry.chooses and entry.trial(part.scenario, method).name != part.trial.name:
             continue
         for seed in entry.seeds:
             rows = (
@@ -104,7 +107,7 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
                 if entry.reads == "evaluations"
                 else _traces(entry, paths, part, seed)
             )
-            parts.append(rows.assign(scenario=part.scenario, method=part.method, trial=part.trial, seed=seed))
+            parts.append(rows.assign(scenario=part.scenario, method=part.method, trial=part.trial.name, seed=seed))
     if published:
         parts.append(_csv(published).assign(published=True, seed=-1, round=-1))
     frame = pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS) if parts else pd.DataFrame(columns=COLUMNS)
@@ -116,31 +119,50 @@ def _run(entry: Entry, scenario: str, seed: int) -> str:
     return f"{entry.paper}/{scenario}/seed{seed}"
 
 
+def _partition(entry: Entry, paths: Paths, scenario: Scenario) -> str:
+    return paths("partition", "partition", run=_run(entry, scenario.partition or scenario.name, entry.seeds[0]))
+
+
 def _files(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[str]:
-    run = _run(entry, part.scenario, seed)
     if entry.reads == "evaluations":
-        scenario = next(found for found in entry.scenarios if found.name == part.scenario)
-        return [paths("evaluate", "evaluation", run=run, trial=part.trial, evaluation=e) for e in scenario.evaluations]
+        run = _run(entry, part.trial.evaluated or part.scenario, seed)
+        evaluations = entry.scenario(part.scenario).evaluations
+        return [paths("evaluate", "evaluation", run=run, trial=part.trial.name, evaluation=e) for e in evaluations]
+    return [path for _, _, path in _traced(entry, paths, part, seed, "trace")] if entry.reads == "traces" else []
+
+
+def _traced(entry: Entry, paths: Paths, part: Shown, seed: int, output: str) -> list[tuple[str, str, str]]:
+    """Return stage, model and file of each model whose rounds are shown; of the original model alone none are."""
     if part.method == ORIGINAL:
-        return []  # curves begin where the original training ended
-    return [paths.model(run, model, "trace") for model in part.models.values()] if entry.reads == "traces" else []
+        return []
+    models = part.trial.models
+    if entry.from_training and ORIGINAL not in models:
+        models = {ORIGINAL: f"{part.trial.trained}.trained", **models}
+    return [
+        (stage, model, paths.model(_run(entry, part.home(model), seed), model, output))
+        for stage, model in models.items()
+    ]
 
 
 def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
     rows = pd.concat([_csv(Path(path)) for path in _files(entry, paths, part, seed)], ignore_index=True)
     rows = rows.rename(columns={"role": "stage"}).drop_duplicates(["stage", "metric"])  # each reports a divergence
-    return rows.assign(model=rows["stage"].map(part.models), round=-1)
+    return rows.assign(model=rows["stage"].map(part.trial.models), round=-1)
 
 
 def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
-    """Return the rows of all models by metric, any extra traced values, and the seconds at the last round."""
-    if part.method == ORIGINAL:
-        return pd.DataFrame(columns=COLUMNS)
-    run, names = _run(entry, part.scenario, seed), [metric.name for metric in entry.metrics]
+    """Return the rows of all models by metric, whatever else was traced, and the seconds at the last round.
+
+    Where curves begin with the trained model's rounds, those after the request count on from them.
+    """
+    names = [metric.name for metric in entry.metrics]
     traces, spent = [], []
-    for stage, model in part.models.items():
-        trace = _csv(Path(paths.model(run, model, "trace"))).assign(stage=stage, model=model)
-        cost = json.loads(Path(paths.model(run, model, "cost")).read_text())
+    for stage, model, path in _traced(entry, paths, part, seed, "trace"):
+        trace = _csv(Path(path)).assign(stage=stage, model=model)
+        if entry.from_training and stage != ORIGINAL:
+            trace["round"] += entry.scenario(part.scenario).rounds[0]
+        file = path.removesuffix(".csv") + ".cost.json"
+        cost = json.loads(Path(file).read_text())
         last = int(trace["round"].iloc[-1]) if len(trace) else -1
         about = {
             "stage": stage,
@@ -150,9 +172,10 @@ def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
         }
         spent.append({**about, "metric": "seconds", "value": cost["seconds"]})
         traces.append(trace)
+    if not traces:
+        return pd.DataFrame(columns=COLUMNS)
     joined = pd.concat([trace for trace in traces if len(trace)] or traces)
-    shared = {*trace_columns.COLUMNS, "stage", "model"} - {"distance"}  # kept: it shows where a method starts
-    names += [name for name in joined.columns if name not in (*shared, *names)]
+    names += [name for name in joined.columns if name not in ("round", "stage", "model", *COUNTS, *names)]
     tidy = joined.melt(["round", "stage", "model"], names, "metric").dropna(subset="value")
     return pd.concat([tidy, pd.DataFrame(spent)], ignore_index=True)
 
@@ -174,10 +197,10 @@ def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
     for scenario, attack in zip(entry.scenarios, entry.attacks, strict=True):
         facts = about(scenario.dataset)
         archive = Path(paths("data", "archive", dataset=scenario.dataset))
-        partition = Path(paths("partition", "partition", run=_run(entry, scenario.name, entry.seeds[0])))
+        partition = Path(_partition(entry, paths, scenario))
         data = clients.load(archive, partition, scenario.dataset, attack, torch.device("cpu"), "all")
         assert data.mark is not None
-        client = data.partition.forgotten[0]
+        client = data.forgotten[0]
         index = data.partition.train[client][:EXAMPLES]
         clean, labels = data.x[index], data.y[index]
         marked, flipped = data.mark(clean, labels)

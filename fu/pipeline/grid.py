@@ -3,41 +3,41 @@
 What cannot work is refused here, in one sentence, before the first job.
 """
 
+import contextlib
 import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
-from operator import attrgetter
 from typing import Any, get_args
 
 from fu.artefacts.entry import ORIGINAL, Stage
 from fu.errors import UserError, nearest
-from fu.evaluation.trace import COLUMNS
 from fu.pipeline import catalogue, specs
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
-from fu.pipeline.settings.records import INHERITED, Artefact, Paper, Plugin, Settings
+from fu.pipeline.settings.records import INHERITED, LENGTH, Artefact, Paper, Plugin, Settings
 from fu.pipeline.specs import Trial
 
-# What a method may set for itself; the rest is shared by all methods of a scenario and the original model.
+# What a method may set for itself; the rest is shared by all methods of a scenario and the models that they start from.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
 NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
-SELECTED_BY = ("r_acc_validation", "asr_validation")  # fu/evaluation/selection.py
+STARTS_FROM = "trained."  # before the settings of a training in the values of a method that starts from it
 NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
+MUST = ("lr", "lr_decay", "batch_size")  # null is an error where no phase before has a value
 POINTS = 1000  # at most, in one grid
 
 
-def trial_name(method: str, values: Mapping[str, Any]) -> str:
-    """Return the name of a trial: `fedosd+lr0.005`."""
+def trial_name(name: str, values: Mapping[str, Any]) -> str:
+    """Return the name of a trial of a training or a method: `fedosd+lr0.005`."""
     parts = []
     for key, value in values.items():
-        section, _, last = key.partition(".")
-        prefix = f"{section}-" if section == "recovery" else ""
+        section, _, last = key.removeprefix(STARTS_FROM).partition(".")
+        prefix = "trained-" if key.startswith(STARTS_FROM) else "recovery-" if section == "recovery" else ""
         parts.append(f"{prefix}{last}{value:g}" if isinstance(value, float) else f"{prefix}{last}{value}")
-    return "-".join([f"{method}+{parts[0]}", *parts[1:]]) if parts else method
+    return "-".join([f"{name}+{parts[0]}", *parts[1:]]) if parts else name
 
 
 def unlearned_by(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def unlearned_by(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if not key.startswith("recovery.")}
 
 
-def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a scenario's settings and its per-method settings, merged over those of its base and the paper."""
+def line_of(where: str, paper: Paper, scenario: str) -> list[str]:
+    """Return a scenario, its base, the base of that and so on."""
     line = [scenario]
     while (base := paper.scenarios[line[-1]].base) is not None:
         here = f"{where}: scenarios.{line[-1]}.base"
@@ -55,28 +55,42 @@ def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], 
         if base in line:
             raise UserError(f"{here}: {base!r} is built on itself; name another scenario.")
         line.append(base)
+    return line
+
+
+def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a scenario's settings, and those for one training or method alone, over those of its base and paper."""
     settings = paper.settings
-    methods: dict[str, Any] = {}
-    for layer in reversed(line):
-        settings = merge(settings, paper.scenarios[layer].settings)
-        methods = merge(methods, paper.scenarios[layer].methods)
-    return settings, methods
+    special: dict[str, Any] = {}
+    for layer in reversed(line_of(where, paper, scenario)):
+        about = paper.scenarios[layer]
+        settings = merge(settings, about.settings)
+        special = merge(special, {**about.trainings, **about.methods})
+    return settings, special
 
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
     """Fill in what a phase inherits from the previous one, and the rounds of methods without post-training."""
-    if not all(isinstance(values.get(phase), dict) for phase in PHASES):
+    there = [phase for phase in PHASES if values.get(phase) is not None]
+    if not all(isinstance(values[phase], dict) for phase in there):
         return values  # validation reports it
-    phases = {phase: dict(values[phase]) for phase in PHASES}
-    for before, phase in pairwise(PHASES):
-        for key, value in phases[phase].items():
-            if value is None and key in INHERITED:
-                phases[phase][key] = phases[before].get(key)
+    phases = {phase: dict(values[phase]) for phase in there}
+    for before, phase in pairwise(there):
+        own, above = phases[phase], phases[before]
+        fixed = LENGTH if any(own.get(key) is not None for key in LENGTH) else ()
+        for key in INHERITED:
+            if own.get(key) is None and key not in fixed and (key in own or above.get(key) is not None):
+                own[key] = above.get(key)
+    for own in phases.values():
+        for key in INHERITED:
+            if key in own and own[key] is None and key not in LENGTH and key not in MUST:
+                del own[key]  # the default
     total = values.get("total_rounds")
-    if post_training == "own":
-        phases["unlearning"]["rounds"] = total
-    elif post_training == "none":
-        total = phases["unlearning"].get("rounds")
+    if "unlearning" in phases:
+        if post_training == "own":
+            phases["unlearning"]["rounds"] = total
+        elif post_training == "none":
+            total = phases["unlearning"].get("rounds")
     return {**values, **phases, "total_rounds": total}
 
 
@@ -87,11 +101,16 @@ class Grid:
         """Expand the artefacts of the papers, with the preset's replacements of data sets."""
         self.preset, self.where = resolved.preset, resolved.where
         self.trials: dict[tuple[str, str], Trial] = {}  # (paper/scenario, name of the trial)
-        self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, method) -> the names of its trials
+        self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, training or method) -> names of its trials
+        self.partitions: dict[str, str] = {}  # paper/scenario -> the one in whose folder its partition lies
+        self.at: dict[str, Mapping[str, float | int | str]] = {}  # paper/scenario -> its coordinates
+        self.homes: dict[tuple[str, str], str] = {}  # (paper/scenario, trial of a training) -> the same for its model
         for name, paper in resolved.papers.items():
             self._check(name, paper)
 
     def _check(self, name: str, paper: Paper) -> None:
+        for key, training in paper.trainings.items():
+            catalogue.check("training", training.plugin, f"{self.where[name]}: trainings.{key}")
         for key, method in paper.methods.items():
             where = f"{self.where[name]}: methods.{key}"
             if method.plugin:
@@ -101,17 +120,22 @@ class Grid:
                 raise UserError(f"{where}.unlearned_from: there is no method {method.unlearned_from!r}{hint}.")
             elif paper.methods[method.unlearned_from].unlearned_from:
                 raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} has no unlearning of its own.")
+            if method.trained_by not in (trainings := [ORIGINAL, *paper.trainings]):
+                hint = nearest(method.trained_by, trainings)
+                raise UserError(f"{where}.trained_by: there is no training {method.trained_by!r}{hint}.")
         for key, about in paper.scenarios.items():
-            for special in about.methods:
-                if special not in paper.methods:
-                    hint = nearest(special, paper.methods)
-                    raise UserError(f"{self.where[name]}: scenarios.{key}.methods: there is no {special!r}{hint}.")
+            for group, entries in (("trainings", [*paper.trainings]), ("methods", [*paper.methods])):
+                for special in getattr(about, group):
+                    if special not in entries:
+                        hint = nearest(special, entries)
+                        raise UserError(f"{self.where[name]}: scenarios.{key}.{group}: there is no {special!r}{hint}.")
         for artefact, entry in paper.artefacts.items():
             where = f"{self.where[name]}: artefacts.{artefact}"
             catalogue.check("artefacts", entry.kind, where)
             self._check_shown(entry, where)
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
+                ("training", [*entry.trainings, *entry.against], [ORIGINAL, *paper.trainings]),
                 ("method", entry.methods, list(paper.methods)),
                 ("metric", entry.metrics, list(catalogue.metrics())),
             ):
@@ -119,17 +143,11 @@ class Grid:
                     if item not in known:
                         raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
             for scenario in entry.scenarios:
-                for shown in [ORIGINAL, *entry.methods]:
+                for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
                 self._check_evaluated(name, scenario, entry, where)
-                if catalogue.chooses(entry.kind):
-                    self._check_selection(name, scenario, entry.methods)
-                elif catalogue.reads(entry.kind) in ("evaluations", "traces"):
-                    lone = [method for method in entry.methods if len(self.names[f"{name}/{scenario}", method]) < 2]
-                    if lone:
-                        raise UserError(
-                            f"{where}: kind {entry.kind} needs a grid of two or more values; {lone[0]!r} has none."
-                        )
+                if catalogue.chooses(entry.kind, entry.points):
+                    self._check_selection(name, scenario, entry.shown)
             if catalogue.reads(entry.kind) in ("evaluations", "traces"):
                 self._check_drawn(name, entry, where)
 
@@ -137,35 +155,49 @@ class Grid:
         reads = catalogue.reads(entry.kind)
         if reads != "nothing" and not entry.scenarios:
             raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
-        if reads in ("evaluations", "traces") and not (entry.methods and entry.metrics):
-            raise UserError(f"{where}: kind {entry.kind} needs methods and metrics; name at least one of each.")
-        counts = catalogue.declared("artefacts", entry.kind).get("COUNTS")
-        traced = [metric for metric in counts or COLUMNS if metric in catalogue.metrics()]
+        if reads in ("evaluations", "traces") and not (entry.shown and entry.metrics):
+            raise UserError(
+                f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
+            )
+        about = catalogue.declared("artefacts", entry.kind)
+        traced = list(about.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
         untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
         if untraced:
-            what = "does not add up over rounds" if counts else "is not measured per round"
+            what = "does not add up over rounds" if "COUNTS" in about else "is not measured per round"
             raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
+        for field in about.get("NEEDS", ()):
+            if not getattr(entry, field):
+                raise UserError(f"{where}: kind {entry.kind} needs {field}.")
 
     def _check_drawn(self, name: str, entry: Artefact, where: str) -> None:
         """Raise `UserError` where something to be shown does not exist: metrics, a stage, the one varying setting."""
         about = catalogue.declared("artefacts", entry.kind)
         trials = {
             (scenario, method): [self.trials[f"{name}/{scenario}", trial] for trial in found]
-            for scenario, method in product(entry.scenarios, entry.methods)
+            for scenario, method in product(entry.scenarios, entry.shown)
             for found in [self.names[f"{name}/{scenario}", method]]
         }
         needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
-        if not any(attrgetter(need)(trial.settings) for found in trials.values() for trial in found for need in needs):
+        if not any(_get(trial.settings, need) for found in trials.values() for trial in found for need in needs):
             raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
-        for scenario, wanted in product(entry.scenarios, about.get("TRACED", ())):
-            if any(
-                wanted not in trial.settings.traced for method in entry.methods for trial in trials[scenario, method]
-            ):
-                raise UserError(f"{where}: kind {entry.kind} needs settings.traced: [{wanted}] in {scenario!r}.")
+        for (scenario, method), found in trials.items() if catalogue.reads(entry.kind) == "traces" else ():
+            phase = "training" if method in entry.trainings else "unlearning"
+            counted = about.get("COUNTS") or catalogue.COUNTS
+            for trial in found:
+                measured = [*counted, *catalogue.traced(_get(trial.settings, f"{phase}.traced"))]
+                lacking = [metric for metric in entry.metrics if metric not in measured]
+                lacking += [
+                    one for one in about.get("TRACED", ()) if one not in _get(trial.settings, f"{phase}.traced")
+                ]
+                if lacking:
+                    raise UserError(
+                        f"{where}: kind {entry.kind} needs {lacking[0]!r} of {scenario!r}: "
+                        f"add its evaluator to settings.{phase}.traced."
+                    )
         drawn = about.get("STAGES", get_args(Stage))
         stages = [stage for stage in entry.stages if stage in drawn]
-        read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind)
-        for scenario in entry.scenarios if read else ():
+        read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind, entry.points)
+        for scenario in entry.scenarios if read and entry.methods else ():
             recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
             lacking = [stage for stage in stages if stage == "recovered" and not recovers]
             if lacking == stages or (lacking and "STAGES" in about):
@@ -173,7 +205,11 @@ class Grid:
                     f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} for "
                     f"{scenario!r}; allowed: {', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
                 )
+        self._check_coordinates(name, entry, trials, where)
         if "SETTINGS" in about:
+            lone = [method for (_, method), found in trials.items() if len(found) < 2]
+            if lone:
+                raise UserError(f"{where}: kind {entry.kind} needs a grid of two or more values; {lone[0]!r} has none.")
             values: dict[tuple[str, str], set[Any]] = {}
             for (_, method), found in trials.items():
                 for key, value in (item for trial in found for item in trial.values.items()):
@@ -185,34 +221,118 @@ class Grid:
                     f"{', '.join(varied) or 'none'}."
                 )
 
-    def _expand(self, name: str, paper: Paper, scenario: str, method: str) -> None:
-        """Add the trials of a method, one for every point of its grid."""
+    def _check_coordinates(
+        self, name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
+    ) -> None:
+        """Raise `UserError` where an axis, line or panel is no coordinate of the scenarios and no setting of a grid."""
+        shown = [method for method in entry.shown if method not in entry.against]
+        for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
+            for key in wanted:
+                for scenario in entry.scenarios:
+                    at = self.at[f"{name}/{scenario}"]
+                    grids = {value for method in shown for trial in trials[scenario, method] for value in trial.values}
+                    if key not in at and key not in grids:
+                        known = [*at, *sorted(grids)]
+                        raise UserError(
+                            f"{where}: {field}: {key!r} is no coordinate of {scenario!r} and in no grid"
+                            f"{nearest(key, known) if known else ''}."
+                        )
+
+    def _expand(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
+        """Add the trials of a training or a method, one for every point of its grid."""
         scope, where = f"{name}/{scenario}", self.where[name]
-        if (scope, method) in self.names:
+        self.at[scope] = paper.scenarios[scenario].at
+        if (scope, shown) in self.names:
             return
-        values = self._values(name, paper, scenario, method)
-        entry = None if method == ORIGINAL else paper.methods[method]
-        given = {} if entry is None else values.get("grid", {})
-        if not isinstance(given, dict) or not all(isinstance(found, list) for found in given.values()):
-            self._trial(name, paper, scenario, method, values, {})  # its validation reports the error
-        grid = {key: found for key, found in given.items() if found}
-        if math.prod(map(len, grid.values())) > POINTS:
-            raise UserError(f"{where}: methods.{method}: grid: has more than {POINTS} points; name fewer values.")
+        if shown == ORIGINAL or shown in paper.trainings:
+            self._expand_training(name, paper, scenario, shown)
+            return
+        starts_from = paper.methods[paper.methods[shown].unlearned_from or shown].trained_by
+        self._expand(name, paper, scenario, starts_from)
         found: list[str] = []
-        for chosen in product(*grid.values()):
-            point = dict(zip(grid, chosen, strict=True))
-            trial_of = trial_name(method, point)
-            trial = self._trial(name, paper, scenario, method, values, point)
-            if entry:
-                trial = replace(trial, unlearned=self._unlearned(name, paper, scenario, method, trial))
-            if trial_of in found or not NAME.fullmatch(trial_of):
-                raise UserError(
-                    f"{where}: methods.{method}: grid: {trial_of!r} becomes a file name; values must differ "
-                    "within six digits and be numbers or short words of letters, digits, dots, dashes and underscores."
-                )
-            self.trials[scope, trial_of] = trial
-            found.append(trial_of)
-        self.names[scope, method] = found
+        for start in self.names[scope, starts_from]:
+            trained = self.trials[scope, start]
+            values = self._values(name, paper, scenario, shown, trained)
+            before = {f"{STARTS_FROM}{key}": value for key, value in trained.values.items()}
+            for point in self._points(values.get("grid", {}), f"{where}: methods.{shown}"):
+                trial = self._trial(name, paper, scenario, shown, values, point)
+                trial = replace(trial, trained=start, values={**before, **point})
+                trial = replace(trial, unlearned=self._unlearned(name, paper, scenario, shown, trial))
+                self._add(scope, trial_name(shown, trial.values), trial, found, f"{where}: methods.{shown}")
+        self.names[scope, shown] = found
+
+    def _expand_training(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
+        scope, where = f"{name}/{scenario}", self.where[name]
+        values, special = inherited(where, paper, scenario)
+        values = self._replaced(values)
+        given: dict[str, Any] = {}
+        if shown != ORIGINAL:
+            entry = paper.trainings[shown]
+            own = {"params": entry.params, "settings": entry.settings, "grid": entry.grid}
+            given = merge(own, special.get(shown, {}))
+            for part, known in ((given, own), (given["settings"], ("training",))):
+                foreign = [key for key in part if key not in known]
+                if foreign:
+                    raise UserError(
+                        f"{where}: trainings.{shown}: {foreign[0]!r} cannot be set here; allowed: {', '.join(known)}."
+                    )
+            method = {"method": {"name": entry.plugin, "params": given["params"]}}
+            values = merge(merge(values, given["settings"]), {"training": method})
+        found: list[str] = []
+        for point in self._points(given.get("grid", {}), f"{where}: trainings.{shown}"):
+            at = values
+            for key, value in point.items():
+                section, _, last = key.partition(".")
+                if section not in ("training", "params"):
+                    raise UserError(
+                        f"{where}: trainings.{shown}: grid: {key!r} is of no training; allowed: training.x, params.x."
+                    )
+                inside = {last: value} if section == "training" else {"method": {"params": {last: value}}}
+                at = merge(at, {"training": inside})
+            trial = replace(
+                self._trial(name, paper, scenario, ORIGINAL, at, {}, shown),
+                values=point,
+                trained=trial_name(shown, point),
+            )
+            self._add(scope, trial.trained, trial, found, f"{where}: trainings.{shown}")
+            self._settle(name, paper, scenario, shown, trial)
+        self.names[scope, shown] = found
+
+    def _settle(self, name: str, paper: Paper, scenario: str, shown: str, trial: Trial) -> None:
+        """Find the scenario in whose folder a trained model lies: the furthest base that trains alike, else its own."""
+        scope = f"{name}/{scenario}"
+        self.partitions.setdefault(scope, scope)
+        self.homes[scope, trial.trained] = scope
+        for base in line_of(self.where[name], paper, scenario)[:0:-1]:
+            other = f"{name}/{base}"
+            with contextlib.suppress(UserError):  # a base may lack what only scenarios that build on it have
+                self._expand(name, paper, base, shown)
+            there = self.trials.get((other, trial.trained))
+            if there is None or specs.of_partition(there, 0) != specs.of_partition(trial, 0):
+                continue
+            if self.partitions[scope] == scope:
+                self.partitions[scope] = self.partitions[other]
+            if specs.of_training(there, 0) == specs.of_training(trial, 0):
+                self.homes[scope, trial.trained] = self.homes[other, trial.trained]
+                return
+
+    def _points(self, grid: Any, where: str) -> list[dict[str, Any]]:
+        """Return every combination of a grid's values."""
+        if not isinstance(grid, dict) or not all(isinstance(found, list) for found in grid.values()):
+            return [{}]  # validation reports it
+        given = {key: found for key, found in grid.items() if found}
+        if math.prod(map(len, given.values())) > POINTS:
+            raise UserError(f"{where}: grid: has more than {POINTS} points; name fewer values.")
+        return [dict(zip(given, chosen, strict=True)) for chosen in product(*given.values())]
+
+    def _add(self, scope: str, name: str, trial: Trial, found: list[str], where: str) -> None:
+        if name in found or not NAME.fullmatch(name):
+            raise UserError(
+                f"{where}: grid: {name!r} becomes a file name; values must differ "
+                "within six digits and be numbers or short words of letters, digits, dots, dashes and underscores."
+            )
+        self.trials[scope, name] = trial
+        found.append(name)
 
     def _unlearned(self, name: str, paper: Paper, scenario: str, method: str, trial: Trial) -> str:
         """Return the name of the trial that makes a trial's unlearned model, and plan it unless it is planned already.
@@ -228,9 +348,11 @@ class Grid:
                 self.trials.setdefault(key, replace(trial, unlearned=found, values=point))
             return found
         if key not in self.trials:
-            values = self._values(name, paper, scenario, base)
-            planned = self._trial(name, paper, scenario, base, values, point)
-            self.trials[key] = replace(planned, unlearned=found)
+            trained = self.trials[f"{name}/{scenario}", trial.trained]
+            values = self._values(name, paper, scenario, base, trained)
+            own = {key: value for key, value in point.items() if not key.startswith(STARTS_FROM)}
+            planned = self._trial(name, paper, scenario, base, values, own)
+            self.trials[key] = replace(planned, trained=trial.trained, values=point, unlearned=found)
         if specs.of_unlearning(trial, 0) != specs.of_unlearning(self.trials[key], 0):
             raise UserError(
                 f"{self.where[name]}: scenarios.{scenario}: a method that starts from {found!r} must have its "
@@ -238,50 +360,68 @@ class Grid:
             )
         return found
 
-    def _values(self, name: str, paper: Paper, scenario: str, method: str) -> dict[str, Any]:
-        """Return the settings of a method in a scenario, merged but not yet validated."""
+    def _values(self, name: str, paper: Paper, scenario: str, method: str, trained: Trial) -> dict[str, Any]:
+        """Return the settings of a method that starts from a trained model, merged but not yet validated."""
         where = self.where[name]
         values, special = inherited(where, paper, scenario)
-        if method != ORIGINAL:
-            entry = paper.methods[method]
-            own = merge(entry.settings, special.get(method, {}))
-            foreign = [key for key in own if key not in OWN_SETTINGS]
-            if foreign:
+        values = {**values, "training": trained.settings.training.model_dump()}
+        if values.get("unlearning") is None:
+            raise UserError(
+                f"{where}: scenario {scenario}, method {method}: settings.unlearning is missing; a method needs it, "
+                "recovery, total_rounds and data.forget."
+            )
+        entry = paper.methods[method]
+        own = merge(entry.settings, special.get(method, {}))
+        foreign = [key for key in own if key not in OWN_SETTINGS]
+        if foreign:
+            raise UserError(
+                f"{where}: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
+                f"a method may set {', '.join(OWN_SETTINGS)}."
+            )
+        if entry.unlearned_from:
+            for layer in (paper.methods[entry.unlearned_from].settings, special.get(entry.unlearned_from, {})):
+                values = merge(values, layer)
+        grid = merge(values.get("grid", {}), own.get("grid", {}))
+        for key in (key for key, found in grid.items() if found) if isinstance(grid, dict) else ():
+            section, _, last = key.partition(".")
+            if section == "training":
                 raise UserError(
-                    f"{where}: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
-                    f"a method may set {', '.join(OWN_SETTINGS)}."
+                    f"{where}: scenario {scenario}, method {method}: grid: {key!r} is a training's; "
+                    "allowed: unlearning.x, recovery.x, params.x."
                 )
-            if entry.unlearned_from:
-                for layer in (paper.methods[entry.unlearned_from].settings, special.get(entry.unlearned_from, {})):
-                    values = merge(values, layer)
-            grid = merge(values.get("grid", {}), own.get("grid", {}))
-            for key in (key for key, found in grid.items() if found) if isinstance(grid, dict) else ():
-                section, _, last = key.partition(".")
-                if isinstance(own.get(section), dict) and own[section].get(last) is not None:
-                    raise UserError(
-                        f"{where}: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
-                        f"replace it; write grid: {{{key}: [{own[section][last]}]}} instead."
-                    )
-            if (
-                entry.post_training == "own"
-                and isinstance(own.get("unlearning"), dict)
-                and "rounds" in own["unlearning"]
-            ):
+            if isinstance(own.get(section), dict) and own[section].get(last) is not None:
                 raise UserError(
-                    f"{where}: methods.{method}.settings: unlearning.rounds: with post_training: own, the method "
-                    "runs for total_rounds; set that instead."
+                    f"{where}: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
+                    f"replace it; write grid: {{{key}: [{own[section][last]}]}} instead."
                 )
-            values = merge(values, own)
+        if entry.post_training == "own" and isinstance(own.get("unlearning"), dict) and "rounds" in own["unlearning"]:
+            raise UserError(
+                f"{where}: methods.{method}.settings: unlearning.rounds: with post_training: own, the method "
+                "runs for total_rounds; set that instead."
+            )
+        values = merge(values, own)
+        return self._replaced(values)
+
+    def _replaced(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return settings with the data set that the preset has in the place of the paper's."""
         dataset = values.get("data", {}).get("dataset") if isinstance(values.get("data"), dict) else None
         if isinstance(dataset, str) and dataset in self.preset.replace_datasets:
             values = merge(values, {"data": {"dataset": self.preset.replace_datasets[dataset]}})
         return values
 
     def _trial(
-        self, name: str, paper: Paper, scenario: str, method: str, values: dict[str, Any], point: dict[str, Any]
+        self,
+        name: str,
+        paper: Paper,
+        scenario: str,
+        method: str,
+        values: dict[str, Any],
+        point: dict[str, Any],
+        training: str = ORIGINAL,
     ) -> Trial:
         entry = None if method == ORIGINAL else paper.methods[method]
-        where = f"{self.where[name]}: scenario {scenario}" + (f", method {method}" if entry else "")
+        where = f"{self.where[name]}: scenario {scenario}"
+        where += f", method {method}" if entry else f", training {training}" if training != ORIGINAL else ""
         params: dict[str, Any] = {}
         for key, value in point.items():
             section, _, last = key.partition(".")
@@ -295,16 +435,24 @@ class Grid:
         catalogue.check("training", settings.training.method.name, where)
         for kind in settings.training.history:
             catalogue.check("histories", kind, f"{where}: training.history")
-        for evaluator in (*(found for several in settings.evaluations.values() for found in several), *settings.traced):
+        phases = [phase for phase in PHASES if getattr(settings, phase)]
+        traced = {one: phase for phase in phases for one in getattr(settings, phase).traced}
+        for evaluator in (*(found for several in settings.evaluations.values() for found in several), *traced):
             catalogue.check("evaluation", evaluator, where)
-        for evaluator in settings.traced:
+        for evaluator, phase in traced.items():
             if not catalogue.traces(evaluator):
                 able = [name for name in catalogue.available("evaluation") if catalogue.traces(name)]
-                raise UserError(f"{where}: traced: {evaluator!r} defines no trace; allowed: {', '.join(able)}.")
-        if settings.recovery.projection:
-            catalogue.check("projections", settings.recovery.projection.name, where)
+                raise UserError(f"{where}: {phase}.traced: {evaluator!r} defines no trace; allowed: {', '.join(able)}.")
+        if catalogue.declared("training", settings.training.method.name).get("SERVER") and not settings.data.server:
+            raise UserError(f"{where}: {settings.training.method.name} trains on the server's data; set data.server.")
         if entry is None:
             return Trial(settings)
+        if settings.unlearning is None or (
+            settings.recovery is None and settings.total_rounds != settings.unlearning.rounds
+        ):
+            raise UserError(f"{where}: settings.recovery is missing; rounds are left after unlearning.")
+        if settings.recovery and settings.recovery.projection:
+            catalogue.check("projections", settings.recovery.projection.name, where)
         if entry.unlearned_from:
             base = paper.methods[entry.unlearned_from]
             entry = entry.model_copy(update={"params": base.params, "plugin": base.plugin})
@@ -314,36 +462,45 @@ class Grid:
 
     def _check_evaluated(self, name: str, scenario: str, entry: Artefact, where: str) -> None:
         """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
-        evaluations = self.trials[f"{name}/{scenario}", ORIGINAL].settings.evaluations
-        for metric in entry.metrics if catalogue.reads(entry.kind) == "evaluations" else ():
+        if catalogue.reads(entry.kind) != "evaluations":
+            return
+        first = self.names[f"{name}/{scenario}", entry.shown[0]][0]
+        evaluations = self.trials[f"{name}/{scenario}", first].settings.evaluations
+        for metric in entry.metrics:
             if not evaluations_with([metric], evaluations):
                 raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
 
-    def _check_selection(self, name: str, scenario: str, methods: list[str]) -> None:
+    def _check_selection(self, name: str, scenario: str, shown: Sequence[str]) -> None:
         """Raise `UserError` where the best point of a grid cannot be chosen on validation data."""
         where = f"{self.where[name]}: scenarios.{scenario}"
-        for method in methods:
+        for method in shown:
             names = self.names[f"{name}/{scenario}", method]
-            settings = self.trials[f"{name}/{scenario}", names[0]].settings
             if len(names) < 2:
                 continue
-            judged = [[metric] for metric in (SELECTED_BY if settings.data.attack else SELECTED_BY[:1])]
-            homes = [evaluations_with(metrics, settings.evaluations) for metrics in (SELECTED_BY, *judged)]
-            if len(homes[0]) != 1 or any(home != homes[0] for home in homes):
+            settings = self.trials[f"{name}/{scenario}", names[0]].settings
+            data, known = settings.data, catalogue.metrics()
+            for metric in settings.chosen_by:
+                if metric not in known:
+                    raise UserError(f"{where}: chosen_by: there is no metric {metric!r}{nearest(metric, known)}.")
+                if known[metric].better == "neither":
+                    raise UserError(f"{where}: chosen_by: {metric!r} is better neither higher nor lower.")
+            judged = [one for one in settings.chosen_by if _get(settings, NEEDS.get(one, "data"))]
+            homes = [evaluations_with([metric], settings.evaluations) for metric in judged]
+            if not homes or len(homes[0]) != 1 or any(home != homes[0] for home in homes):
                 raise UserError(
-                    f"{where}: evaluations: methods.{method} has a grid; its best point is "
-                    "chosen by R-Acc and ASR on validation data, so utility and backdoor must be in one evaluation."
+                    f"{where}: evaluations: {method} has a grid; its best point is chosen by "
+                    f"{' and '.join(judged)}, so their evaluators must be in one evaluation."
                 )
-            _, train, held_out = settings.data.fewest
-            if not settings.data.validation_share:
+            if not data.validation_share and not data.held_out:
                 raise UserError(
-                    f"{where}: data.validation_share is 0, but methods.{method} has a grid; "
+                    f"{where}: data.validation_share is 0, but {method} has a grid; "
                     "its best point is chosen on validation data, so hold some out."
                 )
-            if not held_out:
+            _, train, held_out = data.fewest
+            if data.validation_share and not held_out:
                 raise UserError(
-                    f"{where}: data.validation_share: {settings.data.validation_share} holds out none of "
-                    f"the smallest client's training samples (at most {train}), but methods.{method} needs some to "
+                    f"{where}: data.validation_share: {data.validation_share} holds out none of "
+                    f"the smallest client's training samples (at most {train}), but {method} needs some to "
                     "choose the best point of its grid; hold out more or use fewer clients."
                 )
 
@@ -352,10 +509,11 @@ class Grid:
         for (scenario, name), trial in self.trials.items():
             settings, where = trial.settings, self.where[scenario.partition("/")[0]]
             yield Planned("models", settings.model.name, params_of(settings.model), f"{where}: model")
-            algorithm = settings.training.method
+            algorithm, entry = settings.training.method, trial.trained.partition("+")[0]
+            place = "training.method" if entry == ORIGINAL else f"training {entry}"
             history = tuple(settings.training.history)
-            yield Planned("training", algorithm.name, params_of(algorithm), f"{where}: training.method", history)
-            projection = settings.recovery.projection
+            yield Planned("training", algorithm.name, params_of(algorithm), f"{where}: {place}", history)
+            projection = settings.recovery.projection if settings.recovery else None
             if projection:
                 values = params_of(projection)
                 yield Planned("projections", projection.name, values, f"{where}: recovery.projection")
@@ -364,6 +522,14 @@ class Grid:
                 yield Planned(
                     "methods", trial.method.plugin, values, f"{where}: method {name.partition('+')[0]}", history
                 )
+
+
+def _get(settings: Settings, path: str) -> Any:
+    """Return a part of the settings; None where a part above it is left out."""
+    found: Any = settings
+    for key in path.split("."):
+        found = getattr(found, key) if found is not None else None
+    return found
 
 
 def params_of(plugin: Plugin) -> str:

@@ -13,7 +13,7 @@ from fu.federation.losses import OBJECTIVES
 from fu.pipeline import catalogue
 from fu.pipeline.digest import ROOT
 from fu.pipeline.settings import papers, reference
-from fu.pipeline.settings.records import Paper
+from fu.pipeline.settings.records import Paper, Scenario
 from fu.pipeline.settings.reference import rows
 
 ORIGINS = {
@@ -118,16 +118,13 @@ def paper_page(name: str) -> str:
                 for key, entry in paper.artefacts.items()
             ],
         ),
-        "## Methods",
-        rows(
-            ("method", "label", "plug-in", "source"),
-            [
-                (f"`{key}`", method.label + _star(method), _plugin(method), method.source)
-                for key, method in paper.methods.items()
-            ],
-        ),
+        *_entries("trainings", paper.trainings),
+        *_entries("methods", paper.methods),
         "## Scenarios",
-        rows(("scenario", "label"), [(f"`{key}`", scenario.label) for key, scenario in paper.scenarios.items()]),
+        rows(
+            ("scenario", "label", "varies"),
+            [(f"`{key}`", scenario.label, _varies(paper, scenario)) for key, scenario in paper.scenarios.items()],
+        ),
     ]
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for where, setting, value, source in [*sourced(papers.load("papers", name, "paper")), *_defaults(paper)]:
@@ -146,10 +143,29 @@ def _star(entry: Any) -> str:
     return "" if entry.in_paper else " *"
 
 
-def _plugin(method: Any) -> str:
-    if method.unlearned_from:
-        return f"unlearned by `{method.unlearned_from}`"
-    return f"[{method.plugin}](../plugins/methods.md#{method.plugin})"
+def _entries(group: str, entries: dict[str, Any]) -> Iterator[str]:
+    """Yield heading and table of a paper's trainings or methods, if it has any."""
+    if entries:
+        kind = "training" if group == "trainings" else group
+        cells = [
+            (f"`{key}`", entry.label + _star(entry), _plugin(kind, entry), entry.source)
+            for key, entry in entries.items()
+        ]
+        yield f"## {group.capitalize()}"
+        yield rows((group.removesuffix("s"), "label", "plug-in", "source"), cells)
+
+
+def _plugin(kind: str, entry: Any) -> str:
+    if getattr(entry, "unlearned_from", None):
+        return f"unlearned by `{entry.unlearned_from}`"
+    return f"[{entry.plugin}](../plugins/{kind}.md#{entry.plugin})"
+
+
+def _varies(paper: Paper, scenario: Scenario) -> str:
+    """Return which coordinates a scenario has, with their values, those of its base included."""
+    base = paper.scenarios[scenario.base].vary if scenario.base else {}
+    both = {**base, **scenario.vary}
+    return ", ".join(f"{short} = {reference.shown(about.values)} (`{about.setting}`)" for short, about in both.items())
 
 
 def sourced(raw: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
@@ -164,18 +180,27 @@ def sourced(raw: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
 
     for part in ("seeds", "settings"):
         yield from (("everywhere", *found) for found in walk(raw[part], *([part] if part == "seeds" else [])))
-    for group in ("scenarios", "methods"):
-        for name, entry in raw[group].items():
+    for group in ("scenarios", "trainings", "methods"):
+        for name, entry in raw.get(group, {}).items():
             yield from ((f"`{name}`", *found) for found in walk(entry.get("settings", {})))
             yield from ((f"`{name}`", *found) for found in walk(entry.get("params", {}), "params"))
-            for method, tree in entry.get("methods", {}).items():
-                yield from ((f"`{name}`, `{method}`", *found) for found in walk(tree))
+            yield from ((f"`{name}`", *found) for found in walk(entry.get("grid", {}), "grid"))
+            yield from (
+                (f"`{name}`", about["setting"], about["values"]["value"], about["values"]["source"])
+                for about in entry.get("vary", {}).values()
+            )
+            for one, tree in {**entry.get("trainings", {}), **entry.get("methods", {})}.items():
+                yield from ((f"`{name}`, `{one}`", *found) for found in walk(tree))
 
 
 def _defaults(paper: Paper) -> Iterator[tuple[str, str, Any, str]]:
-    """Yield the same for the defaults of the methods' hyper-parameters."""
-    for plugin in dict.fromkeys(method.plugin for method in paper.methods.values() if method.plugin):
-        for name, field in plugins.load("methods", plugin).Params.model_fields.items():
+    """Yield the same for the defaults of the hyper-parameters of trainings and methods."""
+    used = [("training", entry.plugin) for entry in paper.trainings.values()]
+    used += [("methods", entry.plugin) for entry in paper.methods.values() if entry.plugin]
+    for kind, plugin in dict.fromkeys(used):
+        for name, field in plugins.load(kind, plugin).Params.model_fields.items():
+            if field.is_required():
+                continue
             yield f"`{plugin}`", f"params.{field.alias or name}", field.default, field.description or ""
 
 

@@ -1,4 +1,7 @@
-"""Every file name, defined once. A run is `paper/scenario/seedN`, a trial a method at one point of its grid."""
+"""Every file name, defined once.
+
+A run is `paper/scenario/seedN`, a trial a training or a method at one point of its grid.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +11,12 @@ from typing import Any
 OUTPUTS: dict[str, dict[str, str]] = {
     "data": {"archive": "data/{dataset}.npz"},
     "partition": {"partition": "{run}/partition.npz"},
+    "request": {"request": "{run}/request.npz"},
     "train": {
-        "model": "{run}/original.safetensors",
-        "trace": "{run}/original.csv",
-        "cost": "{run}/original.cost.json",
-        "history": "{run}/original.history.safetensors",
+        "model": "{run}/{trial}.trained.safetensors",
+        "trace": "{run}/{trial}.trained.csv",
+        "cost": "{run}/{trial}.trained.cost.json",
+        "history": "{run}/{trial}.trained.history.safetensors",
     },
     "unlearn": {
         "model": "{run}/{trial}.unlearned.safetensors",
@@ -33,6 +37,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
 }
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
+MAKERS = {"trained": "train", "unlearned": "unlearn", "recovered": "recover"}  # end of a model's name -> stage
 CERTIFIED = ".made.json"  # next to the outputs of a job: what they were made from
 CERTIFICATES = {stage: f"{stem}{CERTIFIED}" for stage, stem in _STEMS.items()}
 
@@ -71,7 +76,6 @@ class Paths:
         return f"{self.root}/{LOGS[stage]}"
 
     def model(self, run: str, name: str, output: str) -> str:
-        """Return a model's file by its name in the run: `original`, `x.unlearned` or `x.recovered`."""
+        """Return a model's file by its name in the run: `original.trained`, `x.unlearned` or `x.recovered`."""
         trial, _, stage = name.rpartition(".")
-        made_by = {"unlearned": "unlearn", "recovered": "recover"}[stage] if trial else "train"
-        return self(made_by, output, run=run, trial=trial)
+        return self(MAKERS[stage], output, run=run, trial=trial)

@@ -15,12 +15,13 @@ from fu.artefacts.entry import ORIGINAL, Entry
 from fu.contents import checksum
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
+from fu.evaluation import selection
 from fu.pipeline import catalogue, certificate, digest, estimates, frames, published, specs
 from fu.pipeline.estimates import counted, lasting
-from fu.pipeline.grid import SELECTED_BY, Grid, evaluations_with, inherited
+from fu.pipeline.grid import Grid, evaluations_with, inherited
 from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import Resolved, blamed, configured
-from fu.pipeline.settings.records import Artefact
+from fu.pipeline.settings.records import Artefact, Paper
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
 from fu.pipeline.stages.common import Spec, canonical
@@ -63,6 +64,12 @@ class Job:
         return certificate.key_of(self.stage, self.json, self.code)
 
     @property
+    def paper(self) -> str:
+        """The paper that it belongs to; "" for a data set, which papers share."""
+        named = (self.names.get(name) for name in ("paper", "run", "scenario"))
+        return next((name.partition("/")[0] for name in named if name), "")
+
+    @property
     def certificate(self) -> str:
         """The certificate file, which says what the outputs were made from."""
         return self.outputs["certificate"]
@@ -98,8 +105,8 @@ class Plan:
 
     def _expand(self, resolved: Resolved) -> dict[str, bool]:
         """Fill the plan, and return which hyper-parameters were found valid."""
-        self.preset, self.papers, self.where = resolved
-        grid = Grid(resolved)
+        self.preset, self.papers, self.where, stated = resolved
+        self.grid = grid = Grid(resolved)
         self.trials, self.names = grid.trials, grid.names
         checked = catalogue.check_params(grid.planned_params())
         self.artefacts: dict[tuple[str, str], Artefact] = {
@@ -107,7 +114,7 @@ class Plan:
         }
         for (name, key), entry in self.artefacts.items():
             for path in self.published(name, key):
-                published.check(digest.ROOT / path, self.papers[name], entry.kind)
+                published.check(digest.ROOT / path, self.papers[name], entry.kind, stated[name])
         return checked
 
     def seeds(self, paper: str) -> list[int]:
@@ -147,19 +154,23 @@ class Plan:
         trial, seed = self._trial(run)
         return specs.of_partition(trial, seed), {"data": self._dataset(trial)}, {"minutes": 10}
 
-    def _train(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
+    def _request(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
         trial, seed = self._trial(run)
-        inputs = self._shared(run, trial)
-        del inputs["original"]
+        return specs.of_request(trial, seed), {"partition": self._partition_of(run)}, {"minutes": 10}
+
+    def _train(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
+        planned, seed = self._trial(run, trial)
+        inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
         # One kind of history is as large as a model per client, the others are small.
-        kept = 2 + trial.settings.data.clients if trial.settings.training.history else 1
-        return specs.of_training(trial, seed), inputs, self._needs(trial, "training", models=kept)
+        kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
+        return specs.of_training(planned, seed), inputs, self._needs(planned, "training", models=kept)
 
     def _unlearn(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
         assert planned.method is not None
-        method = str(planned.method.plugin)
-        history = [self.paths("train", "history", run=run)] if catalogue.needs(method) else []
+        home = self._home(run, planned.trained)
+        needed = catalogue.needs(str(planned.method.plugin))
+        history = [self.paths("train", "history", run=home, trial=planned.trained)] if needed else []
         inputs = {**self._shared(run, planned), "history": history}
         needs = self._needs(planned, "unlearning", _trained(planned))
         return specs.of_unlearning(planned, seed), inputs, needs
@@ -177,8 +188,8 @@ class Plan:
         models = self.models(run, trial)
         inputs = {
             **self._shared(run, planned),
-            "models": [self.paths.model(run, model, "model") for model in models.values()],
-            "traces": [self.paths.model(run, model, "trace") for model in models.values()],
+            "models": [self._model(run, planned, model, "model") for model in models.values()],
+            "traces": [self._model(run, planned, model, "trace") for model in models.values()],
         }
         spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
         seconds = estimates.evaluation_seconds(planned.settings, len(models))
@@ -187,13 +198,32 @@ class Plan:
 
     def _select(self, scenario: str, method: str) -> tuple[select.Spec, Files, dict[str, Any]]:
         names = self.names[scenario, method]
-        (evaluation,) = evaluations_with(SELECTED_BY, self.trials[scenario, names[0]].settings.evaluations)
+        first = self.trials[scenario, names[0]]
+        by = first.settings.chosen_by
+        (evaluation,) = evaluations_with(by[:1], first.settings.evaluations)
         files = [
-            self.paths("evaluate", "evaluation", run=f"{scenario}/seed{seed}", trial=name, evaluation=evaluation)
+            self.paths("evaluate", "evaluation", run=self._evaluated(run, name), trial=name, evaluation=evaluation)
             for name in names
             for seed in self.seeds(scenario.partition("/")[0])
+            for run in [f"{scenario}/seed{seed}"]
         ]
-        return select.Spec(trials=tuple(names)), {"evaluations": files}, {"mem_mb": 200, "minutes": 10}
+        known = catalogue.metrics()
+        spec = select.Spec(
+            trials=tuple(names),
+            terms={name: -1 if known[name].better == "lower" else 1 for name in by},
+            roles=("unlearned", "recovered") if first.method else (ORIGINAL,),
+            rule=self._rule(first),
+        )
+        return spec, {"evaluations": files}, {"mem_mb": 200, "minutes": 10}
+
+    def _rule(self, trial: Trial) -> str:
+        """Return in words how the point of a grid is chosen."""
+        known = catalogue.metrics()
+        said = ""
+        for metric in (known[name] for name in trial.settings.chosen_by):
+            joined = " minus " if metric.better == "lower" else " plus "
+            said += (joined if said else "") + metric.label.removesuffix(" (validation)")
+        return selection.rule(said, ("unlearned", "recovered") if trial.method else (ORIGINAL,))
 
     def _publish(self, paper: str, artefact: str) -> tuple[publish.Spec, Files, dict[str, Any]]:
         entry = self._entry(paper, artefact)
@@ -207,18 +237,49 @@ class Plan:
 
     # ---- what the jobs above are made of -----------------------------------------------------------------------
 
-    def _trial(self, run: str, name: str = ORIGINAL) -> tuple[Trial, int]:
+    def _trial(self, run: str, name: str = "") -> tuple[Trial, int]:
+        """Return a trial of a run (default: any, for what all share) and the seed."""
         scenario, _, seed = run.rpartition("/seed")
-        return self.trials[scenario, name], int(seed)
+        return self.trials[scenario, name or self._any[scenario]], int(seed)
+
+    @cached_property
+    def _any(self) -> dict[str, str]:
+        """The first trial of each scenario."""
+        return dict(reversed(self.trials))
 
     def _dataset(self, trial: Trial) -> str:
         return self.paths("data", "archive", dataset=trial.settings.data.dataset)
 
+    def _partition_of(self, run: str) -> str:
+        scenario, _, seed = run.rpartition("/")
+        return self.paths("partition", "partition", run=f"{self.grid.partitions[scenario]}/{seed}")
+
+    def _home(self, run: str, trained: str) -> str:
+        """Return the run in which a trained model lies."""
+        scenario, _, seed = run.rpartition("/")
+        return f"{self.grid.homes[scenario, trained]}/{seed}"
+
+    def _evaluated(self, run: str, name: str) -> str:
+        """Return the run in which a trial is evaluated: that of its model where the same would be measured there."""
+        trial, _ = self._trial(run, name)
+        if trial.method:
+            return run
+        home = self._home(run, name)
+        there, _ = self._trial(home, name)
+        same = trial.settings.evaluations == there.settings.evaluations
+        return home if same and trial.settings.data.forget == there.settings.data.forget else run
+
+    def _model(self, run: str, trial: Trial, model: str, output: str) -> str:
+        """Return a file of a model of a trial."""
+        return self.paths.model(self._home(run, trial.trained) if model.endswith(".trained") else run, model, output)
+
     def _shared(self, run: str, trial: Trial) -> Files:
+        asked = [self.paths("request", "request", run=run)] if trial.settings.data.asked else []
         return {
             "data": self._dataset(trial),
-            "partition": self.paths("partition", "partition", run=run),
-            "original": self.paths("train", "model", run=run),
+            "partition": self._partition_of(run),
+            "request": asked,
+            "original": self._model(run, trial, f"{trial.trained}.trained", "model"),
         }
 
     def _needs(
@@ -234,9 +295,9 @@ class Plan:
 
     def models(self, run: str, name: str) -> dict[str, str]:
         """Return the models of a trial: role -> name in the run."""
-        if name == ORIGINAL:
-            return {ORIGINAL: ORIGINAL}
         trial, _ = self._trial(run, name)
+        if trial.method is None:
+            return {ORIGINAL: f"{trial.trained}.trained"}
         found = {"unlearned": f"{trial.unlearned}.unlearned"}
         return {**found, "recovered": f"{name}.recovered"} if trial.recovers else found
 
@@ -258,7 +319,9 @@ class Plan:
         read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
         scenarios, attacks = [], []
         for name in shown.scenarios:
-            settings = self.trials[f"{paper}/{name}", ORIGINAL].settings
+            scope = f"{paper}/{name}"
+            first = self.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
+            settings = self.trials[scope, first].settings
             used, replaces = _called(settings.data.dataset), self._replaced(paper, name)
             evaluations = evaluations_with(filter(None, read), settings.evaluations) if reads == "evaluations" else []
             scenarios.append(
@@ -268,29 +331,53 @@ class Plan:
                     dataset=settings.data.dataset,
                     data=used,
                     replaces=replaces,
-                    rounds=(settings.training.rounds, settings.total_rounds),
+                    rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
                     evaluations=tuple(evaluations),
+                    at=dict(source.scenarios[name].at),
+                    original=None if shown.trains_only else self._trial_shown(scope, ORIGINAL),
+                    partition=_other(self.grid.partitions[scope], scope),
                 )
             )
             if reads == "data":
                 if settings.data.attack is None:
                     raise UserError(f"{self.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
                 attacks.append(settings.data.attack.name)
+        trials = {
+            name: {scenario: self._trials_shown(f"{paper}/{scenario}", name) for scenario in shown.scenarios}
+            for name in shown.shown
+        }
         methods = [
+            artefacts.Method(
+                **source.trainings[name].model_dump(include={"label", "in_paper"}),
+                name=name,
+                post_training="none",
+                trains=True,
+                trials=trials[name],
+            )
+            for name in shown.shown
+            if name in source.trainings
+        ]
+        methods += [
             artefacts.Method(
                 **source.methods[name].model_dump(include={"label", "in_paper", "post_training"}),
                 name=name,
-                retrains=source.methods[name].plugin == "retrain",
-                trials={scenario: self._trials_shown(f"{paper}/{scenario}", name) for scenario in shown.scenarios},
+                retrains=bool(self._declares(source, name).get("RETRAINS")),
+                trials=trials[name],
             )
             for name in shown.methods
+        ]
+        last = [
+            self.trials[f"{paper}/{s}", self.names[f"{paper}/{s}", shown.shown[-1]][0]]
+            for s in shown.scenarios[:1]
+            if shown.shown
         ]
         return Entry(
             paper=paper,
             artefact=artefact,
             preset=self.config.preset,
             reads=reads,  # type: ignore[arg-type]
-            chooses=catalogue.chooses(shown.kind),
+            chooses=catalogue.chooses(shown.kind, shown.points),
+            rule=self._rule(last[0]) if last else "",
             citation=source.citation,
             published=checksum(digest.ROOT / numbers[0]) if numbers else None,
             seeds=tuple(self.seeds(paper)),
@@ -300,7 +387,17 @@ class Plan:
             methods=tuple(methods),
             datasets=tuple(scenario.dataset for scenario in scenarios) if reads == "data" else (),
             attacks=tuple(attacks),
-            **shown.model_dump(include={"kind", "title", "caption", "note", "in_paper", "stages"}),
+            lines=tuple(shown.lines),
+            panels=tuple(shown.panels),
+            against=tuple(shown.against),
+            names={
+                short: about.label or short
+                for name in shown.scenarios
+                for short, about in source.scenarios[name].vary.items()
+            },
+            **shown.model_dump(
+                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training"}
+            ),
         )
 
     def _replaced(self, paper: str, scenario: str) -> str | None:
@@ -308,18 +405,32 @@ class Plan:
         named = str(inherited(self.where[paper], self.papers[paper], scenario)[0]["data"]["dataset"])
         return None if self.preset.replace_datasets.get(named, named) == named else _called(named)
 
+    def _declares(self, paper: Paper, method: str) -> dict[str, Any]:
+        """Return what the plug-in of a method declares; none where it starts from another method's model."""
+        plugin = paper.methods[method].plugin
+        return catalogue.declared("methods", plugin) if plugin else {}
+
     def _trials_shown(self, scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
-        found = [(name, self.trials[scenario, name]) for name in self.names[scenario, method]]
-        return tuple(
-            artefacts.Trial(
-                name=name,
-                rate=trial.settings.unlearning.lr if any(_trained(trial).values()) else None,
-                recovery_rate=trial.settings.recovery.lr if trial.recovers else None,
-                values=dict(trial.values),
-                unlearned=trial.unlearned,
-                recovers=trial.recovers,
-            )
-            for name, trial in found
+        return tuple(self._trial_shown(scenario, name) for name in self.names[scenario, method])
+
+    def _trial_shown(self, scenario: str, name: str) -> artefacts.Trial:
+        trial = self.trials[scenario, name]
+        settings, run = trial.settings, f"{scenario}/seed0"
+        evaluated = None if trial.method else _other(self._evaluated(run, name).rpartition("/")[0], scenario)
+        rate: float | None = settings.training.lr
+        if trial.method:
+            assert settings.unlearning is not None
+            rate = settings.unlearning.lr if any(_trained(trial).values()) else None
+        return artefacts.Trial(
+            name=name,
+            rate=rate,
+            recovery_rate=settings.recovery.lr if settings.recovery and trial.recovers else None,
+            values=dict(trial.values),
+            trained=trial.trained,
+            unlearned=trial.unlearned,
+            recovers=trial.recovers,
+            home=_other(self.grid.homes[scenario, trial.trained], scenario),
+            evaluated=evaluated,
         )
 
     # ---- the graph -------------------------------------------------------------------------------------------
@@ -336,15 +447,19 @@ class Plan:
             add("data", dataset=trial.settings.data.dataset)
             for seed in self.seeds(scenario.partition("/")[0]):
                 run = f"{scenario}/seed{seed}"
-                if name == ORIGINAL:
+                if self.grid.partitions[scenario] == scenario:
                     add("partition", run=run)
-                    add("train", run=run)
-                elif trial.unlearned == name:
+                if trial.settings.data.asked:
+                    add("request", run=run)
+                if trial.method is None and self._home(run, name) == run:
+                    add("train", run=run, trial=name)
+                if trial.unlearned == name:
                     add("unlearn", run=run, trial=name)
                 if trial.recovers:
                     add("recover", run=run, trial=name)
-                for evaluation in trial.settings.evaluations:
-                    add("evaluate", run=run, trial=name, evaluation=evaluation)
+                if self._evaluated(run, name) == run:
+                    for evaluation in trial.settings.evaluations:
+                        add("evaluate", run=run, trial=name, evaluation=evaluation)
         for (scenario, method), names in self.names.items():
             if len(names) > 1:
                 add("select", scenario=scenario, method=method)
@@ -396,7 +511,10 @@ class Plan:
         return sorted(path for names in named for path in self.paths.outputs("publish", names).values())
 
     def overview(self, jobs: Iterable[Job], cores: int) -> str:
-        """Return one line on the jobs to run: how many, and about how much time and disk space they take."""
+        """Return one line on the jobs to run: how many, and about how much time and disk space they take.
+
+        Of several papers a second line says how many jobs and hours each takes.
+        """
         planned = {job.certificate: job for job in jobs}
         ready: dict[str, float] = {}  # file -> seconds from the start, with a core for every job
         for job in (job for job in self.behind(planned.values()) if job.certificate in planned):
@@ -408,13 +526,31 @@ class Plan:
             f"To be made at preset {self.config.preset!r}: {counted(artefacts, 'artefact')} in "
             f"{counted(len(planned), 'job')}, about {lasting(max([seconds / cores, *ready.values()]))} on "
             f"{counted(cores, 'core')} ({seconds / 3600:.1f} core hours) and {max(1, round(disk_mb))} MB of disk."
+            + self._each(planned.values())
         )
+
+    def _each(self, planned: Iterable[Job]) -> str:
+        """Return a line with the jobs and core hours of each paper, if there are several."""
+        found: dict[str, list[float]] = {}
+        for job in planned:
+            found.setdefault(job.paper or "data sets", []).append(job.seconds)
+        if len(found.keys() & self.papers.keys()) < 2:
+            return ""
+        told = (
+            f"{name}: {counted(len(each), 'job')}, {sum(each) / 3600:.1f} core hours" for name, each in found.items()
+        )
+        return f"\n{'; '.join(told)}."
 
 
 def _trained(trial: Trial) -> dict[str, float]:
     """Return how often forgotten and retained clients train in a round of unlearning."""
     assert trial.method is not None
     return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
+
+
+def _other(scenario: str, own: str) -> str | None:
+    """Return the name of another scenario of the paper; None for one's own."""
+    return None if scenario == own else scenario.partition("/")[2]
 
 
 def _called(dataset: str) -> str:

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,19 +25,22 @@ class Row(NamedTuple):
     value: str
 
 
-def check(path: Path, paper: Paper, kind: str) -> None:
-    """Raise `UserError` where a file is malformed, has an unknown name, or gives a number twice."""
+def check(path: Path, paper: Paper, kind: str, stated: Collection[str] = ()) -> None:
+    """Raise `UserError` where a file is malformed, has an unknown name, or gives a number twice.
+
+    `stated`: scenarios that the paper has and the preset leaves out.
+    """
     own = catalogue.declared("artefacts", kind).get("PUBLISHED", {})  # further names of this kind
     metrics = catalogue.metrics()
     fractions = {name for name, metric in metrics.items() if metric.unit == "fraction"}
     stages = {name: {"unlearned", *(["recovered"] * (m.post_training == "after"))} for name, m in paper.methods.items()}
-    stages[ORIGINAL] = {ORIGINAL}
+    stages |= {name: {ORIGINAL} for name in (ORIGINAL, *paper.trainings)}
     known = {*metrics, *own.get("metrics", ())}
     seen: dict[Row, int] = {}
     for line, row in _rows(path):
         where = f"{path.parent.name}/{path.name}: line {line}"
         for what, name, allowed in (
-            ("scenario", row.scenario, paper.scenarios),
+            ("scenario", row.scenario, {*paper.scenarios, *stated}),
             ("method", row.method, stages),
             ("stage", row.stage, own.get("stages") or stages.get(row.method, {})),
             ("metric", row.metric, known),

@@ -37,7 +37,7 @@ def results(plan: Plan) -> None:
         path = Path(plan.paths("publish", "md", paper=paper, artefact=artefact))
         if path.exists():
             print(f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,png}}   {entry.title}")
-            tables += [path] if entry.kind == "table" else []
+            tables += [path] if entry.kind in ("table", "gains") else []
     if tables:
         print(f"\n{first_look(tables)}")
 
@@ -108,12 +108,16 @@ def everything(plan: Plan) -> None:
     for name, paper in plan.papers.items():
         artefacts = {f"{name}_{key}": entry.title for key, entry in paper.artefacts.items()}
         scenarios = {f"{name}/{key}": scenario.label for key, scenario in paper.scenarios.items()}
+        trainings = {key: training.label for key, training in paper.trainings.items()}
         methods = {key: method.label for key, method in paper.methods.items()}
         for heading, entries in (
             (f"Tables and figures of {name}: make reproduce TARGETS={next(iter(artefacts), '...')}", artefacts),
             (f"Scenarios: make show CELL={next(iter(scenarios), '...')}", scenarios),
+            ("Trainings", trainings),
             ("Methods", methods),
         ):
+            if not entries:
+                continue
             width = max(map(len, entries), default=0)
             print(heading, *(f"  {key:{width}}  {text}" for key, text in entries.items()), "", sep="\n")
 

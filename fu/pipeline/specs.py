@@ -3,58 +3,69 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fu.artefacts.entry import ORIGINAL
+from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
-from fu.pipeline.stages import evaluate, partition, recover, train, unlearn
+from fu.pipeline.stages import evaluate, partition, recover, request, train, unlearn
 from fu.pipeline.stages.common import Local
 from fu.plugins import Choice
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One method (None: the original training) at one point of its grid in one scenario, settings validated.
+    """One training (`method` is None) or method at one point of its grid in one scenario, settings validated.
 
-    `unlearned`: the trial that makes its unlearned model, which several trials may share. `values`: the settings that
-    the grid sets.
+    `trained`: the trial of the training whose model it starts from, or that it is. `unlearned`: the trial that makes
+    its unlearned model, which several trials may share. `values`: the settings that the grid sets.
     """
 
     settings: Settings
     method: Method | None = None
+    trained: str = ORIGINAL
     unlearned: str = ""
     values: Mapping[str, float | int | str] = field(default_factory=dict)
 
     @property
     def recovers(self) -> bool:
         """Whether post-training follows: rounds are left after unlearning."""
-        return self.method is not None and self.settings.total_rounds > self.settings.unlearning.rounds
+        after, total = self.settings.unlearning, self.settings.total_rounds
+        return self.method is not None and after is not None and total is not None and total > after.rounds
 
 
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
     """Return the spec of a partition."""
     data = trial.settings.data
-    wanted = data.forget.clients
+    attacked = data.forget.clients if data.forget and data.attack else ()
     return partition.Spec(
-        dataset=data.dataset,
+        **data.model_dump(  # type: ignore[arg-type]
+            include={"dataset", "samples", "split", "test", "clients", "train_share", "validation_share"}
+            | {"server", "held_out", "absent"}
+        ),
         seed=seed,
-        samples=data.samples,
-        clients=data.clients,
         partition=_choice(data.partition),
-        train_share=data.train_share,
-        validation_share=data.validation_share,
-        forget=wanted if isinstance(wanted, int) else tuple(wanted),
+        attacked=attacked if isinstance(attacked, int) else tuple(attacked),
         attack=_choice(data.attack) if data.attack else None,
     )
 
 
+def of_request(trial: Trial, seed: int) -> request.Spec:
+    """Return the spec of a request."""
+    forget = trial.settings.data.forget
+    assert forget is not None
+    return request.Spec(seed=seed, clients=forget.clients if isinstance(forget.clients, int) else tuple(forget.clients))
+
+
 def of_training(trial: Trial, seed: int) -> train.Spec:
-    """Return the spec of the original training."""
-    phase = trial.settings.training
+    """Return the spec of a training."""
+    phase, data = trial.settings.training, trial.settings.data
+    helps = catalogue.declared("training", phase.method.name).get("SERVER", False)
     return train.Spec(
         **_shared(trial, seed),  # type: ignore[arg-type]
-        local=_local(phase),
+        **_phase(phase),  # type: ignore[arg-type]
         rounds=phase.rounds,
-        evaluate_every=phase.evaluate_every,
         training=_choice(phase.method),
         history=tuple(phase.history),
+        server=(data.server_used or data.server) if helps else None,
     )
 
 
@@ -62,30 +73,35 @@ def of_unlearning(trial: Trial, seed: int) -> unlearn.Spec:
     """Return the spec of a method's unlearning."""
     phase, method = trial.settings.unlearning, trial.method
     assert method is not None
+    assert phase is not None
+    plugin = str(method.plugin)
+    again = of_training(trial, seed) if catalogue.declared("methods", plugin).get("RETRAINS") else None
     return unlearn.Spec(
         **_shared(trial, seed),  # type: ignore[arg-type]
-        local=_local(phase),
+        **_phase(phase),  # type: ignore[arg-type]
         rounds=phase.rounds,
-        evaluate_every=phase.evaluate_every,
-        method=Choice(name=str(method.plugin), params=method.params),
+        method=Choice(name=plugin, params=method.params),
+        training=again.training if again else None,
+        server=again.server if again else None,
         watch="conflicts" if phase.conflicts else None,
-        traced=tuple(trial.settings.traced),
     )
 
 
 def of_recovery(trial: Trial, seed: int) -> recover.Spec:
     """Return the spec of post-training, which does not name the method that unlearned."""
-    phase, before = trial.settings.recovery, trial.settings.unlearning
+    phase, before, total = trial.settings.recovery, trial.settings.unlearning, trial.settings.total_rounds
+    assert phase is not None
+    assert before is not None
+    assert total is not None
     exception = (before.rounds, before.lr) if phase.first_round_keeps_rate else None
+    given = _phase(phase)
     return recover.Spec(
         **_shared(trial, seed),  # type: ignore[arg-type]
-        local=_local(phase).model_copy(update={"exception": exception}),
-        rounds=trial.settings.total_rounds - before.rounds,
-        evaluate_every=phase.evaluate_every,
+        **{**given, "local": given["local"].model_copy(update={"exception": exception})},  # type: ignore[attr-defined, arg-type]
+        rounds=total - before.rounds,
         projection=_choice(phase.projection) if phase.projection else None,
         client_weights=phase.client_weights,
         first_round=before.rounds,
-        traced=tuple(trial.settings.traced),
     )
 
 
@@ -109,5 +125,14 @@ def _choice(plugin: Plugin) -> Choice:
     return Choice(name=plugin.name, params=plugin.params)
 
 
-def _local(phase: Phase) -> Local:
-    return Local(lr=phase.lr, lr_decay=phase.lr_decay, batch_size=phase.batch_size, local_epochs=phase.local_epochs)
+def _phase(phase: Phase) -> dict[str, object]:
+    same = ("lr", "lr_decay", "momentum", "weight_decay", "batch_size", "local_epochs", "local_steps")
+    drawn = ("clients_per_round", "with_replacement", "evaluate_every", "evaluate_last")
+    return {
+        "local": Local(**phase.model_dump(include=set(same))),
+        **phase.model_dump(include=set(drawn)),
+        "traced": tuple(one for one in phase.traced if catalogue.defines("evaluation", one, "trace")),
+        "counted": tuple(
+            catalogue.traced([one for one in phase.traced if catalogue.defines("evaluation", one, "count")])
+        ),
+    }

@@ -1,4 +1,4 @@
-"""FedAvg (McMahan et al. 2017; FedOSD section 2.1): all clients train, their updates are averaged."""
+"""FedAvg (McMahan et al. 2017; FedOSD section 2.1): the clients of a round train, their updates are averaged."""
 
 from typing import Literal
 
@@ -19,11 +19,11 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model."""
-    return {"theta": task.new_model("original")}
+    return {"theta": task.first_model()}
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Average one round of every client."""
+    """Average one round of the clients that take part; one that is drawn twice counts twice."""
     theta = theta_of(state)
-    updates = task.federation.local_updates(theta, task.clients, round)
+    updates = task.federation.local_updates(theta, task.participants(round), round)
     return {"theta": theta + aggregate(updates, p.client_weights)}

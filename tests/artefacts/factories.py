@@ -56,14 +56,27 @@ def make_scratch() -> Method:
 
 
 def make_entry(
-    kind: str, *, rates: tuple[float, ...] = RATES, metrics: tuple[str, ...] = ("asr", "r_acc"), **changes: Any
+    kind: str, *, rates: tuple[float, ...] = RATES, metrics: tuple[str, ...] | None = None, **changes: Any
 ) -> Entry:
-    """Return the entry of an artefact of a kind, with these trials of `ours`; `changes`: other values of its fields."""
+    """Return the entry of an artefact of a kind, with these trials of `ours`; `changes`: other values of its fields.
+
+    Where a kind compares trainings, `ours` and `scratch` are trainings.
+    """
+    compares = "against" in catalogue.declared("artefacts", kind).get("NEEDS", ())
+    if metrics is None:
+        metrics = ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
+    needs = catalogue.declared("artefacts", kind).get("NEEDS", ())
     measured = reads in ("evaluations", "traces")
     ours = make_method(*(make_trial(rate) for rate in rates))
     scenario = Scenario(
-        name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), evaluations=tuple(EVALUATIONS)
+        name="small",
+        label="Small",
+        dataset="digits",
+        data="digits",
+        rounds=(2, 4),
+        evaluations=tuple(EVALUATIONS),
+        at={"size": 8},
     )
     known = catalogue.metrics()
     shown = tuple(known[name] for name in metrics) if measured else ()
@@ -86,11 +99,28 @@ def make_entry(
         "scenarios": () if reads == "nothing" else (scenario,),
         # Where all trials are shown, every method has the setting that varies.
         "methods": () if not measured else (make_scratch(), ours) if chooses else (ours,),
+        "x": "size" if "x" in needs else None,
         "datasets": ("digits",) if reads == "data" else (),
         "attacks": ("patch",) if reads == "data" else (),
         "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},
     }
+    if compares:
+        values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
+        values["methods"] = tuple(as_training(method) for method in values["methods"])
+        values |= {"x": "p", "lines": ("n",), "against": ("scratch",), "stages": ("original",)}
     return Entry(**{**values, **changes})
+
+
+def as_training(method: Method) -> Method:
+    """Return a training with the name and the trials of a method."""
+    trials = {
+        scenario: tuple(
+            trial.model_copy(update={"trained": trial.name, "unlearned": "", "recovers": False}) for trial in found
+        )
+        for scenario, found in method.trials.items()
+    }
+    about = {"trains": True, "retrains": False, "post_training": "none"}
+    return method.model_copy(update={**about, "trials": trials})
 
 
 def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | None = None) -> pd.DataFrame:
@@ -113,7 +143,7 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
 
 def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:
     for scenario in entry.scenarios:
-        yield scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: ORIGINAL}
+        yield scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: f"{ORIGINAL}.trained"}
         for method in entry.methods:
             trials = method.trials[scenario.name]
             for trial in (entry.trial(scenario.name, method),) if entry.chooses else trials:

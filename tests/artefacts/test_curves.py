@@ -8,10 +8,13 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from fu.artefacts.curves import SIGNS, TURN
-from fu.artefacts.drawing import looks
+from fu.artefacts.curves import REQUEST, SIGNS, TURN
+from fu.artefacts.drawing import PALETTE, TRAININGS, looks
+from fu.artefacts.entry import Entry, Scenario, Trial
 from fu.artefacts.rounds import begins, original
+from fu.errors import UserError
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
+from tests.artefacts.trainings import ROUNDS, SCENARIOS, frame_of, make_fedavg, make_safari, make_trained
 
 METRICS = ("asr", "distance", "conflicts")
 
@@ -229,3 +232,135 @@ def test_a_run_without_any_round_is_told() -> None:
     seconds = frame["metric"] == "seconds"
     result = made(entry, frame[~gone | seconds].assign(round=frame["round"].mask(gone, -1)))
     assert ["Ours *", "diverged after no round", "diverged after no round"] in cells(result.body)
+
+
+def learned(scenario: Scenario, method: str, trial: Trial, seed: int, round: int) -> float:
+    """Return .1 in round 0 and in each later one .1 more; .05 p more for FedAvg, n / 1000 for others, and by the q."""
+    more = 0.05 * float(scenario.at["p"]) if method == "fedavg" else float(scenario.at["n"]) / 1000
+    return 0.1 + 0.1 * round + more + 0.03 * (trial.values.get("params.q") == 0.5) + 0.02 * seed
+
+
+def grouped(**changes: Any) -> tuple[Entry, pd.DataFrame]:
+    """Return curves with a panel for each p and a line for each n, and their frame."""
+    picked = zip(SCENARIOS, ("0.9", "0.5", "0.5", "0.5"), strict=True)
+    chosen = {scenario.name: {"safari": f"safari+q{q}-lr0.1"} for scenario, q in picked}
+    entry = make_trained("curves", **{"panels": ("p",), "lines": ("n",), "chosen": chosen, **changes})
+    return entry, frame_of(entry, learned, range(ROUNDS + 1))
+
+
+def test_trainings_are_curves_in_panels_and_lines() -> None:
+    result = made(*grouped())
+    found = {(row["panel"], row["line"], row["round"]): row for row in result.frame.to_dict("records")}
+    assert len(found) == len(result.frame) == 2 * 3 * 4
+    assert found["p2", "fedavg", 0]["mean"] == pytest.approx(0.21)
+    assert found["p1", "fedavg", 3]["mean"] == pytest.approx(0.46)
+    assert found["p2", "safari.n50", 3]["mean"] == pytest.approx(0.46)  # .4 + .05, the higher q
+    assert found["p2", "safari.n100", 3]["mean"] == pytest.approx(0.54)
+    assert found["p1", "safari.n100", 3]["mean"] == pytest.approx(0.54)
+    assert {row["stage"] for row in found.values()} == {"original"}
+    assert {row["n"] for row in found.values()} == {2}
+    assert [row["std"] for row in found.values()] == pytest.approx([0.02 / 2**0.5] * len(found))
+
+
+def test_a_training_that_others_are_compared_with_is_drawn_once_in_each_panel() -> None:
+    figure = made(*grouped()).figure
+    assert [axis.get_title(loc="left") for axis in figure.axes] == [f"classes per client, p = {p}" for p in (2, 1)]
+    for axis, level in zip(figure.axes, (0.1, 0.05), strict=True):
+        drawn = [points(line) for line in axis.lines]
+        assert len(drawn) == 3
+        assert np.array(drawn[0]) == pytest.approx(np.array([(r, 0.11 + 0.1 * r + level) for r in range(4)]))
+        assert not [line for line in axis.lines if line.get_linestyle() == ":"]
+    assert said(figure) == ["FedAvg", "SAFARI, n = 50", "SAFARI, n = 100"]
+
+
+def test_lines_of_a_training_are_shades_from_light_to_dark() -> None:
+    fedavg, light, dark = (np.array(line.get_color())[:3] for line in made(*grouped()).figure.axes[0].lines)
+    assert tuple(fedavg) == PALETTE[TRAININGS["fedavg"]]
+    own = np.array(PALETTE[TRAININGS["safari"]])
+    assert (light > own).all()
+    assert (dark <= own).all()
+    assert dark.sum() < own.sum()
+
+
+def test_a_page_tells_how_trainings_begin_and_end_and_what_was_chosen() -> None:
+    result = made(*grouped())
+    assert "## classes per client, p = 2\n\nBefore the first round of training → after the last:" in result.body
+    shown = cells(result.body)
+    assert shown[1:4] == [
+        ["FedAvg", "0.210 → 0.510"],
+        ["SAFARI, n = 50", "0.160 → 0.460"],
+        ["SAFARI, n = 100", "0.240 → 0.540"],
+    ]
+    assert result.notes.startswith(
+        "Chosen for classes per client, p = 2: q 0.9, server's rate 0.1 (SAFARI, n = 50); q 0.5, server's rate 0.1 "
+        "(SAFARI, n = 100). Chosen for classes per client, p = 1: q 0.5, server's rate 0.1 (SAFARI, n = 50; SAFARI, "
+        "n = 100). How it is chosen: the highest. Bands: "
+    )
+
+
+def test_trainings_alone_have_a_panel_for_each_scenario() -> None:
+    result = made(*grouped(panels=(), lines=()))
+    assert [axis.get_title(loc="left") for axis in result.figure.axes] == [s.label for s in SCENARIOS]
+    assert [*result.frame][:2] == ["scenario", "method"]
+    assert said(result.figure) == ["FedAvg", "SAFARI"]
+    assert cells(result.body)[1:3] == [["FedAvg", "0.210 → 0.510"], ["SAFARI", "0.160 → 0.460"]]
+    assert "Chosen for P2 N50: q 0.9, server's rate 0.1 (SAFARI)." in result.notes
+    every = {s.name: {"safari": "safari+q0.5-lr0.1"} for s in SCENARIOS}
+    assert (
+        "Chosen for all panels: q 0.5, server's rate 0.1 (SAFARI)."
+        in made(*grouped(panels=(), lines=(), chosen=every)).notes
+    )
+
+
+def test_a_training_that_diverged_is_told() -> None:
+    entry, frame = grouped()
+    gone = (frame["scenario"] == "p2-n50") & (frame["method"] == "safari") & (frame["seed"] == 1) & (frame["round"] > 1)
+    result = made(entry, frame[~gone])
+    assert cells(result.body)[2] == ["SAFARI, n = 50", "0.150 → 0.450 (1 of 2 seeds diverged after round 1)"]
+    assert marked(result.figure.axes[0], "X") == [[pytest.approx((1, 0.27))]]
+    assert not marked(result.figure.axes[1], "X")
+
+
+def test_a_panel_has_scenarios_of_equal_rounds() -> None:
+    scenarios = tuple(s.model_copy(update={"rounds": (2, None)} if s.at["n"] == 50 else {}) for s in SCENARIOS)
+    with pytest.raises(UserError, match="p = 2 has scenarios with different rounds; tell them apart in panels"):
+        made(*grouped(scenarios=scenarios, methods=(make_fedavg(scenarios), make_safari(scenarios))))
+
+
+def through_training(elsewhere: float = 0) -> tuple[Entry, pd.DataFrame]:
+    """Return curves that begin with two rounds of training, and a frame in which everything after counts on."""
+    entry = make_entry("curves", metrics=METRICS, from_training=True)
+    frame = starting(ours=elsewhere, scratch=0.5)
+    later = frame["round"] + (frame["round"] >= 0) * 2
+    first = frame[(frame["round"] == 0) & (frame["metric"] == "asr")]
+    before = [first.assign(stage="original", model="original.trained", round=r, value=0.2 * (r + 1)) for r in range(3)]
+    return entry, pd.concat([*before, frame.assign(round=later)], ignore_index=True)
+
+
+def test_curves_may_begin_with_the_rounds_of_training() -> None:
+    entry, frame = through_training()
+    result = made(entry, frame)
+    axis = result.figure.axes[0]
+    own = [number(f"{CHOSEN}.unlearned", "asr", 0, r) + number(f"{CHOSEN}.unlearned", "asr", 1, r) for r in range(3)]
+    drawn = points(axis.lines[2])  # after `scratch` and its hollow start
+    assert [x for x, _ in drawn] == [0, 1, 2, 2, 3, 4, 5, 6]
+    assert [y for _, y in drawn][:6] == pytest.approx([0.2, 0.4, 0.6, *(value / 2 for value in own)])
+    dotted = {line.get_color(): points(line)[0][0] for line in axis.lines if line.get_linestyle() == ":"}
+    assert dotted == {SIGNS[REQUEST]["color"]: 2, SIGNS[TURN]["color"]: 4}
+    assert said(result.figure) == ["Scratch", "Ours *", "start other than ω⁰", "ω⁰", "request", "post-training starts"]
+    assert "Before training → at the start of the method → after unlearning → at the end:" in result.body
+    assert "diverged" not in result.body
+    shown = {line[0]: line[2] for line in cells(result.body)}
+    end = np.mean([number(f"{CHOSEN}.recovered", "asr", seed, 4) for seed in SEEDS])
+    assert shown["Ours *"] == f"0.200 → {own[0] / 2:.3f} → {own[2] / 2:.3f} → {end:.3f}"
+    assert shown["Scratch"].startswith("0.200 → ")
+
+
+def test_a_method_that_begins_elsewhere_does_so_at_the_request() -> None:
+    entry, frame = through_training()
+    axis = made(entry, frame).figure.axes[0]
+    start = np.mean([number("scratch.unlearned", "asr", seed, 0) for seed in SEEDS])
+    assert marked(axis, "o") == [[pytest.approx((2, start))]]
+    ours = np.mean([number(f"{CHOSEN}.unlearned", "asr", seed, 0) for seed in SEEDS])
+    [level] = [line for line in axis.lines if line.get_linestyle() == "--"]
+    assert np.asarray(level.get_ydata(), float)[0] == pytest.approx(ours)

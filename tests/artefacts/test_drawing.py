@@ -7,12 +7,12 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from fu.artefacts.drawing import COLOURS, DASHES, PALETTE, WIDTH, looks, number, setting_name
+from fu.artefacts.drawing import COLOURS, DASHES, PALETTE, TRAININGS, WIDTH, looks, number, setting_name
 from fu.artefacts.entry import Method
 from tests.artefacts.factories import made, make_entry, make_frame, make_scratch
 from tests.contract.names import plugins_of
 
-DRAWN = [kind for kind in plugins_of("artefacts") if kind not in ("table", "runtime")]
+DRAWN = [kind for kind in plugins_of("artefacts") if kind not in ("table", "runtime", "gains")]
 
 
 def methods(*names: str) -> list[Method]:
@@ -24,11 +24,32 @@ def texts_of(figure: Figure) -> list[Text]:
 
 
 def test_a_method_has_one_colour_in_all_figures() -> None:
-    assert len(set(COLOURS.values())) == len(COLOURS)
+    for colours in (COLOURS, TRAININGS):
+        assert len(set(colours.values())) == len(colours)
     few, many = looks(methods("mode", "fedosd")), looks(methods("new", "fedosd.rates-free", "mode", "other"))
     assert few["mode"].colour == many["mode"].colour == PALETTE[COLOURS["mode"]]
     assert few["fedosd"].colour == many["fedosd.rates-free"].colour
     assert len({look.colour for look in many.values()}) == 4
+
+
+def test_a_training_leaves_its_colour_to_a_method_beside_it() -> None:
+    assert TRAININGS["safari"] == COLOURS["fedosd"]
+    assert looks(methods("fedavg", "safari"))["safari"].colour == PALETTE[TRAININGS["safari"]]
+    beside = looks(methods("safari", "fedosd", "server_sgd"))
+    assert beside["fedosd"].colour == PALETTE[COLOURS["fedosd"]]
+    assert beside["server_sgd"].colour == PALETTE[TRAININGS["server_sgd"]]
+    assert len({look.colour for look in beside.values()}) == 3
+
+
+def test_shades_tell_variants_apart_where_there_are_others() -> None:
+    found = looks(methods("fedavg", "safari.a", "safari.b", "safari.c"), shaded=True)
+    assert {look.dash for look in found.values()} == {DASHES[0]}
+    assert found["fedavg"].colour == PALETTE[TRAININGS["fedavg"]]
+    bright = [sum(found[f"safari.{name}"].colour[:3]) for name in "abc"]
+    assert bright == sorted(bright, reverse=True)
+    assert found["safari.b"].colour == pytest.approx(PALETTE[TRAININGS["safari"]], abs=0.01)
+    alone = looks(methods("safari.a", "safari.b"), shaded=True)
+    assert {look.colour for look in alone.values()} == {PALETTE[0], PALETTE[1]}
 
 
 def test_variants_of_a_method_differ_by_dashes_and_by_colour_where_they_are_alone() -> None:

@@ -121,3 +121,12 @@ def test_panels_stand_beside_each_other_where_they_fit() -> None:
     assert columns(6, FLAT) == 6
     assert columns(3, wide) == 1
     assert columns(6, long) > 1
+
+
+def test_a_panel_below_a_short_one_follows_at_once() -> None:
+    wide = pd.concat([ROWS] * 4, axis=1)
+    figure = picture([("One", wide), ("Two", pd.concat([wide] * 5)), ("Three", wide)])
+    tops = {text.get_text(): text.get_position()[1] for text in figure.findobj(Text)}  # type: ignore[attr-defined]
+    between = tops["Two"] - tops["One"]
+    assert tops["Three"] - tops["Two"] == between + 13 * 4 * len(ROWS)  # a line is 13 points high
+    assert figure.get_figheight() * 72 == pytest.approx(3 * between + 13 * 4 * len(ROWS))

@@ -42,14 +42,16 @@ def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Pa
     assert "<p>All of &lt;it&gt;.</p>" in page
     assert entry.setting.replace("'", "&#x27;") in page
     assert not re.search(r'(src|href)="(?!data:)', page)  # it needs no other file and no network
-    table = made(entry).panels is not None
+    panels = made(entry).panels
+    table = panels is not None
     assert ("<table" in page) is table
     assert ("data:image/png;base64," in page) is not table
     environment = "table" if table else "figure"
     assert f"\\begin{{{environment}}}" in text
-    title = "A \\& b" + (": Small. " if table else ". ")
+    title = "A \\& b" + (f": {panels[0][0]}. " if panels else ". ")
     assert f"\\caption{{{title}All of $<$it$>$. Preset smoke; " in text
-    assert ("\\label{tab:toy-thing-small}" if table else "\\label{fig:toy-thing}") in text
+    first = (made(entry).names or ["small"])[0]
+    assert (f"\\label{{tab:toy-thing-{first}}}" if table else "\\label{fig:toy-thing}") in text
     assert ("{thing.pdf}" in text) is not table
     assert escaped(made(entry).notes) in text
 

@@ -5,8 +5,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fu.artefacts.rounds import broken, divergence, means, once, paths, seeds_note
+from fu.artefacts.rounds import begins, broken, divergence, means, once, original, paths, seeds_note
 from tests.artefacts.factories import make_entry
+from tests.artefacts.trainings import make_trained
 
 Runs = dict[tuple[str, int], list[float]]  # method and seed -> ASR by round; those of `ours` after 2 are post-training
 
@@ -103,3 +104,32 @@ def test_it_is_told_who_diverged_when(rounds: dict[int, int], text: str) -> None
     assert divergence(entry, lost, "small", "scratch") == divergence(entry, lost, "other", "ours") == ""
     assert ("left out" in seeds_note(entry, lost)) is bool(rounds)
     assert seeds_note(make_entry("curves", seeds=(0,)), lost) == ""
+
+
+def counted(method: str, last: dict[int, int]) -> pd.DataFrame:
+    """Return a frame of runs with these last rounds, by seed."""
+    about = {"scenario": "small", "method": method, "metric": "seconds", "value": 1.0}
+    return pd.DataFrame([{**about, "seed": seed, "round": round} for seed, round in last.items()])
+
+
+def test_a_training_ends_before_the_request() -> None:
+    trained = counted("fedavg", {0: 3, 1: 2}).assign(scenario="p2-n50")
+    lost = broken(make_trained("curves"), trained)  # three rounds of training, none after
+    assert lost[["seed", "round"]].to_numpy().tolist() == [[1, 2]]
+    assert broken(make_trained("curves"), trained[:1]).empty
+
+
+def test_a_run_that_begins_with_training_ends_so_many_rounds_later() -> None:
+    entry = make_entry("curves", from_training=True)  # two rounds of training and four after the request
+    assert broken(entry, counted("ours", {0: 6, 1: 5}))["seed"].tolist() == [1]
+    assert broken(make_entry("curves"), counted("ours", {0: 6, 1: 5})).empty
+
+
+def test_a_method_begins_after_the_request() -> None:
+    about = {"scenario": "small", "method": "ours", "seed": 0, "metric": "distance"}
+    rows = [("original", 0, 9.0), ("original", 2, 0.0), ("unlearned", 2, 0.25), ("unlearned", 3, 1.0)]
+    frame = pd.DataFrame([{**about, "stage": stage, "round": round, "value": value} for stage, round, value in rows])
+    assert begins(frame) == {("small", "ours"): 0.25}
+    assert original(frame, {("small", "ours"): 0.0}) == {("small", "distance"): 0.25}
+    trained = frame[frame["stage"] == "original"]
+    assert begins(trained) == original(trained, {}) == {}

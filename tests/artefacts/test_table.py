@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry
-from fu.evaluation.selection import RULE
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, make_trial, number
 
 ROWS = {"original": "original", "scratch": "scratch", "ours": CHOSEN}  # method -> trial
@@ -69,11 +68,12 @@ def test_a_published_spread_stands_in_parentheses() -> None:
 
 
 def test_a_table_says_which_rates_were_chosen_and_which_were_given() -> None:
-    body = made(make_entry("table")).body
+    chosen = {"rule": "the best of all"}
+    body = made(make_entry("table").model_copy(update=chosen)).body
     rates = {line[0]: line[1] for line in cells(body)}
     assert rates == {"Method": "Rate", "Scratch": "(0.3)", "Ours¹ *": "0.2", "Ours² *": "(0.05)", "ω⁰": "–"}
-    assert f"in parentheses if given. Else chosen: {RULE}." in body
-    assert RULE not in made(make_entry("table", rates=(0.2,))).body
+    assert f"in parentheses if given. Else chosen: {chosen['rule']}." in body
+    assert chosen["rule"] not in made(make_entry("table", rates=(0.2,)).model_copy(update=chosen)).body
 
 
 def test_a_rate_of_post_training_that_differs_between_trials_was_chosen_too() -> None:

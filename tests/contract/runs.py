@@ -8,15 +8,16 @@ from torch import Tensor
 
 from fu import plugins
 from fu.evaluation import conflicts
-from fu.evaluation.measure import measure
+from fu.evaluation.trace import columns
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome, drive
 from fu.federation.task import State, Task
-from fu.pipeline.catalogue import needs
+from fu.pipeline.catalogue import available, declared, needs
+from fu.pipeline.stages.compute import measured, training_of
+from fu.plugins import Choice
 from tests.factories import (
     KINDS,
     default_params,
-    make_context,
     make_data,
     make_federation,
     make_histories,
@@ -25,6 +26,7 @@ from tests.factories import (
 )
 
 ROUNDS = 3
+TRACED = [name for name in available("evaluation") if "TRACE" in declared("evaluation", name)]
 
 
 class KilledError(Exception):
@@ -37,13 +39,14 @@ def task_for(kind: str, name: str) -> Task:
     The rate is low: ascent and penalties need it to stay among the finite numbers.
     """
     original = kind == "methods"
-    data = make_data(make_partition(), poison="all" if original else "share")
+    data = make_data(make_partition(server=8, held_out=5), poison="all" if original else "share")
     stream = "unlearning" if original else "training"
     task = make_task(make_federation(data, lr=0.001, stream=stream), rounds=ROUNDS, trained=original)
     if not original:
         return task
     recorded = make_histories(make_task(make_federation(data, stream="training")))
-    return replace(task, histories={key: recorded[key] for key in needs(name)})
+    training = training_of(Choice(name="fedavg")) if declared(kind, name).get("RETRAINS") else None
+    return replace(task, histories={key: recorded[key] for key in needs(name)}, training=training)
 
 
 def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) -> tuple[Task, Outcome]:
@@ -61,12 +64,18 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
         task,
         lambda: module.start(task, p),
         step,
-        lambda theta: measure(make_context(task, theta)),
+        measured(task, TRACED),
         Checkpoint(folder / "job.checkpoint", {"key": "key"}, 0.0),
         name,
         watch=partial(conflicts.count, task) if kind == "methods" else None,
         recorders=KINDS if kind == "training" else None,
     )
+
+
+def rows_of(outcome: Outcome) -> list[dict[str, str]]:
+    """Return the trace of a run, as a stage reads it."""
+    names = columns([plugins.load("evaluation", name).TRACE for name in TRACED], outcome.rows)
+    return [{name: str(row.get(name, "")) for name in names} for row in outcome.rows]
 
 
 def assert_equal_states(one: State, two: State) -> None:

@@ -31,15 +31,15 @@ def documentation(kind: str, name: str) -> str:
 def test_every_kind_has_the_plugins_that_this_project_is_about() -> None:
     about = {
         "methods": {"retrain", "federaser", "fedrecovery", "mode", "sfu", "ewcsga", "fupga", "fedosd"},
-        "training": {"fedavg"},
+        "training": {"fedavg", "safari", "server_sgd"},
         "models": {"mlp", "lenet5", "cnn", "nfresnet18"},
         "datasets": {"mnist", "fashion_mnist", "cifar10", "cifar100", "digits", "digits_rgb"},
-        "partitions": {"iid", "pat"},
+        "partitions": {"iid", "pat", "balanced_classes"},
         "attacks": {"patch"},
         "histories": {"last_local_models", "update_norms", "update_sums"},
         "projections": {"away_from_original"},
-        "evaluation": {"utility", "backdoor", "distance", "conflicts", "cost"},
-        "artefacts": {"table", "bars", "curves", "classes", "sweep", "runtime", "losses", "images"},
+        "evaluation": {"utility", "backdoor", "distance", "conflicts", "predicted_classes", "accuracy", "cost"},
+        "artefacts": {"table", "bars", "curves", "classes", "sweep", "across", "runtime", "losses", "images"},
     }
     assert set(about) == set(KINDS) == set(FUNCTIONS)
     assert {kind: names - set(available(kind)) for kind, names in about.items()} == {kind: set() for kind in about}
@@ -54,7 +54,7 @@ def test_a_plugin_and_its_functions_are_documented(kind: str, name: str) -> None
 
 @pytest.mark.parametrize(("kind", "name"), WITH_PARAMS)
 def test_a_plugin_names_its_source(kind: str, name: str) -> None:
-    assert re.search(r"et al\. (19|20)\d\d|FedOSD|our choice", documentation(kind, name))
+    assert re.search(r"et al\. (19|20)\d\d|FedOSD|SAFARI|our choice", documentation(kind, name))
 
 
 @pytest.mark.parametrize("name", plugins_of("methods"))

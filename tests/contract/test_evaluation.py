@@ -10,11 +10,12 @@ import torch
 
 from fu import plugins
 from fu.evaluation.context import Context
-from fu.evaluation.trace import COLUMNS
+from fu.evaluation.trace import COUNTS
+from fu.federation.task import Task
 from fu.pipeline.catalogue import available, metrics, metrics_of
 from fu.pipeline.digest import module_file
 from tests.contract.names import plugins_of
-from tests.contract.runs import driven
+from tests.contract.runs import TRACED, driven, rows_of
 from tests.contract.three_models import complaints, make_three
 from tests.factories import make_context, make_data, make_federation, make_partition, make_task
 
@@ -23,7 +24,38 @@ from tests.factories import make_context, make_data, make_federation, make_parti
 def trace(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
     """The trace of a run, as the stage reads it."""
     _, outcome = driven("methods", "retrain", tmp_path_factory.mktemp("run"))
-    return [{name: str(row.get(name, "")) for name in COLUMNS} for row in outcome.rows]
+    return rows_of(outcome)
+
+
+def scene(trigger: bool) -> Task:
+    """Return a toy with held-out samples and a client that never takes part, who alone holds class 9."""
+    part = make_partition((7, 12, 9, 6), absent=(3,), held_out=5, trigger=trigger)
+    data = make_data(part, asked=None if trigger else (1,))
+    for client in part.present:
+        data.y[part.train[client]] %= 9
+    data.y[part.test[0]] = 9
+    return make_task(make_federation(data))
+
+
+@pytest.mark.parametrize("trigger", [True, False])
+@pytest.mark.parametrize("name", TRACED)
+def test_an_evaluator_traces_the_columns_that_it_declares(name: str, trigger: bool) -> None:
+    module, task = plugins.load("evaluation", name), scene(trigger)
+    theta = task.original_model + 0.1
+    if hasattr(module, "trace"):
+        found = module.trace(make_context(task, theta))
+    else:
+        found = module.count(task, task.original_model, theta, 0)
+    assert set(found) <= set(module.TRACE) or not module.TRACE
+    if trigger and module.TRACE:
+        assert tuple(found) == module.TRACE
+    assert not {"round", *COUNTS} & set(found)
+    assert all(isinstance(value, float) and np.isfinite(value) for value in found.values())
+
+
+def test_no_two_evaluators_trace_the_same_column() -> None:
+    traced = [column for name in TRACED for column in plugins.load("evaluation", name).TRACE]
+    assert len(set(traced)) == len(traced)
 
 
 @pytest.mark.parametrize("trigger", [True, False])
@@ -33,7 +65,7 @@ def test_an_evaluator_returns_the_finite_metrics_that_it_declares(
     name: str, trigger: bool, trace: list[dict[str, str]]
 ) -> None:
     module, declared = plugins.load("evaluation", name), {metric.name: metric for metric in metrics_of(name)}
-    task = make_task(make_federation(make_data(make_partition(trigger=trigger))))
+    task = scene(trigger)
     theta, rows = task.original_model + 0.1, [dict(row) for row in trace]
     copy = theta.clone()
     found = module.evaluate(make_context(task, theta, trace=rows))

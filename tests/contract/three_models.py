@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.datasets import load_digits
 
@@ -20,18 +21,20 @@ from fu.data.clients import ClientData, Poison
 from fu.data.partition import draw
 from fu.evaluation import conflicts
 from fu.evaluation.context import Context
-from fu.evaluation.measure import measure
-from fu.evaluation.trace import COLUMNS
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task, theta_of
 from fu.methods import retrain
 from fu.partitions import iid
+from fu.pipeline.stages.compute import measured, training_of
+from fu.plugins import Choice
 from fu.training import fedavg
+from tests.contract.runs import TRACED, rows_of
 from tests.factories import CLASSES, SMALL, builder
 from tests.systems import random
 
+HELD_OUT = 97
 ROUNDS, LOCAL = 40, LocalTraining(lr=0.3, lr_decay=1.0, batch_size=20, local_epochs=2)
 
 
@@ -44,12 +47,15 @@ def make_digits(poison: Poison) -> ClientData:
     part = draw(
         digits.target,
         seed=0,
-        samples=None,
+        samples=len(y) - HELD_OUT,
         deal=lambda labels, rng: iid.deal(labels, CLASSES, 4, iid.Params(), rng),
         train_share=0.7,
         validation_share=0.2,
-        forget=(1,),
+        attacked=(1,),
         attack=lambda train, rng: patch.draw(train, CLASSES, attack, rng),
+    )
+    part = replace(
+        part, held_out=np.setdiff1d(np.arange(len(y)), np.concatenate([*part.train, *part.validation, *part.test]))
     )
     return ClientData(x, y, part, CLASSES, poison, partial(patch.mark, part.attack, classes=CLASSES))
 
@@ -57,9 +63,8 @@ def make_digits(poison: Poison) -> ClientData:
 def make_task(stream: str, poison: Poison) -> Task:
     """Return a task on the digits."""
     data, build = make_digits(poison), builder(shape=SMALL, hidden=32)
-    part = data.partition
     federation = Federation(build(), data, LOCAL, stream, seed=0)
-    return Task(federation, build, part.forgotten, part.retained, ROUNDS, 0)
+    return Task(federation, build, data.forgotten, data.retained, ROUNDS, 0)
 
 
 def run(task: Task, start: Callable[[], State], step: Callable[[State, int], State], folder: Path) -> Context:
@@ -69,13 +74,12 @@ def run(task: Task, start: Callable[[], State], step: Callable[[State, int], Sta
         task,
         start,
         step,
-        lambda theta: measure(Context(network, data, theta, task.original)),
+        measured(task, TRACED),
         Checkpoint(folder / "job.checkpoint", {}, float("inf")),
         "three models",
         watch=partial(conflicts.count, task) if task.original is not None else None,
     )
-    trace = [{name: str(row.get(name, "")) for name in COLUMNS} for row in outcome.rows]
-    return Context(network, data, theta_of(outcome.state), task.original, "unlearned", trace)
+    return Context(network, data, theta_of(outcome.state), task.original, "unlearned", rows_of(outcome))
 
 
 def make_three(folder: Path) -> dict[str, Context]:
@@ -89,7 +93,7 @@ def make_three(folder: Path) -> dict[str, Context]:
     def task() -> Task:
         return replace(make_task("unlearning", "all"), original=original)
 
-    again, p = task(), retrain.Params()
+    again, p = replace(task(), training=training_of(Choice(name="fedavg"))), retrain.Params()
     idle, broken = task(), replace(task(), rounds=1)
     return {
         "retrained": run(again, lambda: retrain.start(again, p), lambda s, r: retrain.step(again, p, s, r), folder),

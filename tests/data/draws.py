@@ -13,10 +13,12 @@ from fu.attacks import patch
 from fu.data import partition
 from fu.data.clients import ClientData, Poison
 from fu.data.partition import Indices, Partition
+from fu.data.request import Request
 from tests.factories import CLASSES
 
 CLIENTS = 10
 SIZES = (70, 63, 81, 77, 64, 90, 72, 68, 75, 71)  # samples per class
+TESTS = 200
 LABELS: NDArray[np.int64] = np.random.default_rng(5).permutation(np.repeat(np.arange(len(SIZES)), SIZES))
 BACKDOOR = patch.Params()
 Kind = tuple[str, dict[str, Any]]  # a way to share out, with its hyper-parameters
@@ -40,7 +42,7 @@ def draw(
     samples: int | None = None,
     train_share: float = 6 / 7,
     validation_share: float = 0.1,
-    forget: int | tuple[int, ...] = 1,
+    attacked: int | tuple[int, ...] = 1,
     backdoor: patch.Params | None = BACKDOOR,
 ) -> Partition:
     """Draw a partition of `LABELS` to ten clients."""
@@ -54,7 +56,40 @@ def draw(
         lambda labels, random: plugin.deal(labels, CLASSES, CLIENTS, p, random),
         train_share,
         validation_share,
-        forget,
+        attacked,
+        (lambda train, random: patch.draw(train, CLASSES, backdoor, random)) if backdoor else None,
+    )
+
+
+def draw_official(
+    *,
+    kind: Kind = IID,
+    seed: int = 0,
+    samples: int | None = None,
+    validation_share: float = 0.1,
+    test: str = "global",
+    server: int = 0,
+    held_out: int = 0,
+    absent: int = 0,
+    attacked: int | tuple[int, ...] = 1,
+    backdoor: patch.Params | None = None,
+) -> Partition:
+    """Draw a partition of `LABELS`, whose last `TESTS` are the test part, to ten clients."""
+    name, params = kind
+    plugin = plugins.load("partitions", name)
+    p = plugin.Params(**params)
+    return partition.draw_official(
+        LABELS,
+        len(LABELS) - TESTS,
+        seed,
+        samples,
+        lambda labels, random: plugin.deal(labels, CLASSES, CLIENTS, p, random),
+        validation_share,
+        test,
+        server,
+        held_out,
+        absent,
+        attacked,
         (lambda train, random: patch.draw(train, CLASSES, backdoor, random)) if backdoor else None,
     )
 
@@ -68,8 +103,10 @@ def equal(one: Partition, other: Partition) -> bool:
     return set(first) == set(second) and all(np.array_equal(first[key], second[key]) for key in first)
 
 
-def client_data(part: Partition, poison: Poison, side: int = 28, channels: int = 1) -> ClientData:
+def client_data(
+    part: Partition, poison: Poison, side: int = 28, channels: int = 1, request: Request | None = None
+) -> ClientData:
     """Return random images for `LABELS`."""
     x = torch.randn(len(LABELS), side, side, channels, generator=torch.Generator().manual_seed(0))
     mark = partial(patch.mark, part.attack, classes=CLASSES) if part.attack else None
-    return ClientData(x, torch.from_numpy(LABELS.copy()), part, CLASSES, poison, mark)
+    return ClientData(x, torch.from_numpy(LABELS.copy()), part, CLASSES, poison, mark, request)

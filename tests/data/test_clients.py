@@ -12,13 +12,14 @@ from fu.data import clients
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
 from fu.data.partition import Partition
-from tests.data.draws import LABELS, client_data, draw
+from fu.data.request import Request
+from tests.data.draws import LABELS, client_data, draw, draw_official
 from tests.data.files import arrays_of
 from tests.factories import CLASSES
 
 
 def part_of(forgotten: list[int], share: float = 0.8) -> Partition:
-    return draw(forget=tuple(forgotten), backdoor=patch.Params(share=share), seed=1)
+    return draw(attacked=tuple(forgotten), backdoor=patch.Params(share=share), seed=1)
 
 
 def is_marked(data: ClientData, client: int) -> list[bool]:
@@ -91,8 +92,9 @@ def test_the_backdoored_view_of_a_forgotten_client_holds_all_its_training_sample
 
 
 def test_without_a_backdoor_a_forgotten_client_sees_clean_data() -> None:
-    part = draw(forget=(2,), backdoor=None)
-    data = client_data(part, "all")
+    part = draw(backdoor=None)
+    data = client_data(part, "all", request=Request(np.array([2])))
+    assert (data.forgotten, data.retained) == ([2], [0, 1, 3, 4, 5, 6, 7, 8, 9])
     x, y = data.train(2)
     assert torch.equal(x, data.x[part.train[2]].permute(0, 3, 1, 2))
     assert y.tolist() == LABELS[part.train[2]].tolist()
@@ -102,7 +104,7 @@ def one_client(samples: int) -> Partition:
     """Return a partition of so many samples, half of them to train, all of one client."""
     rows = np.random.default_rng(0).permutation(samples)
     empty = np.empty(0, np.int64)
-    return Partition([rows[: samples // 2]], [empty], [rows[samples // 2 :]], np.array([0]), empty)
+    return Partition([rows[: samples // 2]], [empty], [rows[samples // 2 :]])
 
 
 UNCHANGED = ([0.0], [1.0])
@@ -141,7 +143,7 @@ def test_every_data_set_is_normalised_with_its_statistics(
 def test_a_loaded_attack_marks_what_the_partition_says(tmp_path: Path) -> None:
     archive, file = tmp_path / "digits.npz", tmp_path / "partition.npz"
     np.savez(archive, allow_pickle=False, **arrays_of("digits", len(LABELS) - 100, 100))  # type: ignore[arg-type]
-    part = draw(forget=(2,))
+    part = draw(attacked=(2,))
     np.savez(file, allow_pickle=False, **part.arrays())  # type: ignore[arg-type]
     for attack in ("patch", None):
         data = clients.load(archive, file, "digits", attack, torch.device("cpu"), "share")
@@ -152,3 +154,30 @@ def test_a_loaded_attack_marks_what_the_partition_says(tmp_path: Path) -> None:
         expected = torch.where(rows[:, None, None, None], marked_x, x).permute(0, 3, 1, 2)
         assert torch.equal(data.train(2)[0], expected)
         assert torch.equal(data.train(2)[1], torch.where(rows, marked_y, y))
+
+
+def test_the_forgotten_are_those_of_the_request_or_those_attacked_and_the_retained_all_others_who_take_part() -> None:
+    part = draw_official(attacked=(2, 5), absent=3, backdoor=patch.Params())
+    absent = set(part.absent.tolist())
+    present = [client for client in range(10) if client not in absent]
+    assert (len(absent), part.present) == (3, present)
+    attacked = client_data(part, "share")
+    assert (attacked.forgotten, attacked.retained) == ([2, 5], [k for k in present if k not in (2, 5)])
+    one = present[-1]
+    asked = client_data(part, "share", request=Request(np.array([one])))
+    assert (asked.forgotten, asked.retained) == ([one], present[:-1])
+    nobody = client_data(draw_official(absent=3), "share")
+    assert (nobody.forgotten, nobody.retained) == ([], nobody.partition.present)
+
+
+def test_a_pool_holds_its_samples_in_their_order_and_the_first_of_them() -> None:
+    part = draw_official(server=40, held_out=30)
+    data = client_data(part, "share")
+    for name, first in (("server", None), ("server", 15), ("held_out", None), ("global_test", None)):
+        rows = getattr(part, name)[:first]
+        x, y = data.pool(name, first)  # type: ignore[arg-type]
+        assert torch.equal(x, data.x[rows].permute(0, 3, 1, 2))
+        assert y.tolist() == LABELS[rows].tolist()
+    assert torch.equal(data.global_test[1], data.pool("global_test")[1])
+    own = client_data(draw(), "share")
+    assert own.global_test[1].tolist() == LABELS[np.concatenate(own.partition.test)].tolist()

@@ -1,4 +1,4 @@
-"""The partition: who trains, validates and tests on what, who is forgotten, what is backdoored."""
+"""The partition: who trains, validates and tests on what, who is attacked, what is backdoored."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def test_as_many_samples_as_stated_are_dealt_out_and_each_once(kind: Kind, sampl
     used = np.concatenate(pools(part))
     assert len(used) == len(set(used.tolist())) == samples
     assert 0 <= used.min() <= used.max() < len(LABELS)
-    assert set(part.backdoored.tolist()) <= set(part.train[part.forgotten[0]].tolist())
+    assert set(part.backdoored.tolist()) <= set(part.train[part.attacked[0]].tolist())
 
 
 @pytest.mark.parametrize(
@@ -90,30 +90,29 @@ def test_a_seed_draws_the_same_partition_again_and_another_seed_another(kind: Ki
         assert set(one.test[client].tolist()) != set(other.test[client].tolist())
 
 
-def test_the_forgotten_client_varies_with_the_seed() -> None:
-    drawn = [draw(seed=seed).forgotten for seed in range(30)]
-    assert drawn == [draw(seed=seed).forgotten for seed in range(30)]
+def test_the_attacked_client_varies_with_the_seed() -> None:
+    drawn = [draw(seed=seed).attacked.tolist() for seed in range(30)]
+    assert drawn == [draw(seed=seed).attacked.tolist() for seed in range(30)]
     assert {len(clients) for clients in drawn} == {1}
     assert len({clients[0] for clients in drawn}) >= 7
     assert all(0 <= clients[0] < 10 for clients in drawn)
 
 
 @pytest.mark.parametrize("number", [1, 3, 9])
-def test_as_many_clients_are_forgotten_as_stated(number: int) -> None:
-    part = draw(forget=number)
-    assert len(set(part.forgotten)) == number
-    assert part.forgotten == sorted(part.forgotten)
-    assert set(part.retained) == set(range(10)) - set(part.forgotten)
+def test_as_many_clients_are_attacked_as_stated(number: int) -> None:
+    part = draw(attacked=number)
+    assert len(set(part.attacked.tolist())) == number
+    assert part.attacked.tolist() == sorted(part.attacked.tolist())
 
 
-def test_the_forgotten_clients_follow_a_given_list_whatever_the_seed() -> None:
+def test_the_attacked_clients_follow_a_given_list_whatever_the_seed() -> None:
     for seed in range(5):
-        assert draw(seed=seed, forget=(7, 2)).forgotten == [2, 7]
+        assert draw(seed=seed, attacked=(7, 2)).attacked.tolist() == [2, 7]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.8, 1.0])
-def test_the_backdoored_samples_are_the_stated_share_of_the_forgotten_training_data(share: float) -> None:
-    part = draw(forget=(1, 6), backdoor=patch.Params(share=share))
+def test_the_backdoored_samples_are_the_stated_share_of_the_attacked_training_data(share: float) -> None:
+    part = draw(attacked=(1, 6), backdoor=patch.Params(share=share))
     for client in (1, 6):
         marked = set(part.backdoored.tolist()) & set(part.train[client].tolist())
         assert len(marked) == round(share * len(part.train[client]))
@@ -122,8 +121,8 @@ def test_the_backdoored_samples_are_the_stated_share_of_the_forgotten_training_d
 
 
 def test_a_scenario_without_backdoor_marks_nothing() -> None:
-    part = draw(backdoor=None)
-    assert (part.backdoored.size, part.attack) == (0, {})
+    part = draw(backdoor=None, attacked=(3,))
+    assert (part.attacked.size, part.backdoored.size, part.attack) == (0, 0, {})
 
 
 def save(part: Partition, path: Path) -> Path:
@@ -134,7 +133,7 @@ def save(part: Partition, path: Path) -> Path:
 @pytest.mark.parametrize("backdoor", [BACKDOOR, None])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_partition_is_loaded_as_it_was_saved(tmp_path: Path, kind: Kind, backdoor: patch.Params | None) -> None:
-    part = draw(kind=kind, backdoor=backdoor, validation_share=0.0, forget=2)
+    part = draw(kind=kind, backdoor=backdoor, validation_share=0.0, attacked=2)
     loaded = load(save(part, tmp_path / "partition.npz"))
     for split in SPLITS:
         for one, other in zip(getattr(loaded, split), getattr(part, split), strict=True):

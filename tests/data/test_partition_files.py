@@ -24,7 +24,7 @@ LABELS = np.repeat(np.arange(10, dtype=np.uint8), 4)
 def draw(
     labels: NDArray[Any] = LABELS, classes: int = 10, samples: int | None = None, train_share: float = 0.75
 ) -> Partition:
-    """Draw two clients with nothing held out; one is forgotten, nobody attacked."""
+    """Draw two clients with nothing held out; nobody is attacked."""
     deal = partial(iid.deal, classes=classes, clients=2, p=iid.Params())
     return partition.draw(labels, 0, samples, lambda found, rng: deal(found, rng=rng), train_share, 0.0, 1, None)
 
@@ -55,7 +55,7 @@ def test_more_samples_than_there_are_is_told_in_one_sentence() -> None:
     has(sentence(lambda: draw(samples=41)), "samples: 41 are to be used, but the data set holds 40")
 
 
-PART = make_partition()
+PART = make_partition((7, 12, 9, 4), absent=(3,), server=2, held_out=1)
 ARRAYS = PART.arrays()
 
 
@@ -72,32 +72,43 @@ NOBODY = np.empty(0, np.int64)
 CONTRADICTIONS: dict[str, tuple[dict[str, NDArray[Any]], str]] = {
     "a negative sample": (first("test", -1), "it names sample -1;"),
     "a sample of two splits": (first("test", PART.train[0][0]), f"it names sample {PART.train[0][0]} twice"),
-    "a client from nowhere": (first("forget_clients", 3), "it forgets client 3, but has clients 0 to 2"),
-    "a negative client": (first("forget_clients", -1), "it forgets client -1;"),
-    "a client forgotten twice": ({"forget_clients": np.array([1, 1])}, "it forgets client 1 twice"),
+    "a client from nowhere": (first("attacked", 4), "it names client 4, but has clients 0 to 3"),
+    "an absent client from nowhere": (first("absent", 5), "it names client 5, but has clients 0 to 3"),
+    "a negative client": (first("attacked", -1), "it attacks client -1;"),
+    "a client attacked twice": ({"attacked": np.array([1, 1])}, "it attacks client 1 twice"),
+    "a client absent twice": ({"absent": np.array([3, 3])}, "it leaves out client 3 twice"),
+    "an attacked client absent": ({"absent": np.array([1])}, "it attacks client 1, who never takes part"),
+    "a server's sample of a client": (first("server", PART.test[0][0]), f"it names sample {PART.test[0][0]} twice"),
+    "a held-out sample of the server": (first("held_out", PART.server[1]), f"it names sample {PART.server[1]} twice"),
+    "a test sample of a client": ({"global_test": PART.train[3][:1]}, f"it names sample {PART.train[3][0]} twice"),
+    "nothing to test on": (
+        {"test": NOBODY, "test_offsets": np.zeros(5, np.int64)},
+        "it has no test sample",
+    ),
     "a retained client's sample marked": (
         first("backdoored", PART.train[0][0]),
-        "but no forgotten client trains on it",
+        "but no attacked client trains on it",
     ),
-    "nobody's sample marked": (first("backdoored", 99), "sample 99 is backdoored, but no forgotten client trains"),
+    "nobody's sample marked": (first("backdoored", 99), "sample 99 is backdoored, but no attacked client trains"),
     "a sample marked twice": (first("backdoored", ARRAYS["backdoored"][1]), "it marks"),
-    "marked samples of nobody": ({"forget_clients": NOBODY}, "is backdoored, but no forgotten client"),
-    "offsets that fall": shared_out("train", 0, 19, 7, 28),
-    "validation offsets that fall": shared_out("validation", 0, 4, 2, 6),
-    "a client that trains on nothing": shared_out("train", 0, 0, 7, 28),
-    "a client that tests on nothing": shared_out("test", 0, 3, 3, 9),
-    "offsets from one": shared_out("train", 1, 7, 19, 28),
-    "offsets to before the end": shared_out("train", 0, 7, 19, 27),
+    "marked samples of nobody": ({"attacked": NOBODY}, "is backdoored, but no attacked client"),
+    "offsets that fall": shared_out("train", 0, 19, 7, 28, 32),
+    "validation offsets that fall": shared_out("validation", 0, 4, 2, 6, 8),
+    "a client that trains on nothing": shared_out("train", 0, 0, 7, 28, 32),
+    "a client that tests on nothing": shared_out("test", 0, 3, 3, 9, 12),
+    "offsets from one": shared_out("train", 1, 7, 19, 28, 32),
+    "offsets to before the end": shared_out("train", 0, 7, 19, 28, 31),
     "no client": shared_out("train", 0),
-    "other numbers of clients": shared_out("test", 0, 4, 9),
+    "other numbers of clients": shared_out("test", 0, 4, 12),
 }
 FOREIGN: dict[str, dict[str, NDArray[Any]]] = {
     "broken numbers": {"train": ARRAYS["train"].astype(np.float64)},
     "the other byte order": {"train": ARRAYS["train"].astype(">i8")},
-    "short numbers": {"forget_clients": np.array([1], np.uint8)},
+    "short numbers": {"attacked": np.array([1], np.uint8)},
     "a table": {"test": ARRAYS["test"][None]},
     "one number": {"backdoored": np.array(1)},
     "one array more": {"clients": np.array([3])},
+    "a request": {"absent": np.array(["3"])},
 }
 
 
@@ -135,7 +146,7 @@ def test_an_attack_that_the_partition_lacks_is_told_in_one_sentence(
     tmp_path: Path, changes: dict[str, NDArray[Any]], words: str
 ) -> None:
     archive = tmp_path / "digits.npz"
-    np.savez(archive, allow_pickle=False, **arrays_of("digits", 38, 5))  # type: ignore[arg-type]
+    np.savez(archive, allow_pickle=False, **arrays_of("digits", 50, 5))  # type: ignore[arg-type]
     path = write(tmp_path / "partition.npz", replace(PART, attack={**PART.attack, **changes} if changes else {}))
     text = sentence(lambda: clients.load(archive, path, "digits", "patch", torch.device("cpu"), "share"))
     has(text, f"{path}: attack 'patch' does not fit what the partition holds of it ({words}", "delete the file")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from fu.data.clients import ClientData
 from fu.data.partition import Partition
+from fu.data.request import Request
 from fu.evaluation.context import Context
 from fu.federation.network import Network
 
@@ -67,9 +68,12 @@ def make_scene(
                 rows.append((plain, triggered))
                 labels.append(label)
     x = torch.nn.functional.one_hot(torch.tensor(rows), CLASSES).float()[..., None]
-    part = Partition(**splits, forget_clients=np.array(forgotten), backdoored=np.empty(0, np.int64))  # type: ignore[arg-type]
-    data = ClientData(x, torch.tensor(labels), part, CLASSES, "all", swap_rows if attacked else None)
+    asked, nobody = np.array(forgotten), np.empty(0, np.int64)
+    part = Partition(**splits, attacked=asked if attacked else nobody)  # type: ignore[arg-type]
+    mark, request = (swap_rows, None) if attacked else (None, Request(asked))
+    data = ClientData(x, torch.tensor(labels), part, CLASSES, "all", mark, request)
     theta = reads_top_row()
     original = theta.clone()
     original[5:7] -= torch.tensor([3.0, 4.0])
-    return Context(Network(TopRow(), data.device), data, theta, original, **{"role": "unlearned", **context})
+    given = {"original": original, "role": "unlearned", **context}
+    return Context(Network(TopRow(), data.device), data, theta, **given)

@@ -50,8 +50,11 @@ def test_an_evaluator_returns_what_is_worked_out_by_hand(name: str, expected: di
     assert evaluated(name, make_scene(trace=TRACE)) == pytest.approx(expected, rel=1e-12)
 
 
-def test_what_is_measured_in_a_round_is_what_the_evaluators_return_of_test_data() -> None:
-    assert measure.measure(make_scene()) == pytest.approx({**R_ACC, "asr": ASR, "distance": 5.0}, rel=1e-12)
+@pytest.mark.parametrize(
+    ("name", "expected"), [("backdoor", {"asr": ASR}), ("utility", R_ACC), ("distance", {"distance": 5.0})]
+)
+def test_what_is_traced_is_what_the_evaluator_returns_of_test_data(name: str, expected: dict[str, float]) -> None:
+    assert plugins.load("evaluation", name).trace(make_scene()) == pytest.approx(expected, rel=1e-12)
 
 
 def without(counts: Counts, *clients: int) -> Counts:
@@ -67,7 +70,10 @@ def without(counts: Counts, *clients: int) -> Counts:
         ("backdoor", {"validation": without(VALIDATION, 0)}, {"asr", "asr_validation"}),
         ("utility", {"attacked": False}, {*R_ACC, "r_acc_validation"}),
         ("utility", {"validation": without(VALIDATION, 4)}, {*R_ACC}),
+        ("utility", {"test": [(0, 0, 0)] * 5}, {}),
+        ("distance", {"original": None}, {}),
         ("conflicts", {"trace": TRACE[:1]}, set()),
+        ("conflicts", {"trace": [{"round": "1", "accuracy": "0.5"}]}, set()),
     ],
 )
 def test_what_cannot_be_measured_is_left_out(name: str, changes: dict[str, Any], expected: set[str]) -> None:

@@ -7,10 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.evaluation import measure
+from fu.evaluation import measure, utility
 from fu.federation.task import Task
+from fu.pipeline.stages.compute import measured
 from tests.factories import CLASSES, MARK, builder, make_context, make_data, make_federation, make_partition, make_task
 from tests.systems import random
+
+FEDOSD = ("backdoor", "utility", "distance", "conflicts")
 
 
 def marked(x: Tensor) -> Tensor:
@@ -90,7 +93,7 @@ def always_class_zero(**partition: Any) -> tuple[Task, Tensor]:
 
 def test_metrics_of_a_round_are_what_they_are_by_hand() -> None:
     task, theta = always_class_zero()
-    found = measure.measure(make_context(task, theta))
+    found = measured(task, FEDOSD)(theta)
     assert found == {
         "r_acc": pytest.approx((2 / 3 + 1 / 3) / 2),
         "r_acc_std": pytest.approx(1 / 6),
@@ -102,20 +105,18 @@ def test_metrics_of_a_round_are_what_they_are_by_hand() -> None:
     assert found["distance"] > 1
 
 
-@pytest.mark.parametrize("partition", [{"trigger": False}, {"forgotten": ()}], ids=["no attack", "nobody is forgotten"])
-def test_without_an_attack_or_a_forgotten_client_there_is_no_attack_success(partition: dict[str, Any]) -> None:
-    task, theta = always_class_zero(**partition)
-    assert measure.measure(make_context(task, theta)).keys() == {
-        "r_acc",
-        "r_acc_std",
-        "r_acc_worst",
-        "r_acc_best",
-        "distance",
-    }
+def test_without_an_attack_there_is_no_attack_success() -> None:
+    task, theta = always_class_zero(trigger=False)
+    assert tuple(measured(task, FEDOSD)(theta)) == (*utility.TRACE, "distance")
 
 
 def test_there_is_no_distance_without_an_original_model() -> None:
     task = make_task(trained=False)
     theta = torch.zeros(task.federation.layout.size)
-    found = measure.measure(make_context(task, theta))
-    assert found.keys() == {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr"}
+    assert tuple(measured(task, FEDOSD)(theta)) == ("asr", *utility.TRACE)
+
+
+def test_only_what_is_traced_is_measured_in_its_order() -> None:
+    task, theta = always_class_zero()
+    assert tuple(measured(task, ["distance", "backdoor"])(theta)) == ("distance", "asr")
+    assert measured(task, ["conflicts"])(theta) == measured(task, [])(theta) == {}

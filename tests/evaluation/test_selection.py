@@ -6,6 +6,9 @@ import pytest
 
 from fu.evaluation import selection
 
+TERMS = {"r_acc_validation": 1, "asr_validation": -1}
+ROLES = ("unlearned", "recovered")
+
 
 def evaluation(
     r_acc: float, asr: float | None = 0.0, after: tuple[float, float] | None = None
@@ -86,7 +89,7 @@ CHOICES: dict[str, tuple[dict[str, list[Any]], str]] = {
 @pytest.mark.parametrize("rule", list(CHOICES))
 def test_the_trial_of_a_grid_is_chosen_by_its_rule(rule: str) -> None:
     trials, expected = CHOICES[rule]
-    assert selection.choose(trials) == expected
+    assert selection.choose(trials, TERMS, ROLES) == expected
 
 
 def test_a_seed_is_lost_in_the_first_round_that_leaves_the_finite_numbers() -> None:
@@ -99,5 +102,30 @@ def test_numbers_that_a_table_shows_do_not_matter_to_the_choice() -> None:
     for name in ("a", "b"):
         for role in ("original", "unlearned", "recovered"):
             trials[name][0][role] |= {"r_acc": float(name == "a"), "asr": float(name == "b"), "distance": 5.0}
-    assert selection.choose(trials) == "b"
-    assert [selection.score(trials["a"], role) for role in ("unlearned", "recovered")] == pytest.approx([0.5, 0.5])
+    assert selection.choose(trials, TERMS, ROLES) == "b"
+    assert [selection.score(trials["a"], role, TERMS) for role in ROLES] == pytest.approx([0.5, 0.5])
+
+
+def test_a_score_is_the_sum_of_its_terms_some_of_them_subtracted() -> None:
+    found = [{"original": {"a": 0.7, "b": 0.2, "c": 0.1}}, {"original": {"a": 0.5, "b": 0.3}}]
+    assert selection.score(found, "original", {"a": 1, "b": -1, "c": 1}) == pytest.approx((0.6 + 0.2) / 2)
+    assert selection.score(found, "original", {"b": -1}) == pytest.approx(-0.25)
+    assert selection.score(found, "original", {"c": 1}) is None
+    assert selection.score(found, "unlearned", {"a": 1}) is None
+
+
+def test_trainings_are_chosen_by_their_trained_models() -> None:
+    trials = {"a": [{"original": {"accuracy": 0.7}}], "b": [{"original": {"accuracy": 0.8}}]}
+    assert selection.choose(trials, {"accuracy": 1}, ["original"]) == "b"
+    assert selection.choose(trials, {"accuracy": -1}, ["original"]) == "a"
+
+
+def test_the_rule_is_said_in_words() -> None:
+    assert selection.rule("R-Acc minus ASR", ROLES) == (
+        "fewest diverged seeds, then highest mean R-Acc minus ASR on validation data after unlearning, then the same "
+        "after post-training, then the first; if all diverged, the last to do so"
+    )
+    assert selection.rule("Accuracy", ["original"]) == (
+        "fewest diverged seeds, then highest mean Accuracy on validation data, then the first; if all diverged, the "
+        "last to do so"
+    )

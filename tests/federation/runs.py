@@ -8,17 +8,16 @@ from typing import Any
 from torch import Tensor, nn
 
 from fu.evaluation import conflicts
-from fu.evaluation.measure import measure
 from fu.federation import driver
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation
 from fu.federation.task import State, Task, initial_parameters, theta_of
+from fu.pipeline.stages import compute
 from fu.training import fedavg
 from tests.factories import (
     KINDS,
     builder,
-    make_context,
     make_data,
     make_federation,
     make_partition,
@@ -43,7 +42,7 @@ class KilledError(Exception):
 
 
 def measured(task: Task) -> Callable[[Tensor], dict[str, float]]:
-    return lambda theta: measure(make_context(task, theta))
+    return compute.measured(task, ("backdoor", "utility", "distance"))
 
 
 def drive(

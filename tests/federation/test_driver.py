@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from fu.evaluation import conflicts
-from fu.evaluation.measure import measure
 from fu.federation import driver
 from fu.federation.task import State, Task, theta_of
-from tests.factories import KINDS, make_context
+from tests.factories import KINDS
 from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
 
 METRICS = {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr", "distance"}
@@ -39,16 +38,24 @@ def test_a_row_before_the_first_round_and_after_each(tmp_path: Path, first_round
 
 
 @pytest.mark.parametrize(
-    ("rounds", "every", "measured"),
-    [(5, 1, [0, 1, 2, 3, 4, 5]), (5, 2, [0, 2, 4, 5]), (4, 2, [0, 2, 4]), (3, 10, [0, 3]), (1, 1, [0, 1])],
+    ("rounds", "every", "last", "measured"),
+    [
+        (5, 1, 1, [0, 1, 2, 3, 4, 5]),
+        (5, 2, 1, [0, 2, 4, 5]),
+        (4, 2, 1, [0, 2, 4]),
+        (3, 10, 1, [0, 3]),
+        (1, 1, 1, [0, 1]),
+        (9, 4, 3, [0, 4, 7, 8, 9]),
+        (8, 100, 2, [0, 7, 8]),
+        (3, 100, 10, [0, 1, 2, 3]),
+    ],
 )
 def test_metrics_are_measured_at_first_every_so_often_and_at_last(
-    tmp_path: Path, rounds: int, every: int, measured: list[int]
+    tmp_path: Path, rounds: int, every: int, last: int, measured: list[int]
 ) -> None:
     task = toy(rounds)
-    outcome = drive(
-        task, lambda: {"theta": task.original_model}, nudge, never(tmp_path), "toy", first_round=7, evaluate_every=every
-    )
+    when: dict[str, Any] = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
+    outcome = drive(task, lambda: {"theta": task.original_model}, nudge, never(tmp_path), "toy", **when)
     assert [row["round"] - 7 for row in outcome.rows if "r_acc" in row] == measured
     assert len(outcome.rows) == rounds + 1
     assert all(set(row) >= COSTS for row in outcome.rows)
@@ -59,10 +66,10 @@ def test_rows_hold_what_is_measured_at_that_round_and_the_cost_until_then(tmp_pa
     outcome = train(task, never(tmp_path), seen=seen)
     thetas = [*seen, theta_of(outcome.state)]
     for done, (row, theta) in enumerate(zip(outcome.rows, thetas, strict=True)):
-        expected = measure(make_context(task, theta))
+        expected = measured(task)(theta)
         assert {name: row[name] for name in expected} == expected
-        assert row["client_rounds"] == 3 * done
-        assert row["samples"] == 56 * done
+        assert row["client_rounds"] == 2 * done  # the retained clients, for there is an original model
+        assert row["samples"] == 32 * done
 
 
 def test_there_is_no_distance_while_the_original_model_is_trained(tmp_path: Path) -> None:
@@ -203,3 +210,14 @@ def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path:
 
 def test_a_run_without_kinds_records_nothing(tmp_path: Path) -> None:
     assert train(toy(rounds=1), never(tmp_path)).histories == {}
+
+
+def test_the_progress_shows_the_first_two_numbers_that_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = toy(rounds=2)
+    numbers = {"best": 0.25, "second": 1.0, "third": 3.0}
+    driver.drive(
+        task, lambda: {"theta": task.original_model}, nudge, lambda _: numbers, never(tmp_path), "toy", evaluate_every=9
+    )
+    assert "round 2/2 (100%), best 0.250, second 1.000, 0.00 s a round" in capsys.readouterr().err

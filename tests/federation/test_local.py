@@ -110,6 +110,17 @@ def test_steps_replaces_the_epochs_by_exactly_that_many(plain: Federation, steps
     assert batches == (identified(plain, 0, 0) + batches[4:])[:steps]
 
 
+@pytest.mark.parametrize("steps", [None, 4, 5])
+def test_an_epoch_of_whole_batches_is_one_epoch(steps: int | None) -> None:
+    federation = make_federation(make_data(make_partition((10, 5), trigger=False, forgotten=())))
+    for client, epoch in ((0, 2), (1, 1)):
+        batches = identified(federation, client, 0, steps)
+        assert [len(batch) for batch in batches] == [5] * (2 * epoch if steps is None else steps)
+        for start in range(0, len(batches) - epoch + 1, epoch):
+            seen = sorted(chain(*batches[start : start + epoch]))
+            assert seen == sorted(federation.data.partition.train[client].tolist())
+
+
 def test_no_clients_return_no_updates(plain: Federation) -> None:
     updates = plain.local_updates(start_of(plain), [], 0)
     assert updates.delta.shape == (0, plain.layout.size)

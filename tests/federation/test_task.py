@@ -1,5 +1,7 @@
 """What a method is given: models drawn by name, and who is who."""
 
+from dataclasses import replace
+
 import torch
 
 from fu.federation.flat import Layout
@@ -30,3 +32,30 @@ def test_a_tasks_new_models_differ_by_name_and_seed() -> None:
 def test_the_clients_of_a_task_are_the_forgotten_and_the_retained_in_order() -> None:
     task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3)))))
     assert (task.clients, task.forgotten, task.retained) == ([0, 1, 2, 3], [1, 3], [0, 2])
+
+
+def test_the_population_is_everybody_while_training_and_the_retained_clients_after_the_request() -> None:
+    data = make_data(make_partition((7, 12, 9, 8, 6), trigger=False, absent=(2,)), asked=(1,))
+    before, after = (make_task(make_federation(data), trained=trained) for trained in (False, True))
+    assert (before.clients, before.population) == ([0, 1, 3, 4], [0, 1, 3, 4])
+    assert (after.clients, after.population) == ([0, 1, 3, 4], [0, 3, 4])
+    assert before.participants(0) == before.population
+    assert after.participants(0) == after.population
+    assert after.places([4, 0, 3]) == [3, 0, 2]
+
+
+def test_the_clients_of_a_round_are_drawn_from_the_population_by_seed_stream_and_round() -> None:
+    def rounds(trained: bool = False, seed: int = 3, stream: str = "training", again: bool = False) -> list[list[int]]:
+        data = make_data(make_partition((7, 12, 9, 8, 6)))
+        task = make_task(make_federation(data, seed=seed, stream=stream), trained=trained)
+        task = replace(task, clients_per_round=3, with_replacement=again)
+        return [task.participants(round) for round in range(20)]
+
+    plain = rounds()
+    assert plain == rounds() == [sorted(set(clients)) for clients in plain]
+    assert {client for clients in plain for client in clients} == {0, 1, 2, 3, 4}
+    assert {client for clients in rounds(trained=True) for client in clients} == {0, 2, 3, 4}
+    assert plain != rounds(seed=4)
+    assert plain != rounds(stream="unlearning")
+    assert any(len(set(clients)) < 3 for clients in rounds(again=True))
+    assert len({tuple(clients) for clients in plain}) > 5

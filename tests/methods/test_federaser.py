@@ -9,6 +9,8 @@ import torch
 from fu.data.clients import ClientData
 from fu.federation.task import theta_of
 from fu.methods import federaser, retrain
+from fu.pipeline.stages.compute import training_of
+from fu.plugins import Choice
 from tests.factories import cosines, make_data, make_federation, make_partition, make_task, params_of
 from tests.methods.trained import train
 from tests.systems import random, weighted_mean
@@ -44,7 +46,7 @@ def test_a_calibrated_update_has_the_stored_length_and_retrainings_direction_in_
     trained = train(tmp_path, 2, sizes=(12, 9))
     task, theta = trained.task(rounds=2), trained.models[1]
     moved = theta_of(federaser.step(task, params_of(federaser), {"theta": theta}, 1)) - theta
-    again = make_task(make_federation(trained.data))
+    again = replace(make_task(make_federation(trained.data)), training=training_of(Choice(name="fedavg")))
     retrained = theta_of(retrain.step(again, params_of(retrain), {"theta": theta}, 1)) - theta
     named, layout = [again.federation.layout.named(found) for found in (moved, retrained)], again.federation.layout
     stored = layout.named(trained.updates[1, 0])
@@ -143,5 +145,15 @@ def test_federaser_starts_at_the_model_that_the_original_training_began_from(tmp
     task = trained.task()
     start = theta_of(federaser.start(task, params_of(federaser)))
     assert torch.equal(start, trained.models[0])
-    assert not torch.equal(start, theta_of(retrain.start(task, params_of(retrain))))
+    assert not torch.equal(start, task.first_model())
     assert not torch.equal(start, task.original_model)
+
+
+def test_the_norms_of_a_client_are_found_by_its_place_among_those_who_take_part() -> None:
+    bound = make_federation(make_data(make_partition((5, 12, 9), absent=(0,))))  # 2 alone is retained, in place 1
+    norms = torch.tensor([1.0, 5.0])[None, :, None].repeat(1, 1, len(bound.layout.shapes))
+    task = make_task(bound, histories={"update_norms": {"norms": norms}})
+    theta = task.original_model
+    moved = theta_of(federaser.step(task, params_of(federaser), {"theta": theta}, 0)) - theta
+    for piece in bound.layout.named(moved).values():
+        assert piece.norm().item() == pytest.approx(5, rel=1e-4)

@@ -111,3 +111,13 @@ def test_fedrecovery_in_several_rounds_takes_out_what_it_takes_out_in_one() -> N
         ends.append(theta_of(state))
     torch.testing.assert_close(ends[0], ends[1])
     assert (ends[0] - task.original_model).norm() > 1
+
+
+def test_the_sums_of_a_client_are_found_by_its_place_among_those_who_take_part() -> None:
+    data = make_data(make_partition((7, 12, 9, 8), trigger=False, absent=(0,)), asked=(2,))  # in place 1 of three
+    theta = make_task(make_federation(data)).original_model
+    sums = random(3, theta.numel(), seed=4)
+    recorded = {"sums": sums, "weight": torch.tensor([2.0])}
+    task = make_task(make_federation(data), rounds=1, histories={"update_sums": recorded})
+    found = theta_of(fedrecovery.step(task, params_of(fedrecovery, noise_std=0), {"theta": theta}, 0))
+    torch.testing.assert_close(found, theta - (sums[1] - sums.mean(0)) / 2 / 2, rtol=0, atol=1e-6)

@@ -134,3 +134,21 @@ def test_fupga_stops_for_good_where_it_is_far_enough_from_the_clients_own_model(
     spent = task.federation.cost.client_rounds
     assert fupga.step(task, p, second, 2) == second
     assert task.federation.cost.client_rounds == spent
+
+
+@pytest.mark.parametrize("asked", [(1,), (4, 2), (2,)])
+def test_fupga_finds_the_forgotten_clients_among_all_whose_models_are_recorded(asked: tuple[int, ...]) -> None:
+    """Nobody is attacked and client 0 never takes part, so that places are not numbers of clients."""
+    part, asked = make_partition((7, 12, 9, 8, 6), trigger=False, absent=(0,)), tuple(sorted(asked))
+    training = make_task(make_federation(make_data(part)))
+    recorded = last_local_models.record(training, {}, training.original_model, 0)
+    assert len(recorded["theta"]) == 4
+    task = make_task(make_federation(make_data(part, asked=asked)), histories={"last_local_models": recorded})
+    fresh = make_federation(make_data(part))
+    expected = task.original_model + fresh.local_updates(task.original_model, asked, 0).delta
+    assert torch.equal(fupga.local_models(task), expected)
+    moved = fupga.step(task, params_of(fupga), fupga.start(task, params_of(fupga)), 0)
+    assert task.federation.cost.client_rounds == len(asked)
+    reference = (4 * task.original_model - expected.sum(0)) / (4 - len(asked))
+    assert isinstance(moved["reference"], Tensor)
+    torch.testing.assert_close(moved["reference"], reference, rtol=1e-5, atol=1e-6)

@@ -45,6 +45,11 @@ def grid(name: str, values: Any) -> dict[str, Any]:
     return method(name, settings={"grid": values})
 
 
+def helped(**parts: Any) -> dict[str, Any]:
+    """The same of the small paper that trains and unlearns nothing."""
+    return {"preset": "paper", "papers": ["helped"], "overrides": {"helped": parts}}
+
+
 def toy(**parts: Any) -> dict[str, Any]:
     """Return a config of the small paper of `tests/workflow`, with something laid over it."""
     return {"preset": "paper", "papers": ["toy"], "overrides": {"toy": parts}}

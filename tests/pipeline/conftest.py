@@ -39,9 +39,10 @@ def workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def with_toy(workflow: Path) -> Path:
-    """A copy of `workflow/` with the small paper of `tests/workflow` too."""
+    """A copy of `workflow/` with the small papers of `tests/workflow` too."""
     toys = Path(__file__).parents[1] / "workflow"
-    shutil.copy(toys / "toy.yaml", workflow / "papers")
+    for name in ("toy", "helped"):
+        shutil.copy(toys / f"{name}.yaml", workflow / "papers")
     (workflow / "published" / "toy").mkdir()
     shutil.copy(toys / "toy_numbers.csv", workflow / "published" / "toy" / "numbers.csv")
     return workflow

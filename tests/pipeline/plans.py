@@ -4,6 +4,7 @@ import json
 from functools import cache
 from typing import Any
 
+from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import catalogue, digest
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper
@@ -30,7 +31,8 @@ def made(preset: str = "paper") -> Plan:
 
 
 def text(planned: Plan, stage: str, run: str, trial: str | None = None) -> str:
-    """Return what a job of a run is given, as JSON."""
+    """Return what a job of a run is given, as JSON; without a trial, the original training's."""
+    trial = trial or (ORIGINAL if stage == "train" else None)
     return planned.job(stage, {"run": run} | ({"trial": trial} if trial else {})).json
 
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fu.evaluation.trace import COLUMNS as TRACE
+from fu.evaluation.trace import COUNTS
 from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, number
 from tests.factories import CLASSES, make_partition
 
 IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 28, 28, 1), dtype=np.uint8)
 LABELS: Any = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
 PART = make_partition((7, 12, 9))
+MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
+TRACE = ("round", *MEASURED, *COUNTS)
 
 
 def rows_to(path: Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
@@ -31,7 +33,7 @@ def make_results(folder: Path) -> Path:
     for seed in SEEDS:
         here = folder / f"toy/small/seed{seed}"
         here.mkdir(parents=True)
-        (here / "original.cost.json").write_text(json.dumps({"seconds": 1.0, **DEVICE}))
+        (here / "original.trained.cost.json").write_text(json.dumps({"seconds": 1.0, **DEVICE}))
         np.savez(here / "partition.npz", **PART.arrays())  # type: ignore[arg-type]
         for trial, roles in trials.items():
             for evaluation, metrics in EVALUATIONS.items():

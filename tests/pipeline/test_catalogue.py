@@ -113,10 +113,12 @@ def test_the_metrics_are_those_of_all_evaluators() -> None:
 
 def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
     assert {kind for kind in available("artefacts") if catalogue.chooses(kind)} == {
+        "across",
         "table",
         "bars",
         "classes",
         "curves",
+        "gains",
         "runtime",
     }
     assert {kind for kind in available("artefacts") if catalogue.reads(kind) == "nothing"} == {"losses"}
@@ -135,7 +137,7 @@ def test_a_plugin_of_one_s_own_is_found_planned_and_digested(mine: Path) -> None
     assert needs("mine") == {"update_norms"}
     job = planned.job("unlearn", {"run": RUN, "trial": "mine"})
     assert json.loads(job.json)["method"] == {"name": "mine", "params": {"strength": 2.0}}
-    assert job.inputs["history"] == [f"results/smoke/{RUN}/original.history.safetensors"]
+    assert job.inputs["history"] == [f"results/smoke/{RUN}/original.trained.history.safetensors"]
     covered = digest.closure(digest.modules_of(job.stage, job.spec))
     assert {name for name in covered if name.startswith("fu.methods.")} == {"fu.methods.mine", "fu.methods.mine_too"}
     assert commands.complete(planned, job, "python").endswith(f" --plugins {mine}")

@@ -22,6 +22,7 @@ from fu.pipeline import digest as digests
 from fu.pipeline.catalogue import available
 from fu.pipeline.digest import UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.stages import request
 from fu.pipeline.syntax import DECLARED
 from fu.plugins import Choice
 from tests.pipeline.damages import DAMAGES, damage
@@ -315,14 +316,17 @@ def base(stage: str) -> BaseModel:
     names: dict[str, dict[str, str]] = {
         "data": {"dataset": "digits"},
         "partition": {"run": PAT50},
-        "train": {"run": PAT50},
+        "train": {"run": PAT50, "trial": "original"},
         "unlearn": {"run": PAT50, "trial": "fedosd+lr0.02"},
         "recover": {"run": PAT50, "trial": "fedosd+lr0.02"},
         "evaluate": {"run": PAT50, "trial": "fedosd+lr0.02", "evaluation": "evaluation"},
         "select": {"scenario": "fedosd/mnist-pat50", "method": "fedosd"},
         "publish": {"paper": "fedosd", "artefact": "table1"},
     }
-    return made("smoke").job(stage, names[stage]).spec
+    if stage == "request":  # with an attack there is none
+        return request.Spec(seed=0, clients=1)
+    found = made("smoke").job(stage, names[stage]).spec
+    return found.model_copy(update={"traced": ("utility",)} if "traced" in type(found).model_fields else {})
 
 
 def stages() -> dict[str, str]:
@@ -334,9 +338,12 @@ def stages() -> dict[str, str]:
     return {
         "data": of("data"),
         **{f"partition {name}": of("partition", partition=Choice(name=name)) for name in available("partitions")},
-        "train": of("train", history=("last_local_models",)),
+        "request": of("request"),
+        "train fedavg": of("train", history=("last_local_models",)),
+        "train server_sgd": of("train", history=("last_local_models",), training=Choice(name="server_sgd")),
         "evaluate": of("evaluate", evaluators=("utility", "distance")),
         **{f"unlearn {name}": of("unlearn", method=Choice(name=name)) for name in available("methods")},
+        "unlearn again": of("unlearn", method=Choice(name="retrain"), training=Choice(name="server_sgd")),
         "unlearn watched": of("unlearn", method=Choice(name="retrain"), watch="conflicts"),
         "recover free": of("recover", projection=None),
         **{f"recover {name}": of("recover", projection=Choice(name=name)) for name in available("projections")},
@@ -347,7 +354,7 @@ def stages() -> dict[str, str]:
 
 
 COMPUTING = {"train", "unlearn", "recover", "evaluate"}
-ALL = {"data", "partition", *COMPUTING, "select", "publish"}
+ALL = {"data", "partition", "request", *COMPUTING, "select", "publish"}
 ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recover away_from_original"}
 
 
@@ -357,7 +364,8 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("methods/fedosd.py", {"unlearn fedosd"}),
         ("methods/ewcsga.py", {"unlearn ewcsga"}),
         ("projections/away_from_original.py", {"recover away_from_original"}),
-        ("training/fedavg.py", {"train"}),
+        ("training/fedavg.py", {"train fedavg"}),
+        ("training/server_sgd.py", {"train server_sgd", "unlearn again"}),
         ("models/mlp.py", COMPUTING),
         ("models/lenet5.py", set()),
         ("datasets/digits.py", {"data", "partition", *COMPUTING}),
@@ -367,11 +375,14 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("attacks/patch.py", ATTACKED),
         ("histories/last_local_models.py", {"train"}),
         ("histories/update_sums.py", set()),
-        ("evaluation/utility.py", {"evaluate"}),
+        ("evaluation/utility.py", COMPUTING),
         ("evaluation/backdoor.py", set()),
         ("evaluation/conflicts.py", {"unlearn watched"}),
-        ("evaluation/measure.py", COMPUTING),
-        ("evaluation/selection.py", {"select", "publish table", "publish bars", "publish runtime"}),
+        ("evaluation/accuracy.py", set()),
+        ("evaluation/trace.py", {*COMPUTING, "publish"}),
+        ("data/request.py", {"request", *COMPUTING, "publish"}),
+        ("pipeline/stages/request.py", {"request"}),
+        ("evaluation/selection.py", {"select"}),
         ("federation/local.py", COMPUTING),
         ("federation/vectorised.py", COMPUTING),
         ("federation/driver.py", COMPUTING),
@@ -382,7 +393,7 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("data/clients.py", {*COMPUTING, "publish"}),
         ("artefacts/curves.py", {"publish curves"}),
         ("artefacts/sweep.py", {"publish sweep"}),
-        ("artefacts/table.py", {"publish table", "publish bars", "publish runtime"}),
+        ("artefacts/table.py", {f"publish {kind}" for kind in ("across", "bars", "gains", "runtime", "table")}),
         ("artefacts/result.py", {"publish"}),
         ("errors.py", set()),
         ("plugins.py", ALL),
@@ -421,12 +432,18 @@ def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
         ("scikit-learn", {"data"}),
         ("torch", {"partition", *COMPUTING, "publish"}),
         ("safetensors", COMPUTING),
-        ("scipy", {"unlearn fedosd"}),
+        ("scipy", {"unlearn fedosd", "publish gains"}),
         ("pandas", {"publish"}),
         ("tabulate", {"publish"}),
         ("matplotlib", {"publish"}),
         ("pillow", {"publish"}),
-        ("seaborn", {f"publish {kind}" for kind in ("bars", "classes", "curves", "images", "losses", "sweep")}),
+        (
+            "seaborn",
+            {
+                f"publish {kind}"
+                for kind in ("across", "bars", "classes", "curves", "gains", "images", "losses", "sweep")
+            },
+        ),
         *((name, set()) for name in ("torchvision", "pydantic", "tqdm", "psutil", "PyYAML", "snakemake", "pytest")),
     ],
 )
@@ -529,6 +546,10 @@ def test_post_training_knows_its_projection_and_no_method() -> None:
 
 def test_training_knows_the_histories_that_it_records_and_no_partition() -> None:
     assert plugins_in("train", history=()) == {"fu.training.fedavg", "fu.models.mlp"}
+    assert plugins_in("train", history=(), training=Choice(name="server_sgd")) == {
+        "fu.training.server_sgd",
+        "fu.models.mlp",
+    }
     for name in available("histories"):
         assert f"fu.histories.{name}" in plugins_in("train", history=(name,))
 

@@ -7,11 +7,13 @@ import pytest
 from fu.pipeline import catalogue, estimates
 from fu.pipeline.catalogue import Size
 from fu.pipeline.plan import Job
-from fu.pipeline.settings.records import Settings
+from fu.pipeline.settings.records import Plugin, Settings
 from tests.pipeline.plans import RUN, made, plan
 
 MLP = Size(478_410, 955_200, 10)  # 2 (784 400 + 400 400 + 400 10) operations
-TOLD = {"mlp": {"ESTIMATE": {"step_ms": 10.0}}, "own": {}}
+TOLD: dict[str, Any] = {"mlp": {"ESTIMATE": {"step_ms": 10.0}}, "own": {}, "fedavg": {}}
+TOLD["halves"] = {"ESTIMATE": {"share": 0.5}}
+TOLD["asked"] = {"ESTIMATE": {"share": "q"}}
 
 
 @pytest.fixture
@@ -68,13 +70,40 @@ def test_the_arithmetic_of_a_step(model: str, params: Any, expected: float) -> N
         ("training", {"forgotten": 1, "retained": 1}, {}, 100, 3),
         ("training", {"forgotten": 1, "retained": 1}, {"training__local_epochs": 3}, 300, 3),
         ("training", {"forgotten": 1, "retained": 1}, {"training__evaluate_every": 1}, 100, 11),
+        ("training", {"forgotten": 1, "retained": 1}, {"training__evaluate_last": 4}, 100, 6),
+        ("training", {"forgotten": 1, "retained": 1}, {"training__local_steps": 7}, 700, 3),
+        ("training", {"forgotten": 1, "retained": 1}, {"training__clients_per_round": 3}, 30, 3),
+        ("training", {"forgotten": 1, "retained": 1}, {"data__absent": 4}, 60, 3),
+        ("training", {"forgotten": 1, "retained": 1}, {"training__method": Plugin(name="halves")}, 55, 3),
+        (
+            "training",
+            {"forgotten": 1, "retained": 1},
+            {"training__method": Plugin(name="asked", params={"q": 0.1})},
+            19,
+            3,
+        ),
         ("unlearning", {"forgotten": 1, "retained": 1}, {}, 40, 1),
         ("unlearning", {"forgotten": 1, "retained": 0}, {}, 4, 1),
         ("unlearning", {"forgotten": 0, "retained": 0.5}, {}, 18, 1),
         ("unlearning", {"forgotten": 1, "retained": 0}, {"unlearning__conflicts": True}, 40, 1),
         ("recovery", {"forgotten": 1, "retained": 1}, {"unlearning__conflicts": True}, 60, 2),
     ],
-    ids=["training", "epochs", "measurements", "unlearning", "ascent", "half the steps", "conflicts", "recovery"],
+    ids=[
+        "training",
+        "epochs",
+        "measurements",
+        "the last",
+        "steps",
+        "drawn",
+        "absent",
+        "half",
+        "asked",
+        "unlearning",
+        "ascent",
+        "half the steps",
+        "conflicts",
+        "recovery",
+    ],
 )
 @pytest.mark.usefixtures("sizes")
 def test_the_seconds_of_a_phase(
@@ -167,20 +196,20 @@ def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:
 @pytest.mark.parametrize(
     ("stage", "trial", "measured"),
     [
-        ("train", None, 11.3),
+        ("train", "original", 11.3),
         ("unlearn", "retraining", 5.5),
         ("unlearn", "mode+lr0.1", 5.6),
         ("unlearn", "fedosd+lr0.025", 3.3),
         ("recover", "fedosd+lr0.025", 2.7),
     ],
 )
-def test_a_job_is_estimated_within_a_factor_of_two(stage: str, trial: str | None, measured: float) -> None:
+def test_a_job_is_estimated_within_a_factor_of_two(stage: str, trial: str, measured: float) -> None:
     common = {"training": {"rounds": 12, "evaluate_every": 4}, "unlearning": {"rounds": 3}, "total_rounds": 6}
     methods = {
         name: {"settings": {"grid": {"unlearning.lr": [lr]}}, "params": params}
         for name, lr, params in (("mode", 0.1, {"schedule": "both"}), ("fedosd", 0.025, {}))
     }
     planned = plan("reduced", settings=common, methods=methods)
-    names = {"run": "fedosd/mnist-pat50/seed0"} | ({"trial": trial} if trial else {})
+    names = {"run": "fedosd/mnist-pat50/seed0", "trial": trial}
     job = planned.job(stage, names)
     assert measured / 2 < job.seconds < measured * 2

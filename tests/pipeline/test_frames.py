@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fu.artefacts.entry import Entry
+from fu.artefacts.entry import Entry, Method, Trial
 from fu.errors import UserError
-from fu.evaluation.trace import COLUMNS as TRACE
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
 from tests.factories import CLASSES, COLOUR, MARK
-from tests.pipeline.results_folder import IMAGES, LABELS, PART, choose, make_results, rows_to
+from tests.pipeline.results_folder import IMAGES, LABELS, MEASURED, PART, TRACE, choose, make_results, rows_to
 
 KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
 
@@ -32,8 +32,8 @@ def read(entry: Entry, results: Path, published: Path | None = None) -> pd.DataF
 def frame_of(
     kind: str, published: Mapping[tuple[str, str, str], float] | None = None, rates: tuple[float, ...] = RATES
 ) -> pd.DataFrame:
-    """Return what a kind is to be given: curves the distance, too, which tells where a method starts."""
-    metrics = ("asr", "r_acc", "distance") if kind == "curves" else ("asr", "r_acc")
+    """Return what a kind is to be given: curves all that was traced, such as the distance to where a method starts."""
+    metrics = MEASURED if kind == "curves" else ("asr", "r_acc")
     return make_frame(make_entry(kind, metrics=metrics, rates=rates), published)
 
 
@@ -126,6 +126,60 @@ def test_every_file_behind_an_artefact_is_stated_once(
     assert len(set(inputs)) == len(inputs) == number_of_inputs
     models = len(SEEDS) * (1 + sum(len(t.models) for m in entry.methods for t in m.trials["small"]))
     assert len(set(costs)) == len(costs) == (models if number_of_costs is None else number_of_costs)
+
+
+def test_images_are_those_of_the_first_seed_s_partition_wherever_it_lies() -> None:
+    entry = make_entry("images")
+    assert frames.inputs(entry, Paths("r")) == ["r/data/digits.npz", "r/toy/small/seed0/partition.npz"]
+    elsewhere = entry.scenarios[0].model_copy(update={"partition": "base"})
+    found = frames.inputs(entry.model_copy(update={"scenarios": (elsewhere,)}), Paths("r"))
+    assert found == ["r/data/digits.npz", "r/toy/base/seed0/partition.npz"]
+
+
+def test_a_trained_model_s_files_are_read_where_it_lies(results: Path) -> None:
+    """Its evaluation, too; what comes after the request lies in the scenario itself."""
+    trained = Trial(name="way", rate=0.1, values={}, trained="way", home="base", evaluated="base")
+    way = Method(
+        name="way", label="Way", in_paper=True, post_training="none", trains=True, trials={"small": (trained,)}
+    )
+    (ours,) = make_entry("sweep").methods
+    begun = ours.trials["small"][0].model_copy(update={"trained": "way", "home": "base"})
+    after = ours.model_copy(update={"trials": {"small": (begun,)}})
+    scenario = make_entry("sweep").scenarios[0].model_copy(update={"original": None, "evaluations": ("evaluation",)})
+    about: dict[str, Any] = {"scenarios": (scenario,), "methods": (way, after), "chosen": {}, "seeds": (0,)}
+    table, paths = make_entry("table", **about), Paths("r")
+    assert frames.inputs(table, paths) == [
+        "r/toy/base/seed0/way.evaluation.csv",
+        "r/toy/small/seed0/ours+lr0.1.evaluation.csv",
+    ]
+    assert frames.costs(table, paths) == [
+        "r/toy/base/seed0/way.trained.cost.json",
+        "r/toy/small/seed0/ours+lr0.1.unlearned.cost.json",
+        "r/toy/small/seed0/ours+lr0.1.recovered.cost.json",
+    ]
+    later = ["r/toy/small/seed0/ours+lr0.1.unlearned.csv", "r/toy/small/seed0/ours+lr0.1.recovered.csv"]
+    before = ["r/toy/base/seed0/way.trained.csv"]
+    assert frames.inputs(make_entry("curves", **about), paths) == [*before, *later]
+    alone: dict[str, Any] = {**about, "methods": (after,)}
+    assert frames.inputs(make_entry("curves", **alone), paths) == later
+    assert frames.inputs(make_entry("curves", **alone, from_training=True), paths) == [*before, *later]
+
+
+def test_curves_that_begin_with_training_count_on(results: Path) -> None:
+    """Two rounds of training, then those after the request."""
+    for seed in SEEDS:
+        rows_to(
+            results / f"toy/small/seed{seed}/original.trained.csv", ("round", "asr"), [(k, k / 4) for k in range(3)]
+        )
+    usual = read(make_entry("curves"), results)
+    frame = read(make_entry("curves", from_training=True), results)
+    scratch = frame[(frame["trial"] == "scratch") & (frame["seed"] == 0) & (frame["metric"] == "asr")]
+    assert list(scratch[["stage", "round"]].itertuples(index=False, name=None)) == [
+        *(("original", k) for k in (0, 1, 2)),
+        *(("unlearned", k) for k in (2, 3, 4)),
+    ]
+    before = usual[(usual["trial"] == "scratch") & (usual["seed"] == 0) & (usual["metric"] == "asr")]
+    assert scratch["value"].tolist() == [0, 0.25, 0.5, *before["value"]]
 
 
 def test_the_published_numbers_are_rows_of_their_own(results: Path, tmp_path: Path) -> None:

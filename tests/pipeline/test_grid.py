@@ -62,6 +62,55 @@ def test_a_phase_takes_what_it_leaves_open_from_the_phase_before() -> None:
     assert filled["training"] == PHASE
 
 
+@pytest.mark.parametrize(
+    ("own", "unlearning", "recovery"),
+    [
+        ({}, (2, None), (2, None)),
+        ({"local_epochs": None, "local_steps": None}, (2, None), (2, None)),
+        ({"local_steps": 7}, (None, 7), (None, 7)),
+        ({"local_epochs": 5}, (5, None), (5, None)),
+    ],
+    ids=["nothing said", "both null", "steps alone", "epochs alone"],
+)
+def test_how_long_clients_train_is_taken_where_a_phase_says_neither_epochs_nor_steps(
+    own: dict[str, Any], unlearning: tuple[Any, Any], recovery: tuple[Any, Any]
+) -> None:
+    filled = completed(phases(unlearning=own), "after")
+    found = [
+        (filled[phase].get("local_epochs"), filled[phase].get("local_steps")) for phase in ("unlearning", "recovery")
+    ]
+    assert found == [unlearning, recovery]
+
+
+def test_steps_of_the_training_are_taken_as_epochs_are_and_epochs_may_replace_them() -> None:
+    training = {key: value for key, value in PHASE.items() if key != "local_epochs"} | {"local_steps": 9}
+    filled = completed({**phases(recovery={"local_epochs": 1}), "training": training}, "after")
+    found = [
+        (filled[phase].get("local_epochs"), filled[phase].get("local_steps")) for phase in ("unlearning", "recovery")
+    ]
+    assert found == [(None, 9), (1, None)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "own"),
+    [
+        ("momentum", 0.9, 0.0),
+        ("weight_decay", 0.1, 0.0),
+        ("clients_per_round", 3, 2),
+        ("with_replacement", True, False),
+        ("evaluate_last", 10, 1),
+        ("traced", ["utility"], []),
+    ],
+)
+def test_what_a_phase_may_leave_out_is_taken_from_the_phase_before_too(key: str, value: Any, own: Any) -> None:
+    given = {**phases(unlearning={key: None}), "training": {**PHASE, key: value}}
+    assert [completed(given, "after")[phase][key] for phase in ("unlearning", "recovery")] == [value, value]
+    given = {**phases(unlearning={key: own}), "training": {**PHASE, key: value}}
+    assert [completed(given, "after")[phase][key] for phase in ("unlearning", "recovery")] == [own, own]
+    given = phases(unlearning={key: None})
+    assert [key in completed(given, "after")[phase] for phase in ("training", "unlearning", "recovery")] == [False] * 3
+
+
 def test_nothing_else_is_taken_from_the_phase_before() -> None:
     left = completed(phases(unlearning={"evaluate_every": None}, recovery={"client_weights": None}), "after")
     assert left["unlearning"]["evaluate_every"] is None
@@ -100,7 +149,7 @@ def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
     swapped = made().preset.model_copy(
         update={"replace_datasets": {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}}
     )
-    planned = Grid(Resolved(swapped, made().papers, made().where))
+    planned = Grid(Resolved(swapped, made().papers, made().where, {}))
     assert planned.trials["fedosd/mnist-pat50", "original"].settings.data.dataset == "fashion_mnist"
     assert planned.trials["fedosd/fmnist-pat50", "original"].settings.data.dataset == "mnist"
 
@@ -294,7 +343,7 @@ def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
 def test_the_original_model_is_no_trial_of_a_grid_and_recovers_nothing() -> None:
     assert trials(made(), RUN, "original") == ["original"]
     assert not made().trials["fedosd/mnist-iid", "original"].recovers
-    assert models(made(), RUN, "original") == ["original"]
+    assert models(made(), RUN, "original") == ["original.trained"]
 
 
 @pytest.mark.parametrize("preset", names("presets"))

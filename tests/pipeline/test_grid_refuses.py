@@ -24,7 +24,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a table without methods": (
         artefact("table8", methods=[]),
-        ("artefacts.table8: kind table needs methods and metrics",),
+        ("artefacts.table8: kind table needs methods (or trainings) and metrics; name at least one of each.",),
     ),
     "curves of no scenario": (
         artefact("mnist_curves", scenarios=[]),
@@ -32,11 +32,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "curves of what is not measured per round": (
         artefact("mnist_curves", metrics=["r_acc_validation"]),
-        ("'r_acc_validation' is not measured per round", "allowed: asr, r_acc"),
+        ("'r_acc_validation' is not measured per round", "allowed: accuracy, accuracy_held_out, asr"),
     ),
     "unknown model": (
         settings(model={"name": "lenet"}),
-        ("there is no models plug-in 'lenet'", "did you mean 'lenet5'?", "allowed: cnn, lenet5, mlp"),
+        ("there is no models plug-in 'lenet'", "did you mean 'lenet5'?", "allowed: cnn, lenet5, logistic, mlp"),
     ),
     "wrong hyper-parameter of a model": (
         settings(model={"name": "mlp", "params": {"hidden": 0}}),
@@ -44,15 +44,19 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown training": (
         settings(training={"method": {"name": "fedagv"}}),
-        ("there is no training plug-in 'fedagv'", "did you mean 'fedavg'?", "allowed: fedavg"),
+        ("there is no training plug-in 'fedagv'", "did you mean 'fedavg'?", "allowed: fedavg, safari, server_sgd"),
     ),
     "unknown evaluator": (
         settings(evaluations={"evaluation": ["bckdoor"]}),
-        ("there is no evaluation plug-in 'bckdoor'", "did you mean 'backdoor'?", "allowed: backdoor, conflicts"),
+        (
+            "there is no evaluation plug-in 'bckdoor'",
+            "did you mean 'backdoor'?",
+            "allowed: accuracy, backdoor, conflicts",
+        ),
     ),
     "a file of the evaluation folder that is no evaluator": (
         settings(evaluations={"evaluation": ["selection"]}),
-        ("there is no evaluation plug-in 'selection'", "allowed: backdoor, conflicts"),
+        ("there is no evaluation plug-in 'selection'", "allowed: accuracy, backdoor, conflicts"),
     ),
     "unknown history": (
         settings(training={"history": ["last_local_models", "foo"]}),
@@ -80,8 +84,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ),
     ),
     "an evaluator that cannot be traced": (
-        settings(traced=["cost"]),
-        (f"{FEDOSD}: scenario fmnist-pat20: traced: 'cost' defines no trace; allowed: predicted_classes",),
+        settings(recovery={"traced": ["cost"]}),
+        (
+            f"{FEDOSD}: scenario fmnist-pat20: recovery.traced: 'cost' defines no trace",
+            "allowed: accuracy, backdoor, conflicts, distance, predicted_classes, utility.",
+        ),
     ),
     "unknown method plug-in": (
         method("fedosd", plugin="fedods"),
@@ -115,14 +122,18 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown metric of an artefact": (
         artefact("table8", metrics=["acc"]),
-        (f"{FEDOSD}: artefacts.table8: there is no metric 'acc'", "did you mean 'r_acc'?", "allowed: asr"),
+        (
+            f"{FEDOSD}: artefacts.table8: there is no metric 'acc'",
+            "did you mean 'r_acc'?",
+            "allowed: accuracy, accuracy_absent",
+        ),
     ),
     "unknown kind of artefact": (
         artefact("table8", kind="tabel"),
         (
             "artefacts.table8: there is no artefacts plug-in 'tabel'",
             "did you mean 'table'?",
-            "allowed: bars, classes, curves",
+            "allowed: across, bars, classes, curves, gains",
         ),
     ),
     "an artefact with published numbers but no file": (
@@ -131,11 +142,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "bars without methods": (
         artefact("fig6", methods=[]),
-        ("artefacts.fig6: kind bars needs methods and metrics; name at least one of each",),
+        ("artefacts.fig6: kind bars needs methods (or trainings) and metrics; name at least one of each",),
     ),
     "a running time of nothing that is counted": (
         artefact("table12", metrics=[]),
-        ("artefacts.table12: kind runtime needs methods and metrics; name at least one of each",),
+        ("artefacts.table12: kind runtime needs methods (or trainings) and metrics; name at least one of each",),
     ),
     "a sweep of no scenario": (
         artefact("recovery_rate", scenarios=[]),
@@ -189,7 +200,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "unknown projection": (
         settings(recovery={"projection": {"name": "away_from_orignal"}}),
         (
-            "scenario fmnist-pat20: there is no projections plug-in 'away_from_orignal'",
+            "scenario fmnist-pat20, method retraining: there is no projections plug-in 'away_from_orignal'",
             "did you mean 'away_from_original'? allowed: away_from_original",
         ),
     ),
@@ -277,7 +288,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             methods={"mode": {"settings": {"grid": {"unlearning.lr": [0.1, 0.2]}}}},
         ),
         (
-            "scenarios.fmnist-pat20: data.validation_share is 0, but methods.mode has a grid",
+            "scenarios.fmnist-pat20: data.validation_share is 0, but mode has a grid",
             "its best point is chosen on validation data, so hold some out",
         ),
     ),
@@ -292,8 +303,8 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a choice by two evaluations": (
         settings(evaluations={"evaluation": ["backdoor", "distance", "conflicts", "cost"], "own": ["utility"]}),
         (
-            "scenarios.mnist-pat50: evaluations: methods.mode has a grid",
-            "utility and backdoor must be in one evaluation",
+            "scenarios.mnist-pat50: evaluations: mode has a grid; its best point is chosen by",
+            "by r_acc_validation and asr_validation, so their evaluators must be in one evaluation.",
         ),
     ),
     "unlearning rounds of a method that takes all": (
@@ -324,16 +335,18 @@ MANY = [k / 100 for k in range(1, 41)]
 TOYS: dict[str, tuple[dict[str, Any], str]] = {
     "a choice without R-Acc": (
         toy(settings={"evaluations": {"evaluation": ["backdoor"]}}, artefacts=EVALUATED),
-        f"{TOY}: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
+        f"{TOY}: scenarios.pat: evaluations: fedosd has a grid; its best point is chosen "
+        "by r_acc_validation and asr_validation, so their evaluators must be in one evaluation.",
     ),
     "a choice without ASR, where there is an attack": (
         toy(settings={"evaluations": {"evaluation": ["utility"]}}, artefacts=NO_ATTACK),
-        f"{TOY}: scenarios.pat: evaluations: methods.fedosd has a grid; its best point is chosen by R-Acc and ASR",
+        f"{TOY}: scenarios.pat: evaluations: fedosd has a grid; its best point is chosen "
+        "by r_acc_validation and asr_validation, so their evaluators must be in one evaluation.",
     ),
     "a validation share of less than a sample": (
         toy(settings={"data": {"validation_share": 0.01}}),
         f"{TOY}: scenarios.pat: data.validation_share: 0.01 holds out none of the smallest client's training "
-        "samples (at most 80), but methods.fedosd needs some to choose the best point of its grid",
+        "samples (at most 80), but fedosd needs some to choose the best point of its grid",
     ),
     "more clients than validation samples": (
         toy(settings={"data": {"clients": 80}}),

@@ -13,7 +13,7 @@ import pytest
 
 from fu import plugins
 from fu.pipeline import commands
-from fu.pipeline.catalogue import available, chooses, reads
+from fu.pipeline.catalogue import available, chooses, declared, reads, traces
 from fu.pipeline.digest import ROOT, UNCOUNTED, closure, modules_of
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import Plan
@@ -50,6 +50,11 @@ PHASE = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 50, "local_epochs": 1, "eval
 ABOUT = {"label": "A method", "source": "this test", "in_paper": False}
 GRID = {"unlearning.lr": [1e-4, 1e-3]}
 LONE: dict[str, Any] = {"unlearning.lr": []}
+OFFICIAL: dict[str, Any] = {"split": "official", "train_share": None, "server": 20, "held_out": 20, "absent": 1}
+TRAININGS: dict[str, Any] = {
+    "guard.fedavg": {**ABOUT, "plugin": "fedavg", "params": {"client_weights": "equal"}},
+    "guard.safari": {**ABOUT, "plugin": "safari", "grid": {"params.q": [0.25, 0.75]}},
+}
 
 
 def plugin(kind: str, name: str) -> dict[str, Any]:
@@ -58,14 +63,20 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
 
 
 def scenarios() -> dict[str, Any]:
-    """So many scenarios that every model, way to train, partition and attack is in one; the first has LeNet-5."""
+    """So many scenarios that every model, way to train, partition and attack is in one; the first has LeNet-5.
+
+    Another has no attack, so that a request says whom to forget. Where a server helps, it has data of its own.
+    """
     models = sorted(available("models"), key=lambda name: name != "lenet5")
     ways, deals, attacks = available("training"), available("partitions"), available("attacks")
     number = max(map(len, (models, ways, deals, attacks)))
     rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
-    return {
+    traced = [name for name in available("evaluation") if traces(name)]
+    helped = [way for way in ways if declared("training", way).get("SERVER")]
+    found: dict[str, Any] = {
         f"guard{k}": {
             "label": f"Guard {k}",
+            "at": {"k": k, "half": k % 2},
             "settings": {
                 "data": {
                     "dataset": "digits",
@@ -73,6 +84,7 @@ def scenarios() -> dict[str, Any]:
                     "clients": 5,  # who share ten classes in any way
                     "partition": plugin("partitions", deal),
                     "attack": plugin("attacks", attack),
+                    **(OFFICIAL if way in helped else {}),
                 },
                 "model": plugin("models", model),
                 "training": {
@@ -80,16 +92,18 @@ def scenarios() -> dict[str, Any]:
                     "method": plugin("training", way),
                     "rounds": 1,
                     "history": available("histories"),
+                    "traced": traced,
                 },
                 "unlearning": {**PHASE, "rounds": 1, "conflicts": True},
                 "recovery": PHASE,
                 "total_rounds": 2,
                 "evaluations": {"evaluation": available("evaluation")},
-                "traced": ["predicted_classes"],
             },
         }
         for k, (model, way, deal, attack) in enumerate(rows)
     }
+    asked = {"label": "Guard, asked", "base": "guard0", "settings": {"data": {"attack": None}}}
+    return {**found, "guard-asked": asked}
 
 
 def methods() -> dict[str, Any]:
@@ -129,6 +143,9 @@ def artefacts() -> dict[str, Any]:
             "methods": shown,
             "metrics": ["steps"] if kind == "runtime" else ["asr", "r_acc"],
         }
+        if kind in ("across", "gains"):
+            about = {"trainings": ["guard.safari"], "against": ["guard.fedavg"], "stages": ["original"]}
+            about |= {"scenarios": ["guard1"], "metrics": ["accuracy"], "x": "k", "lines": ["half"]}
         found[f"guard_{kind}"] = {"kind": kind, **(about if reads(kind) != "nothing" else {})}
     metrics = ["r_acc", "steps"]
     found["guard_rest"] = {"kind": "table", "scenarios": others, "methods": ["guard.retrain"], "metrics": metrics}
@@ -143,7 +160,7 @@ def planned(mine: Path) -> Plan:
     config = {"preset": "smoke", "papers": ["fedosd"], "plugins": str(mine), "device": "cpu"}
     Plan(config)  # knows the folder now
     laid = {"scenarios": scenarios(), "methods": methods(), "artefacts": artefacts()}
-    return Plan({**config, "overrides": {"fedosd": laid}})
+    return Plan({**config, "overrides": {"fedosd": {**laid, "trainings": TRAININGS}}})
 
 
 def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: Path) -> None:

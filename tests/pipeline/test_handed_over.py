@@ -10,6 +10,7 @@ import pytest
 from fu import plugins
 from fu.artefacts.entry import Entry
 from fu.data.clients import Poison
+from fu.federation.local import LocalTraining
 from fu.pipeline import frames
 from fu.pipeline.plan import Plan
 from fu.pipeline.stages import common, compute, evaluate, publish, recover, train, unlearn
@@ -64,6 +65,8 @@ def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> No
                 for trial in trials:
                     settings = planned.trials[f"{entry.paper}/{scenario}", trial.name].settings
                     idle, follows = method.name.startswith("fedrecovery"), method.post_training == "after"
+                    assert settings.unlearning is not None
+                    assert settings.recovery is not None
                     assert trial.rate == (None if idle else settings.unlearning.lr)
                     assert trial.recovery_rate == (settings.recovery.lr if follows else None)
                     seen.add((idle, follows, trial.recovery_rate == 0.5))
@@ -123,19 +126,26 @@ def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clie
 ) -> None:
     part = make_partition(forgotten=(1,))
     monkeypatch.setattr(compute, "data_of", lambda spec, files, options, poison: make_data(part, poison=poison))
-    local = common.Local(lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=2)
+    local = common.Local(
+        lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=None, local_steps=4, momentum=0.25, weight_decay=0.125
+    )
     model = plugins.Choice(name="mlp", params={"hidden": 4})
     spec = train.Spec(
         dataset="digits", attack="patch", model=model, seed=11, local=local, rounds=6, evaluate_every=1,
-        training=plugins.Choice(name="fedavg"), history=(),
+        evaluate_last=1, clients_per_round=5, with_replacement=True, traced=(),
+        training=plugins.Choice(name="fedavg"), history=(), server=None,
     )  # fmt: skip
-    files = train.Files(*(Path("none") for _ in range(6)))
+    files = train.Files(Path("none"), Path("none"), [], *(Path("none") for _ in range(4)))
     task = compute.task_of(spec, files, Options(), stream, poison)
     assert (task.forgotten, task.retained, task.rounds, task.seed) == ([1], [0, 2], 6, 11)
     assert (task.federation.seed, task.federation.stream) == (11, stream)
     marked = (task.federation.data.train(1)[1] != task.federation.data.y[part.train[1]]).sum()
     assert marked == {"share": 10, "all": 12}[poison]
     assert task.federation.training.rate(1) == pytest.approx(0.45)
+    assert task.federation.training == LocalTraining(
+        lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=None, local_steps=4, momentum=0.25, weight_decay=0.125
+    )
+    assert (task.clients_per_round, task.with_replacement, len(task.participants(0))) == (5, True, 5)
 
 
 def test_an_artefact_is_made_of_what_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

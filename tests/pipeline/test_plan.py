@@ -104,8 +104,8 @@ def test_a_history_is_read_by_the_methods_that_need_one_alone() -> None:
     def history(trial: str) -> object:
         return made().job("unlearn", {"run": RUN, "trial": trial}).inputs["history"]
 
-    recorded = f"results/paper/{RUN}/original.history.safetensors"
-    assert made().job("train", {"run": RUN}).outputs["history"] == recorded
+    recorded = f"results/paper/{RUN}/original.trained.history.safetensors"
+    assert made().job("train", {"run": RUN, "trial": ORIGINAL}).outputs["history"] == recorded
     for method in ("federaser", "fedrecovery", "fupga"):
         assert history(trials(made(), RUN, method)[0]) == [recorded]
     for method in ("retraining", "mode", "ewcsga", "fedosd"):
@@ -135,7 +135,13 @@ def test_a_trial_is_chosen_over_all_seeds_where_there_are_several() -> None:
         for value in RATES
         for seed in WRITTEN["seeds"]
     ]
-    assert json.loads(job.json) == {"trials": [f"fedosd+lr{value:g}" for value in RATES]}
+    assert json.loads(job.json) == {
+        "trials": [f"fedosd+lr{value:g}" for value in RATES],
+        "terms": {"r_acc_validation": 1, "asr_validation": -1},
+        "roles": ["unlearned", "recovered"],
+        "rule": "fewest diverged seeds, then highest mean R-Acc minus ASR on validation data after unlearning, then "
+        "the same after post-training, then the first; if all diverged, the last to do so",
+    }
 
 
 def test_an_artefact_rests_on_every_trial_of_its_methods_and_on_the_choice_among_them() -> None:
@@ -188,7 +194,7 @@ def test_an_artefact_s_files_are_those_of_the_jobs_whose_models_it_shows() -> No
 
 def test_larger_work_needs_more_time_and_memory() -> None:
     def needs(planned: Plan) -> Job:
-        return planned.job("train", {"run": RUN})
+        return planned.job("train", {"run": RUN, "trial": ORIGINAL})
 
     small, large = needs(made("smoke")), needs(made())
     assert 0 < small.seconds < large.seconds
@@ -227,7 +233,7 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
         seen.add(job.stage)
     data = commands.complete(planned, planned.job("data", {"dataset": "digits"}), "python")
     assert "my data" in shlex.split(data)
-    assert seen == set(OUTPUTS)
+    assert seen == set(OUTPUTS) - {"request"}  # with an attack those are forgotten whom it marks
 
 
 # ---- what the tables show ------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def two_points(folder: Path) -> Path:
         (f"results/smoke/{PAT50}/{POINTS[0]}.unlearned.csv", f"{PAT50}/{POINTS[0]}.unlearned.safetensors"),
         ("fedosd/mnist-pat20/seed0/fedosd.unlearned", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.unlearned.safetensors"),
         ("fedosd/mnist-pat20/seed0/fedosd.evaluation", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.evaluation.csv"),
-        (f"{PAT50}/original", f"{PAT50}/original.safetensors"),
+        (f"{PAT50}/original.trained", f"{PAT50}/original.trained.safetensors"),
         (f"{PAT50}/original.evaluation", f"{PAT50}/original.evaluation.csv"),
         (f"{PAT50}/retraining.unlearned", f"{PAT50}/retraining.unlearned.safetensors"),
         ("fedosd/mnist-pat50/fedosd.selected", "fedosd/mnist-pat50/fedosd.selected.json"),
@@ -103,7 +103,7 @@ def stage_of(file: str) -> str:
     last = {
         "artefacts": "publish",
         "selected.json": "select",
-        "original.safetensors": "train",
+        "original.trained.safetensors": "train",
         "evaluation.csv": "evaluate",
     }
     return next((stage for text, stage in last.items() if text in file), "unlearn")
@@ -165,7 +165,7 @@ def test_the_chosen_point_is_marked(
 
 @pytest.mark.usefixtures("folder")
 def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    show.main(["cell", ""])
+    show.main(["cell", "", "papers=fedosd"])
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     paper = read_paper("fedosd")
     assert lines == [
@@ -173,6 +173,15 @@ def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: p
         *([f"fedosd/{name}", entry["label"]] for name, entry in paper["scenarios"].items()),
         *([name, entry["label"]] for name, entry in paper["methods"].items()),
     ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_of_what_varies_each_scenario_is_listed_and_trainings_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    show.main(["cell", "", "papers=safari"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "  safari/mnist-p1-s4                 MNIST, p = 1, s = 4" in lines
+    assert lines[lines.index("Trainings") + 2].split() == ["server_sgd", "Server", "SGD"]
+    assert "Methods" not in lines
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fu.pipeline.catalogue import available
+from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import names
 from tests.pipeline.plans import LOCAL, PAT50, RUN, SETTINGS, WRITTEN, made, plan, spec, text, trials
@@ -16,7 +17,7 @@ def local_of(phase: str, **changes: Any) -> dict[str, Any]:
     """The local training that the file states for a phase, what it leaves open taken from the training."""
     stated = {key: SETTINGS[phase][key] for key in LOCAL}
     filled = {key: SETTINGS["training"][key] if value is None else value for key, value in stated.items()}
-    return {**filled, "exception": None, **changes}
+    return {**filled, "local_steps": None, "momentum": 0.0, "weight_decay": 0.0, "exception": None, **changes}
 
 
 @pytest.mark.parametrize("preset", names("presets"))
@@ -35,7 +36,7 @@ def test_every_spec_is_canonical_json_and_round_trips(preset: str) -> None:
     [
         ("data", {"dataset": "mnist"}),
         ("partition", {"run": PAT50}),
-        ("train", {"run": PAT50}),
+        ("train", {"run": PAT50, "trial": "original"}),
         ("unlearn", {"run": PAT50, "trial": "fedosd+lr0.005"}),
         ("recover", {"run": PAT50, "trial": "fedosd+lr0.005"}),
         ("recover", {"run": PAT50, "trial": "fedosd.m5+lr0.005"}),
@@ -63,7 +64,7 @@ def test_the_paper_preset_computes_with_what_the_file_of_the_paper_says() -> Non
     assert (recover["first_round"], recover["rounds"]) == (first, total - first)
     assert recover["client_weights"] == SETTINGS["recovery"]["client_weights"]
     data = SETTINGS["data"]
-    assert (part["clients"], part["samples"], part["forget"]) == (data["clients"], None, data["forget"]["clients"])
+    assert (part["clients"], part["samples"], part["attacked"]) == (data["clients"], None, data["forget"]["clients"])
     assert part["validation_share"] == data["validation_share"] > 0  # of the training data, to choose rates on
     assert part["train_share"] == float(Fraction(data["train_share"]))
     assert part["attack"] == data["attack"]
@@ -78,16 +79,43 @@ def test_a_partition_is_told_its_plug_in_as_the_file_states_it() -> None:
 
 def test_which_clients_are_forgotten_may_be_said() -> None:
     planned = plan(settings={"data": {"forget": {"clients": [3, 1]}}})
-    assert spec(planned, "partition", RUN)["forget"] == [3, 1]
+    assert spec(planned, "partition", RUN)["attacked"] == [3, 1]
 
 
 def test_a_scenario_without_an_attack_says_so_to_every_stage() -> None:
-    def without(stage: str) -> Any:
-        planned = plan("smoke", scenarios={"fmnist-pat50-e5": {"settings": {"data": {"attack": None}}}})
-        return spec(planned, stage, "fedosd/fmnist-pat50-e5/seed0")["attack"]
-
-    assert [without(stage) for stage in ("partition", "train")] == [None, None]
+    planned = plan("smoke", scenarios={"fmnist-pat50-e5": {"settings": {"data": {"attack": None}}}})
+    run = "fedosd/fmnist-pat50-e5/seed0"
+    assert [spec(planned, stage, run)["attack"] for stage in ("partition", "train")] == [None, None]
     assert spec(made("smoke"), "train", PAT50)["attack"] == SETTINGS["data"]["attack"]["name"]
+
+
+def test_who_is_forgotten_is_drawn_with_the_attack_or_apart_from_who_holds_what() -> None:
+    planned = plan(
+        scenarios={"fmnist-pat50-e5": {"settings": {"data": {"attack": None, "forget": {"clients": [3, 1]}}}}}
+    )
+    run = "fedosd/fmnist-pat50-e5/seed0"
+    assert spec(planned, "partition", run)["attacked"] == []
+    assert spec(planned, "request", run) == {"clients": [3, 1], "seed": 0}
+    assert planned.job("train", {"run": run, "trial": "original"}).inputs["request"] == []
+    asked = planned.paths("request", "request", run=run)
+    for trial in ("retraining", "fedosd+lr0.005"):
+        assert planned.job("unlearn", {"run": run, "trial": trial}).inputs["request"] == [asked]
+    assert planned.job("recover", {"run": run, "trial": "fedosd+lr0.005"}).inputs["request"] == [asked]
+    names = {"run": run, "trial": "original", "evaluation": "evaluation"}
+    assert planned.job("evaluate", names).inputs["request"] == [asked]
+    assert {job.stage for job in made().jobs()} == {*OUTPUTS} - {"request"}
+
+
+def test_retraining_is_told_how_the_scenario_trains_and_no_other_method_is() -> None:
+    planned = plan(settings={"training": {"method": {"params": {"client_weights": "equal"}}}})
+    trained = spec(planned, "train", RUN)["training"]
+    assert trained == {"name": "fedavg", "params": {"client_weights": "equal"}}
+    told = {
+        method: (spec(planned, "unlearn", RUN, trial)["training"], spec(planned, "unlearn", RUN, trial)["server"])
+        for method in ("retraining", "federaser", "fedosd")
+        for trial in trials(planned, RUN, method)[:1]
+    }
+    assert told == {"retraining": (trained, None), "federaser": (None, None), "fedosd": (None, None)}
 
 
 def test_the_epochs_of_a_scenario_hold_for_all_phases() -> None:
@@ -168,3 +196,14 @@ def test_evaluators_apart_are_jobs_apart_and_made_where_an_artefact_shows_them()
     assert {job.names["run"] for job in jobs if job.names["evaluation"] == "clashes"} == {
         f"fedosd/{name}/seed0" for scenarios in shown for name in scenarios
     }
+
+
+def test_what_is_counted_only_while_unlearning_has_a_column_and_no_file_elsewhere() -> None:
+    names = {"run": "fedosd/mnist-pat20/seed0"}
+    train, *later = (
+        made("smoke").job(stage, names | {"trial": trial})
+        for stage, trial in (("train", "original"), ("unlearn", "fedosd+lr0.02"), ("recover", "fedosd+lr0.02"))
+    )
+    assert {job.spec.counted for job in (train, *later)} == {("conflicts",)}  # type: ignore[attr-defined]
+    assert train.spec.traced == ("backdoor", "utility", "distance")  # type: ignore[attr-defined]
+    assert ["fu.evaluation.conflicts" in job.parts for job in (train, *later)] == [False, True, False]

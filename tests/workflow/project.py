@@ -146,12 +146,17 @@ def from_repository(root: Path) -> Project:
 
 def with_toy(root: Path) -> Project:
     """Copy what is tracked, with the toy paper in place of the real ones."""
-    project = from_repository(root)
-    here = Path(__file__).parent
-    shutil.copy2(here / "toy.yaml", root / "workflow/papers/toy.yaml")
+    project = with_paper(root, "toy")
     (root / "workflow/published/toy").mkdir()
-    shutil.copy2(here / "toy_numbers.csv", root / "workflow/published/toy/numbers.csv")
+    shutil.copy2(Path(__file__).parent / "toy_numbers.csv", root / "workflow/published/toy/numbers.csv")
+    return project
+
+
+def with_paper(root: Path, name: str) -> Project:
+    """Copy what is tracked, with a small paper of this folder in place of the real ones."""
+    project = from_repository(root)
+    shutil.copy2(Path(__file__).parent / f"{name}.yaml", root / "workflow/papers")
     (root / "workflow/presets/toy.yaml").write_text("description: a test\n")
     project.edit("config.yaml", "preset: smoke", "preset: toy")
-    project.edit("config.yaml", "papers: [fedosd]", "papers: [toy]")
+    project.edit("config.yaml", "papers: [fedosd, safari]", f"papers: [{name}]")
     return project

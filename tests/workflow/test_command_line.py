@@ -49,9 +49,12 @@ def start_and_kill(command: list[str], project: Project, checkpoint: Path) -> No
 def test_a_killed_job_goes_on_to_the_same_bytes_and_an_edited_one_starts_anew(project: Project) -> None:
     project.edit("workflow/papers/toy.yaml", "    rounds: {value: 4,", "    rounds: {value: 1500,")
     run = project.root / "results/toy/toy/iid/seed0"
-    command = [*shlex.split(project.show("toy/iid/seed0/original").stdout), "--checkpoint-seconds", "0"]
-    outputs = [run / name for name in ("original.safetensors", "original.csv", "original.history.safetensors")]
-    checkpoint = run / ".original.checkpoint"
+    command = [*shlex.split(project.show("toy/iid/seed0/original.trained").stdout), "--checkpoint-seconds", "0"]
+    outputs = [
+        run / name
+        for name in ("original.trained.safetensors", "original.trained.csv", "original.trained.history.safetensors")
+    ]
+    checkpoint = run / ".original.trained.checkpoint"
     subprocess.run(command, cwd=project.root, capture_output=True, check=True)
     expected = [path.read_bytes() for path in outputs]
     for path in outputs:

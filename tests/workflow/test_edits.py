@@ -97,7 +97,7 @@ def test_a_finished_run_has_nothing_to_do(toy: Project) -> None:
         ("fu/models/mlp.py", '"step_ms": 4.0', '"step_ms": 5.0'),
         ("fu/models/mlp.py", "FedOSD's code (the paper: layers of 400)", "FedOSD's code; the paper: layers of 400"),
         ("fu/pipeline/estimates.py", "BASE_MB = 500", "BASE_MB = 900"),
-        ("fu/pipeline/settings/records.py", "if number >= self.clients:", "if number > self.clients - 1:"),
+        ("fu/pipeline/settings/records.py", "if number >= present:", "if number > present - 1:"),
         ("fu/pipeline/settings/types.py", '("must differ from each other")', '("twice")'),
         ("fu/pipeline/grid.py", "within six digits", "within the first six digits"),
         ("fu/pipeline/catalogue.py", "KINDS = tuple(NEEDED)", 'KINDS = (*NEEDED, "samplers")'),
@@ -173,7 +173,8 @@ def test_the_projection_runs_post_training_with_it_alone(project: Project) -> No
         ("fu/federation/recovery.py", "theta + aggregate", "theta + 0.5 * aggregate", ("recover",)),
         ("fu/training/fedavg.py", "theta + aggregate", "theta + 0.5 * aggregate", ("train",)),
         ("fu/histories/last_local_models.py", "theta + updates", "theta - updates", ("train",)),
-        ("fu/evaluation/backdoor.py", 'out = {"asr": attack', 'out = {"asr": -attack', ("evaluate",)),
+        ("fu/evaluation/backdoor.py", '{"asr": attack', '{"asr": -attack',
+         ("train", "unlearn", "recover", "evaluate")),
         ("fu/models/mlp.py", "nn.ReLU()", "nn.Tanh()", ("train", "unlearn", "recover", "evaluate")),
         ("fu/datasets/digits.py", "1_797,", "1_798,", ("data", "partition")),
         ("fu/data/sources.py", "255 / 16", "255 / 15", ("data",)),
@@ -193,8 +194,6 @@ def test_code_runs_the_stages_that_can_read_it_and_what_follows(
         assert published(project, "triggers") <= affected
     if path.endswith("local.py"):
         affected |= following(project, "evaluate")
-    if path.endswith("selection.py"):  # whose rule stands below every table
-        affected |= published(project, "numbers", "utility", "bars", "times")
     project.expect(affected)
 
 
@@ -363,7 +362,9 @@ def test_a_scenario_of_plug_ins_from_outside_runs_its_own_jobs(project: Project,
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("target", "suffix"), [("data/digits", "npz"), ("toy/iid/seed0/original", "safetensors")])
+@pytest.mark.parametrize(
+    ("target", "suffix"), [("data/digits", "npz"), ("toy/iid/seed0/original.trained", "safetensors")]
+)
 def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project, target: str, suffix: str) -> None:
     path = project.root / f"results/toy/{target}.{suffix}"
     before, when = path.read_bytes(), path.stat().st_mtime_ns
@@ -401,7 +402,7 @@ def test_an_absent_intermediate_is_made_where_it_is_needed(project: Project) -> 
 
 
 def test_a_job_whose_code_was_edited_after_planning_refuses(project: Project) -> None:
-    command = shlex.split(project.show("toy/iid/seed0/original").stdout)
+    command = shlex.split(project.show("toy/iid/seed0/original.trained").stdout)
     done = subprocess.run([*command, "--code", "0" * 16], cwd=project.root, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "error: train: the code was edited after this job was planned; run snakemake again.\n"

@@ -16,8 +16,9 @@ RESULTS = "results/toy"
 RUN = f"{RESULTS}/toy/iid/seed0"
 # One file of every kind that a job reads.
 READ = [
-    f"{RESULTS}/data/digits.npz", f"{RUN}/partition.npz", f"{RUN}/original.safetensors",
-    f"{RUN}/original.history.safetensors", f"{RUN}/fupga+lr0.02.recovered.csv", f"{RUN}/original.evaluation.csv",
+    f"{RESULTS}/data/digits.npz", f"{RUN}/partition.npz", f"{RUN}/original.trained.safetensors",
+    f"{RUN}/original.trained.history.safetensors", f"{RUN}/original.evaluation.csv",
+    f"{RUN}/fupga+lr0.02.recovered.csv",
     f"{RESULTS}/toy/pat/fedosd.selected.json",
 ]  # fmt: skip
 
@@ -150,14 +151,16 @@ def test_whoever_reads_a_flipped_byte_names_the_file(project: Project) -> None:
 def test_verify_reads_everything(project: Project) -> None:
     assert project.run("-m", "fu.pipeline.show", "verify").stdout.startswith("44 of 44 jobs made, every file as")
     shutil.rmtree(project.root / "results/.cache")
-    flip(project.root / RUN / "original.history.safetensors")
+    flip(project.root / RUN / "original.trained.history.safetensors")
     done = project.run("-m", "fu.pipeline.show", "verify", check=False)
     assert done.returncode == 1
     first, *rest = done.stdout.splitlines()
-    damage = f"{RUN}/original.history.safetensors has changed since it was made"
+    damage = f"{RUN}/original.trained.history.safetensors has changed since it was made"
     assert first == f"{damage}."
     graph = project.graph()
-    behind = graph.with_downstream(graph.where(lambda job: f"{RUN}/original.history.safetensors" in job.outputs))
+    behind = graph.with_downstream(
+        graph.where(lambda job: f"{RUN}/original.trained.history.safetensors" in job.outputs)
+    )
     shown = {job.names["artefact"] for job in graph.jobs if job.stage == "publish" and job.key in behind}
     assert sorted(rest) == sorted(f"toy_{name} does not follow from its inputs (damaged: {damage})." for name in shown)
     project.expect(behind)  # what was found is known to the plan
@@ -217,9 +220,9 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
 
 
 def test_what_is_absent_and_needed_again_is_told(project: Project) -> None:
-    (project.root / RUN / "original.safetensors").unlink()
+    (project.root / RUN / "original.trained.safetensors").unlink()
     (project.root / RUN / "retraining.unlearned.made.json").unlink()
-    assert "  absent      needed again: 1 train (toy/iid/seed0/original)" in why(project)
+    assert "  absent      needed again: 1 train (toy/iid/seed0/original.trained)" in why(project)
 
 
 # ---- failures ------------------------------------------------------------------------------------------------------
@@ -282,7 +285,7 @@ def test_a_certificate_says_what_a_file_was_made_from(toy: Project) -> None:
     assert found["spec"]["method"]["name"] == "fupga"
     assert {"fu.methods.fupga", "torch"} <= set(found["parts"])
     assert set(found["inputs"]) == {f"{RESULTS}/data/digits.npz", *(f"{RUN}/{n}" for n in (
-        "partition.npz", "original.safetensors", "original.history.safetensors"))}  # fmt: skip
+        "partition.npz", "original.trained.safetensors", "original.trained.history.safetensors"))}  # fmt: skip
     assert set(found["outputs"]) == {
         f"fupga+lr0.02.unlearned.{suffix}" for suffix in ("safetensors", "csv", "cost.json")
     }

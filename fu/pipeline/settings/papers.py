@@ -1,7 +1,9 @@
 """Read papers, presets and overrides, and merge them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import reduce
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from fu.errors import UserError, first_problem, nearest
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS
-from fu.pipeline.settings.records import Artefact, Config, Method, Paper, Preset, Scenario
+from fu.pipeline.settings.records import Artefact, Config, Method, Paper, Preset, Scenario, Trained, Vary
 from fu.pipeline.settings.types import DEEPEST, LARGEST, TOO_LARGE, check_plain
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -19,6 +21,7 @@ Made = TypeVar("Made")
 LAYERS = 3  # paper, preset, overrides
 ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "scenarios": ("scenario", Scenario),
+    "trainings": ("training", Trained),
     "methods": ("method", Method),
     "artefacts": ("artefact", Artefact),
 }
@@ -146,13 +149,17 @@ def read_paper(name: str) -> dict[str, Any]:
     """Return a paper's plain values; a value without a source is refused."""
     raw = load("papers", name, "paper")
     parts: dict[str, Any] = {"settings": raw.get("settings", {}), "seeds": raw.get("seeds", {})}
-    for group in ("scenarios", "methods"):
+    for group in ("scenarios", "trainings", "methods"):
         entries = raw.get(group)
         for key, entry in entries.items() if isinstance(entries, dict) else ():
             if isinstance(entry, dict):
                 parts[f"{group}.{key}.settings"] = entry.get("settings", {})
                 parts[f"{group}.{key}.params"] = entry.get("params", {})
-                parts[f"{group}.{key}.methods"] = entry.get("methods", {})
+                parts |= {f"{group}.{key}.{part}": entry.get(part, {}) for part in ("methods", "trainings", "grid")}
+                vary = entry.get("vary", {})
+                for short, about in vary.items() if isinstance(vary, dict) else ():
+                    if isinstance(about, dict):
+                        parts[f"{group}.{key}.vary.{short}.values"] = about.get("values", {})
     missing = [path for part, tree in parts.items() for path in unsourced(tree, part)]
     if missing:
         raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")
@@ -177,11 +184,15 @@ def merge(base: Any, top: Any) -> Any:
 
 
 class Resolved(NamedTuple):
-    """The preset, the merged papers, and for each paper the place of its last layer."""
+    """The preset, the merged papers, for each paper the place of its last layer, and the scenarios that it states.
+
+    A preset may have fewer values of a coordinate than the paper, whose numbers name the paper's.
+    """
 
     preset: Preset
     papers: dict[str, Paper]
     where: dict[str, str]
+    stated: dict[str, set[str]]
 
 
 def resolve(config: Config, depth: int = LAYERS) -> Resolved:
@@ -189,7 +200,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
     preset = Preset(description="none")
     if depth > 1:
         preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
-    papers, where = {}, {}
+    papers, where, stated = {}, {}, {}
     seeds = {"seeds": preset.seeds} if preset.seeds else {}
     for name in config.papers:
         layers = {
@@ -201,8 +212,11 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         lower: Any = reduce(merge, (layer for _, layer in below), {})
         if below:
             _check_known(lower, top, place)
-        papers[name] = _with_shown(validate(Paper, merge(lower, top), place), place)
+        papers[name] = _with_shown(_expanded(validate(Paper, merge(lower, top), place), place), place)
         where[name] = place
+        first = next(iter(layers))
+        varies = any(scenario.vary for scenario in papers[name].scenarios.values())
+        stated[name] = set(_expanded(validate(Paper, layers[first], first), first).scenarios if varies else ())
     known = names("papers")
     for place, given in (
         ("config.yaml: overrides", config.overrides if depth > 2 else {}),
@@ -212,7 +226,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
             if name not in known:
                 raise UserError(f"{place}: there is no paper {name!r}{nearest(name, known)}.")
     _check_targets(papers, where)
-    return Resolved(preset, papers, where)
+    return Resolved(preset, papers, where, stated)
 
 
 def blamed(make: Callable[[Resolved], Made], config: Config) -> Made:
@@ -258,15 +272,75 @@ def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> No
             taken[target] = where
 
 
+def _expanded(paper: Paper, where: str) -> Paper:
+    """Return the paper with a scenario for every combination of what varies, and artefacts that name these.
+
+    A scenario whose base varies does so, too, and each of its combinations is based on that one of its base.
+    """
+
+    def vary(name: str, *line: str) -> dict[str, Vary]:
+        base = paper.scenarios[name].base
+        known = base in paper.scenarios and base not in line  # else reported with the base
+        return {**(vary(str(base), name, *line) if known else {}), **paper.scenarios[name].vary}
+
+    groups: dict[str, dict[str, Scenario]] = {}
+    for name, scenario in paper.scenarios.items():
+        several = vary(name)
+        if not several:
+            groups[name] = {name: scenario}
+            continue
+        groups[name] = {}
+        shared = [short for short in several if short not in scenario.vary]
+        for values in product(*(about.values for about in several.values())):
+            at = dict(zip(several, values, strict=True))
+            settings = scenario.settings
+            for short, about in scenario.vary.items():
+                settings = merge(settings, _nested(about.setting.split("."), at[short]))
+            label = ", ".join([scenario.label, *(f"{short} = {value}" for short, value in at.items())])
+            base = scenario.base and scenario.base + coordinates({short: at[short] for short in shared})
+            changed = {"label": label, "base": base, "at": {**at, **scenario.at}, "settings": settings, "vary": several}
+            groups[name][name + coordinates(at)] = scenario.model_copy(update=changed)
+    scenarios = {key: found for group in groups.values() for key, found in group.items()}
+    if len(scenarios) < sum(map(len, groups.values())):
+        twice = next(key for key in scenarios if sum(key in group for group in groups.values()) > 1)
+        raise UserError(f"{where}: scenarios: {twice!r} is the name of two; rename one of them.")
+    artefacts = {}
+    for key, entry in paper.artefacts.items():
+        shown: list[str] = []
+        for wanted in entry.scenarios:
+            found = [*groups.get(wanted, {})] or [name for name in scenarios if fnmatchcase(name, wanted)]
+            if not found:
+                hint = nearest(wanted, scenarios)
+                if len(scenarios) > len(groups):
+                    hint = f"{hint.partition(' allowed')[0]} allowed: {', '.join(groups)}, or a pattern (mnist-p1-*)"
+                raise UserError(f"{where}: artefacts.{key}: there is no scenario {wanted!r}{hint}.")
+            shown += found
+        artefacts[key] = entry.model_copy(update={"scenarios": list(dict.fromkeys(shown))})
+    return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts})
+
+
+def _nested(keys: Sequence[str], value: Any) -> Any:
+    return {keys[0]: _nested(keys[1:], value)} if keys else value
+
+
+def coordinates(at: Mapping[str, Any]) -> str:
+    """Return the end of a scenario's name: `-p1-s4`."""
+    return "".join(
+        f"-{short}{value:g}" if isinstance(value, float) else f"-{short}{value}" for short, value in at.items()
+    )
+
+
 def _with_shown(paper: Paper, where: str) -> Paper:
-    """Return the paper with every method added to the artefacts in its `shown_in`."""
+    """Return the paper with every training and method added to the artefacts in its `shown_in`."""
     artefacts = dict(paper.artefacts)
-    for name, method in paper.methods.items():
-        for shown in method.shown_in:
+    entries = [("trainings", name, entry.shown_in) for name, entry in paper.trainings.items()]
+    entries += [("methods", name, entry.shown_in) for name, entry in paper.methods.items()]
+    for group, name, several in entries:
+        for shown in several:
             if shown not in artefacts:
                 hint = nearest(shown, artefacts)
-                raise UserError(f"{where}: methods.{name}.shown_in: there is no artefact {shown!r}{hint}.")
-            listed = artefacts[shown].methods
+                raise UserError(f"{where}: {group}.{name}.shown_in: there is no artefact {shown!r}{hint}.")
+            listed = getattr(artefacts[shown], group)
             if name not in listed:
-                artefacts[shown] = artefacts[shown].model_copy(update={"methods": [*listed, name]})
+                artefacts[shown] = artefacts[shown].model_copy(update={group: [*listed, name]})
     return paper.model_copy(update={"artefacts": artefacts})

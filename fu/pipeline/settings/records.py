@@ -14,10 +14,13 @@ from fu.pipeline.settings.types import (
     Count,
     Different,
     GridKey,
+    Held,
     Name,
     Names,
+    Pattern,
     Rate,
     Seeds,
+    Value,
     Word,
     typed,
     which_clients,
@@ -86,15 +89,35 @@ class Data(Strict):
 
     dataset: str = Field(description="data set (fu/datasets)")
     samples: Count | None = Field(None, description="how many samples to use, drawn at random; null: all")
+    split: Literal["merged", "official"] = Field(
+        "merged",
+        description="merged: clients share out all samples, each its own train and test set; official: the data set's "
+        "training part goes to clients, and `samples` counts that part",
+    )
+    test: Literal["clients", "global"] = Field(
+        "clients",
+        description="clients: every client has a test set; global: the data set's test part is one test set for all "
+        "(with split: official)",
+    )
     clients: Count = Field(description="number of clients, m")
     partition: Plugin = Field(description="how samples are dealt to clients (fu/partitions)")
-    train_share: Share = Field(
-        gt=0, lt=1, description="share of a client's samples used for training; the rest is its test set"
+    train_share: Annotated[Share, Field(gt=0, lt=1)] | None = Field(
+        None, description="share of a client's samples used for training; the rest is its test set (split: merged)"
     )
     validation_share: Share = Field(
         lt=1, description="share of the training samples held out to choose learning rates on"
     )
-    forget: Forget = Field(description="which clients are to be forgotten")
+    server: Held = Field(
+        0, description="samples reserved for the server before clients get theirs (with split: official)"
+    )
+    server_used: Count | None = Field(
+        None, description="how many of these the server uses, so that clients hold the same for all numbers; null: all"
+    )
+    held_out: Held = Field(
+        0, description="samples of all classes on which nobody trains, to choose hyper-parameters on (split: official)"
+    )
+    absent: Held = Field(0, description="number of clients that never take part, drawn at random (split: official)")
+    forget: Forget | None = Field(None, description="which clients are to be forgotten; null: none")
     attack: Plugin | None = Field(
         None, description="the backdoor planted in the forgotten clients' data (fu/attacks); null: none"
     )
@@ -106,18 +129,15 @@ class Data(Strict):
         except UserError as error:
             raise ValueError(str(error).removesuffix(".")) from None
         facts = about(self.dataset)
-        wanted = self.forget.clients
-        number = wanted if isinstance(wanted, int) else len(set(wanted))
-        if number >= self.clients:
-            raise ValueError(f"forget.clients: {number} of {self.clients} clients cannot be forgotten; one must remain")
-        if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
-            raise ValueError(f"forget.clients: {wanted} must be different clients from 0 to {self.clients - 1}")
-        if self.samples is not None and self.samples > facts.samples:
-            raise ValueError(f"samples: {self.samples} are more than the {facts.samples} samples of {self.dataset}")
-        if self.clients * 2 > (self.samples or facts.samples):
-            raise ValueError(f"clients: {self.clients} clients cannot share {self.samples or facts.samples} samples")
+        self._check_split()
+        self._check_forgotten()
+        if self.samples is not None and self.samples > self.pool:
+            raise ValueError(f"samples: {self.samples} are more than the {self.pool} samples of {self.dataset}")
+        there = (self.samples or self.pool) - self.server - self.held_out
+        if self.clients * 2 > there:
+            raise ValueError(f"clients: {self.clients} clients cannot share {max(there, 0)} samples")
         fewest, train, _ = self.fewest
-        if not 0 < train < fewest:
+        if self.train_share is not None and not 0 < train < fewest:
             raise ValueError(
                 f"train_share: {self.train_share} leaves a client of {fewest} samples {train} for training and "
                 f"{fewest - train} for testing; both must be at least 1"
@@ -127,12 +147,53 @@ class Data(Strict):
             _check_plugin("attack", "attacks", self.attack, facts.shape, facts.classes)
         return self
 
+    def _check_split(self) -> None:
+        if self.split == "merged":
+            if self.train_share is None:
+                raise ValueError("train_share: is needed with split: merged")
+            for name in ("server", "held_out", "absent"):
+                if getattr(self, name):
+                    raise ValueError(f"{name}: needs split: official")
+            if self.test == "global":
+                raise ValueError("test: global needs split: official")
+        elif self.train_share is not None:
+            raise ValueError("train_share: with split: official the test set is the data set's own; leave it out")
+        if self.split == "official" and about(self.dataset).training is None:
+            raise ValueError(f"split: {self.dataset} has no training part of its own; allowed: merged")
+        if self.absent >= self.clients:
+            raise ValueError(f"absent: {self.absent} of {self.clients} clients cannot be absent; one must take part")
+        if (self.server_used or 0) > self.server:
+            raise ValueError(f"server_used: {self.server_used} are more than the {self.server} samples of the server")
+
+    def _check_forgotten(self) -> None:
+        if self.forget is None:
+            if self.attack:
+                raise ValueError("attack: marks the data of the clients that are to be forgotten, but forget is null")
+            return
+        wanted, present = self.forget.clients, self.clients - self.absent
+        number = wanted if isinstance(wanted, int) else len(set(wanted))
+        if number >= present:
+            raise ValueError(f"forget.clients: {number} of {present} clients cannot be forgotten; one must remain")
+        if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
+            raise ValueError(f"forget.clients: {wanted} must be different clients from 0 to {self.clients - 1}")
+
+    @property
+    def pool(self) -> int:
+        """The samples that can be shared out to clients and the server."""
+        facts = about(self.dataset)
+        return facts.samples if self.split == "merged" else facts.training or 0
+
     @property
     def fewest(self) -> tuple[int, int, int]:
         """Upper bounds on the samples of the smallest client: in all, for training, and of these for validation."""
-        pool = (self.samples or about(self.dataset).samples) // self.clients
-        train = int(pool * self.train_share)
-        return pool, train, int(train * self.validation_share)
+        each = ((self.samples or self.pool) - self.server - self.held_out) // self.clients
+        train = each if self.train_share is None else int(each * self.train_share)
+        return each, train, int(train * self.validation_share)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a request is drawn; with an attack those are forgotten whom it marks, as the partition says."""
+        return self.forget is not None and self.attack is None
 
 
 def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
@@ -153,12 +214,37 @@ class Phase(Strict):
 
     lr: Rate = Field(description="learning rate of local SGD")
     lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor applied to the rate after every round")
+    momentum: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="momentum of local SGD; starts at zero in every round"
+    )
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        0.0, description="times the weights is added to the gradient"
+    )
     batch_size: Count = Field(description="samples per gradient step, B")
-    local_epochs: Count = Field(description="local epochs per round, E")
+    local_epochs: Count | None = Field(None, description="local epochs per round, E")
+    local_steps: Count | None = Field(None, description="instead of epochs: gradient steps per round")
+    clients_per_round: Count | None = Field(
+        None, description="how many clients are drawn for a round; null in training: all take part"
+    )
+    with_replacement: bool = Field(False, description="whether a client can be drawn twice for a round")
     evaluate_every: Count = Field(description="rounds between two measurements for the curves")
+    evaluate_last: Count = Field(1, description="the last rounds that are each measured")
+    traced: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="what is measured: evaluators (fu/evaluation) that define `trace` or `count`"
+    )
+
+    @model_validator(mode="after")
+    def _either(self) -> "Phase":
+        if (self.local_epochs is None) == (self.local_steps is None):
+            raise ValueError("local_epochs, local_steps: give one of them, and not both")
+        return self
 
 
-INHERITED = ("lr", "lr_decay", "batch_size", "local_epochs")  # null: as in the phase before
+LENGTH = ("local_epochs", "local_steps")  # null: as in the phase before only where both are
+INHERITED = (  # null: as in the phase before
+    *("lr", "lr_decay", "momentum", "weight_decay", "batch_size", *LENGTH),
+    *("clients_per_round", "with_replacement", "evaluate_last", "traced"),
+)
 
 
 class Training(Phase):
@@ -167,21 +253,27 @@ class Training(Phase):
     method: Plugin = Field(description="the algorithm that trains the original model (fu/training)")
     rounds: Count = Field(description="number of rounds")
     history: Annotated[list[Name], Different] = Field(
-        description="what is recorded for methods that need it (fu/histories)"
+        default_factory=list, description="what is recorded for methods that need it (fu/histories)"
     )
+
+    @model_validator(mode="after")
+    def _recorded(self) -> "Training":
+        if self.history and self.clients_per_round is not None:
+            raise ValueError("history: every client is recorded in every round, so clients_per_round must be null")
+        return self
 
 
 class Unlearning(Phase):
-    """The unlearning phase. lr, lr_decay, batch_size and local_epochs may be null: as in training."""
+    """The unlearning phase. What may be null is as in training."""
 
     rounds: Count = Field(description="number of rounds")
     conflicts: bool = Field(
-        description="count conflicting gradients in every round; this also trains the retained clients"
+        False, description="count conflicting gradients in every round; this also trains the retained clients"
     )
 
 
 class Recovery(Phase):
-    """Post-training for the rounds left of `total_rounds`. The same keys may be null: as in unlearning."""
+    """Post-training for the rounds left of `total_rounds`. What may be null is as in unlearning."""
 
     client_weights: Literal["samples", "equal"] = Field(description="samples: N_i / N; equal: 1 / m")
     first_round_keeps_rate: bool = Field(
@@ -194,23 +286,23 @@ class Recovery(Phase):
 
 
 class Settings(Strict):
-    """All that the models and numbers of one scenario depend on."""
+    """All that the models and numbers of one scenario depend on. Without unlearning, its settings are left out."""
 
     data: Data = Field(description="data set, partition, forgetting, backdoor")
     model: Plugin = Field(description="the architecture (fu/models)")
-    training: Training = Field(description="the original training")
-    unlearning: Unlearning = Field(description="the unlearning phase")
-    recovery: Recovery = Field(description="post-training")
-    total_rounds: Count = Field(description="rounds of unlearning and post-training together")
+    training: Training = Field(description="the original training, and what other trainings start from")
+    unlearning: Unlearning | None = Field(None, description="the unlearning phase")
+    recovery: Recovery | None = Field(None, description="post-training")
+    total_rounds: Count | None = Field(None, description="rounds of unlearning and post-training together")
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "
         "evaluation under a new name can be added without rerunning the others",
     )
-    traced: Annotated[list[Name], Different] = Field(
-        default_factory=list,
-        description="evaluators (fu/evaluation) whose `trace` is measured after every round of unlearning and "
-        "post-training, in addition to ASR, R-Acc and distance",
+    chosen_by: Annotated[list[Name], Different] = Field(
+        ["r_acc_validation", "asr_validation"],
+        min_length=1,
+        description="metrics by whose sum the best point of a grid is chosen, those that are better lower subtracted",
     )
     grid: dict[GridKey, list[float | int | str]] = Field(
         default_factory=dict,
@@ -224,28 +316,87 @@ class Settings(Strict):
         several = [name for found in evaluations.values() for name in found]
         if len(set(several)) < len(several) or not all(evaluations.values()):
             raise ValueError("every evaluation needs evaluators, and every evaluator may be in one evaluation only")
-        taken = sorted(set(evaluations) & {"unlearned", "recovered"})
+        taken = sorted(set(evaluations) & {"trained", "unlearned", "recovered"})
         if taken:
             raise ValueError(f"{taken[0]!r} is the name of a model's trace; an evaluation needs another")
         return evaluations
 
     @model_validator(mode="after")
     def _rounds(self) -> "Settings":
-        if self.unlearning.rounds > self.total_rounds:
+        if self.unlearning and self.unlearning.rounds > (self.total_rounds or 0):
             raise ValueError(
                 f"unlearning.rounds: {self.unlearning.rounds} rounds exceed total_rounds, {self.total_rounds}"
             )
+        if self.recovery and not self.unlearning:
+            raise ValueError("recovery: needs unlearning before it")
+        if self.unlearning and not (self.data.forget and self.total_rounds):
+            raise ValueError("unlearning: needs data.forget and total_rounds")
         return self
+
+    @model_validator(mode="after")
+    def _drawn(self) -> "Settings":
+        present = self.data.clients - self.data.absent
+        gone = self.data.forget.clients if self.data.forget else 0
+        left = present - (gone if isinstance(gone, int) else len(gone))
+        for name, number in (("training", present), ("unlearning", left), ("recovery", left)):
+            phase = getattr(self, name)
+            if phase and not phase.with_replacement and (phase.clients_per_round or 0) > number:
+                raise ValueError(
+                    f"{name}.clients_per_round: {phase.clients_per_round} cannot be drawn from the {number} clients "
+                    "that take part"
+                )
+        return self
+
+
+class Vary(Strict):
+    """A coordinate of scenarios: a setting that takes several values."""
+
+    setting: str = Field(pattern=r"^[a-z_]+(\.[A-Za-z0-9_]+)+$", description="data.absent, training.rounds, ...")
+    values: Annotated[list[Value], Field(min_length=1), Different] = Field(description="what it is set to")
+    label: str | None = Field(None, description="how axes and columns name it; null: by its short name")
 
 
 class Scenario(Strict):
     """One scenario of a paper: how it differs from the paper's common settings."""
 
     label: str = Field(description="how tables name it")
-    base: Name | None = Field(None, description="a scenario to start from, with its settings and methods")
+    base: Name | None = Field(
+        None,
+        description="a scenario to start from, with its settings and methods; its partition and trained models are "
+        "used where theirs would be made alike",
+    )
+    vary: dict[Word, Vary] = Field(
+        default_factory=dict,
+        description="short name -> setting and values: one scenario for every combination, named like mnist-p1-s4",
+    )
+    at: dict[Word, Value] = Field(default_factory=dict, description="further coordinates: short name -> value")
     settings: dict[str, Any] = Field(default_factory=dict, description="merged into the paper's settings")
+    trainings: dict[Name, dict[str, Any]] = Field(
+        default_factory=dict, description="training -> its params, settings and grid in this scenario alone"
+    )
     methods: dict[Name, dict[str, Any]] = Field(
         default_factory=dict, description="method -> its settings in this scenario alone"
+    )
+
+
+class Trained(Strict):
+    """One way to train, beside `original`: a plug-in with hyper-parameters and settings of its own."""
+
+    label: str = Field(description="how tables name it")
+    plugin: Name = Field(description="the file in fu/training or in your own folder")
+    source: str = Field(description="who proposed it, or which variant it is")
+    in_paper: bool = Field(True, description="false: marked as not in the paper")
+    shown_in: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="artefacts to show it in, in addition to those that list it"
+    )
+    params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="`training`: merged into the scenario's settings.training"
+    )
+    grid: dict[GridKey, list[Value]] = Field(
+        default_factory=dict,
+        description="`params.x` or `training.x` -> values: trained with every combination; the best is chosen on "
+        "validation data",
     )
 
 
@@ -257,6 +408,7 @@ class Method(Strict):
     unlearned_from: Name | None = Field(
         None, description="instead of a plug-in: the method whose unlearned model this one post-trains"
     )
+    trained_by: Name = Field(ORIGINAL, description="the training whose model it unlearns")
     post_training: Literal["after", "none", "own"] = Field(
         "after",
         description="after: for the rounds left of total_rounds; none: no post-training; own: the method runs for all",
@@ -287,7 +439,10 @@ class Artefact(Strict):
     note: str = Field("", description="what to know about the paper's numbers; shown with them")
     in_paper: bool = Field(True, description="false: our own addition")
     published: bool = Field(False, description="the paper's numbers are in workflow/published/{paper}/{artefact}.csv")
-    scenarios: Annotated[list[Name], Different] = Field(default_factory=list, description="scenarios, in order")
+    scenarios: Annotated[list[Pattern], Different] = Field(
+        default_factory=list, description="scenarios, in order; of one that varies all, or those that match mnist-p*-s4"
+    )
+    trainings: Annotated[list[Name], Different] = Field(default_factory=list, description="trainings, in order")
     methods: Annotated[list[Name], Different] = Field(default_factory=list, description="methods, in order")
     metrics: Annotated[list[Name], Different] = Field(
         default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
@@ -295,6 +450,26 @@ class Artefact(Strict):
     stages: Annotated[list[Stage], Different] = Field(
         ["original", "unlearned", "recovered"], min_length=1, description="which models to show"
     )
+    points: Literal["chosen", "all"] | None = Field(
+        None, description="of a grid the chosen point or all of them; null: as the kind does by itself"
+    )
+    x: str | None = Field(None, description="the coordinate of scenarios or setting of grids (params.q) along the axis")
+    lines: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a line or row for each")
+    panels: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a panel for each")
+    against: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="trainings that the others are compared with"
+    )
+    from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
+
+    @property
+    def trains_only(self) -> bool:
+        """Whether trainings are shown and nothing that unlearns, so that the original model is not either."""
+        return bool(self.trainings) and not self.methods
+
+    @property
+    def shown(self) -> list[str]:
+        """The trainings and methods that are shown, in order."""
+        return [*dict.fromkeys([*self.trainings, *self.against]), *self.methods]
 
 
 class Paper(Strict):
@@ -305,15 +480,20 @@ class Paper(Strict):
     seeds: Seeds = Field(description="everything is run once with each")
     settings: dict[str, Any] = Field(description="settings common to all scenarios")
     scenarios: dict[Name, Scenario] = Field(description="name -> scenario")
-    methods: dict[Name, Method] = Field(description="name -> method")
+    trainings: dict[Name, Trained] = Field(default_factory=dict, description="name -> training, beside `original`")
+    methods: dict[Name, Method] = Field(default_factory=dict, description="name -> method")
     artefacts: dict[Name, Artefact] = Field(description="name -> table or figure")
 
-    @field_validator("methods")
-    @classmethod
-    def _not_reserved(cls, methods: dict[str, Method]) -> dict[str, Method]:
-        if ORIGINAL in methods:
-            raise ValueError(f"{ORIGINAL!r} is the name of the original model; a method needs another")
-        return methods
+    @model_validator(mode="after")
+    def _different(self) -> "Paper":
+        for name in self.methods:
+            if name in self.trainings:
+                raise ValueError(f"methods: {name!r} is the name of a training; a method needs another")
+        for group in ("trainings", "methods"):
+            if ORIGINAL in getattr(self, group):
+                what = group.removesuffix("s")
+                raise ValueError(f"{group}: {ORIGINAL!r} is the name of the original model; a {what} needs another")
+        return self
 
 
 class Preset(Strict):

@@ -83,6 +83,26 @@ SECTIONS = (
         "    artefacts: {table8: {scenarios: [mnist-pat20, mnist-pat20-m20]}}",
     ),
     Section(
+        "scenarios.{name}.vary.{short}",
+        records.Vary,
+        "overrides:\n"
+        "  fedosd:\n"
+        "    scenarios:\n"
+        "      mnist-few: {label: MNIST of few clients, base: mnist-iid,\n"
+        "        vary: {m: {setting: data.clients, values: [5, 10]}}}\n"
+        "    artefacts: {mnist_curves: {scenarios: [mnist-few]}}",
+    ),
+    Section(
+        "trainings.{name}",
+        records.Trained,
+        "overrides:\n"
+        "  fedosd:\n"
+        "    trainings:\n"
+        "      momentum: {label: FedAvg with momentum, plugin: fedavg, in_paper: false, source: our own,\n"
+        "        settings: {training: {momentum: 0.9}}}\n"
+        "    artefacts: {table8: {trainings: [momentum]}}",
+    ),
+    Section(
         "methods.{name}",
         records.Method,
         "overrides:\n"

@@ -91,8 +91,8 @@ def which_clients(value: Any) -> Any:
 
 def _grid_key(key: str) -> str:
     section, _, last = key.partition(".")
-    if section not in ("unlearning", "recovery", "params") or not last.isidentifier():
-        raise ValueError(f"{key!r} cannot be varied; a key must be unlearning.x, recovery.x or params.x")
+    if section not in ("training", "unlearning", "recovery", "params") or not last.isidentifier():
+        raise ValueError(f"{key!r} cannot be varied; a key must be training.x, unlearning.x, recovery.x or params.x")
     return key
 
 
@@ -104,10 +104,13 @@ def _different(values: Listed) -> Listed:
 
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
+Held = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(pattern=NAME, max_length=80)]
 Word = Annotated[str, Field(pattern=rf"^{WORD}$", max_length=80)]
+Pattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9*][A-Za-z0-9._*-]*$", max_length=80)]
 Different = AfterValidator(_different)
 Names = Annotated[list[Name], BeforeValidator(_listed), Different]
 Seed = Annotated[int, Field(ge=0)]
 Seeds = Annotated[list[Seed], Field(min_length=1), Different]
+Value = float | int | str
 GridKey = Annotated[str, AfterValidator(_grid_key)]

@@ -45,7 +45,10 @@ class Local(Record):
     lr: float
     lr_decay: float
     batch_size: int
-    local_epochs: int
+    local_epochs: int | None
+    local_steps: int | None
+    momentum: float
+    weight_decay: float
     exception: tuple[int, float] | None = None
 
 
@@ -59,19 +62,33 @@ class ModelSpec(Spec):
 
 
 class TrainingSpec(ModelSpec):
-    """What every stage that trains reads."""
+    """What every stage that trains reads.
+
+    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators that measure in
+    every `evaluate_every`-th round and in each of the last `evaluate_last`. `counted`: further columns of the trace, of
+    what an evaluator counts between rounds; empty where it is not watched, so that its file is none of this job's.
+    """
 
     local: Local
     rounds: int
     evaluate_every: int
+    evaluate_last: int
+    clients_per_round: int | None
+    with_replacement: bool
+    traced: Annotated[tuple[str, ...], Kind("evaluation")]
+    counted: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """The files that every stage that computes with models reads."""
+    """The files that every stage that computes with models reads.
+
+    `request`: one file; none while training, or where those are forgotten whom the attack marks.
+    """
 
     data: Path
     partition: Path
+    request: list[Path]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,13 +20,12 @@ from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
 from fu.errors import UserError
 from fu.evaluation.context import Context
-from fu.evaluation.measure import measure
-from fu.evaluation.trace import COLUMNS
+from fu.evaluation.trace import columns
 from fu.federation import model_files
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import Task
+from fu.federation.task import Task, Training
 from fu.pipeline.stages.common import (
     ModelFiles,
     ModelSpec,
@@ -37,6 +36,7 @@ from fu.pipeline.stages.common import (
     canonical,
     write_rows,
 )
+from fu.plugins import Choice
 
 
 def keep_memory() -> None:
@@ -69,7 +69,8 @@ def device_of(options: Options) -> torch.device:
 def data_of(spec: ModelSpec, files: ModelFiles, options: Options, poison: Poison) -> ClientData:
     """Return the clients' data on the device."""
     device = device_of(options)
-    return clients.load(files.data, files.partition, spec.dataset, spec.attack, device, poison)
+    request = files.request[0] if files.request else None
+    return clients.load(files.data, files.partition, spec.dataset, spec.attack, device, poison, request)
 
 
 def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
@@ -83,17 +84,29 @@ def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str
     data = data_of(spec, files, options, poison)
     build = builder_of(spec, data)
     federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, spec.seed)
-    part = data.partition
-    return Task(federation, build, part.forgotten, part.retained, spec.rounds, spec.seed)
+    participation = {"clients_per_round": spec.clients_per_round, "with_replacement": spec.with_replacement}
+    return Task(federation, build, data.forgotten, data.retained, spec.rounds, spec.seed, **participation)  # type: ignore[arg-type]
 
 
-def measured(task: Task, traced: Sequence[str] = ()) -> Callable[[Tensor], dict[str, float]]:
-    """Return a function that measures a model after a round: the columns of every trace, and any extra traced ones."""
-    federation, also = task.federation, [plugins.load("evaluation", name).trace for name in traced]
+def training_of(choice: Choice) -> Training:
+    """Return a way to train with its hyper-parameters."""
+    plugin, params = (
+        plugins.load("training", choice.name),
+        plugins.params("training", choice, f"training {choice.name}"),
+    )
+    return Training(
+        lambda task: plugin.start(task, params), lambda task, state, round: plugin.step(task, params, state, round)
+    )
+
+
+def measured(task: Task, traced: Sequence[str]) -> Callable[[Tensor], dict[str, float]]:
+    """Return a function that measures a model after a round, by those of the traced evaluators that measure models."""
+    federation, evaluators = task.federation, [plugins.load("evaluation", name) for name in traced]
+    traces = [evaluator.trace for evaluator in evaluators if hasattr(evaluator, "trace")]
 
     def measure_round(theta: Tensor) -> dict[str, float]:
         context = Context(federation.network, federation.data, theta, task.original)
-        return dict(item for found in (measure, *also) for item in found(context).items())
+        return dict(item for trace in traces for item in trace(context).items())
 
     return measure_round
 
@@ -121,15 +134,19 @@ def write_outcome(
     files: TrainingFiles,
     options: Options,
     checkpoint: Checkpoint,
+    spec: TrainingSpec,
     history: Path | None = None,
 ) -> None:
-    """Write model, trace, cost file and recorded histories, and remove the checkpoint."""
+    """Write model, trace (with the columns of the traced evaluators), cost file and recorded histories.
+
+    Removes the checkpoint.
+    """
     theta = outcome.state["theta"]
     assert isinstance(theta, Tensor)
     with atomic_outputs(options, files.model, files.trace, files.cost, *([history] if history else [])) as parts:
         model_files.save(parts[0], task.federation.layout, theta, outcome.diverged)
-        traced = dict.fromkeys(name for row in outcome.rows for name in row if name not in COLUMNS)
-        write_rows(parts[1], outcome.rows, (*COLUMNS, *traced))
+        names = [*(plugins.load("evaluation", name).TRACE for name in spec.traced), spec.counted]
+        write_rows(parts[1], outcome.rows, columns(names, outcome.rows))
         cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
         parts[2].write_text(json.dumps(cost, indent=2) + "\n")
         if history:

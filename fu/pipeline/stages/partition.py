@@ -3,31 +3,37 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fu import plugins
 from fu.data import archives
 from fu.data.dataset import about
-from fu.data.partition import draw
+from fu.data.partition import Indices, draw, draw_official
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 from fu.plugins import Choice, Kind
 
 
 class Spec(Base):
-    """What the partition is drawn from; `forget`: how many clients, or which."""
+    """What the partition is drawn from; `attacked`: how many clients the attack marks, or which."""
 
     stage = "partition"
     dataset: Annotated[str, Kind("datasets")]
     seed: int
     samples: int | None
+    split: Literal["merged", "official"]
+    test: Literal["clients", "global"]
     clients: int
     partition: Annotated[Choice, Kind("partitions")]
-    train_share: float
+    train_share: float | None
     validation_share: float
-    forget: int | tuple[int, ...]
+    server: int
+    held_out: int
+    absent: int
+    attacked: int | tuple[int, ...]
     attack: Annotated[Choice | None, Kind("attacks")]
 
 
@@ -47,20 +53,34 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     deal = partial(
         plugins.load("partitions", spec.partition.name).deal, classes=classes, clients=spec.clients, p=params
     )
+
+    def dealt(labels: NDArray[Any], random: np.random.Generator) -> list[Indices]:
+        return deal(labels, rng=random)
+
     attack = None
     if spec.attack:
         given = plugins.params("attacks", spec.attack, "attack")
         attack = partial(plugins.load("attacks", spec.attack.name).draw, classes=classes, p=given)
-    drawn = draw(
-        labels,
-        spec.seed,
-        spec.samples,
-        lambda labels, random: deal(labels, rng=random),
-        spec.train_share,
-        spec.validation_share,
-        spec.forget,
-        (lambda train, random: attack(train, rng=random)) if attack else None,
-    )
+    marks = (lambda train, random: attack(train, rng=random)) if attack else None
+    if spec.split == "merged":
+        assert spec.train_share is not None
+        shares = spec.train_share, spec.validation_share
+        drawn = draw(labels, spec.seed, spec.samples, dealt, *shares, spec.attacked, marks)
+    else:
+        drawn = draw_official(
+            labels,
+            len(arrays["y_train"]),
+            spec.seed,
+            spec.samples,
+            dealt,
+            spec.validation_share,
+            spec.test,
+            spec.server,
+            spec.held_out,
+            spec.absent,
+            spec.attacked,
+            marks,
+        )
     with atomic_outputs(options, files.partition) as (part,):
         np.savez(part, allow_pickle=False, **drawn.arrays())  # type: ignore[arg-type]
 

@@ -9,16 +9,12 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What post-training reads, whatever method unlearned; its rounds continue the numbering of unlearning.
-
-    `traced`: evaluators whose `trace` is recorded in every round.
-    """
+    """What post-training reads, whatever method unlearned; its rounds continue the numbering of unlearning."""
 
     stage = "recover"
     projection: Annotated[Choice | None, Kind("projections")]
     client_weights: Literal["samples", "equal"]
     first_round: int
-    traced: Annotated[tuple[str, ...], Kind("evaluation")] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     layout, device = task.federation.layout, task.federation.device
     original, _ = model_files.load(files.original, layout)
     unlearned, diverged = model_files.load(files.unlearned, layout)
-    inputs = [files.data, files.partition, files.original, files.unlearned]
+    inputs = [files.data, files.partition, *files.request, files.original, files.unlearned]
     checkpoint = checkpoint_of(task, spec, options, inputs, files.model)
     if original is None or unlearned is None:
         outcome = diverged_outcome(task, diverged)
@@ -62,8 +58,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             str(files.model),
             first_round=spec.first_round,
             evaluate_every=spec.evaluate_every,
+            evaluate_last=spec.evaluate_last,
         )
-    write_outcome(task, outcome, files, options, checkpoint)
+    write_outcome(task, outcome, files, options, checkpoint, spec)
 
 
 if __name__ == "__main__":

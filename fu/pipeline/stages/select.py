@@ -4,18 +4,22 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from fu.errors import UserError
-from fu.evaluation.selection import RULE, Evaluation, choose, score
+from fu.evaluation.selection import Evaluation, choose, score
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 
 
 class Spec(Base):
-    """The names of the trials, in order."""
+    """The names of the trials, in order; metric -> 1, or -1 where lower is better; the roles that are compared."""
 
     stage = "select"
     trials: tuple[str, ...]
+    terms: dict[str, Literal[1, -1]]
+    roles: tuple[str, ...]
+    rule: str
 
 
 @dataclass(frozen=True)
@@ -29,27 +33,28 @@ class Files:
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Choose, and write what was chosen, by which rule, with all scores."""
     seeds = len(files.evaluations) // len(spec.trials)
-    found = [read(path) for path in files.evaluations]
+    found = [read(path, next(iter(spec.terms))) for path in files.evaluations]
     trials = {trial: found[k * seeds : (k + 1) * seeds] for k, trial in enumerate(spec.trials)}
     scores = {
-        trial: {role: score(evaluations, role) for role in ("unlearned", "recovered")}
+        trial: {role: score(evaluations, role, spec.terms) for role in spec.roles}
         for trial, evaluations in trials.items()
     }
     with atomic_outputs(options, files.selection) as (part,):
-        part.write_text(json.dumps({"selected": choose(trials), "rule": RULE, "scores": scores}, indent=2) + "\n")
+        chosen = {"selected": choose(trials, spec.terms, spec.roles), "rule": spec.rule, "scores": scores}
+        part.write_text(json.dumps(chosen, indent=2) + "\n")
 
 
-def read(path: Path) -> Evaluation:
-    """Return an evaluation file as role -> metric -> value."""
+def read(path: Path, first: str) -> Evaluation:
+    """Return an evaluation file as role -> metric -> value; each model must have the metric `first`, or diverged."""
     values: dict[str, dict[str, float]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
             values.setdefault(row["role"], {})[row["metric"]] = float(row["value"])
     for role, metrics in values.items():
-        if "diverged_round" not in metrics and "r_acc_validation" not in metrics:
+        if "diverged_round" not in metrics and first not in metrics:
             raise UserError(
-                f"{path}: the {role} model has no R-Acc on validation data to choose by; every retained client "
-                "needs a validation sample (data.validation_share), and the evaluators must include utility."
+                f"{path}: the {role} model has no {first!r} to choose by; every retained client "
+                "needs a validation sample (data.validation_share), and the evaluators must measure it."
             )
     return values
 

@@ -1,4 +1,4 @@
-"""Train the original model on all clients, and record the histories that methods need."""
+"""Train a model on the clients that take part, and record the histories that methods need."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,12 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(TrainingSpec):
-    """What the original training reads."""
+    """What a training reads; `server`: how many of the server's samples it uses (None: it uses none)."""
 
     stage = "train"
     training: Annotated[Choice, Kind("training")]
     history: Annotated[tuple[str, ...], Kind("histories")]
+    server: int | None
 
 
 @dataclass(frozen=True)
@@ -25,25 +26,27 @@ class Files(TrainingFiles):
 
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Train, and write the model and what was recorded."""
+    from dataclasses import replace
+
     from fu import plugins
     from fu.federation.driver import drive
-    from fu.pipeline.stages.compute import checkpoint_of, measured, task_of, write_outcome
+    from fu.pipeline.stages.compute import checkpoint_of, measured, task_of, training_of, write_outcome
 
-    task = task_of(spec, files, options, "training", "share")
-    training = plugins.load("training", spec.training.name)
-    params = plugins.params("training", spec.training, f"training {spec.training.name}")
-    checkpoint = checkpoint_of(task, spec, options, [files.data, files.partition], files.model)
+    task = replace(task_of(spec, files, options, "training", "share"), server=spec.server)
+    training = training_of(spec.training)
+    checkpoint = checkpoint_of(task, spec, options, [files.data, files.partition, *files.request], files.model)
     outcome = drive(
         task,
-        lambda: training.start(task, params),
-        lambda state, round: training.step(task, params, state, round),
-        measured(task),
+        lambda: training.start(task),
+        lambda state, round: training.step(task, state, round),
+        measured(task, spec.traced),
         checkpoint,
         str(files.model),
         evaluate_every=spec.evaluate_every,
+        evaluate_last=spec.evaluate_last,
         recorders={kind: plugins.load("histories", kind).record for kind in spec.history},
     )
-    write_outcome(task, outcome, files, options, checkpoint, files.history)
+    write_outcome(task, outcome, files, options, checkpoint, spec, files.history)
 
 
 if __name__ == "__main__":

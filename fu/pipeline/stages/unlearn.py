@@ -11,13 +11,15 @@ from fu.plugins import Choice, Kind
 class Spec(TrainingSpec):
     """What a method's unlearning reads.
 
-    `watch`: an evaluator that counts something in every round; `traced`: evaluators whose `trace` is recorded, too.
+    `training`: the one behind the original model, for a method that retrains, with `server`, how many of the server's
+    samples it uses. `watch`: an evaluator that counts something in every round.
     """
 
     stage = "unlearn"
     method: Annotated[Choice, Kind("methods")]
+    training: Annotated[Choice | None, Kind("training")]
+    server: int | None
     watch: Annotated[str | None, Kind("evaluation")]
-    traced: Annotated[tuple[str, ...], Kind("evaluation")] = ()
 
 
 @dataclass(frozen=True)
@@ -36,33 +38,35 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu import plugins
     from fu.federation import model_files
     from fu.federation.driver import drive
-    from fu.pipeline.stages.compute import checkpoint_of, diverged_outcome, measured, task_of, write_outcome
+    from fu.pipeline.stages import compute
 
-    task = task_of(spec, files, options, "unlearning", "all")
+    task = compute.task_of(spec, files, options, "unlearning", "all")
     device = task.federation.device
     original, diverged = model_files.load(files.original, task.federation.layout)
     method = plugins.load("methods", spec.method.name)
     params = plugins.params("methods", spec.method, f"method {spec.method.name}")
-    inputs = [files.data, files.partition, files.original, *files.history]
-    checkpoint = checkpoint_of(task, spec, options, inputs, files.model)
+    inputs = [files.data, files.partition, *files.request, files.original, *files.history]
+    checkpoint = compute.checkpoint_of(task, spec, options, inputs, files.model)
     if original is None:
-        outcome = diverged_outcome(task, diverged)
+        outcome = compute.diverged_outcome(task, diverged)
     else:
         recorded = {
             kind: model_files.load_history(path, kind, device) for path in files.history for kind in method.needs
         }
-        task = replace(task, original=original.to(device), histories=recorded)
+        training = compute.training_of(spec.training) if spec.training else None
+        task = replace(task, original=original.to(device), histories=recorded, training=training, server=spec.server)
         outcome = drive(
             task,
             lambda: method.start(task, params),
             lambda state, round: method.step(task, params, state, round),
-            measured(task, spec.traced),
+            compute.measured(task, spec.traced),
             checkpoint,
             str(files.model),
             evaluate_every=spec.evaluate_every,
+            evaluate_last=spec.evaluate_last,
             watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
         )
-    write_outcome(task, outcome, files, options, checkpoint)
+    compute.write_outcome(task, outcome, files, options, checkpoint, spec)
 
 
 if __name__ == "__main__":

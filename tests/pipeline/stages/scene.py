@@ -1,7 +1,8 @@
 """Files that the stages read, and the same task made by hand: what a stage must hand over, spelled out.
 
 Three clients of unequal size share random images; client 1, which is to be forgotten, has a trigger on ten of its
-twelve training samples. The rate halves from round to round, so that a round's number matters.
+twelve training samples; the server holds four samples of its own. The rate halves from round to round, so that a
+round's number matters.
 """
 
 import csv
@@ -18,6 +19,8 @@ from torch import Tensor
 
 from fu.attacks import patch
 from fu.data.clients import ClientData, Poison
+from fu.data.partition import Partition
+from fu.data.request import Request
 from fu.federation import model_files
 from fu.federation.flat import Layout
 from fu.federation.local import Federation, LocalTraining
@@ -27,14 +30,17 @@ from tests.factories import CLASSES, GREY, builder, make_partition
 from tests.mistakes import write_archive
 
 SEED, ROUNDS, HIDDEN = 11, 3, 4
-PART = make_partition((7, 12, 9))
-LOCAL: dict[str, Any] = {"lr": 0.1, "lr_decay": 0.5, "batch_size": 5, "local_epochs": 2}
+PART = make_partition((7, 12, 9), server=4, held_out=2)
+LOCAL: dict[str, Any] = {"lr": 0.1, "lr_decay": 0.5, "batch_size": 5, "local_epochs": 2, "local_steps": None}
+LOCAL |= {"momentum": 0.5, "weight_decay": 0.25}
+TRACED = ("backdoor", "utility", "distance", "conflicts")
 MODEL: dict[str, Any] = {"dataset": "digits", "attack": "patch", "seed": SEED}
 MODEL["model"] = {"name": "mlp", "params": {"hidden": HIDDEN}}
-PHASE: dict[str, Any] = {**MODEL, "local": LOCAL, "rounds": ROUNDS, "evaluate_every": 2}
+PHASE: dict[str, Any] = {**MODEL, "local": LOCAL, "rounds": ROUNDS, "evaluate_every": 2, "evaluate_last": 1}
+PHASE |= {"clients_per_round": None, "with_replacement": False, "traced": TRACED}
 OPTIONS = Options(code="the code", device="cpu")
-PIXELS = np.random.default_rng(0).integers(0, 256, (43, *GREY), dtype=np.uint8)
-LABELS = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
+PIXELS = np.random.default_rng(0).integers(0, 256, (49, *GREY), dtype=np.uint8)
+LABELS = np.random.default_rng(1).integers(0, CLASSES, 49, dtype=np.uint8)
 BUILD = builder(shape=GREY, hidden=HIDDEN)
 LAYOUT = Layout(BUILD())
 
@@ -50,10 +56,15 @@ class Scene:
 
     @property
     def shared(self) -> dict[str, Path]:
-        """What every stage reads that computes with models."""
+        """What every stage reads that computes with models, beside a request."""
         return {"data": self("digits.npz"), "partition": self("partition.npz")}
 
-    def outputs(self, model: str) -> dict[str, Path]:
+    @property
+    def given(self) -> dict[str, Any]:
+        """The same as the fields of a stage's files: those are forgotten whom the attack marks."""
+        return {**self.shared, "request": []}
+
+    def outputs(self, model: str) -> dict[str, Any]:
         """What every stage writes that trains."""
         return {"model": self(f"{model}.safetensors"), "trace": self(f"{model}.csv"), "cost": self(f"{model}.json")}
 
@@ -79,18 +90,19 @@ class Scene:
         return found
 
 
-def make_scene(folder: Path) -> Scene:
-    """Write the archive and the partition: the last six samples of the archive are test samples."""
+def make_scene(folder: Path, part: Partition = PART) -> Scene:
+    """Write the archive and the partition: the last twelve samples of the archive are test samples."""
     split = {"x_train": PIXELS[:37], "y_train": LABELS[:37], "x_test": PIXELS[37:], "y_test": LABELS[37:]}
     write_archive(folder / "digits.npz", **split)
-    np.savez(folder / "partition.npz", allow_pickle=False, **PART.arrays())  # type: ignore[arg-type]
+    np.savez(folder / "partition.npz", allow_pickle=False, **part.arrays())  # type: ignore[arg-type]
     return Scene(folder)
 
 
-def make_data(poison: Poison = "all") -> ClientData:
+def make_data(poison: Poison = "all", part: Partition = PART, request: Request | None = None) -> ClientData:
     """Return the clients' data: what the files hold."""
     x, y = torch.from_numpy(PIXELS) / 255, torch.from_numpy(LABELS).long()
-    return ClientData(x, y, PART, CLASSES, poison, partial(patch.mark, PART.attack, classes=CLASSES))
+    mark = partial(patch.mark, part.attack, classes=CLASSES) if part.attack else None
+    return ClientData(x, y, part, CLASSES, poison, mark, request)
 
 
 def make_task(stream: str, poison: Poison, exception: tuple[int, float] | None = None, **more: Any) -> Task:

@@ -49,7 +49,7 @@ def files(tmp_path: Path) -> evaluate.Files:
         traces[-1].write_text("round\n")
     output = tmp_path / "original.evaluation.csv"
     output.write_text(OLDER)
-    return evaluate.Files(archive, part, models[0], models, traces, output)
+    return evaluate.Files(archive, part, [], models[0], models, traces, output)
 
 
 def test_every_model_has_a_row_for_each_metric_and_a_diverged_one_its_round(files: evaluate.Files) -> None:
@@ -91,7 +91,7 @@ def evaluated(scene: Scene, evaluators: tuple[str, ...], diverged: int | None = 
         scene(f"{name}.csv").write_text(f"round,steps,conflicts\n0,0,\n1,5,{name}\n")
     traces = [scene(f"{name}.csv") for name in ("recovered", "unlearned")]
     files = evaluate.Files(
-        **scene.shared,
+        **scene.given,
         original=scene.save("original", model(0)),
         models=models,
         traces=traces,

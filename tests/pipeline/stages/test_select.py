@@ -2,10 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fu.evaluation.selection import RULE
 from fu.pipeline.stages import select
 from fu.pipeline.stages.common import Options
 from tests.mistakes import has, sentence
@@ -19,8 +19,16 @@ def evaluation(path: Path, *, recovered: dict[str, float] | None = None, **value
     return path
 
 
-def chosen(output: Path, trials: tuple[str, ...], *evaluations: Path) -> dict[str, object]:
-    select.main(select.Spec(trials=trials), select.Files(list(evaluations), output), Options())
+FEDOSD: dict[str, Any] = {
+    "terms": {"r_acc_validation": 1, "asr_validation": -1},
+    "roles": ("unlearned", "recovered"),
+    "rule": "the rule",
+}
+TRAINING: dict[str, Any] = {"terms": {"accuracy": 1}, "roles": ("original",), "rule": "another rule"}
+
+
+def chosen(output: Path, trials: tuple[str, ...], *evaluations: Path, by: Any = None) -> dict[str, object]:
+    select.main(select.Spec(trials=trials, **(by or FEDOSD)), select.Files(list(evaluations), output), Options())
     found: dict[str, object] = json.loads(output.read_text())
     return found
 
@@ -33,7 +41,7 @@ def test_the_files_of_a_trial_are_one_per_seed_and_the_best_mean_is_chosen(tmp_p
     ]
     found = chosen(tmp_path / "mode.selected.json", ("one", "other"), *files)
     scores = found.pop("scores")
-    assert found == {"selected": "other", "rule": RULE}
+    assert found == {"selected": "other", "rule": "the rule"}
     assert scores == {
         "one": {"unlearned": pytest.approx(0.6), "recovered": None},
         "other": {"unlearned": pytest.approx(0.7), "recovered": None},
@@ -55,13 +63,32 @@ def test_the_scores_of_both_models_are_kept_apart(tmp_path: Path) -> None:
 def test_a_choice_without_validation_data_is_told_in_one_sentence(tmp_path: Path) -> None:
     path, output = evaluation(tmp_path / "one.evaluation.csv", asr_validation=0.1), tmp_path / "made" / "mode.json"
     text = sentence(lambda: chosen(output, ("one",), path))
-    has(text, f"{path}: the unlearned model has no R-Acc on validation data", "data.validation_share")
+    has(text, f"{path}: the unlearned model has no 'r_acc_validation' to choose by", "data.validation_share")
     assert not output.parent.exists()
 
 
 def test_without_an_attack_the_accuracy_chooses(tmp_path: Path) -> None:
     files = [evaluation(tmp_path / f"{r_acc}.csv", r_acc_validation=r_acc) for r_acc in (0.8, 0.9)]
     assert chosen(tmp_path / "mode.json", ("one", "other"), *files)["selected"] == "other"
+
+
+def test_the_points_of_a_training_are_compared_by_its_own_terms_of_the_trained_model(tmp_path: Path) -> None:
+    rows = [f"original,accuracy,{value}\noriginal,r_acc_validation,{1 - value}\n" for value in (0.2, 0.7)]
+    files = [tmp_path / "0.csv", tmp_path / "1.csv"]
+    for file, text in zip(files, rows, strict=True):
+        file.write_text(f"role,metric,value\n{text}")
+    assert chosen(tmp_path / "safari.json", ("one", "other"), *files, by=TRAINING) == {
+        "selected": "other",
+        "rule": "another rule",
+        "scores": {"one": {"original": pytest.approx(0.2)}, "other": {"original": pytest.approx(0.7)}},
+    }
+
+
+def test_a_term_that_is_better_lower_counts_against_a_trial(tmp_path: Path) -> None:
+    files = [evaluation(tmp_path / f"{value}.csv", distance=value) for value in (0.2, 0.7)]
+    for sign, best in ((1, "other"), (-1, "one")):
+        by = {**FEDOSD, "terms": {"distance": sign}}
+        assert chosen(tmp_path / "mode.json", ("one", "other"), *files, by=by)["selected"] == best
 
 
 def test_a_diverged_trial_needs_no_validation_data(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.evaluation.trace import COLUMNS
+from fu.evaluation.trace import COUNTS
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from fu.pipeline.stages import partition, recover, train, unlearn
@@ -17,6 +17,7 @@ from tests.mistakes import write_archive
 from tests.pipeline.plans import PAT50, made, spec
 from tests.pipeline.stages import drawing
 
+MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
 SHARES = tuple(f"predicted_{label}" for label in range(10))
 
 
@@ -29,29 +30,27 @@ def traces(tmp_path: Path) -> dict[str, list[dict[str, str]]]:
     drawn, options = tmp_path / "partition.npz", Options()
     attack = {"name": "patch", "params": spec(made("smoke"), "partition", PAT50)["attack"]["params"]}
     partition.main(partition.Spec(**{**drawing.SPEC, "attack": attack}), partition.Files(archive, drawn), options)
-    local = {"lr": 0.05, "lr_decay": 1.0, "batch_size": 8, "local_epochs": 1}
     model = {"name": "mlp", "params": {"hidden": 4}}
-    phase = {"dataset": "digits", "attack": "patch", "model": model, "seed": 0, "local": local, "evaluate_every": 1}
+    phase = {"dataset": "digits", "attack": "patch", "model": model, "seed": 0, **drawing.PHASE, "rounds": 2}
+    later = {**phase, "traced": ("backdoor", "utility", "distance", "conflicts", "predicted_classes")}
 
     def files(role: str) -> dict[str, Path]:
         return {key: tmp_path / f"m.{role}.{key}" for key in ("model", "trace", "cost")}
 
     original, unlearned = files("original")["model"], files("unlearned")["model"]
     train.main(
-        train.Spec(**phase, rounds=2, training={"name": "fedavg"}, history=()),
-        train.Files(archive, drawn, **files("original"), history=tmp_path / "history"),
+        train.Spec(**{**phase, "traced": ("utility",)}, training={"name": "fedavg"}, history=(), server=None),
+        train.Files(archive, drawn, [], **files("original"), history=tmp_path / "history"),
         options,
     )
     unlearn.main(
-        unlearn.Spec(**phase, rounds=2, method={"name": "fedosd"}, watch=None, traced=("predicted_classes",)),
-        unlearn.Files(archive, drawn, original=original, history=[], **files("unlearned")),
+        unlearn.Spec(**later, method={"name": "fedosd"}, training=None, server=None, watch=None),
+        unlearn.Files(archive, drawn, [], original=original, history=[], **files("unlearned")),
         options,
     )
     recover.main(
-        recover.Spec(
-            **phase, rounds=2, projection=None, client_weights="equal", first_round=2, traced=("predicted_classes",)
-        ),
-        recover.Files(archive, drawn, original=original, unlearned=unlearned, **files("recovered")),
+        recover.Spec(**later, projection=None, client_weights="equal", first_round=2),
+        recover.Files(archive, drawn, [], original=original, unlearned=unlearned, **files("recovered")),
         options,
     )
     return {
@@ -60,22 +59,25 @@ def traces(tmp_path: Path) -> dict[str, list[dict[str, str]]]:
     }
 
 
-def test_what_is_traced_stands_behind_the_columns_of_every_trace(traces: dict[str, list[dict[str, str]]]) -> None:
-    assert tuple(traces["original"][0]) == COLUMNS
+def test_a_trace_has_the_columns_of_its_own_evaluators_in_order(traces: dict[str, list[dict[str, str]]]) -> None:
+    """Those of `conflicts` are there where nobody counts them; which classes there are, only the data know."""
+    assert [tuple(row) for row in traces["original"]] == [
+        ("round", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", *COUNTS)
+    ] * 3
     for role in ("unlearned", "recovered"):
         assert len(traces[role]) == 3
         for row in traces[role]:
-            assert tuple(row) == (*COLUMNS, *SHARES)
+            assert tuple(row) == ("round", *MEASURED, *COUNTS, *SHARES)
             assert sum(float(row[share]) for share in SHARES) == pytest.approx(1)
     assert traces["unlearned"][-1]["predicted_3"] == traces["recovered"][0]["predicted_3"]
 
 
-def test_the_plan_asks_for_it_in_unlearning_and_post_training_alone() -> None:
-    run = "fedosd/mnist-mlp-pat50/seed0"
-    for stage, model in (("unlearn", "fedosd+lr0.02"), ("recover", "fedosd+lr0.02")):
-        assert spec(made("smoke"), stage, run, model)["traced"] == ["predicted_classes"]
-        assert spec(made("smoke"), stage, "fedosd/fmnist-pat50/seed0", model)["traced"] == []
-    assert "traced" not in spec(made("smoke"), "train", run)
+def test_the_plan_asks_for_what_a_phase_says_and_for_that_of_the_phase_before_where_it_says_nothing() -> None:
+    run, usual = "fedosd/mnist-mlp-pat50/seed0", ["backdoor", "utility", "distance"]
+    for stage in ("unlearn", "recover"):
+        assert spec(made("smoke"), stage, run, "fedosd+lr0.02")["traced"] == [*usual, "predicted_classes"]
+        assert spec(made("smoke"), stage, PAT50, "fedosd+lr0.02")["traced"] == usual
+    assert spec(made("smoke"), "train", run, "original")["traced"] == usual
 
 
 def test_a_frame_has_what_was_traced_besides_the_metrics_that_are_shown(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_a_frame_has_what_was_traced_besides_the_metrics_that_are_shown(tmp_path
     paths = Paths(str(tmp_path))
     for part in frames.shown(entry):
         for seed in entry.seeds:
-            for model in part.models.values() if part.method != "original" else ():
+            for model in part.trial.models.values() if part.method != "original" else ():
                 trace = Path(paths.model(f"toy/small/seed{seed}", model, "trace"))
                 trace.parent.mkdir(parents=True, exist_ok=True)
                 row = {"round": 0, "asr": 0.5, "r_acc": 0.6, "steps": 7, "predicted_0": 0.25, "predicted_1": 0.75}

@@ -14,13 +14,13 @@ import torch
 
 from fu import plugins
 from fu.contents import checksum
-from fu.evaluation import conflicts, measure
+from fu.evaluation import backdoor, conflicts, distance, utility
 from fu.evaluation.context import Context
 from fu.federation import model_files
 from fu.federation.task import Task
 from fu.methods import retrain
 from fu.pipeline.catalogue import needs
-from fu.pipeline.stages import recover, train, unlearn
+from fu.pipeline.stages import compute, recover, train, unlearn
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from fu.projections import away_from_original
@@ -39,7 +39,8 @@ def scene(tmp_path: Path) -> Scene:
 
 def measured(task: Task, theta: torch.Tensor) -> dict[str, float]:
     """Return what the trace says of a model in a round that is evaluated."""
-    return measure.measure(Context(task.federation.network, task.federation.data, theta, task.original))
+    context = Context(task.federation.network, task.federation.data, theta, task.original)
+    return {**backdoor.trace(context), **utility.trace(context), **distance.trace(context)}
 
 
 def assert_trace(rows: list[dict[str, str]], first_round: int, models: list[torch.Tensor], task: Task) -> None:
@@ -58,10 +59,10 @@ def counts(row: dict[str, str]) -> dict[str, int]:
 # ---- the original training -----------------------------------------------------------------------------------------
 
 
-def trained(scene: Scene, weights: str, history: tuple[str, ...] = ()) -> None:
+def trained(scene: Scene, weights: str, history: tuple[str, ...] = (), **changes: Any) -> None:
     chosen = Choice(name="fedavg", params={"client_weights": weights})
-    files = train.Files(**scene.shared, **scene.outputs("original"), history=scene("history.safetensors"))
-    train.main(train.Spec(**PHASE, training=chosen, history=history), files, OPTIONS)
+    files = train.Files(**scene.given, **scene.outputs("original"), history=scene("history.safetensors"))
+    train.main(train.Spec(**{**PHASE, **changes}, training=chosen, history=history, server=None), files, OPTIONS)
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
@@ -121,20 +122,26 @@ def recorded(scene: Scene) -> dict[str, dict[str, torch.Tensor]]:
     return found
 
 
+RETRAINED = Choice(name="fedavg", params={"client_weights": "equal"})
+
+
 def unlearned(scene: Scene, method: str, watch: str | None = "conflicts", **params: Any) -> None:
     params = {**default_params(plugins.load("methods", method).Params).model_dump(by_alias=True), **params}
     files = unlearn.Files(
-        **scene.shared,
+        **scene.given,
         **scene.outputs("unlearned"),
         original=scene.save("original", model(0)),
         history=[scene("history.safetensors")],
     )
-    unlearn.main(unlearn.Spec(**PHASE, method=Choice(name=method, params=params), watch=watch), files, OPTIONS)
+    about = {"method": Choice(name=method, params=params), "training": None, "server": None, "watch": watch}
+    if method == "retrain":
+        about["training"] = RETRAINED
+    unlearn.main(unlearn.Spec(**PHASE, **about), files, OPTIONS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("method", "params"),
-    [("fedosd", {}), ("mode", {}), ("federaser", {}), ("fedrecovery", {}), ("retrain", {"client_weights": "equal"})],
+    [("fedosd", {}), ("mode", {}), ("federaser", {}), ("fedrecovery", {}), ("retrain", {})],
 )
 def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_samples_of_the_target(
     scene: Scene, recorded: dict[str, dict[str, torch.Tensor]], method: str, params: dict[str, Any]
@@ -143,7 +150,8 @@ def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_sampl
     module = plugins.load("methods", method)
     p = default_params(module.Params).model_copy(update=params)
     task = make_task("unlearning", "all", original=model(0))
-    task = replace(task, histories={kind: recorded[kind] for kind in needs(method)})
+    training = compute.training_of(RETRAINED)
+    task = replace(task, histories={kind: recorded[kind] for kind in needs(method)}, training=training)
     state = module.start(task, p)
     models = [state["theta"]]
     for round in range(ROUNDS):
@@ -190,7 +198,7 @@ FIRST = 4  # the number of the first round of post-training
 def recovered(scene: Scene, weights: str, projection: Choice | None, exception: tuple[int, float] | None) -> None:
     local = {**PHASE["local"], "exception": exception}
     files = recover.Files(
-        **scene.shared,
+        **scene.given,
         **scene.outputs("recovered"),
         original=scene.save("original", model(0)),
         unlearned=scene.save("unlearned", model(1)),
@@ -240,11 +248,11 @@ def test_post_training_goes_on_from_the_unlearned_model_with_the_retained_client
 def test_post_training_of_a_diverged_model_has_its_round_and_no_rows(
     scene: Scene, original: int | None, unlearned: int, expected: int
 ) -> None:
-    given = {
+    given: dict[str, Any] = {
         "original": scene.save("original", model(0), original),
         "unlearned": scene.save("unlearned", model(1), unlearned),
     }
-    files = recover.Files(**scene.shared, **scene.outputs("recovered"), **given)
+    files = recover.Files(**scene.given, **scene.outputs("recovered"), **given)
     recover.main(recover.Spec(**PHASE, projection=None, client_weights="equal", first_round=FIRST), files, OPTIONS)
     assert model_files.read(scene("recovered.safetensors")) == ({}, {"diverged": expected})
     assert scene.rows("recovered.csv") == []
@@ -262,11 +270,14 @@ def test_a_run_that_diverges_says_in_which_round_and_keeps_the_rows_before(scene
     assert [row["round"] for row in scene.rows("unlearned.csv")] == ["0", "1"]
 
 
+RETRAINING: dict[str, Any] = {"method": Choice(name="retrain"), "training": RETRAINED, "server": None, "watch": None}
+
+
 def unlearned_without_history(scene: Scene, options: Options = OPTIONS) -> None:
     files = unlearn.Files(
-        **scene.shared, **scene.outputs("unlearned"), original=scene.save("original", model(0)), history=[]
+        **scene.given, **scene.outputs("unlearned"), original=scene.save("original", model(0)), history=[]
     )
-    unlearn.main(unlearn.Spec(**PHASE, method=Choice(name="retrain"), watch=None), files, options)
+    unlearn.main(unlearn.Spec(**PHASE, **RETRAINING), files, options)
 
 
 def test_the_cost_file_says_how_long_the_rounds_took_and_on_what(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +288,7 @@ def test_the_cost_file_says_how_long_the_rounds_took_and_on_what(scene: Scene, m
     assert found["seconds"] == 1 + ROUNDS  # the start and every step, a second each
     assert (found["threads"], found["strategy"], found["peak_gpu_memory_mib"]) == (1, "sequential", 0)
     assert found["peak_memory_mib"] > 50
-    spec = unlearn.Spec(**PHASE, method=Choice(name="retrain"), watch=None)
+    spec = unlearn.Spec(**PHASE, **RETRAINING)
     assert found["spec"] == json.loads(json.dumps(spec.model_dump(mode="json")))
     assert found["code"] == "the code"
     read = (scene("digits.npz"), scene("partition.npz"), scene("original.safetensors"))
@@ -313,10 +324,10 @@ def test_a_killed_stage_goes_on_where_nothing_has_changed_and_else_begins_anew(
 
     def run(options: Options, number: int = 0, lr: float = 0.1) -> None:
         files = unlearn.Files(
-            **scene.shared, **scene.outputs("unlearned"), original=scene.save("original", model(number)), history=[]
+            **scene.given, **scene.outputs("unlearned"), original=scene.save("original", model(number)), history=[]
         )
         phase = {**PHASE, "local": {**PHASE["local"], "lr": lr}}
-        unlearn.main(unlearn.Spec(**phase, method=Choice(name="retrain"), watch=None), files, options)
+        unlearn.main(unlearn.Spec(**phase, **RETRAINING), files, options)
 
     options = replace(OPTIONS, checkpoint_seconds=0.0)
     monkeypatch.setattr(retrain, "step", killed)

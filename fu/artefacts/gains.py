@@ -1,0 +1,259 @@
+"""Gains of trainings over others, paired by seed; rows and columns are coordinates (SAFARI Tables 1 and 2).
+
+Panels: the gain over the first training in `against`, the gain over the better of them, and the accuracies themselves
+with what was chosen.
+"""
+
+from collections.abc import Callable, Hashable
+from math import nan, sqrt
+from typing import Any
+
+import pandas as pd
+
+from fu.artefacts.drawing import number, setting_name
+from fu.artefacts.entry import ORIGINAL, Entry, Method
+from fu.artefacts.panels import OURS, Panels
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.table import comparison, printed
+from fu.artefacts.words import in_a_row
+from fu.errors import UserError
+
+READS = "evaluations"
+ALSO = ("accuracy",)  # of the last round alone
+NEEDS = ("x", "lines", "against")
+PUBLISHED = {"metrics": ("gain", "within")}  # within: the paper prints '-', its error bar in points is the value
+WITHIN = 2.0  # percentage points: a gain whose interval reaches into [-2, 2] says nothing (SAFARI Tables 1 and 2)
+GAIN, BETTER = "gain", "gain_over_better"
+Row = dict[Hashable, Any]
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return the gains with their intervals, and the accuracies behind them."""
+    found, score = collect(frame, entry), entry.metrics[0]
+    over = _listed(entry)[0]
+    shown: Panels = [(f"Gain over {over}, percentage points", _panel(entry, found, GAIN, _over_first))]
+    words = [in_words(entry, found, GAIN, over)]
+    names = [GAIN, score.name]
+    if len(entry.against) > 1:
+        over = f"the better of {in_a_row(_listed(entry))}"
+        shown.append((f"Gain over {over}, percentage points", _panel(entry, found, BETTER, _over_better)))
+        words.append(in_words(entry, found, BETTER, over))
+        names.insert(1, BETTER)
+    shown.append((score.label, _panel(entry, found, score.name, _accuracy)))
+    return of_table(found, shown, _notes(entry, found), [*words, []], tuple(names))
+
+
+def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return a row for each scenario, training and metric: coordinates, what its grid sets, mean, std, 95% interval.
+
+    Accuracies are fractions, gains percentage points over `against`. `seeds`: how many a mean is over, `diverged`: how
+    many it leaves out. `beyond`: 1 where a gain exceeds `WITHIN` points with its whole interval (of one seed: by its
+    number), -1 where a loss does, else 0. `published_within`: the paper's own error bar, where it prints '-'.
+    """
+    score = entry.metrics[0]
+    if score.better != "higher" or score.unit != "fraction":
+        raise UserError(f"{entry.artefact}: gains need a fraction of which more is better; {score.name} is none.")
+    ours, theirs = frame[~frame["published"] & (frame["stage"] == ORIGINAL)], printed(frame, entry)
+    paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
+    trainings, settings = [method for method in entry.methods if method.trains], _settings(entry)
+    coordinates = [str(entry.x), *entry.lines]
+    rows: list[dict[str, Any]] = []
+    for (line, x), scenario in places(entry).items():
+        values = {}
+        for metric in dict.fromkeys([*(metric.name for metric in entry.metrics), *ALSO]):
+            here = ours[(ours["scenario"] == scenario) & (ours["metric"] == metric)]
+            table = here.pivot(index="seed", columns="method", values="value")
+            values[metric] = table.reindex(index=entry.seeds, columns=[m.name for m in trainings]).astype(float)
+        scores = values[score.name]
+        rivals = {GAIN: entry.against[0]}
+        if len(entry.against) > 1:
+            rivals[BETTER] = better(scores[list(entry.against)])
+        for method in trainings:
+            chosen = entry.trial(scenario, method).values
+            about = {"scenario": scenario, **dict(zip(coordinates, (x, *line), strict=True)), "method": method.name}
+            about |= {setting: chosen.get(setting) for setting in settings}
+            rows += [{**about, "metric": name, **_summary(found[method.name])} for name, found in values.items()]
+            for name, rival in rivals.items() if method.name not in entry.against else ():
+                gains = 100 * (scores[method.name] - scores[rival])
+                row = {**about, "metric": name, "against": rival, **_summary(gains), **_interval(gains)}
+                if name == GAIN:
+                    row["published"] = paper.get((scenario, method.name, "gain"), nan)
+                    row["published_within"] = paper.get((scenario, method.name, "within"), nan)
+                    row["difference"] = row["mean"] - row["published"]
+                rows.append(row)
+    columns = ["scenario", *coordinates, "method", *settings, "metric", "against", "mean", "std", "low", "high"]
+    columns += ["seeds", "diverged", "beyond", "published", "published_within", "difference"]
+    return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def places(entry: Entry) -> dict[tuple[tuple[Any, ...], Any], str]:
+    """Return the scenario at each place: the coordinates of its line, and x."""
+    found: dict[tuple[tuple[Any, ...], Any], str] = {}
+    for scenario in entry.scenarios:
+        *line, x = (entry.at(name, scenario.name) for name in (*entry.lines, str(entry.x)))
+        if x is None or None in line or (tuple(line), x) in found:
+            wanted = in_a_row([*entry.lines, str(entry.x)])
+            raise UserError(
+                f"{entry.artefact}: every scenario needs {wanted} of its own; {scenario.name!r} lacks them."
+            )
+        found[tuple(line), x] = scenario.name
+    return found
+
+
+def better(scores: pd.DataFrame) -> str:
+    """Return the column with the highest mean over the seeds that all have; columns without any number aside."""
+    there = scores.dropna(axis=1, how="all")
+    whole = there.dropna()
+    means = (whole if len(whole) else there).mean()
+    return str(means.idxmax() if len(means) else scores.columns[0])
+
+
+def in_words(entry: Entry, frame: pd.DataFrame, metric: str, over: str) -> list[str]:
+    """Return sentences on one panel of gains: where they exceed `WITHIN` points, and how many marks are the paper's."""
+    found = []
+    for method in _compared(entry):
+        here = frame[(frame["metric"] == metric) & (frame["method"] == method.name) & (frame["seeds"] > 0)]
+        by = " with the whole interval" if (here["seeds"] > 1).any() else ""
+        lost = (here["beyond"] == -1).sum()
+        found.append(
+            f"{method.label} gains more than {WITHIN:g} points{by} over {over} in {(here['beyond'] == 1).sum()} of "
+            f"{_cells(here)}{f' and loses more than that in {lost}' if lost else ''}."
+        )
+        if metric == BETTER:
+            times = [(here["against"] == name).sum() for name in entry.against]
+            each = [f"{label} in {count}" for label, count in zip(_listed(entry), times, strict=True)]
+            found.append(f"The better one is {in_a_row(each)}.")
+        known = here[(here["seeds"] > 1) & (here["published"].notna() | here["published_within"].notna())]
+        theirs, ours = known["published_within"].notna(), known["beyond"] == 0
+        if len(known):
+            found.append(
+                f"The paper has – in {theirs.sum()} of {_cells(known)}; we have – in {(theirs & ours).sum()} of these "
+                f"and in {(~theirs & ours).sum()} of the other {(~theirs).sum()}."
+            )
+    return found
+
+
+def _cells(rows: pd.DataFrame) -> str:
+    return f"{len(rows)} cell{'' if len(rows) == 1 else 's'}"
+
+
+def _compared(entry: Entry) -> list[Method]:
+    return [method for method in entry.methods if method.trains and method.name not in entry.against]
+
+
+def _listed(entry: Entry) -> list[str]:
+    """Return the labels of those that others are compared with, in their order."""
+    labels = {method.name: method.label for method in entry.methods}
+    return [labels[name] for name in entry.against]
+
+
+def _settings(entry: Entry) -> list[str]:
+    """Return what the grids of the trainings set, in order."""
+    trials = [t for method in entry.methods if method.trains for found in method.trials.values() for t in found]
+    return list(dict.fromkeys(key for trial in trials for key in trial.values))
+
+
+def _called(entry: Entry, setting: str) -> str:
+    return entry.names.get(setting, setting_name(setting).removeprefix("params."))
+
+
+def _summary(values: "pd.Series[float]") -> dict[str, Any]:
+    return {
+        "mean": values.mean(),
+        "std": values.std(),
+        "seeds": int(values.count()),
+        "diverged": int(values.isna().sum()),
+    }
+
+
+def _interval(gains: "pd.Series[float]") -> dict[str, Any]:
+    """Return the 95% interval of the mean of paired gains (t), and whether it lies beyond `WITHIN` points."""
+    from scipy.special import stdtrit  # half a second that other kinds need not pay
+
+    mean, seeds = gains.mean(), gains.count()
+    half = stdtrit(seeds - 1, 0.975) * gains.std() / sqrt(seeds) if seeds > 1 else nan
+    low, high = (mean, mean) if seeds < 2 else (mean - half, mean + half)
+    beyond = int(round(low, 9) > WITHIN) - int(round(high, 9) < -WITHIN)
+    return {"low": mean - half, "high": mean + half, "beyond": beyond}
+
+
+def _panel(
+    entry: Entry, frame: pd.DataFrame, metric: str, show: Callable[[Entry, Row], dict[str, str]]
+) -> pd.DataFrame:
+    """Return a row for each line and training; the cells of each x beside each other, in a group if it has several."""
+    records = {(row["scenario"], row["method"]): row for row in frame[frame["metric"] == metric].to_dict("records")}
+    at, rows = places(entry), []
+    blank = dict.fromkeys(show(entry, next(iter(records.values()))), "")
+    for line in dict.fromkeys(line for line, _ in at):
+        for method in entry.methods:
+            if not any(name == method.name for _, name in records):
+                continue
+            row = {("", name): number(value) for name, value in zip(entry.lines, line, strict=True)}
+            row["", "Training"] = method.marked
+            for x in dict.fromkeys(x for _, x in at):
+                head = f"{entry.x} = {number(x)}"
+                cells = show(entry, records[at[line, x], method.name]) if (line, x) in at else blank
+                row |= {(head, name) if len(cells) > 1 else ("", head): text for name, text in cells.items()}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _over_first(entry: Entry, row: Row) -> dict[str, str]:
+    if not entry.compares:
+        return {OURS: _gain(row)}
+    theirs: str = "" if pd.isna(row["published"]) else f"{row['published']:.2f}"
+    return {
+        OURS: _gain(row),
+        "paper": theirs if pd.isna(row["published_within"]) else "–",
+        "diff": "" if pd.isna(row["difference"]) else f"{row['difference']:+.2f}",
+    }
+
+
+def _over_better(entry: Entry, row: Row) -> dict[str, str]:
+    return {OURS: _gain(row), "over": dict(zip(entry.against, _listed(entry), strict=True))[row["against"]]}
+
+
+def _gain(row: Row) -> str:
+    """Return a gain, or – where its interval reaches into the error bar."""
+    return _with_diverged(row, "–" if row["seeds"] > 1 and not row["beyond"] else f"{row['mean']:.2f}")
+
+
+def _accuracy(entry: Entry, row: Row) -> dict[str, str]:
+    text = f"{row['mean']:.3f}" + (f" ±{row['std']:.3f}" if row["seeds"] > 1 else "")
+    settings = {_called(entry, key): "–" if pd.isna(row[key]) else number(row[key]) for key in _settings(entry)}
+    return {"mean": _with_diverged(row, text), **settings}
+
+
+def _with_diverged(row: Row, text: str) -> str:
+    if not row["seeds"]:
+        return "diverged"
+    return text + (f", {row['diverged']} diverged" if row["diverged"] else "")
+
+
+def _notes(entry: Entry, frame: pd.DataFrame) -> str:
+    """Explain rows, columns and marks."""
+    score = entry.metrics[0].label
+    names = {name: entry.names.get(name, name) for name in (*entry.lines, str(entry.x))}
+    parts = [
+        entry.footnotes,
+        *(f"{name}: {called.removesuffix(f', {name}')}." for name, called in names.items() if called != name),
+    ]
+    parts.append(f"Gain: difference in {score} between two models of the same seed, mean over seeds.")
+    if len(entry.seeds) > 1:
+        parts.append(
+            f"–: the 95% interval of the mean gain (paired t) reaches into [−{WITHIN:g}, {WITHIN:g}] points; number "
+            "and interval stand in the csv. ±: sample standard deviation over seeds."
+        )
+    else:
+        parts.append("One seed has no interval, so that no gain is marked.")
+    if len(entry.against) > 1:
+        parts.append(f"over: the one with the higher mean {score}.")
+    if frame["diverged"].any():
+        parts.append("Diverged: seeds left out, of a gain those in which either model diverged.")
+    parts += comparison(entry)
+    if frame["published_within"].notna().any():
+        parts.append("– in the paper: “no statistical difference within 2% error bar”.")
+    if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
+        settings = [_called(entry, key) for key in _settings(entry)]
+        parts.append(f"{in_a_row(settings)}: chosen{f': {entry.rule}' if entry.rule else ''}.")
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,100 @@
+"""Accuracy on a global test set: the data set's own, or the test sets of all clients together (SAFARI section 5).
+
+Single rounds swing, so a model is also reported by the mean over its last ten rounds.
+"""
+
+from statistics import fmean
+
+import torch
+from torch import Tensor
+
+from fu.evaluation.context import Context
+
+TRACE = ("accuracy", "accuracy_held_out")
+METRICS = {
+    "accuracy": {
+        "label": "Accuracy",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "accuracy on the global test set",
+        "source": "SAFARI section 5",
+        "tells": {"broken": "lower"},
+    },
+    "accuracy_of_ten": {
+        "label": "Accuracy of ten rounds",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "mean accuracy after the last ten of the rounds in which it was measured",
+        "source": "our choice: single rounds swing",
+        "tells": {"broken": "lower"},
+    },
+    "accuracy_held_out": {
+        "label": "Accuracy (validation)",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "as accuracy, on held-out samples of all classes",
+        "source": "our choice: to choose hyper-parameters",
+        "tells": {"broken": "lower"},
+    },
+    "accuracy_held_out_of_ten": {
+        "label": "Accuracy of ten rounds (validation)",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "as accuracy of ten rounds, on held-out samples of all classes",
+        "source": "our choice: to choose hyper-parameters",
+        "tells": {"broken": "lower"},
+    },
+    "accuracy_absent": {
+        "label": "Accuracy on absent classes",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "accuracy on the test samples of classes of which no client that takes part has a training sample",
+        "source": "our choice: what clients alone cannot learn",
+    },
+    "share_present": {
+        "label": "Share of present classes",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of the test samples in all other classes",
+        "source": "our choice: what clients alone can reach",
+    },
+}
+ROUNDS = 10
+
+
+def evaluate(context: Context) -> dict[str, float]:
+    """Return accuracy on test data and on held-out samples, if any, now and over ten rounds; and on absent classes."""
+    x, y = context.data.global_test
+    present = _held(context, y)
+    out = {**trace(context), "share_present": _mean(present)}
+    if not present.all():
+        out["accuracy_absent"] = _mean(_right(context, x[~present], y[~present]))
+    for name in TRACE:
+        measured = [float(row[name]) for row in context.trace[1:] if row.get(name)]  # the first is before any round
+        if measured:
+            out[f"{name}_of_ten"] = fmean(measured[-ROUNDS:])
+    return out
+
+
+def trace(context: Context) -> dict[str, float]:
+    """Return accuracy on the test set, and on the held-out samples where there are any."""
+    out = {"accuracy": _mean(_right(context, *context.data.global_test))}
+    if len(context.data.partition.held_out):
+        out["accuracy_held_out"] = _mean(_right(context, *context.data.pool("held_out")))
+    return out
+
+
+def _right(context: Context, x: Tensor, y: Tensor) -> Tensor:
+    """Return which of the samples are classified rightly [n]."""
+    return context.network.logits(context.theta, x).argmax(1) == y
+
+
+def _held(context: Context, y: Tensor) -> Tensor:
+    """Return which of the labels are of classes that a client which takes part holds, as it is without a trigger."""
+    data = context.data
+    held = torch.cat([data.y[data.partition.train[client]] for client in data.partition.present])
+    return torch.isin(y, held.unique())
+
+
+def _mean(which: Tensor) -> float:
+    return which.double().mean().item()

@@ -1,0 +1,23 @@
+"""Multinomial logistic regression (SAFARI section 5): one linear layer, 7,850 parameters for 28 x 28 and ten classes.
+
+The paper prints no initial model. Ours is torch's for a linear layer, drawn by the seed, so that retraining begins at
+another model than the training did, as with every other architecture; zero would do as well, since the loss is convex.
+"""
+
+from pydantic import BaseModel, ConfigDict
+from torch import nn
+
+# For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
+ESTIMATE = {"step_ms": 0.5, "parameters": 7_850}
+
+
+class Params(BaseModel):
+    """Logistic regression has no hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:
+    """Return the model for images of (height, width, channels)."""
+    height, width, channels = shape
+    return nn.Sequential(nn.Flatten(), nn.Linear(height * width * channels, classes))

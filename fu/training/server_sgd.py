@@ -1,0 +1,29 @@
+"""SGD on the server's data alone: a baseline that SAFARI (B.1) names and prints no number of. No client takes part.
+
+Ours is SAFARI at q = 0 (section 4): one step a round. Stores nothing, communicates nothing.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.federation.task import State, Task, theta_of
+
+ESTIMATE = {"share": 0}  # of the rounds in which clients train, for the plan
+SERVER = True  # it needs data of the server
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    server_lr: float = Field(0.1, gt=0, allow_inf_nan=False, description="rate of the server's steps: SAFARI B.1")
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at a freshly initialised model."""
+    return {"theta": task.first_model()}
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Take one step on a batch of the server's data (SAFARI Algorithm 1, line 10)."""
+    theta = theta_of(state)
+    return {"theta": theta + task.federation.server_update(theta, round, p.server_lr, task.server)}

@@ -1,0 +1,251 @@
+"""Across: means by coordinate or setting, a line for each training and value, what is compared with beside them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fu.artefacts.entry import Entry, Scenario, Trial
+from fu.errors import UserError
+from tests.artefacts.factories import cells, made, written
+from tests.artefacts.trainings import QS, SCENARIOS, frame_of, make_fedavg, make_safari, make_scenario, make_trained
+
+
+def accuracy(scenario: Scenario, method: str, trial: Trial, seed: int, round: int) -> float:
+    """Return .1 p for FedAvg, else .2 p + n / 1000, and .01 more for the higher q or rate; seeds differ by .02."""
+    p, n = float(scenario.at["p"]), float(scenario.at["n"])
+    more = 0.01 * ((trial.values.get("params.q") == 0.9) + 2 * (trial.values.get("params.server_lr") == 1))
+    return (0.1 * p if method == "fedavg" else 0.2 * p + n / 1000 + more) + 0.02 * seed
+
+
+CHOSEN = {
+    scenario.name: {"safari": f"safari+q{q}-lr1.0"} for scenario, q in zip(SCENARIOS, (0.9, 0.9, 0.9, 0.5), strict=True)
+}
+
+
+def over_p(**changes: Any) -> Entry:
+    return make_trained("across", **{"x": "p", "lines": ("n",), "chosen": CHOSEN, **changes})
+
+
+def over_q(**changes: Any) -> Entry:
+    values = {"x": "params.q", "lines": ("params.server_lr",), "panels": ("p", "n"), "chooses": False}
+    return make_trained("across", **{**values, **changes})
+
+
+def means(entry: Entry, frame: pd.DataFrame | None = None) -> dict[tuple[Any, ...], float]:
+    found = made(entry, frame_of(entry, accuracy) if frame is None else frame).frame.to_dict("records")
+    return {(row["panel"], row["line"], row["x"]): row["mean"] for row in found}
+
+
+def lines(axis: Axes, style: str) -> list[tuple[Any, Any]]:
+    found = [line for line in axis.lines if line.get_linestyle() == style]
+    return [
+        (np.asarray(line.get_xdata(), float).tolist(), np.asarray(line.get_ydata(), float).tolist()) for line in found
+    ]
+
+
+def said(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_a_coordinate_is_an_axis_and_another_makes_lines() -> None:
+    assert means(over_p()) == pytest.approx(
+        {
+            ("digits", "fedavg", 2): 0.21,  # .2 and .22
+            ("digits", "fedavg", 1): 0.11,
+            ("digits", "safari.n50", 2): 0.49,  # .4 + .05 + .03 and .02 more
+            ("digits", "safari.n100", 2): 0.54,
+            ("digits", "safari.n50", 1): 0.29,
+            ("digits", "safari.n100", 1): 0.33,  # the lower q was chosen
+        }
+    )
+
+
+def test_deviations_are_over_seeds() -> None:
+    entry = over_p()
+    frame = made(entry, frame_of(entry, accuracy)).frame
+    assert frame["std"].tolist() == pytest.approx([0.02 / 2**0.5] * 6)
+    assert set(frame["n"]) == {2}
+    assert [*frame] == ["panel", "line", "x", "training", "metric", "mean", "std", "n", "published", "difference"]
+    assert dict(zip(frame["line"], frame["training"], strict=True)) == {
+        "fedavg": "fedavg",
+        "safari.n50": "safari",
+        "safari.n100": "safari",
+    }
+
+
+def test_a_table_has_lines_in_rows_and_the_axis_in_columns() -> None:
+    entry = over_p()
+    assert cells(made(entry, frame_of(entry, accuracy)).body) == [
+        ["Method", "2", "1"],  # as the scenarios stand
+        ["FedAvg", "0.210 ±0.014", "0.110 ±0.014"],
+        ["SAFARI, n = 50", "0.490 ±0.014", "0.290 ±0.014"],
+        ["SAFARI, n = 100", "0.540 ±0.014", "0.330 ±0.014"],
+    ]
+
+
+def test_coordinates_stand_in_even_steps_in_the_order_of_the_scenarios() -> None:
+    scenarios = tuple(make_scenario(p, 50) for p in (10, 5, 1))
+    entry = over_p(scenarios=scenarios, methods=(make_fedavg(scenarios), make_safari(scenarios)), lines=(), chosen={})
+    figure = made(entry, frame_of(entry, accuracy)).figure
+    [axis] = figure.axes
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["10", "5", "1"]
+    assert axis.get_xticks().tolist() == [0, 1, 2]
+    assert axis.get_xlabel() == "classes per client, p"
+    assert axis.get_title(loc="left") == "digits"
+    (xs, ys), (beside, _) = lines(axis, "-")
+    assert (xs, beside) == (pytest.approx([-0.05, 0.95, 1.95]), pytest.approx([0.05, 1.05, 2.05]))
+    assert ys == pytest.approx([1.01, 0.51, 0.11])
+    ends = [[y for _, y in part] for part in axis.collections[0].get_segments()]  # type: ignore[attr-defined]
+    assert np.array(ends) == pytest.approx(np.array([[y - 0.02 / 2**0.5, y + 0.02 / 2**0.5] for y in ys]))
+    assert said(figure) == ["FedAvg", "SAFARI"]
+
+
+def test_values_of_a_grid_ascend() -> None:
+    assert QS[0] > QS[1]
+    entry = over_q()
+    result = made(entry, frame_of(entry, accuracy))
+    assert [label.get_text() for label in result.figure.axes[0].get_xticklabels()] == ["0.5", "0.9"]
+    assert cells(result.body)[0] == ["Method", "any q", "0.5", "0.9"]
+    assert result.figure.axes[0].get_xlabel() == "q"
+    (xs, ys), _ = lines(result.figure.axes[0], "-")
+    assert (xs, ys) == (pytest.approx([0, 1]), pytest.approx([0.46, 0.47]))
+    assert said(result.figure) == ["FedAvg", "SAFARI, server's rate = 0.1", "SAFARI, server's rate = 1"]
+
+
+def test_panels_are_the_values_of_coordinates_and_what_lacks_one_stands_in_all() -> None:
+    entry = over_q(panels=("params.server_lr", "n"), lines=("p",), against=())
+    found = means(entry)
+    assert {panel for panel, _, _ in found} == {
+        "server_lr0.1-n50",
+        "server_lr1-n50",
+        "server_lr0.1-n100",
+        "server_lr1-n100",
+    }
+    assert found["server_lr1-n100", "safari.p2", 0.5] == pytest.approx(0.53)  # .4 + .1 + .02 and .02 more
+    own = made(entry, frame_of(entry, accuracy)).frame
+    fedavg = own[own["training"] == "fedavg"].groupby("panel")["mean"].apply(list).to_dict()
+    assert fedavg == {panel: pytest.approx([0.21, 0.11]) for panel, _, _ in found}
+
+
+def test_what_others_are_compared_with_is_horizontal_with_a_band() -> None:
+    entry = over_q()
+    result = made(entry, frame_of(entry, accuracy))
+    axes = result.figure.axes
+    assert [axis.get_title(loc="left").replace("\n", " ") for axis in axes] == [
+        f"classes per client, p = {p}; server data, n = {n}" for p in (2, 1) for n in (50, 100)
+    ]
+    for axis, level in zip(axes, (0.21, 0.21, 0.11, 0.11), strict=True):
+        [(xs, ys)] = lines(axis, "--")
+        assert (xs, ys) == ([0, 1], pytest.approx([level] * 2))  # from edge to edge
+        [band] = axis.patches
+        assert band.get_extents().transformed(axis.transData.inverted()).intervaly.tolist() == pytest.approx(
+            [level - 0.02 / 2**0.5, level + 0.02 / 2**0.5]
+        )
+    assert result.frame[result.frame["training"] == "fedavg"]["x"].isna().all()
+    assert cells(result.body)[1] == ["FedAvg", "0.210 ±0.014", "–", "–"]
+    assert "Horizontal: whatever q is." in result.notes
+    handles: list[Any] = [*result.figure.legends[0].legend_handles]
+    [handle] = [handle for handle in handles if handle.get_label() == "FedAvg"]
+    assert (handle.get_marker(), handle.get_linestyle()) == ("none", "--")
+
+
+def test_one_model_is_one_line_and_several_are_several() -> None:
+    assert {line for _, line, _ in means(over_q(panels=("p",), lines=("n", "params.server_lr")))} == {
+        "fedavg",
+        *(f"safari.n{n}.server_lr{lr}" for n in (50, 100) for lr in ("0.1", "1")),
+    }
+    own = make_fedavg()
+    apart = {s.name: (own.trials[s.name][0].model_copy(update={"home": None}),) for s in SCENARIOS}
+    methods = (own.model_copy(update={"trials": apart}), make_safari())
+    found = means(over_p(methods=methods))
+    assert {line for _, line, _ in found} == {"fedavg.n50", "fedavg.n100", "safari.n50", "safari.n100"}
+
+
+def test_two_trials_are_never_one_point() -> None:
+    entry = over_q(lines=())
+    with pytest.raises(
+        UserError, match=r"safari\+q0\.9-lr1\.0 of p2-n50 and safari\+q0\.9-lr0\.1 of p2-n50 would be one"
+    ):
+        made(entry, frame_of(entry, accuracy))
+
+
+def test_the_points_that_were_chosen_are_told() -> None:
+    entry = over_p()
+    assert made(entry, frame_of(entry, accuracy)).notes.startswith(
+        "Chosen for digits: q 0.9, server's rate 1 (SAFARI, n = 50, p = 2; SAFARI, n = 100, p = 2; SAFARI, n = 50, "
+        "p = 1); q 0.5, server's rate 1 (SAFARI, n = 100, p = 1). How it is chosen: the highest. Means over 2 seeds"
+    )
+    entry = over_q()
+    assert "hosen" not in made(entry, frame_of(entry, accuracy)).notes
+
+
+def with_published(entry: Entry, value: float = 0.5) -> pd.DataFrame:
+    theirs = {"scenario": "p1-n50", "method": "safari", "stage": "original", "metric": "accuracy", "value": value}
+    row = pd.DataFrame([{**theirs, "published": True, "seed": -1, "round": -1}])
+    return pd.concat([frame_of(entry, accuracy), row], ignore_index=True).astype({"published": bool})
+
+
+def test_the_paper_s_numbers_stand_beside_ours() -> None:
+    entry = over_p(published="abc", note="As in the text.")
+    result = made(entry, with_published(entry))
+    assert cells(result.body)[2][2] == "0.290 ±0.014 (paper 0.500, diff -0.210)"
+    theirs = result.frame[result.frame["published"].notna()]
+    assert theirs[["line", "x", "published"]].to_numpy().tolist() == [["safari.n50", 1, 0.5]]
+    assert theirs["difference"].tolist() == pytest.approx([-0.21])
+    [axis] = result.figure.axes
+    [hollow] = [line for line in axis.lines if line.get_markerfacecolor() == "none"]
+    assert np.asarray(hollow.get_xydata(), float).tolist() == [pytest.approx([1, 0.5])]
+    assert hollow.get_color() == next(line for line in axis.lines if line.get_marker() == "s").get_color()
+    assert said(result.figure)[-1] == "the paper"
+    assert "diff: ours minus paper. As in the text." in result.notes
+
+
+def test_the_paper_s_numbers_are_not_shown_beside_other_data_or_many_points() -> None:
+    scenarios = tuple(s.model_copy(update={"replaces": "MNIST"} if s.at["p"] == 1 else {}) for s in SCENARIOS)
+    for entry in (over_p(published=None), over_p(published="abc", scenarios=scenarios), over_q(published="abc")):
+        result = made(entry, with_published(entry))
+        assert result.frame["published"].isna().all()
+        assert "paper 0.5" not in result.body
+        assert "the paper" not in said(result.figure)
+    entry = over_p(published="abc", scenarios=scenarios)
+    assert "digits, MNIST [on digits]" in made(entry, with_published(entry)).body.splitlines()[0]
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one of two seeds", "both seeds"])
+def test_what_diverged_is_left_out_and_told(seeds: tuple[int, ...], tmp_path: Path) -> None:
+    entry = over_p(panels=("p",), x="n", lines=(), against=())
+    frame = frame_of(entry, accuracy)
+    gone = (frame["method"] == "fedavg") & frame["scenario"].str.startswith("p2") & frame["seed"].isin(seeds)
+    frame = frame.assign(metric=frame["metric"].mask(gone, "diverged_round"))
+    result = made(entry, frame)
+    written(result, entry, tmp_path)
+    text = "0.220" if len(seeds) == 1 else "diverged"
+    assert cells(result.body)[1] == ["FedAvg", text, text]
+    assert f"{len(seeds)} models diverged and are left out." in result.notes  # one model, wherever it is shown
+    marks = [[line.get_xdata() for line in axis.lines if line.get_marker() == "X"] for axis in result.figure.axes]
+    assert marks == [[pytest.approx([-0.05]), pytest.approx([0.95])] if len(seeds) == 2 else [], []]
+    assert ("diverged" in said(result.figure)) is (len(seeds) == 2)
+
+
+def test_several_metrics_have_a_column_each() -> None:
+    entry = over_p(panels=("n",), lines=(), metrics=("accuracy", "accuracy_held_out"))
+    figure = made(entry, frame_of(entry, accuracy)).figure
+    assert [axis.get_title(loc="left") for axis in figure.axes] == [
+        f"server data, n = {n}: {label}" for n in (50, 100) for label in ("Accuracy", "Accuracy (validation)")
+    ]
+
+
+def test_of_five_panels_three_stand_in_a_row() -> None:
+    scenarios = tuple(make_scenario(p, 50) for p in range(1, 6))
+    entry = over_p(scenarios=scenarios, methods=(make_safari(scenarios),), x="n", lines=(), panels=("p",), chosen={})
+    figure = made(entry, frame_of(entry, accuracy)).figure
+    assert [axis.get_title(loc="left")[-1] for axis in figure.axes] == ["1", "2", "3", "4", "5"]
+    figure.draw_without_rendering()
+    tops = [round(axis.get_position().y1, 2) for axis in figure.axes]
+    assert tops == [tops[0]] * 3 + [tops[3]] * 2
+    assert tops[0] > tops[3]

@@ -1,0 +1,94 @@
+"""The request: who is forgotten, drawn apart from who holds what, and its file."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fu.data import request
+from fu.data.partition import Partition
+from fu.data.request import Request
+from tests.data.draws import draw, draw_official
+from tests.mistakes import has, sentence, write_archive
+
+PART = draw_official(absent=3)
+
+
+def test_as_many_as_stated_are_drawn_of_those_who_take_part() -> None:
+    drawn = [request.draw(PART, seed, 2).clients for seed in range(40)]
+    assert all(len(set(clients.tolist())) == 2 and clients.dtype == np.int64 for clients in drawn)
+    assert all(clients.tolist() == sorted(clients.tolist()) for clients in drawn)
+    assert {client for clients in drawn for client in clients.tolist()} == set(PART.present)
+    assert [request.draw(PART, seed, 2).clients.tolist() for seed in range(40)] == [one.tolist() for one in drawn]
+
+
+def test_who_is_forgotten_hangs_on_the_seed_and_on_who_takes_part_alone() -> None:
+    one, other = draw_official(absent=3, server=50), draw_official(absent=3, validation_share=0.0)
+    assert request.draw(one, 5, 2).clients.tolist() == request.draw(other, 5, 2).clients.tolist()
+
+
+def test_named_clients_are_forgotten_as_they_are() -> None:
+    present = PART.present
+    assert request.draw(PART, 0, [present[3], present[0]]).clients.tolist() == [present[0], present[3]]
+
+
+def written(path: Path, **arrays: Any) -> Path:
+    np.savez(path, allow_pickle=False, **arrays)
+    return path
+
+
+def test_a_request_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
+    drawn = request.draw(PART, 1, 2)
+    loaded = request.load(written(tmp_path / "request.npz", **drawn.arrays()), PART)
+    assert isinstance(loaded, Request)
+    assert loaded.clients.tolist() == drawn.clients.tolist()
+    most = PART.present[1:]
+    assert request.load(written(tmp_path / "request.npz", clients=np.array(most)), PART).clients.tolist() == most
+
+
+@pytest.mark.parametrize(
+    ("part", "clients", "words"),
+    [
+        (PART, [PART.present[0], int(PART.absent[0])], f"client {PART.absent[0]} does not take part"),
+        (draw(), [0, 10], "client 10 does not take part"),
+        (draw(), [-1], "client -1 does not take part"),
+        (draw(), [3, 3], "in order, each once, and neither none nor all"),
+        (draw(), [4, 3], "in order, each once, and neither none nor all"),
+        (draw(), [], "in order, each once, and neither none nor all"),
+        (PART, PART.present, "in order, each once, and neither none nor all"),
+    ],
+)
+def test_a_request_that_contradicts_the_partition_is_told_in_one_sentence(
+    tmp_path: Path, part: Partition, clients: list[int], words: str
+) -> None:
+    path = written(tmp_path / "request.npz", clients=np.array(clients, np.int64))
+    text = sentence(lambda: request.load(path, part))
+    has(text, f"{path}: the request contradicts the partition: ", words, "delete it and run snakemake again")
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"clients": np.array([1.0])},
+        {"clients": np.array([[1]])},
+        {"clients": np.array([1], np.int32)},
+        {"clients": np.array([1]), "samples": np.array([2])},
+        {"samples": np.array([1])},
+        {},
+    ],
+)
+def test_arrays_of_another_kind_are_no_request(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    path = written(tmp_path / "request.npz", **arrays)
+    has(sentence(lambda: request.load(path, PART)), f"{path}: this is not a request file; delete it and run")
+
+
+def test_another_file_in_place_of_a_request_is_told_in_one_sentence(tmp_path: Path) -> None:
+    for path in (
+        written(tmp_path / "partition.npz", **PART.arrays()),
+        write_archive(tmp_path / "digits.npz"),
+    ):
+        has(sentence(lambda path=path: request.load(path, PART)), f"{path}: this is not a request file")  # type: ignore[misc]
+    torn = written(tmp_path / "request.npz", clients=np.array([1]))
+    torn.write_bytes(torn.read_bytes()[:60])
+    has(sentence(lambda: request.load(torn, PART)), f"{torn}: the file is ")

@@ -1,0 +1,252 @@
+"""Scenarios that vary: their names, labels, coordinates and bases; patterns that name them; axes, lines and panels."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fu.pipeline.plan import Plan
+from fu.pipeline.stages import publish
+from tests.mistakes import has, sentence
+from tests.pipeline.configs import helped
+
+PAPER = "config.yaml: overrides.helped"
+
+
+def entry(planned: Plan, artefact: str) -> publish.Spec:
+    """Return what an artefact is given."""
+    found = planned.job("publish", {"paper": "helped", "artefact": artefact}).spec
+    assert isinstance(found, publish.Spec)
+    return found
+
+
+def test_a_scenario_that_varies_is_one_for_every_combination(with_toy: Path) -> None:
+    scenarios = Plan(helped()).papers["helped"].scenarios
+    assert {name: (about.label, about.base, dict(about.at)) for name, about in scenarios.items()} == {
+        "few-s0": ("Few, s = 0", None, {"s": 0}),
+        "few-s1": ("Few, s = 1", None, {"s": 1}),
+        "few-server-s0-n5": ("Few, s = 0, n = 5", "few-s0", {"s": 0, "n": 5, "level": 2}),
+        "few-server-s0-n20": ("Few, s = 0, n = 20", "few-s0", {"s": 0, "n": 20, "level": 2}),
+        "few-server-s1-n5": ("Few, s = 1, n = 5", "few-s1", {"s": 1, "n": 5, "level": 2}),
+        "few-server-s1-n20": ("Few, s = 1, n = 20", "few-s1", {"s": 1, "n": 20, "level": 2}),
+    }
+
+
+def test_each_has_the_values_of_its_coordinates(with_toy: Path) -> None:
+    planned = Plan(helped())
+    data = {
+        scope: trial.settings.data
+        for (scope, name), trial in planned.trials.items()
+        if name == "fedavg" and "-n" in scope
+    }
+    assert {scope.partition("/few-server-")[2]: (found.absent, found.server_used) for scope, found in data.items()} == {
+        "s0-n5": (0, 5),
+        "s0-n20": (0, 20),
+        "s1-n5": (1, 5),
+        "s1-n20": (1, 20),
+    }
+
+
+def test_values_that_a_coordinate_loses_or_gets_are_other_scenarios(with_toy: Path) -> None:
+    laid = {"few": {"vary": {"s": {"values": [2]}}}, "few-server": {"vary": {"n": {"values": [5, 7]}}}}
+    planned = Plan(helped(scenarios=laid))
+    assert list(planned.papers["helped"].scenarios) == ["few-s2", "few-server-s2-n5", "few-server-s2-n7"]
+
+
+def test_a_fraction_and_a_word_are_parts_of_a_name(with_toy: Path) -> None:
+    vary = {"lr": {"setting": "training.lr", "values": [0.5, 0.025]}, "k": {"setting": "model.name", "values": ["mlp"]}}
+    laid = {"mixed": {"label": "Mixed", "vary": vary}}
+    found = Plan(helped(scenarios=laid)).papers["helped"].scenarios
+    assert [name for name in found if name.startswith("mixed")] == ["mixed-lr0.5-kmlp", "mixed-lr0.025-kmlp"]
+    assert found["mixed-lr0.025-kmlp"].settings == {"training": {"lr": 0.025}, "model": {"name": "mlp"}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (["few"], ["few-s0", "few-s1"]),
+        (["few-server"], ["few-server-s0-n5", "few-server-s0-n20", "few-server-s1-n5", "few-server-s1-n20"]),
+        (["few-s1"], ["few-s1"]),
+        (["few-*-n5"], ["few-server-s0-n5", "few-server-s1-n5"]),
+        (["few-server-s1-*", "few-*-n5"], ["few-server-s1-n5", "few-server-s1-n20", "few-server-s0-n5"]),
+    ],
+)
+def test_an_artefact_names_all_one_or_those_that_match(with_toy: Path, wanted: list[str], found: list[str]) -> None:
+    planned = Plan(helped(artefacts={"numbers": {"scenarios": wanted}}))
+    assert planned.artefacts["helped", "numbers"].scenarios == found
+
+
+def test_an_artefact_is_told_coordinates_and_what_they_are_called(with_toy: Path) -> None:
+    shown = entry(Plan(helped(artefacts={"numbers": {"lines": ["s"], "panels": ["n"], "x": "params.q"}})), "numbers")
+    assert {scenario.name: scenario.at for scenario in shown.scenarios} == {
+        f"few-server-s{s}-n{n}": {"s": s, "n": n, "level": 2} for s in (0, 1) for n in (5, 20)
+    }
+    assert shown.names == {"s": "absent clients, s", "n": "n"}
+    assert (shown.x, shown.lines, shown.panels) == ("params.q", ("s",), ("n",))
+    (_, safari) = shown.methods
+    point = safari.trials["few-server-s1-n5"][1]
+    assert [shown.at(name, "few-server-s1-n5", point) for name in ("s", "n", "level", "params.q", "m")] == [
+        1,
+        5,
+        2,
+        0.6,
+        None,
+    ]
+
+
+def test_rows_are_the_trainings_and_say_where_their_models_lie(with_toy: Path) -> None:
+    shown = entry(Plan(helped()), "numbers")
+    assert [(method.name, method.trains, method.retrains) for method in shown.methods] == [
+        ("fedavg", True, False),
+        ("safari", True, False),
+    ]
+    assert shown.scenarios[0].original is None
+    assert {scenario.partition for scenario in shown.scenarios} == {"few-s0", "few-s1"}
+    trials = {
+        (scenario, trial.name): (trial.models, trial.home, trial.evaluated)
+        for method in shown.methods
+        for scenario in ("few-server-s1-n5", "few-server-s1-n20")
+        for trial in method.trials[scenario][:1]
+    }
+    fedavg, safari = {"original": "fedavg.trained"}, {"original": "safari+q0.2.trained"}
+    assert trials == {
+        ("few-server-s1-n5", "fedavg"): (fedavg, "few-s1", "few-s1"),
+        ("few-server-s1-n20", "fedavg"): (fedavg, "few-s1", "few-s1"),
+        ("few-server-s1-n5", "safari+q0.2"): (safari, None, None),
+        ("few-server-s1-n20", "safari+q0.2"): (safari, "few-s1", "few-s1"),
+    }
+
+
+def laid(**parts: Any) -> dict[str, Any]:
+    return helped(artefacts={"numbers": parts})
+
+
+def vary(**parts: Any) -> dict[str, Any]:
+    return helped(scenarios={"few": {"vary": {"s": parts}}})
+
+
+WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "a pattern that nothing matches": (
+        laid(scenarios=["few-*-n6"]),
+        (f"{PAPER}: artefacts.numbers: there is no scenario 'few-*-n6'; did you mean",),
+    ),
+    "a combination that is not there": (
+        laid(scenarios=["few-s2"]),
+        (f"{PAPER}: artefacts.numbers: there is no scenario 'few-s2'; did you mean 'few-s1'?",),
+    ),
+    "a pattern of other letters": (laid(scenarios=["few-[01]"]), ("artefacts.numbers.scenarios.0: ",)),
+    "an axis that is no coordinate": (
+        laid(x="m"),
+        (
+            f"{PAPER}: artefacts.numbers: x: 'm' is no coordinate of 'few-server-s0-n5' and in no grid",
+            "allowed: level, n, params.q, s",
+        ),
+    ),
+    "an axis of a setting without its section": (
+        laid(x="q"),
+        ("x: 'q' is no coordinate", "allowed: level, n, params.q, s."),
+    ),
+    "lines of what only another scenario has": (
+        laid(scenarios=["few", "few-server"], lines=["n"]),
+        ("lines: 'n' is no coordinate of 'few-s0' and in no grid",),
+    ),
+    "panels of nothing": (laid(panels=["nobody"]), ("panels: 'nobody' is no coordinate of 'few-server-s0-n5'",)),
+    "a value twice": (vary(values=[1, 1]), ("scenarios.few.vary.s.values: must differ from each other",)),
+    "no value": (vary(values=[]), ("scenarios.few.vary.s.values: ", "at least 1 item")),
+    "a coordinate without values": (
+        helped(scenarios={"few": {"vary": {"m": {"setting": "data.clients"}}}}),
+        ("scenarios.few.vary.m.values: is missing",),
+    ),
+    "a setting that is not one": (vary(setting="data"), ("scenarios.few.vary.s.setting: ",)),
+    "an unknown setting": (
+        vary(setting="data.absnt"),
+        ("scenario few-server-s0-n5", "data.absnt: unknown key; did you mean 'absent'?"),
+    ),
+    "a value that the setting refuses": (vary(values=[0, 4]), ("absent: 4 of 4 clients cannot be absent",)),
+    "more server data than there are": (
+        helped(scenarios={"few-server": {"vary": {"n": {"values": [5, 21]}}}}),
+        ("server_used: 21 are more than the 20 samples of the server",),
+    ),
+    "two scenarios of one name": (
+        helped(scenarios={"few-s1": {"label": "Another"}}),
+        (f"{PAPER}: scenarios: 'few-s1' is the name of two; rename one of them.",),
+    ),
+    "a training on the server's data without any": (
+        helped(settings={"data": {"server": 0}}, artefacts={"numbers": {"scenarios": ["few"]}}),
+        ("training safari: safari trains on the server's data; set data.server.",),
+    ),
+    "a method named as a training": (
+        helped(methods={"safari": {"label": "S", "plugin": "fedosd", "source": "a test"}}),
+        ("methods: 'safari' is the name of a training; a method needs another",),
+    ),
+    "a training named as the original model": (
+        helped(trainings={"original": {"label": "S", "plugin": "fedavg", "source": "a test"}}),
+        ("trainings: 'original' is the name of the original model; a training needs another",),
+    ),
+    "an unknown training of an artefact": (
+        laid(trainings=["safary"]),
+        (f"{PAPER}: artefacts.numbers: there is no training 'safary'; did you mean 'safari'?",),
+    ),
+    "an unknown training plug-in": (
+        helped(trainings={"safari": {"plugin": "safary"}}),
+        (f"{PAPER}: trainings.safari: there is no training plug-in 'safary'; did you mean 'safari'?",),
+    ),
+    "a training that sets what others share": (
+        helped(trainings={"safari": {"settings": {"data": {"absent": 1}}}}),
+        ("trainings.safari", "'data'"),
+    ),
+    "a training's grid over post-training": (
+        helped(trainings={"safari": {"grid": {"recovery.lr": [0.1, 0.2]}}}),
+        ("trainings.safari: grid: 'recovery.lr' is of no training; allowed: training.x, params.x.",),
+    ),
+    "a training's grid and nothing held out": (
+        helped(settings={"data": {"held_out": 0}}),
+        ("data.validation_share is 0, but safari has a grid", "hold some out"),
+    ),
+    "a choice by an unknown metric": (
+        helped(settings={"chosen_by": ["accuracy_heldout"]}),
+        ("chosen_by: there is no metric 'accuracy_heldout'; did you mean 'accuracy_held_out'?",),
+    ),
+    "a choice by what is neither better nor worse": (
+        helped(settings={"chosen_by": ["share_present"]}),
+        ("chosen_by: 'share_present' is better neither higher nor lower.",),
+    ),
+    "a method where nothing is unlearned": (
+        helped(
+            methods={"mine": {"label": "M", "plugin": "fedosd", "source": "a test"}},
+            artefacts={"numbers": {"methods": ["mine"]}},
+        ),
+        ("scenario few-server-s0-n5, method mine: settings.unlearning is missing; a method needs it",),
+    ),
+    "a method trained by nobody": (
+        helped(methods={"mine": {"label": "M", "plugin": "fedosd", "source": "a test", "trained_by": "safary"}}),
+        ("methods.mine.trained_by: there is no training 'safary'; did you mean 'safari'?",),
+    ),
+    "more clients in a round than take part": (
+        helped(settings={"training": {"clients_per_round": 4}}),
+        ("training.clients_per_round: 4 cannot be drawn from the 3 clients that take part",),
+    ),
+    "epochs and steps": (
+        helped(settings={"training": {"local_steps": 3}}),
+        ("local_epochs, local_steps: give one of them, and not both",),
+    ),
+    "a history of some clients": (
+        helped(settings={"training": {"history": ["update_norms"]}}),
+        ("history: every client is recorded in every round, so clients_per_round must be null",),
+    ),
+    "a training share beside the data set's own test set": (
+        helped(settings={"data": {"train_share": 0.8}}),
+        ("train_share: with split: official the test set is the data set's own; leave it out",),
+    ),
+    "absent clients of a merged data set": (
+        helped(settings={"data": {"split": "merged", "test": "clients", "train_share": 0.8}}),
+        ("server: needs split: official",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG)
+def test_what_does_not_fit_is_told_in_one_sentence(
+    with_toy: Path, values: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    has(sentence(lambda: Plan(values)), *words)

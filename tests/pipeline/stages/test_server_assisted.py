@@ -1,0 +1,121 @@
+"""Server-assisted training through its stages, on embedded digits: what absent clients and the server's data do."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fu.data import archives, partition, sources
+from fu.data.dataset import about
+from fu.pipeline.stages import evaluate, train
+from fu.pipeline.stages import partition as partition_stage
+from fu.pipeline.stages.common import Local, Options
+from fu.plugins import Choice
+
+SAFARI = Choice(name="safari", params={"q": 0.3, "server_lr": 0.5})
+FEDAVG = Choice(name="fedavg", params={"client_weights": "equal"})
+
+
+@dataclass(frozen=True)
+class Run:
+    """The files of one run on digits."""
+
+    folder: Path
+    absent: int
+
+    def __call__(self, training: Choice, **arrays: Any) -> pd.DataFrame:
+        """Deal, train and evaluate; `arrays` replace those of the archive. Return the trace; metrics in `.attrs`."""
+        self.folder.mkdir(parents=True)
+        names = ("digits.npz", "partition.npz", "model", "trace", "cost", "history", "evaluation")
+        data, dealt, model, trace, cost, history, evaluation = (self.folder / name for name in names)
+        np.savez(data, allow_pickle=False, **{**sources.embedded(about("digits")), **arrays})
+        partition_stage.main(
+            SPEC.model_copy(update={"absent": self.absent}), partition_stage.Files(data, dealt), Options()
+        )
+        helps = 100 if training.name != "fedavg" else None
+        spec = TRAINING.model_copy(update={"training": training, "server": helps})
+        train.main(spec, train.Files(data, dealt, [], model, trace, cost, history), Options())
+        shared = spec.model_dump(include={"dataset", "attack", "seed"})
+        asked = evaluate.Spec(**shared, model=spec.model, roles=("original",), evaluators=("accuracy",))
+        evaluate.main(asked, evaluate.Files(data, dealt, [], model, [model], [trace], evaluation), Options())
+        found = pd.read_csv(trace)
+        found.attrs = pd.read_csv(evaluation).set_index("metric")["value"].to_dict()
+        return found
+
+
+SPEC = partition_stage.Spec(
+    dataset="digits", seed=0, samples=None, split="official", test="global", clients=10, train_share=None,
+    partition=Choice(name="balanced_classes", params={"classes": 1}), validation_share=0.0, server=100, held_out=100,
+    absent=4, attacked=(), attack=None,
+)  # fmt: skip
+TRAINING = train.Spec(
+    dataset="digits", attack=None, model=Choice(name="logistic"), seed=0,
+    rounds=40, evaluate_every=10, evaluate_last=10,
+    local=Local(lr=0.1, lr_decay=1.0, batch_size=10, local_epochs=1, local_steps=None, momentum=0.0, weight_decay=0.0),
+    clients_per_round=5, with_replacement=False, traced=("accuracy",), training=FEDAVG, history=(), server=None,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
+    """Runs that several tests compare."""
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "fedavg": Run(folder / "fedavg", 4)(FEDAVG),
+        "everybody": Run(folder / "everybody", 0)(FEDAVG),
+        "safari": Run(folder / "safari", 4)(SAFARI),
+    }
+
+
+def test_nobody_learns_the_classes_that_only_absent_clients_hold(found: dict[str, pd.DataFrame]) -> None:
+    alone = found["fedavg"]
+    share = alone.attrs["share_present"]
+    assert alone.attrs["accuracy_absent"] < 0.01
+    assert alone["accuracy"].max() <= share < 0.7
+    assert found["safari"].attrs["accuracy_absent"] > 0.2
+    assert found["safari"].attrs["accuracy_of_ten"] > alone.attrs["accuracy_of_ten"] + 0.1
+
+
+def test_with_everybody_there_all_classes_are_held(found: dict[str, pd.DataFrame]) -> None:
+    assert found["everybody"].attrs["share_present"] == 1
+    assert "accuracy_absent" not in found["everybody"].attrs
+    assert found["everybody"].attrs["accuracy_of_ten"] > found["fedavg"].attrs["share_present"]
+
+
+def test_what_a_choice_rests_on_does_not_hang_on_test_data(found: dict[str, pd.DataFrame], tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    archive = sources.embedded(about("digits"))
+    noise = {"x_test": random.integers(0, 256, archive["x_test"].shape, np.uint8)}
+    noise["y_test"] = random.permutation(archive["y_test"])
+    other = Run(tmp_path / "noise", 4)(SAFARI, **noise)
+    same = ["accuracy_held_out", "accuracy_held_out_of_ten"]
+    assert other["accuracy_held_out"].equals(found["safari"]["accuracy_held_out"])
+    assert not other["accuracy"].equals(found["safari"]["accuracy"])
+    assert other.attrs[same[1]] == found["safari"].attrs[same[1]] > 0.4
+
+
+def test_server_data_with_shuffled_labels_lower_accuracy(found: dict[str, pd.DataFrame], tmp_path: Path) -> None:
+    folder = tmp_path / "shuffled"
+    archive = tmp_path / "digits.npz"
+    arrays = sources.embedded(about("digits"))
+    np.savez(archive, allow_pickle=False, **arrays)
+    dealt = tmp_path / "partition.npz"
+    partition_stage.main(SPEC, partition_stage.Files(archive, dealt), Options())
+    rows = partition.load(dealt).server
+    labels = archives.read(archive, "digits")["y_train"].astype(np.uint8)
+    labels[rows] = (labels[rows] + 1 + np.arange(len(rows)) % 9) % 10  # none of them right, no other class for all
+    worse = train_on(folder, archive, dealt, arrays, labels)
+    assert worse < found["safari"]["accuracy"].tail(10).mean() - 0.1
+
+
+def train_on(folder: Path, archive: Path, dealt: Path, arrays: archives.Arrays, labels: Any) -> float:
+    """Return the accuracy of SAFARI with other labels of the training part, dealt as before."""
+    folder.mkdir()
+    np.savez(archive, allow_pickle=False, **{**arrays, "y_train": labels})
+    spec = TRAINING.model_copy(update={"training": SAFARI, "server": 100})
+    files = [folder / name for name in ("model", "trace", "cost", "history")]
+    train.main(spec, train.Files(archive, dealt, [], *files), Options())
+    return float(pd.read_csv(files[1])["accuracy"].tail(10).mean())

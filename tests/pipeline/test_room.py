@@ -1,0 +1,294 @@
+"""Several trainings and requests in one paper: which jobs each of them has, and which they share."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fu.pipeline import estimates
+from fu.pipeline.plan import Plan
+from fu.pipeline.settings.records import Plugin
+from tests.pipeline.configs import helped, toy
+from tests.pipeline.plans import made
+
+Keys = set[str]
+ASKED: dict[str, Any] = {"data": {"attack": None, "forget": {"clients": [0]}}}
+
+
+def table(**about: Any) -> dict[str, Any]:
+    """Return a table beside those of the small paper."""
+    return {"kind": "table", "title": "T", "caption": "C", "in_paper": False, "metrics": ["r_acc"], **about}
+
+
+def jobs(planned: Plan, *artefacts: str) -> dict[str, tuple[str, list[str]]]:
+    """Return the jobs behind artefacts by what makes them other jobs: spec and input files."""
+    (paper,) = planned.papers
+    return {
+        " ".join([job.stage, *job.names.values()]): (job.json, job.files)
+        for job in planned.jobs(*((paper, name) for name in artefacts or [key for _, key in planned.artefacts]))
+    }
+
+
+def changed(before: Plan, after: Plan, *artefacts: str) -> Keys:
+    """Return the jobs that are new or have other specs or files."""
+    old, new = jobs(before, *artefacts), jobs(after, *artefacts)
+    return {key for key, about in new.items() if old.get(key) != about}
+
+
+def asking(clients: list[int], **parts: Any) -> Plan:
+    """Plan two scenarios on one partition that differ in whom they forget."""
+    scenarios = {
+        "one": {"label": "One", "base": "iid", "settings": ASKED},
+        "two": {"label": "Two", "base": "one", "settings": {"data": {"forget": {"clients": clients}}}},
+    }
+    shown = table(scenarios=["one", "two"], methods=["retraining", "fedosd"])
+    return Plan(toy(scenarios=scenarios, artefacts={"mine": shown}, **parts))
+
+
+def of(planned: Plan, stage: str, *artefacts: str) -> list[str]:
+    """Return the names of a stage's jobs."""
+    return sorted(key.partition(" ")[2] for key in jobs(planned, *artefacts) if key.startswith(f"{stage} "))
+
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+
+def test_two_requests_on_one_partition_are_one_training(with_toy: Path) -> None:
+    planned = asking([1])
+    assert of(planned, "partition", "mine") == ["toy/one/seed0"]
+    assert of(planned, "train", "mine") == ["toy/one/seed0 original"]
+    assert of(planned, "request", "mine") == ["toy/one/seed0", "toy/two/seed0"]
+    home = planned.paths("train", "model", run="toy/one/seed0", trial="original")
+    later = planned.job("unlearn", {"run": "toy/two/seed0", "trial": "fedosd+lr0.02"})
+    assert later.inputs["original"] == home
+    assert later.inputs["partition"] == planned.paths("partition", "partition", run="toy/one/seed0")
+    assert later.inputs["request"] == [planned.paths("request", "request", run="toy/two/seed0")]
+
+
+def test_the_original_model_is_evaluated_for_each_request(with_toy: Path) -> None:
+    """Whose accuracy counts is what a request says."""
+    planned = asking([1])
+    found = [name for name in of(planned, "evaluate", "mine") if "original" in name]
+    assert found == ["toy/one/seed0 original evaluation", "toy/two/seed0 original evaluation"]
+
+
+def test_another_request_runs_no_training(with_toy: Path) -> None:
+    """A request's own jobs stay the same files with other inputs' contents; its spec alone is another."""
+    assert changed(asking([1]), asking([2]), "mine") == {"request toy/two/seed0"}
+
+
+@pytest.mark.parametrize("own", [{"clients_per_round": 2}, {"rounds": 5}, {"momentum": 0.5}], ids=lambda own: min(own))
+def test_what_training_reads_is_trained_apart(with_toy: Path, own: dict[str, Any]) -> None:
+    """The partition stays that of the base."""
+    training: dict[str, Any] = {"training": {"history": []}}
+    scenarios = {
+        "one": {"label": "One", "base": "iid", "settings": {**ASKED, **training}},
+        "two": {"label": "Two", "base": "one", "settings": {"training": own}},
+    }
+    shown = table(scenarios=["one", "two"], methods=["retraining"])
+    planned = Plan(toy(scenarios=scenarios, artefacts={"mine": shown}))
+    assert of(planned, "train", "mine") == ["toy/one/seed0 original", "toy/two/seed0 original"]
+    assert of(planned, "partition", "mine") == ["toy/one/seed0"]
+
+
+def test_another_partition_is_trained_apart(with_toy: Path) -> None:
+    other = {"label": "Three", "base": "one", "settings": {"data": {"clients": 5}}}
+    scenarios = {"one": {"label": "One", "base": "iid", "settings": ASKED}, "three": other}
+    shown = table(scenarios=["one", "three"], methods=["retraining"])
+    planned = Plan(toy(scenarios=scenarios, artefacts={"mine": shown}))
+    assert of(planned, "partition", "mine") == ["toy/one/seed0", "toy/three/seed0"]
+    assert of(planned, "train", "mine") == ["toy/one/seed0 original", "toy/three/seed0 original"]
+
+
+# ---- trainings -------------------------------------------------------------------------------------------------------
+
+MOMENTUM = {
+    "label": "FedAvg with momentum",
+    "plugin": "fedavg",
+    "in_paper": False,
+    "source": "a test",
+    "settings": {"training": {"momentum": 0.5}},
+}
+
+
+def test_a_new_training_runs_its_own_jobs_alone(with_toy: Path) -> None:
+    before = Plan(helped())
+    after = Plan(helped(trainings={"momentum": {**MOMENTUM, "shown_in": ["numbers"]}}))
+    own = {f"train helped/few-s{s}/seed0 momentum" for s in (0, 1)}
+    own |= {f"evaluate helped/few-s{s}/seed0 momentum accuracy" for s in (0, 1)}
+    assert changed(before, after) == {*own, "publish helped numbers"}
+
+
+def test_a_paper_without_unlearning_has_these_jobs(with_toy: Path) -> None:
+    runs = [f"helped/few-server-s{s}-n{n}" for s in (0, 1) for n in (5, 20)]
+    trained = [*(f"helped/few-server-s{s}-n5" for s in (0, 1)), "helped/few-s0", "helped/few-s1"]  # these with all 20
+    points = [f"{run}/seed0 safari+q{q}" for run in trained for q in (0.2, 0.6)]
+    shared = [f"helped/few-s{s}/seed0 fedavg" for s in (0, 1)]
+    assert set(jobs(Plan(helped()))) == {
+        "data digits",
+        *(f"partition helped/few-s{s}/seed0" for s in (0, 1)),
+        *(f"train {name}" for name in [*shared, *points]),
+        *(f"evaluate {name} accuracy" for name in [*shared, *points]),
+        *(f"select {run} safari" for run in runs),
+        "publish helped numbers",
+        "publish helped rounds",
+    }
+
+
+def test_a_training_is_measured_where_it_lies_unless_a_scenario_measures_something_else(with_toy: Path) -> None:
+    def evaluated(**settings: Any) -> Keys:
+        planned = Plan(helped(scenarios={"few-server": {"settings": settings}}))
+        return {key for key in jobs(planned) if key.startswith("evaluate ") and "fedavg" in key}
+
+    assert evaluated() == {f"evaluate helped/few-s{s}/seed0 fedavg accuracy" for s in (0, 1)}
+    assert evaluated(evaluations={"accuracy": ["accuracy"]}) == {
+        f"evaluate helped/few-server-s{s}-n{n}/seed0 fedavg accuracy" for s in (0, 1) for n in (5, 20)
+    }
+
+
+def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:
+    """Others are the same training for every number of its samples."""
+    planned = Plan(helped())
+
+    def server(n: int, trial: str) -> Any:
+        job = planned.job("train", {"run": f"helped/few-server-s1-n{n}/seed0", "trial": trial})
+        return job.spec.model_dump()["server"]
+
+    found = {(n, trial): server(n, trial) for n in (5, 20) for trial in ("fedavg", "safari+q0.2")}
+    assert found == {(5, "fedavg"): None, (20, "fedavg"): None, (5, "safari+q0.2"): 5, (20, "safari+q0.2"): 20}
+
+
+def test_the_point_of_a_training_is_chosen_by_what_the_paper_says(with_toy: Path) -> None:
+    job = Plan(helped()).job("select", {"scenario": "helped/few-server-s0-n5", "method": "safari"})
+    assert job.spec.model_dump(exclude={"rule"}) == {
+        "trials": ("safari+q0.2", "safari+q0.6"),
+        "terms": {"accuracy_held_out": 1},
+        "roles": ("original",),
+    }
+    told = "fewest diverged seeds, then highest mean Accuracy on validation data, then the first"
+    assert getattr(job.spec, "rule").startswith(told)  # noqa: B009
+
+
+TRAINED = {
+    "label": "Momentum",
+    "plugin": "fedavg",
+    "source": "a test",
+    "settings": {"training": {"momentum": 0.5}},
+    "grid": {"training.lr": [0.1, 0.2]},
+}
+
+
+def unlearning_trained(**about: Any) -> Plan:
+    """Plan FedOSD and retraining from every point of a training."""
+    methods = {
+        "from": {"label": "From", "plugin": "fedosd", "source": "a test", "trained_by": "tuned", **about},
+        "again": {
+            "label": "Again",
+            "plugin": "retrain",
+            "source": "a test",
+            "trained_by": "tuned",
+            "post_training": "own",
+            "settings": {"unlearning": {"lr": None}, "grid": {"unlearning.lr": []}},
+        },
+    }
+    shown = table(scenarios=["iid"], methods=["from", "again"])
+    return Plan(toy(trainings={"tuned": TRAINED}, methods=methods, artefacts={"mine": shown}))
+
+
+def test_a_method_runs_from_every_point_of_its_training_and_both_are_chosen_together(with_toy: Path) -> None:
+    planned = unlearning_trained(settings={"grid": {"unlearning.lr": [0.02, 0.005]}})
+    points = [f"from+trained-lr{lr}-lr{rate}" for lr in (0.1, 0.2) for rate in (0.02, 0.005)]
+    assert planned.names["toy/iid", "from"] == points
+    assert planned.names["toy/iid", "again"] == ["again+trained-lr0.1", "again+trained-lr0.2"]
+    assert planned.job("select", {"scenario": "toy/iid", "method": "from"}).spec.model_dump()["trials"] == tuple(points)
+    assert of(planned, "train", "mine") == [
+        "toy/iid/seed0 original",
+        "toy/iid/seed0 tuned+lr0.1",
+        "toy/iid/seed0 tuned+lr0.2",
+    ]
+    for name in points:
+        trained = "tuned+lr0.1" if "trained-lr0.1" in name else "tuned+lr0.2"
+        job = planned.job("unlearn", {"run": "toy/iid/seed0", "trial": name})
+        assert job.inputs["original"] == planned.paths("train", "model", run="toy/iid/seed0", trial=trained)
+    assert of(planned, "unlearn", "mine") == sorted(
+        f"toy/iid/seed0 {name}" for name in [*points, "again+trained-lr0.1", "again+trained-lr0.2"]
+    )
+
+
+def test_retraining_trains_as_its_model_was_trained(with_toy: Path) -> None:
+    planned = unlearning_trained()
+    for lr in (0.1, 0.2):
+        train = planned.job("train", {"run": "toy/iid/seed0", "trial": f"tuned+lr{lr}"}).spec.model_dump()
+        again = planned.job("unlearn", {"run": "toy/iid/seed0", "trial": f"again+trained-lr{lr}"}).spec.model_dump()
+        assert again["training"] == train["training"]
+        assert again["local"] == train["local"]
+        assert (train["local"]["lr"], train["local"]["momentum"]) == (lr, 0.5)
+
+
+def test_a_method_takes_the_learning_rate_of_its_training_where_it_says_nothing(with_toy: Path) -> None:
+    planned = unlearning_trained(settings={"unlearning": {"lr": None}, "grid": {"unlearning.lr": []}})
+    rates = {
+        name: planned.job("unlearn", {"run": "toy/iid/seed0", "trial": name}).spec.model_dump()["local"]["lr"]
+        for name in planned.names["toy/iid", "from"]
+    }
+    assert rates == {"from+trained-lr0.1": 0.1, "from+trained-lr0.2": 0.2}
+
+
+# ---- what it takes ---------------------------------------------------------------------------------------------------
+
+
+def test_memory_counts_who_takes_part_and_no_other_client(with_toy: Path) -> None:
+    """As of LEAF: 3,556 clients share a data set, of whom five train a model of 6.6 million parameters."""
+    given = made().trials["fedosd/mnist-pat50", "original"].settings
+    data = given.data.model_copy(update={"clients": 3556})
+
+    def needed(drawn: int | None) -> int:
+        training = given.training.model_copy(update={"clients_per_round": drawn, "history": []})
+        model = Plugin(name="mlp", params={"hidden": 2000})
+        few = given.model_copy(
+            update={"data": data, "model": model, "training": training, "unlearning": None, "recovery": None}
+        )
+        assert 5_500_000 < estimates.size(few).parameters < 7_000_000
+        return estimates.mem_mb(few)
+
+    assert needed(5) < 10_000
+    assert needed(10) - needed(5) == pytest.approx(5 * 28 * 5.6, rel=0.1)
+    assert needed(None) > 100_000
+
+
+def test_memory_counts_the_phase_in_which_most_take_part() -> None:
+    given = made().trials["fedosd/mnist-pat50", "original"].settings
+    few = given.training.model_copy(update={"clients_per_round": 1})
+    assert given.unlearning is not None
+    assert given.recovery is not None
+    update = {"training": few, "unlearning": given.unlearning.model_copy(update={"clients_per_round": 1})}
+    less = given.model_copy(update=update)
+    assert estimates.mem_mb(less) == estimates.mem_mb(given)
+    update["recovery"] = given.recovery.model_copy(update={"clients_per_round": 1})
+    assert estimates.mem_mb(given.model_copy(update=update)) < estimates.mem_mb(given)
+
+
+def test_the_overview_says_what_each_paper_takes(with_toy: Path) -> None:
+    both = Plan({"preset": "paper", "papers": ["toy", "helped"]})
+    found = {paper: [job for job in both.jobs() if job.paper == paper] for paper in ("toy", "helped", "")}
+    _, line = both.overview(both.jobs(), cores=2).split("\n")
+    told = dict(part.split(": ") for part in line.removesuffix(".").split("; "))
+    for name, each in found.items():
+        hours = sum(job.seconds for job in each) / 3600
+        assert told.pop(name or "data sets") == f"{estimates.counted(len(each), 'job')}, {hours:.1f} core hours"
+    assert told == {}
+    assert "\n" not in Plan(helped()).overview(Plan(helped()).jobs(), cores=2)
+
+
+# A grid that explodes is seen here, before anybody waits for it.
+BUDGETS = {
+    "smoke": {"fedosd": 600, "safari": 110},
+    "reduced": {"fedosd": 3100, "safari": 560},
+    "paper": {"fedosd": 13_700, "safari": 2600},
+}
+
+
+@pytest.mark.parametrize(("preset", "paper"), [(preset, paper) for preset in BUDGETS for paper in BUDGETS[preset]])
+def test_no_paper_has_more_jobs_than_its_budget(preset: str, paper: str) -> None:
+    planned = made(preset) if paper == "fedosd" else Plan({"preset": preset, "papers": [paper]})
+    assert len(list(planned.jobs())) <= BUDGETS[preset][paper]
