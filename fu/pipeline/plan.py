@@ -210,7 +210,7 @@ class Plan:
         known = catalogue.metrics()
         spec = select.Spec(
             trials=tuple(names),
-            terms={name: -1 if known[name].better == "lower" else 1 for name in by},
+            terms=tuple((name, -1 if known[name].better == "lower" else 1) for name in by),
             roles=("unlearned", "recovered") if first.method else (ORIGINAL,),
             rule=self._rule(first),
         )

@@ -137,7 +137,7 @@ def test_a_trial_is_chosen_over_all_seeds_where_there_are_several() -> None:
     ]
     assert json.loads(job.json) == {
         "trials": [f"fedosd+lr{value:g}" for value in RATES],
-        "terms": {"r_acc_validation": 1, "asr_validation": -1},
+        "terms": [["r_acc_validation", 1], ["asr_validation", -1]],
         "roles": ["unlearned", "recovered"],
         "rule": "fewest diverged seeds, then highest mean R-Acc minus ASR on validation data after unlearning, then "
         "the same after post-training, then the first; if all diverged, the last to do so",

@@ -162,7 +162,7 @@ def test_the_point_of_a_training_is_chosen_by_what_the_paper_says(with_toy: Path
     job = Plan(helped()).job("select", {"scenario": "helped/few-server-s0-n5", "method": "safari"})
     assert job.spec.model_dump(exclude={"rule"}) == {
         "trials": ("safari+q0.2", "safari+q0.6"),
-        "terms": {"accuracy_held_out": 1},
+        "terms": (("accuracy_held_out", 1),),
         "roles": ("original",),
     }
     told = "fewest diverged seeds, then highest mean Accuracy on validation data, then the first"

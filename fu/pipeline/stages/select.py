@@ -13,11 +13,14 @@ from fu.pipeline.stages.common import Spec as Base
 
 
 class Spec(Base):
-    """The names of the trials, in order; metric -> 1, or -1 where lower is better; the roles that are compared."""
+    """The trials, in order; by which metrics, each with 1, or -1 where lower is better; the roles that are compared.
+
+    `terms` are pairs, as canonical JSON would sort a mapping, and the first metric is the one that must be there.
+    """
 
     stage = "select"
     trials: tuple[str, ...]
-    terms: dict[str, Literal[1, -1]]
+    terms: tuple[tuple[str, Literal[1, -1]], ...]
     roles: tuple[str, ...]
     rule: str
 
@@ -33,14 +36,14 @@ class Files:
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Choose, and write what was chosen, by which rule, with all scores."""
     seeds = len(files.evaluations) // len(spec.trials)
-    found = [read(path, next(iter(spec.terms))) for path in files.evaluations]
+    terms = dict(spec.terms)
+    found = [read(path, next(iter(terms))) for path in files.evaluations]
     trials = {trial: found[k * seeds : (k + 1) * seeds] for k, trial in enumerate(spec.trials)}
     scores = {
-        trial: {role: score(evaluations, role, spec.terms) for role in spec.roles}
-        for trial, evaluations in trials.items()
+        trial: {role: score(evaluations, role, terms) for role in spec.roles} for trial, evaluations in trials.items()
     }
     with atomic_outputs(options, files.selection) as (part,):
-        chosen = {"selected": choose(trials, spec.terms, spec.roles), "rule": spec.rule, "scores": scores}
+        chosen = {"selected": choose(trials, terms, spec.roles), "rule": spec.rule, "scores": scores}
         part.write_text(json.dumps(chosen, indent=2) + "\n")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fu.pipeline.stages import select
-from fu.pipeline.stages.common import Options
+from fu.pipeline.stages.common import Options, canonical
 from tests.mistakes import has, sentence
 
 
@@ -20,15 +20,17 @@ def evaluation(path: Path, *, recovered: dict[str, float] | None = None, **value
 
 
 FEDOSD: dict[str, Any] = {
-    "terms": {"r_acc_validation": 1, "asr_validation": -1},
+    "terms": (("r_acc_validation", 1), ("asr_validation", -1)),
     "roles": ("unlearned", "recovered"),
     "rule": "the rule",
 }
-TRAINING: dict[str, Any] = {"terms": {"accuracy": 1}, "roles": ("original",), "rule": "another rule"}
+TRAINING: dict[str, Any] = {"terms": (("accuracy", 1),), "roles": ("original",), "rule": "another rule"}
 
 
 def chosen(output: Path, trials: tuple[str, ...], *evaluations: Path, by: Any = None) -> dict[str, object]:
-    select.main(select.Spec(trials=trials, **(by or FEDOSD)), select.Files(list(evaluations), output), Options())
+    spec = select.Spec(trials=trials, **(by or FEDOSD))
+    spec = select.Spec.model_validate_json(canonical(spec))  # as a job is handed it
+    select.main(spec, select.Files(list(evaluations), output), Options())
     found: dict[str, object] = json.loads(output.read_text())
     return found
 
@@ -87,10 +89,20 @@ def test_the_points_of_a_training_are_compared_by_its_own_terms_of_the_trained_m
 def test_a_term_that_is_better_lower_counts_against_a_trial(tmp_path: Path) -> None:
     files = [evaluation(tmp_path / f"{value}.csv", distance=value) for value in (0.2, 0.7)]
     for sign, best in ((1, "other"), (-1, "one")):
-        by = {**FEDOSD, "terms": {"distance": sign}}
+        by = {**FEDOSD, "terms": (("distance", sign),)}
         assert chosen(tmp_path / "mode.json", ("one", "other"), *files, by=by)["selected"] == best
 
 
 def test_a_diverged_trial_needs_no_validation_data(tmp_path: Path) -> None:
     files = [evaluation(tmp_path / "0.csv", diverged_round=3), evaluation(tmp_path / "1.csv", r_acc_validation=0.1)]
     assert chosen(tmp_path / "mode.json", ("one", "other"), *files)["selected"] == "other"
+
+
+def test_without_a_backdoor_the_first_metric_is_the_one_that_must_be_there(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.csv" for name in ("a", "b")]
+    for path, r_acc in zip(paths, (0.6, 0.8), strict=True):
+        path.write_text(f"role,metric,value\nunlearned,r_acc_validation,{r_acc}\n")
+    spec = select.Spec(trials=("a", "b"), **FEDOSD)
+    spec = select.Spec.model_validate_json(canonical(spec))
+    select.main(spec, select.Files(paths, tmp_path / "selected.json"), Options())
+    assert json.loads((tmp_path / "selected.json").read_text())["selected"] == "b"
