@@ -1,5 +1,6 @@
 """Local training: the one primitive of federated learning, and what it costs."""
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -133,6 +134,12 @@ class Federation:
         self._known: tuple[Tensor, int, dict[tuple[int, str | Objective, int | None], tuple[Tensor, Tensor]]] | None = (
             None
         )
+
+    def holding(self, data: ClientData) -> "Federation":
+        """Return the same federation, with the same costs, whose clients hold other data."""
+        found = copy.copy(self)
+        found.data, found._known = data, None
+        return found
 
     def rate(self, round: int) -> float:
         """The learning rate of a round."""

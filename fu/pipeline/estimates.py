@@ -49,8 +49,7 @@ def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float
     after = settings.unlearning.rounds if settings.unlearning else 0
     rounds = local.rounds if phase != "recovery" else (settings.total_rounds or 0) - after
     there = local.clients_per_round or data.clients - data.absent
-    wanted = data.forget.clients if data.forget else 0
-    gone = min(wanted if isinstance(wanted, int) else len(wanted), there - 1)
+    gone = min(data.forget.gone if data.forget else 0, there - 1)
     conflicts = phase == "unlearning" and bool(settings.unlearning and settings.unlearning.conflicts)
     clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (there - gone)
     kept = _samples(settings) * (data.train_share or 1) - data.server - data.held_out
