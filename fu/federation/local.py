@@ -20,11 +20,17 @@ FLOAT_BYTES = 4
 
 @dataclass
 class Cost:
-    """What training cost so far: rounds of single clients, gradient steps, samples seen, bytes sent."""
+    """What training cost so far: rounds of single clients, gradient steps, samples seen, time, bytes sent.
+
+    `time_steps`: the steps of the slowest client of each round, as clients train side by side (FATS section 6.1.3).
+    `replayed`: time steps that only rebuild a model that was there before. They are in none of the other counts.
+    """
 
     client_rounds: int = 0
     steps: int = 0
     samples: int = 0
+    time_steps: int = 0
+    replayed: int = 0
     bytes_up: int = 0
     bytes_down: int = 0
 
