@@ -1,7 +1,7 @@
 """The sampling history of FATS is exact, by enumeration, and what would break that is found out; numbers by hand."""
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction as F
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -95,17 +95,17 @@ IN_TRAINING = {
 }
 
 
-@pytest.mark.parametrize("system, requests", [(case[0], case[1:]) for case in IN_A_ROW.values()], ids=IN_A_ROW)
+@pytest.mark.parametrize(("system", "requests"), [(case[0], case[1:]) for case in IN_A_ROW.values()], ids=IN_A_ROW)
 def test_requests_in_a_row_leave_the_law_without_all_of_them(system: System, requests: Sequence[Request]) -> None:
     assert distance(unlearned(system, *requests), without(system, *gone(*requests))) == 0
 
 
-@pytest.mark.parametrize("system, request_", AT_ONCE.values(), ids=AT_ONCE)
+@pytest.mark.parametrize(("system", "request_"), AT_ONCE.values(), ids=AT_ONCE)
 def test_several_at_once_leave_the_law_without_them(system: System, request_: Request) -> None:
     assert distance(unlearned(system, request_), without(system, *gone(request_))) == 0
 
 
-@pytest.mark.parametrize("system, request_", IN_TRAINING.values(), ids=IN_TRAINING)
+@pytest.mark.parametrize(("system", "request_"), IN_TRAINING.values(), ids=IN_TRAINING)
 def test_a_request_during_training_leaves_the_law_without_its_target(system: System, request_: Request) -> None:
     assert distance(unlearned(system, request_), without(system, *gone(request_))) == 0
 
@@ -135,8 +135,12 @@ def of(kind: type[History], system: System, random: Named) -> History:
     return kind(system.shape, random, (Piece(system.population()),))
 
 
-@pytest.mark.parametrize("system, apart", zip(SYSTEMS, (F(1, 8), F(1, 16), F(1, 12), F(10, 81)), strict=True))
-def test_clients_that_are_drawn_again_where_a_sample_opens_a_round_are_not_exact(system: System, apart: F) -> None:
+@pytest.mark.parametrize(
+    ("system", "apart"), zip(SYSTEMS, (Fraction(1, 8), Fraction(1, 16), Fraction(1, 12), Fraction(10, 81)), strict=True)
+)
+def test_clients_that_are_drawn_again_where_a_sample_opens_a_round_are_not_exact(
+    system: System, apart: Fraction
+) -> None:
     made = law(lambda random: of(ClientsAgain, system, random).without(**sample((0, 0))))
     assert distance(made, without(system, samples=(0,))) == apart
 
@@ -151,11 +155,14 @@ def test_the_coupling_of_claim_2_is_not_exact() -> None:
         held = [0 in first.clients(r) and any(0 in batch for batch in first.batches(r, 0)) for r in rounds]
         return tuple(drawn(anew if again else first, r) for r, again in zip(rounds, held, strict=True))
 
-    assert distance(gathered(coupled), without(system, samples=(0,))) == F(9, 64)
+    assert distance(gathered(coupled), without(system, samples=(0,))) == Fraction(9, 64)
 
 
-@pytest.mark.parametrize("system, apart", zip(SYSTEMS, (F(1, 8), F(5, 48), F(155, 1296), F(620, 6561)), strict=True))
-def test_a_full_re_run_with_fresh_clients_is_not_exact_for_a_sample(system: System, apart: F) -> None:
+@pytest.mark.parametrize(
+    ("system", "apart"),
+    zip(SYSTEMS, (Fraction(1, 8), Fraction(5, 48), Fraction(155, 1296), Fraction(620, 6561)), strict=True),
+)
+def test_a_full_re_run_with_fresh_clients_is_not_exact_for_a_sample(system: System, apart: Fraction) -> None:
     """Section 5.3.2 as printed."""
     again: Outcome = ("again",)
 
@@ -178,13 +185,13 @@ def test_a_second_request_that_is_looked_up_in_the_first_history_is_not_exact() 
         second.first_round = first.first_round  # type: ignore[method-assign]
         return second.without([1])
 
-    assert distance(law(make), without(system, clients=(0, 1))) == F(5, 18)
+    assert distance(law(make), without(system, clients=(0, 1))) == Fraction(5, 18)
     assert distance(unlearned(system, client(0), client(1)), without(system, clients=(0, 1))) == 0
 
 
 def test_a_target_that_is_struck_from_the_multiset_is_not_exact() -> None:
     system = System(3, 1, 2, 1, 1, 1)
-    assert distance(law(lambda random: of(Struck, system, random)), without(system, clients=(0,))) == F(5, 9)
+    assert distance(law(lambda random: of(Struck, system, random)), without(system, clients=(0,))) == Fraction(5, 9)
 
 
 # ---- by hand -----------------------------------------------------------------------------------------------------
@@ -278,7 +285,7 @@ def test_who_was_never_used_changes_nothing_that_was_drawn() -> None:
     assert 23 not in history.without(samples={2: [23]}).population[2]
 
 
-@pytest.mark.parametrize("until, restart", [(2, None), (3, Restart(2, 1)), (6, Restart(2, 4))])
+@pytest.mark.parametrize(("until", "restart"), [(2, None), (3, Restart(2, 1)), (6, Restart(2, 4))])
 def test_only_what_is_done_when_a_client_s_request_comes_is_computed_again(until: int, restart: Restart | None) -> None:
     after = start().without([1], until=until)
     assert after.restart == restart
@@ -312,7 +319,7 @@ def test_a_batch_is_all_that_a_client_has_if_that_is_fewer_and_the_rounds_stay_a
     assert [len(after.without([2]).clients(round)) for round in range(3)] == [2, 2, 2]
 
 
-@pytest.mark.parametrize("clients, samples", [([0, 1, 2], {}), ([], {1: [10, 11, 12, 13]})])
+@pytest.mark.parametrize(("clients", "samples"), [([0, 1, 2], {}), ([], {1: [10, 11, 12, 13]})])
 def test_a_request_must_leave_a_client_and_every_client_a_sample(clients: list[int], samples: dict[int, Any]) -> None:
     with pytest.raises(ValueError, match="must leave a client, and every client that stays a sample"):
         start().without(clients, samples)
