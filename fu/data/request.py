@@ -67,7 +67,9 @@ def in_a_row(clients: Sequence[Indices], samples: Sequence[Indices]) -> Request:
     return Request(np.concatenate(clients), np.concatenate(samples), *cuts)
 
 
-def draw(part: Partition, seed: int, clients: int | Sequence[int] | None, samples: int | None, requests: int) -> Request:
+def draw(
+    part: Partition, seed: int, clients: int | Sequence[int] | None, samples: int | None = None, requests: int = 1
+) -> Request:
     """Draw what is forgotten among all that takes part, each client or sample as likely as any other.
 
     Either `clients` (how many, or which) or `samples` (how many), at each of `requests` in a row; clients that are

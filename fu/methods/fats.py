@@ -46,7 +46,7 @@ def again(task: Task, p: Params, state: State, round: int) -> State:
 
 def done(state: State) -> bool:
     """Whether all rounds are there again."""
-    return state["left"] == 0
+    return not state["left"]
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:

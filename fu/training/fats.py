@@ -1,4 +1,4 @@
-"""FATS: FedAvg whose draws make exact unlearning cheap (Tao et al. 2024, Algorithm 1; unlearning: `fu/methods/fats.py`).
+"""FATS: FedAvg whose draws make exact unlearning cheap (Tao et al. 2024, Algorithm 1; see `fu/methods/fats.py`).
 
 In every round K clients are drawn with replacement; each trains E steps of SGD, every step on b of its samples drawn
 without replacement and independently of the others; the server takes the mean over K. A client that is drawn twice
@@ -7,11 +7,13 @@ trains once and counts 2 / K (section 5.2). K, E and b are the settings' `client
 are derived again. Communicates one model up and down per different client and round.
 """
 
+from typing import Any
+
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from fu.data.partition import Indices
 from fu.errors import UserError
 from fu.federation.local import FLOAT_BYTES, aggregate
 from fu.federation.sampling import History, Shape, begin
@@ -58,10 +60,10 @@ def shape_of(task: Task, rounds: int) -> Shape:
     return Shape(task.clients_per_round, rounds, local.local_steps, local.batch_size)
 
 
-def drawn(task: Task, rounds: int, clients: list[int], rows: list[np.ndarray], stream: str) -> History:
+def drawn(task: Task, rounds: int, clients: list[int], rows: list[Indices], stream: str) -> History:
     """Return the sampling history of a training of `rounds` on these clients, with all `rows` of each client."""
 
-    def random(*name: int | str) -> np.random.Generator:
+    def random(*name: int | str) -> Any:
         return np.random.default_rng(derive_integer(task.seed, stream, "sampling", *name))
 
     return begin({client: rows[client] for client in clients}, shape_of(task, rounds), random)

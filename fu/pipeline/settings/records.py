@@ -271,6 +271,12 @@ class Training(Phase):
 
     method: Plugin = Field(description="the algorithm that trains the original model (fu/training)")
     rounds: Count = Field(description="number of rounds")
+    rho_c: Rate | None = Field(
+        None, description="client-level stability K R / M (FATS): gives clients_per_round, which must then be null"
+    )
+    rho_s: Rate | None = Field(
+        None, description="sample-level stability b K R E / (M N) (FATS): gives batch_size, which must then be null"
+    )
     history: Annotated[list[Name], Different] = Field(
         default_factory=list, description="what is recorded for methods that need it (fu/histories)"
     )
