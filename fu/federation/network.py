@@ -40,6 +40,6 @@ class Network:
 
     @torch.no_grad()
     def logits(self, theta: Tensor, x: Tensor, batch: int = 1000) -> Tensor:
-        """Return the model's outputs [n, C] at theta for images [n, c, h, w]."""
+        """Return the model's outputs [n, C] at theta for images [n, c, h, w], or for text [n, length] of any integers."""
         self.weights.copy_(theta)
-        return torch.cat([self.model(piece) for piece in x.split(batch)])
+        return torch.cat([self.model(piece if x.is_floating_point() else piece.long()) for piece in x.split(batch)])

@@ -48,11 +48,13 @@ class Files:
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Draw and write."""
     arrays = archives.read(files.data, spec.dataset)
-    labels, classes = np.concatenate([arrays["y_train"], arrays["y_test"]]), about(spec.dataset).classes
+    facts, plugin = about(spec.dataset), plugins.load("partitions", spec.partition.name)
+    natural = getattr(plugin, "NATURAL", False)
+    groups, classes = (facts.owners if natural else facts.classes), facts.classes
+    what = "client" if natural else "y"
+    labels = np.concatenate([arrays[f"{what}_train"], arrays[f"{what}_test"]])
     params = plugins.params("partitions", spec.partition, "partition")
-    deal = partial(
-        plugins.load("partitions", spec.partition.name).deal, classes=classes, clients=spec.clients, p=params
-    )
+    deal = partial(plugin.deal, classes=groups, clients=spec.clients, p=params)
 
     def dealt(labels: NDArray[Any], random: np.random.Generator) -> list[Indices]:
         return deal(labels, rng=random)
