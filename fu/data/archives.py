@@ -53,8 +53,8 @@ def read(path: Path, dataset: str) -> Arrays:
             raise UserError(f"{path}: y_{split} holds class {highest}, but {dataset} has classes 0 to {classes - 1}.")
         if facts.text and x.max() >= classes:
             raise UserError(f"{path}: x_{split} holds character {x.max()}, but the vocabulary has {classes}.")
-        if facts.owners and arrays[f"client_{split}"].min() < 0:
-            raise UserError(f"{path}: client_{split} holds client {arrays[f'client_{split}'].min()}; they count from 0.")
+        if facts.owners and (first := int(arrays[f"client_{split}"].min())) < 0:
+            raise UserError(f"{path}: client_{split} holds client {first}, but clients count from 0.")
     return arrays
 
 
@@ -160,7 +160,7 @@ def _samples(path: Path, dataset: str, headers: dict[str, Header]) -> int:
             raise UserError(
                 f"{path}: y_{split} must be [{x.shape[0]}] like x_{split} and not empty, but is {list(y.shape)}."
             )
-        if (owner := headers.get(f"client_{split}")) and (owner.dtype, owner.shape) != (np.int32, y.shape):
+        if (owner := headers.get(f"client_{split}")) and (owner.dtype != np.int32 or owner.shape != y.shape):
             raise UserError(
                 f"{path}: client_{split} must be int32 [{y.shape[0]}] like y_{split}, but is {owner.dtype} "
                 f"{list(owner.shape)}."

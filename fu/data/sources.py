@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fu.data import leaf
-from fu.data.archives import Arrays
+from fu.data.archives import KEYS, OWNERS, Arrays
 from fu.data.dataset import Dataset
 from fu.errors import UserError
 
@@ -78,7 +78,7 @@ def topics(dataset: Dataset) -> Arrays:
     length = dataset.shape[0]
     vocabulary = "".join(sorted({character for text in texts.values() for character in text}))
     number = {character: k for k, character in enumerate(vocabulary)}
-    parts: dict[str, list[NDArray[Any]]] = {f"{what}_{split}": [] for what in ("x", "y", "client") for split in leaf.SPLITS}
+    parts: dict[str, list[NDArray[Any]]] = {key: [] for key in (*KEYS, *OWNERS)}
     for owner, name in enumerate(sorted(texts)):
         codes = np.array([number[character] for character in texts[name]], np.uint8)
         windows = np.lib.stride_tricks.sliding_window_view(codes, length + 1)[::STRIDE][:MOST]

@@ -1,4 +1,4 @@
-"""LSTM that predicts the next character (McMahan et al. 2017, Caldas et al. 2019): 819,920 parameters for 80 characters.
+"""LSTM that predicts the next character (McMahan et al. 2017, Caldas et al. 2019): 819,920 parameters for 80 of them.
 
 An embedding of dimension 8, two LSTM layers of 256 and a linear layer (FATS 6.1.2, its dot product with every
 character). All weights are drawn as torch does.

@@ -1,4 +1,4 @@
-"""Dirichlet: every client draws its class proportions p ~ Dir(beta) and gets as many samples (Hsu et al. 2019; FATS 6.1.1).
+"""Dirichlet: every client draws its class proportions p ~ Dir(beta) and as many samples (Hsu et al. 2019; FATS 6.1.1).
 
 Clients of equal size: FATS's N is the number of samples of each. What is left over, less than one a client, nobody
 holds. All proportions are drawn before the samples, so that a test set dealt by the same generator has them, too.

@@ -81,9 +81,9 @@ def minutes(seconds: float) -> int:
 
 
 def mem_mb(settings: Settings) -> int:
-    """Return the memory of one job in MB: the libraries, the data set as bytes and (unless it is text) as float32, an
-    epoch of one client, and of every client that takes part an update in float32 with copies in float64 (FedOSD's direction) or its recorded
-    sum.
+    """Return the memory of one job in MB: the libraries, the data set as bytes and (not text) as float32, an epoch
+    of one client, and of every client that takes part an update in float32 with copies in float64 (FedOSD's direction)
+    or its recorded sum.
     """
     facts, clients = about(settings.data.dataset), settings.data.clients
     phases = [getattr(settings, name) for name in ("training", "unlearning", "recovery")]

@@ -97,8 +97,9 @@ def _facts(kind: str, name: str) -> Iterator[str]:
             else "an archive"
         )
         size, owners = " x ".join(map(str, facts.shape)), f", {facts.owners:,} clients" if facts.owners else ""
-        what = f"windows of {size}, {facts.classes} characters" if facts.text else f"images of {size}, {facts.classes} classes"
-        yield f"{'Up to ' * facts.text}{facts.samples:,} {what}{owners}; {origin}."
+        what, classes = ("windows", "characters") if facts.text else ("images", "classes")
+        number = f"{'Up to ' * facts.text}{facts.samples:,}"
+        yield f"{number} {what} of {size}, {facts.classes} {classes}{owners}; {origin}."
     if kind == "artefacts":
         yield f"Made from: {declared['READS']}."
 

@@ -155,7 +155,7 @@ class Data(Strict):
         if name not in catalogue.available("partitions") or not catalogue.declared("partitions", name).get("NATURAL"):
             return facts.classes
         if facts.owners is None:
-            raise ValueError(f"partition: {name} needs data whose samples have owners, but those of {self.dataset} do not")
+            raise ValueError(f"partition: {name} needs a data set whose samples have owners; {self.dataset} has none")
         if self.test != "global":
             raise ValueError(f"partition: {name} needs test: global")
         return facts.owners

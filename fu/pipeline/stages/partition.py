@@ -49,10 +49,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     """Draw and write."""
     arrays = archives.read(files.data, spec.dataset)
     facts, plugin = about(spec.dataset), plugins.load("partitions", spec.partition.name)
-    natural = getattr(plugin, "NATURAL", False)
-    groups, classes = (facts.owners if natural else facts.classes), facts.classes
-    what = "client" if natural else "y"
-    labels = np.concatenate([arrays[f"{what}_train"], arrays[f"{what}_test"]])
+    labels, groups, classes = np.concatenate([arrays["y_train"], arrays["y_test"]]), facts.classes, facts.classes
+    if getattr(plugin, "NATURAL", False):
+        labels, groups = np.concatenate([arrays[key] for key in archives.OWNERS]), facts.owners or 0
     params = plugins.params("partitions", spec.partition, "partition")
     deal = partial(plugin.deal, classes=groups, clients=spec.clients, p=params)
 
