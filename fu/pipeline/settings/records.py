@@ -304,7 +304,9 @@ class Training(Phase):
 class Unlearning(Phase):
     """The unlearning phase. What may be null is as in training."""
 
-    rounds: Count = Field(description="number of rounds")
+    rounds: Count = Field(
+        description="number of rounds; null: as many as training for every request, where no post-training follows"
+    )
     conflicts: bool = Field(
         False, description="count conflicting gradients in every round; this also trains the retained clients"
     )
@@ -331,7 +333,9 @@ class Settings(Strict):
     training: Training = Field(description="the original training, and what other trainings start from")
     unlearning: Unlearning | None = Field(None, description="the unlearning phase")
     recovery: Recovery | None = Field(None, description="post-training")
-    total_rounds: Count | None = Field(None, description="rounds of unlearning and post-training together")
+    total_rounds: Count | None = Field(
+        None, description="rounds of unlearning and post-training together; null: there is no post-training"
+    )
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "
