@@ -24,7 +24,8 @@ class ClientData:
     """What every client holds, by index; only the attacked clients own copies, because they carry the trigger.
 
     `forgotten`: the clients that the request names, or, where there is none (while the original model is trained),
-    those that are attacked. `retained`: the others that take part.
+    those that are attacked. `retained`: the others that take part; training samples that the request names
+    (`forgotten_samples`) are no longer theirs.
     """
 
     def __init__(
@@ -43,12 +44,16 @@ class ClientData:
         `poison`: "share" marks the backdoored share of the attacked clients' training samples (the original
         training), "all" all of them (FedOSD's code: 80% while pretraining, 100% while unlearning).
         """
-        self.x, self.y, self.partition, self.classes, self.mark = x, y, part, classes, mark
-        self.forgotten: list[int] = (part.attacked if request is None else request.clients).tolist()
+        self.x, self.y, self.partition, self.classes, self.poison, self.mark = x, y, part, classes, poison, mark
+        self.request = request
+        self.forgotten: list[int] = sorted((part.attacked if request is None else request.clients).tolist())
         forgotten = set(self.forgotten)
         self.retained = [client for client in part.present if client not in forgotten]
         self.device = x.device
-        self._train = [torch.from_numpy(rows).to(self.device) for rows in part.train]
+        self.forgotten_samples = part.train[0][:0] if request is None else request.samples
+        gone = self.forgotten_samples
+        self.rows = [rows[~np.isin(rows, gone)] for rows in part.train] if len(gone) else part.train
+        self._train = [torch.from_numpy(rows).to(self.device) for rows in self.rows]
         self._own: dict[int, tuple[Tensor, Tensor]] = {}
         if mark is not None:
             for client in part.attacked.tolist():
@@ -63,6 +68,20 @@ class ClientData:
     def shape(self) -> tuple[int, int, int]:
         """Height, width, channels of one image."""
         return tuple(self.x.shape[1:])  # type: ignore[return-value]
+
+    def after(self, requests: int) -> "ClientData":
+        """Return the same data as they are once the first of several requests in a row were met."""
+        assert self.request is not None
+        return ClientData(
+            self.x, self.y, self.partition, self.classes, self.poison, self.mark, self.request.first(requests)
+        )
+
+    def places(self, client: int, samples: Indices) -> Tensor:
+        """Return where samples (indices in the data set) stand among a client's training samples."""
+        order = np.argsort(self.rows[client])
+        found = order[np.searchsorted(self.rows[client], samples, sorter=order)]
+        assert (self.rows[client][found] == samples).all()
+        return torch.from_numpy(found)
 
     def size(self, client: int) -> int:
         """The number of training samples of a client."""

@@ -1,5 +1,6 @@
 """Local training: the one primitive of federated learning, and what it costs."""
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -140,6 +141,12 @@ class Federation:
             None
         )
         self._slowest = 0  # steps of the slowest client so far, of those that start from the same model in a round
+
+    def holding(self, data: ClientData) -> "Federation":
+        """Return the same federation, with the same costs, whose clients hold other data."""
+        found = copy.copy(self)
+        found.data, found._known = data, None
+        return found
 
     def rate(self, round: int) -> float:
         """The learning rate of a round."""

@@ -12,6 +12,7 @@ that do not depend on the history: it does not cover a target chosen after a loo
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +58,11 @@ class Piece:
     clients_from: int = 0
     batches_from: int = 0
 
+    @cached_property
+    def clients(self) -> list[int]:
+        """The clients in order: sorted once, as thousands of them are drawn from in every round."""
+        return sorted(self.population)
+
 
 @dataclass(frozen=True)
 class Restart:
@@ -90,7 +96,7 @@ class History:
         """Return the K clients of a round in order; one that is drawn twice stands there twice (section 4.1)."""
         if round not in self._clients:
             number = max(k for k, piece in enumerate(self.pieces) if piece.clients_from <= round)
-            there = sorted(self.pieces[number].population)
+            there = self.pieces[number].clients
             drawn = self.random("clients", number, round).integers(len(there), size=self.shape.clients_per_round)
             self._clients[round] = sorted(there[k] for k in drawn)
         return self._clients[round]
@@ -150,17 +156,19 @@ class History:
         time steps are done when the request comes (None: all); later draws are from those that stay. `full`: everything
         is computed again (section 5.3.2), with the clients drawn so far. K and b stay (B.1).
         """
-        gone, samples = set(clients), {client: set(found) for client, found in (samples or {}).items()}
+        gone, asked = set(clients), {client: set(found) for client, found in (samples or {}).items()}
         done = self.shape.time if until is None else until
         left = {
-            client: rows[~np.isin(rows, list(samples[client]))] if client in samples else rows
+            client: rows[~np.isin(rows, list(asked[client]))] if client in asked else rows
             for client, rows in self.population.items()
             if client not in gone
         }
-        if not left or not all(len(left[client]) for client in samples.keys() & left.keys()):
+        if not left or not all(len(left[client]) for client in asked.keys() & left.keys()):
             raise ValueError("a request must leave a client, and every client that stays a sample")
-        met = [point for point in self._points(gone, samples) if point[1] < done]
-        clients_from, batches_from = min(met, default=(-(-done // self.shape.steps), done), key=lambda point: point[::-1])
+        met = [point for point in self._points(gone, asked) if point[1] < done]
+        clients_from, batches_from = -(-done // self.shape.steps), done
+        if met:
+            clients_from, batches_from = min(met, key=lambda point: point[::-1])
         if met and full:
             batches_from = 0
         restart = Restart(batches_from, done - batches_from) if met else None

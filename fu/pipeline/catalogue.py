@@ -46,10 +46,13 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "needs": TypeAdapter(set[str]),
         "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained"], Annotated[float, Field(ge=0, le=1000)]]),
         "RETRAINS": TypeAdapter(bool),
+        "SAMPLES": TypeAdapter(bool),
+        "CONTINUES": TypeAdapter(bool),
     },
     "training": {
         "ESTIMATE": TypeAdapter(dict[Literal["share"], Annotated[float, Field(ge=0, le=1)] | str]),
         "SERVER": TypeAdapter(bool),
+        "KEEPS": TypeAdapter(str),
     },
     "models": {"ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]])},
     "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]]), "TRACE": TypeAdapter(tuple[str, ...])},

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from fu.artefacts.entry import ORIGINAL, Stage
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, specs
+from fu.pipeline import catalogue, specs, stability
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Artefact, Paper, Plugin, Settings
@@ -429,7 +429,7 @@ class Grid:
                 params[last] = value
             else:
                 values = merge(values, {section: {last: value}})
-        values = completed(values, entry.post_training if entry else "after")
+        values = completed(stability.given(values, where), entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         catalogue.check("models", settings.model.name, where)
         catalogue.check("training", settings.training.method.name, where)
@@ -451,6 +451,7 @@ class Grid:
             settings.recovery is None and settings.total_rounds != settings.unlearning.rounds
         ):
             raise UserError(f"{where}: settings.recovery is missing; rounds are left after unlearning.")
+        stability.check_request(settings, entry, where)
         if settings.recovery and settings.recovery.projection:
             catalogue.check("projections", settings.recovery.projection.name, where)
         if entry.unlearned_from:

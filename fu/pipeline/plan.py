@@ -163,13 +163,15 @@ class Plan:
         inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
         # One kind of history is as large as a model per client, the others are small.
         kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
+        kept += estimates.models_kept(planned.settings)
         return specs.of_training(planned, seed), inputs, self._needs(planned, "training", models=kept)
 
     def _unlearn(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
         assert planned.method is not None
         home = self._home(run, planned.trained)
-        needed = catalogue.needs(str(planned.method.plugin))
+        plugin = str(planned.method.plugin)
+        needed = catalogue.needs(plugin) or catalogue.declared("methods", plugin).get("CONTINUES")
         history = [self.paths("train", "history", run=home, trial=planned.trained)] if needed else []
         inputs = {**self._shared(run, planned), "history": history}
         needs = self._needs(planned, "unlearning", _trained(planned))

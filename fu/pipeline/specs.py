@@ -35,7 +35,7 @@ class Trial:
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
     """Return the spec of a partition."""
     data = trial.settings.data
-    attacked = data.forget.clients if data.forget and data.attack else ()
+    attacked = data.forget.clients or () if data.forget and data.attack else ()
     return partition.Spec(
         **data.model_dump(  # type: ignore[arg-type]
             include={"dataset", "samples", "split", "test", "clients", "train_share", "validation_share"}
@@ -52,7 +52,8 @@ def of_request(trial: Trial, seed: int) -> request.Spec:
     """Return the spec of a request."""
     forget = trial.settings.data.forget
     assert forget is not None
-    return request.Spec(seed=seed, clients=forget.clients if isinstance(forget.clients, int) else tuple(forget.clients))
+    clients = tuple(forget.clients) if isinstance(forget.clients, list) else forget.clients
+    return request.Spec(seed=seed, clients=clients, samples=forget.samples, requests=forget.requests)
 
 
 def of_training(trial: Trial, seed: int) -> train.Spec:

@@ -324,7 +324,7 @@ def base(stage: str) -> BaseModel:
         "publish": {"paper": "fedosd", "artefact": "table1"},
     }
     if stage == "request":  # with an attack there is none
-        return request.Spec(seed=0, clients=1)
+        return request.Spec(seed=0, clients=1, samples=None, requests=1)
     found = made("smoke").job(stage, names[stage]).spec
     return found.model_copy(update={"traced": ("utility",)} if "traced" in type(found).model_fields else {})
 
