@@ -55,7 +55,11 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "KEEPS": TypeAdapter(str),
     },
     "models": {"ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]])},
-    "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]]), "TRACE": TypeAdapter(tuple[str, ...])},
+    "evaluation": {
+        "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
+        "TRACE": TypeAdapter(tuple[str, ...]),
+        "SHADOWS": TypeAdapter(bool),
+    },
     "artefacts": {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
