@@ -108,21 +108,22 @@ class ClientData:
 
     def held_out(self, client: int, split: Literal["validation", "test"]) -> tuple[Tensor, Tensor]:
         """Return a client's validation or test images [n, c, h, w] and labels [n]: never with a trigger."""
-        return self._clean(getattr(self.partition, split)[client])
+        return self.clean(getattr(self.partition, split)[client])
 
     def pool(
         self, name: Literal["server", "held_out", "global_test"], first: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the images [n, c, h, w] and labels [n] of a pool that belongs to no client, or the first of them."""
-        return self._clean(getattr(self.partition, name)[:first])
+        return self.clean(getattr(self.partition, name)[:first])
 
     @cached_property
     def global_test(self) -> tuple[Tensor, Tensor]:
         """The images [n, c, h, w] and labels [n] of the test set for all: that of nobody, or all clients' together."""
         part = self.partition
-        return self._clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
+        return self.clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
 
-    def _clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
+    def clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
+        """Return images [n, c, h, w] and labels [n] by their rows in the merged data set: never with a trigger."""
         index = torch.from_numpy(rows).to(self.device)
         x = self.x.index_select(0, index)
         return x if x.ndim == 2 else batch_of(x), self.y.index_select(0, index)  # text stays as bytes

@@ -59,7 +59,11 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "TEXT": TypeAdapter(bool),
     },
     "partitions": {"NATURAL": TypeAdapter(bool)},
-    "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]]), "TRACE": TypeAdapter(tuple[str, ...])},
+    "evaluation": {
+        "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
+        "TRACE": TypeAdapter(tuple[str, ...]),
+        "SHADOWS": TypeAdapter(bool),
+    },
     "artefacts": {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
         "ALSO": TypeAdapter(tuple[str, ...]),

@@ -108,6 +108,12 @@ def models_mb(settings: Settings, models: int = 1) -> float:
     return SMALL_FILES_MB + models * size(settings).parameters * 4 / 1e6
 
 
+def shadows_mb(settings: Settings) -> float:
+    """Return the MB that the outputs of the shadow models take on disk: on a pool, on members and on non-members."""
+    rows = settings.shadows.most or _samples(settings)
+    return SMALL_FILES_MB + settings.shadows.number * 3 * rows * about(settings.data.dataset).classes * 4 / 1e6
+
+
 def archive_mb(dataset: str) -> float:
     """Return the MB that a data set takes on disk."""
     return math.prod(about(dataset).shape) * about(dataset).samples / 1e6

@@ -325,6 +325,15 @@ class Recovery(Phase):
     )
 
 
+class Shadows(Strict):
+    """Shadow models, for evaluators that infer membership: each trains as `training` says, on half of the data."""
+
+    number: Count = Field(8, description="how many are trained (Shokri et al. 2017: 20 to 100; our choice)")
+    most: Count | None = Field(
+        2000, description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all"
+    )
+
+
 class Settings(Strict):
     """All that the models and numbers of one scenario depend on. Without unlearning, its settings are left out."""
 
@@ -336,6 +345,7 @@ class Settings(Strict):
     total_rounds: Count | None = Field(
         None, description="rounds of unlearning and post-training together; null: there is no post-training"
     )
+    shadows: Shadows = Field(Shadows(), description="shadow models, where an evaluator needs them")  # type: ignore[call-arg]
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "
