@@ -336,6 +336,8 @@ class Plan:
         reads, known = catalogue.reads(shown.kind), catalogue.metrics()
         metrics = tuple(known[name] for name in shown.metrics)
         read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
+        starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
+        original = ORIGINAL in starts or not shown.shown
         scenarios, attacks = [], []
         for name in shown.scenarios:
             scope = f"{paper}/{name}"
@@ -353,7 +355,7 @@ class Plan:
                     rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=None if shown.trains_only else self._trial_shown(scope, ORIGINAL),
+                    original=self._trial_shown(scope, ORIGINAL) if original else None,
                     partition=_other(self.grid.partitions[scope], scope),
                 )
             )
