@@ -21,7 +21,7 @@ from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.grid import Grid, evaluations_with, inherited
 from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import Resolved, blamed, configured
-from fu.pipeline.settings.records import Artefact, Paper
+from fu.pipeline.settings.records import Artefact, Forget, Paper, Settings
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
 from fu.pipeline.stages.common import Spec, canonical
@@ -182,7 +182,11 @@ class Plan:
         files = self._shared(run, trial)
         inputs = {name: files[name] for name in ("data", "partition", "request")}
         seconds = trial.settings.shadows.number * estimates.training_seconds(trial.settings, "training")
-        needs = {"seconds": seconds, "minutes": estimates.minutes(seconds), "disk_mb": estimates.shadows_mb(trial.settings)}
+        needs = {
+            "seconds": seconds,
+            "minutes": estimates.minutes(seconds),
+            "disk_mb": estimates.shadows_mb(trial.settings),
+        }
         return specs.of_shadows(trial, seed), inputs, {"mem_mb": estimates.mem_mb(trial.settings), **needs}
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
@@ -337,7 +341,7 @@ class Plan:
         metrics = tuple(known[name] for name in shown.metrics)
         read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
         starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
-        original = ORIGINAL in starts or not shown.shown
+        original = ORIGINAL in starts or (not shown.shown and reads != "nothing")
         scenarios, attacks = [], []
         for name in shown.scenarios:
             scope = f"{paper}/{name}"
@@ -357,6 +361,9 @@ class Plan:
                     at=dict(source.scenarios[name].at),
                     original=self._trial_shown(scope, ORIGINAL) if original else None,
                     partition=_other(self.grid.partitions[scope], scope),
+                    model=settings.model.name,
+                    sampling=_sampling(settings),
+                    asked=_asked(settings.data.forget),
                 )
             )
             if reads == "data":
@@ -417,7 +424,7 @@ class Plan:
                 for short, about in source.scenarios[name].vary.items()
             },
             **shown.model_dump(
-                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training"}
+                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training", "draws"}
             ),
         )
 
@@ -576,6 +583,31 @@ def _needs_shadows(trial: Trial, evaluation: str) -> bool:
     found = trial.settings.evaluations[evaluation]
     asked = trial.settings.data.forget is not None
     return asked and any(catalogue.declared("evaluation", one).get("SHADOWS") for one in found)
+
+
+def _sampling(settings: Settings) -> artefacts.Sampling | None:
+    """Return what a training draws; None where all clients take part or take epochs, not steps."""
+    data, training = settings.data, settings.training
+    if training.clients_per_round is None or training.local_steps is None:
+        return None
+    _, train, held_out = data.fewest
+    return artefacts.Sampling(
+        clients=data.clients - data.absent,
+        samples=train - held_out,
+        clients_per_round=training.clients_per_round,
+        rounds=training.rounds,
+        steps=training.local_steps,
+        batch_size=training.batch_size,
+    )
+
+
+def _asked(forget: Forget | None) -> artefacts.Asked | None:
+    """Return what a request names."""
+    if forget is None:
+        return None
+    if forget.samples is not None:
+        return artefacts.Asked(level="sample", number=forget.samples)
+    return artefacts.Asked(level="client", number=forget.gone // forget.requests)
 
 
 def _other(scenario: str, own: str) -> str | None:

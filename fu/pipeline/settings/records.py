@@ -330,7 +330,8 @@ class Shadows(Strict):
 
     number: Count = Field(8, description="how many are trained (Shokri et al. 2017: 20 to 100; our choice)")
     most: Count | None = Field(
-        2000, description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all"
+        2000,
+        description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all",
     )
 
 
@@ -524,6 +525,7 @@ class Artefact(Strict):
         default_factory=list, description="trainings that the others are compared with"
     )
     from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
+    draws: Count = Field(1000, description="how many requests are drawn for each point (kind: unlearning_time)")
 
     @property
     def trains_only(self) -> bool:
