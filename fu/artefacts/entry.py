@@ -78,6 +78,7 @@ class Trial(Record):
 class Scenario(Record):
     """A scenario: rounds of training and after the request (None: no request), and the evaluations that are read.
 
+    `requests`: how many come in a row, at equal distances in the rounds after the first.
     `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
     `at`: its coordinates by their short names. `original`: the trial of the original model (None: it is not shown).
     `partition`: the scenario in whose folder the partition lies (None: its own).
@@ -89,10 +90,17 @@ class Scenario(Record):
     data: str
     replaces: str | None = None
     rounds: tuple[int, int | None]
+    requests: int = 1
     evaluations: tuple[str, ...] = ()
     at: dict[str, float | int | str] = Field(default_factory=dict)
     original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
     partition: str | None = None
+
+    @property
+    def asked(self) -> list[int]:
+        """The rounds after which requests come."""
+        trained, after = self.rounds
+        return [trained + k * (after or 0) // self.requests for k in range(self.requests)]
 
 
 class Method(Record):
