@@ -21,7 +21,7 @@ from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.grid import Grid, evaluations_with, inherited
 from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import Resolved, blamed, configured
-from fu.pipeline.settings.records import Artefact, Paper
+from fu.pipeline.settings.records import Artefact, Forget, Paper, Settings
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
 from fu.pipeline.stages.common import Spec, canonical
@@ -337,8 +337,11 @@ class Plan:
                     requests=settings.data.forget.requests if settings.data.forget else 1,
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=None if shown.trains_only else self._trial_shown(scope, ORIGINAL),
+                    original=None if shown.trains_only or reads == "nothing" else self._trial_shown(scope, ORIGINAL),
                     partition=_other(self.grid.partitions[scope], scope),
+                    model=settings.model.name,
+                    sampling=_sampling(settings),
+                    asked=_asked(settings.data.forget),
                 )
             )
             if reads == "data":
@@ -399,7 +402,7 @@ class Plan:
                 for short, about in source.scenarios[name].vary.items()
             },
             **shown.model_dump(
-                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training"}
+                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training", "draws"}
             ),
         )
 
@@ -549,6 +552,31 @@ def _trained(trial: Trial) -> dict[str, float]:
     """Return how often forgotten and retained clients train in a round of unlearning."""
     assert trial.method is not None
     return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
+
+
+def _sampling(settings: Settings) -> artefacts.Sampling | None:
+    """Return what a training draws; None where all clients take part or take epochs, not steps."""
+    data, training = settings.data, settings.training
+    if training.clients_per_round is None or training.local_steps is None:
+        return None
+    _, train, held_out = data.fewest
+    return artefacts.Sampling(
+        clients=data.clients - data.absent,
+        samples=train - held_out,
+        clients_per_round=training.clients_per_round,
+        rounds=training.rounds,
+        steps=training.local_steps,
+        batch_size=training.batch_size,
+    )
+
+
+def _asked(forget: Forget | None) -> artefacts.Asked | None:
+    """Return what a request names."""
+    if forget is None:
+        return None
+    if forget.samples is not None:
+        return artefacts.Asked(level="sample", number=forget.samples)
+    return artefacts.Asked(level="client", number=forget.gone // forget.requests)
 
 
 def _other(scenario: str, own: str) -> str | None:

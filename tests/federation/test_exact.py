@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fu.federation.exact import Requests
-from fu.federation.request_times import request_times
+from fu.federation.request_times import request_times, standard_error
 from fu.federation.sampling import Named, Shape
 from tests.federation.enumeration import System, mean
 
@@ -75,10 +75,11 @@ def test_a_batch_of_all_samples_makes_a_sample_a_client() -> None:
 
 @pytest.mark.parametrize("asked", [CLIENT, SAMPLE], ids=["client", "sample"])
 def test_drawn_requests_agree_within_three_standard_errors(asked: Requests) -> None:
-    """5,000 requests at the paper's MNIST setting, each in a history of its own, so that they are independent."""
+    """5,000 requests at the paper's MNIST setting; those of one history are correlated, hence errors over histories."""
     times = request_times(asked, 5000, np.random.default_rng(1))
+    assert times.shape == (500, 10)
     for values, expected in ((times > 0, asked.probability), (times, asked.mean_time)):
-        assert abs(values.mean() - expected) < 3 * values.std(ddof=1) / np.sqrt(len(times))
+        assert abs(values.mean() - expected) < 3 * standard_error(values)
     assert times.max() <= MNIST.time
     assert np.mean(times > 0) < asked.rho - 0.05  # 1 - rho is only a bound
 
@@ -88,7 +89,7 @@ def test_several_at_once_agree_within_three_standard_errors(samples: int | None)
     asked = Requests(MNIST, 300, samples, 10)
     times = request_times(asked, 2000, np.random.default_rng(2))
     for values, expected in ((times > 0, asked.probability), (times, asked.mean_time)):
-        assert abs(values.mean() - expected) < 3 * values.std(ddof=1) / np.sqrt(len(times))
+        assert abs(values.mean() - expected) < 3 * standard_error(values)
 
 
 def test_times_are_those_of_whole_rounds_for_clients_and_of_steps_for_samples() -> None:

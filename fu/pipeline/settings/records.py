@@ -489,6 +489,7 @@ class Artefact(Strict):
         default_factory=list, description="trainings that the others are compared with"
     )
     from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
+    draws: Count = Field(1000, description="how many requests are drawn for each point (kind: unlearning_time)")
 
     @property
     def trains_only(self) -> bool:
