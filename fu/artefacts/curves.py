@@ -111,10 +111,10 @@ def _since(entry: Entry, scenario: Scenario, here: pd.DataFrame) -> dict[str, st
     for metric in better:
         name = BACK if len(better) == 1 else f"{metric.label} {BACK}"
         own = here[here["metric"] == metric.name].sort_values("round", kind="stable")
-        cells[name] = ", ".join(map(str, back(own, scenario.asked, metric))) or "–"
+        cells[name] = ", ".join(map(str, back(own, scenario.request_rounds, metric))) or "–"
     for metric in TIMES:
         spent = here[(here["metric"] == metric) & (here["stage"] != ORIGINAL)].sort_values("round", kind="stable")
-        ends = [spent[spent["round"] <= last]["mean"] for last in [*scenario.asked[1:], spent["round"].max()]]
+        ends = [spent[spent["round"] <= last]["mean"] for last in [*scenario.request_rounds[1:], spent["round"].max()]]
         counts = [0.0, *(found.iloc[-1] for found in ends if len(found))]
         cells[TIME[metric]] = ", ".join(number(round(b - a, 1)) for a, b in pairwise(counts)) or "–"
     return cells
@@ -236,7 +236,7 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
                 elsewhere = starts.get((scenario.name, name), 0) > 0
                 used |= _draw(axis, whole[whole["method"] == name], look, elsewhere)
                 used |= _break_off(axis, broke[broke["method"] == name], look)
-            for asked in scenario.asked if _requested(entry) else ():
+            for asked in scenario.request_rounds if _requested(entry) else ():
                 axis.axvline(asked, **SIGNS[REQUEST])
                 used.add(REQUEST)
             for k, (turn, own) in enumerate(turns(found, scenario.name).items()):

@@ -96,11 +96,11 @@ class Asked(Record):
 class Scenario(Record):
     """A scenario: rounds of training and after the request (None: no request), and the evaluations that are read.
 
-    `requests`: how many come in a row, at equal distances in the rounds after the first.
     `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
     `at`: its coordinates by their short names. `original`: the trial of the original model (None: it is not shown).
     `partition`: the scenario in whose folder the partition lies (None: its own). `sampling`: where a training draws
-    clients and takes so many steps a round (clients of equal size). `asked`: the request, if there is one.
+    clients and takes so many steps a round (clients of equal size). `asked`: the request, if there is one;
+    `requests`: how many come in a row, at equal distances in the rounds after the first.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Scenario(Record):
     asked: Asked | None = None
 
     @property
-    def asked(self) -> list[int]:
+    def request_rounds(self) -> list[int]:
         """The rounds after which requests come."""
         trained, after = self.rounds
         return [trained + k * (after or 0) // self.requests for k in range(self.requests)]

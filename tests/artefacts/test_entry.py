@@ -124,4 +124,4 @@ def test_requests_come_at_equal_distances_in_the_rounds_after_training(
     rounds: tuple[int, int | None], requests: int, asked: list[int]
 ) -> None:
     scenario = make_entry("curves").scenarios[0].model_copy(update={"rounds": rounds, "requests": requests})
-    assert scenario.asked == asked
+    assert scenario.request_rounds == asked
