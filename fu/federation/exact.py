@@ -29,7 +29,7 @@ class Requests:
 
     shape: Shape
     clients: int
-    samples: int | None = None
+    samples: float | None = None
     targets: int = 1
 
     @property

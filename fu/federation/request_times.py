@@ -17,7 +17,7 @@ def request_times(requests: Requests, count: int, random: np.random.Generator) -
     Each is a request of its own after training, all of a row in one history, so that errors are those over histories.
     A history draws what requests look up, hence the batches of no client that none of them names.
     """
-    clients, samples = requests.clients, requests.samples
+    clients, samples = requests.clients, int(requests.samples or 0)
     population = {client: np.arange(samples or 1) for client in range(clients)}
 
     def source(*name: int | str) -> Any:
