@@ -357,6 +357,7 @@ class Plan:
                     data=used,
                     replaces=replaces,
                     rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
+                    requests=settings.data.forget.requests if settings.data.forget else 1,
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
                     original=self._trial_shown(scope, ORIGINAL) if original else None,
