@@ -12,6 +12,7 @@ that do not depend on the history: it does not cover a target chosen after a loo
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,7 +32,7 @@ class Random(Protocol):
         """Return `size` different integers below `a`."""
 
 
-Named = Callable[..., Random]
+Named = Callable[..., Any]  # a name -> `Random`; Any, because numpy types `Generator` more narrowly
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class Piece:
     population: Population
     clients_from: int = 0
     batches_from: int = 0
+
+    @cached_property
+    def clients(self) -> list[int]:
+        """The clients in order: sorted once, as thousands of them are drawn from in every round."""
+        return sorted(self.population)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class History:
         """Return the K clients of a round in order; one that is drawn twice stands there twice (section 4.1)."""
         if round not in self._clients:
             number = max(k for k, piece in enumerate(self.pieces) if piece.clients_from <= round)
-            there = sorted(self.pieces[number].population)
+            there = self.pieces[number].clients
             drawn = self.random("clients", number, round).integers(len(there), size=self.shape.clients_per_round)
             self._clients[round] = sorted(there[k] for k in drawn)
         return self._clients[round]
