@@ -353,7 +353,7 @@ class Plan:
                     rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=None if shown.trains_only else self._trial_shown(scope, ORIGINAL),
+                    original=self._trial_shown(scope, ORIGINAL) if self._from_original(shown, scope) else None,
                     partition=_other(self.grid.partitions[scope], scope),
                 )
             )
@@ -418,6 +418,11 @@ class Plan:
                 include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training"}
             ),
         )
+
+    def _from_original(self, shown: Artefact, scope: str) -> bool:
+        """Return whether an artefact shows the original model: unless those of all its methods are listed trainings."""
+        trained = {self.trials[scope, name].trained for method in shown.methods for name in self.names[scope, method]}
+        return not shown.trains_only and not (shown.trainings and trained.isdisjoint(self.names[scope, ORIGINAL]))
 
     def _replaced(self, paper: str, scenario: str) -> str | None:
         """Return the paper's data set if the preset replaces it, else None."""
