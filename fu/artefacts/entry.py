@@ -75,12 +75,32 @@ class Trial(Record):
         return ", ".join(named) or "–"
 
 
+class Sampling(Record):
+    """What a training draws: K of M `clients` for each of R rounds, b of a client's N `samples` for each of E steps."""
+
+    clients: int
+    samples: int
+    clients_per_round: int
+    rounds: int
+    steps: int
+    batch_size: int
+
+
+class Asked(Record):
+    """What a request names: so many clients, or so many samples, at once."""
+
+    level: Literal["client", "sample"]
+    number: int
+
+
 class Scenario(Record):
     """A scenario: rounds of training and after the request (None: no request), and the evaluations that are read.
 
     `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
     `at`: its coordinates by their short names. `original`: the trial of the original model (None: it is not shown).
-    `partition`: the scenario in whose folder the partition lies (None: its own).
+    `partition`: the scenario in whose folder the partition lies (None: its own). `sampling`: where a training draws
+    clients and takes so many steps a round (clients of equal size). `asked`: the request, if there is one;
+    `requests`: how many come in a row, at equal distances in the rounds after the first.
     """
 
     name: str
@@ -89,10 +109,20 @@ class Scenario(Record):
     data: str
     replaces: str | None = None
     rounds: tuple[int, int | None]
+    requests: int = 1
     evaluations: tuple[str, ...] = ()
     at: dict[str, float | int | str] = Field(default_factory=dict)
     original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
     partition: str | None = None
+    model: str = ""
+    sampling: Sampling | None = None
+    asked: Asked | None = None
+
+    @property
+    def request_rounds(self) -> list[int]:
+        """The rounds after which requests come."""
+        trained, after = self.rounds
+        return [trained + k * (after or 0) // self.requests for k in range(self.requests)]
 
 
 class Method(Record):
@@ -122,7 +152,7 @@ class Entry(Record):
     methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
     `x`, `lines`, `panels`: coordinates of scenarios or settings of grids that are an axis, and that make lines and
     panels; `names`: what people call a coordinate. `against`: the trainings that others are compared with.
-    `from_training`: curves begin with the trained model's rounds.
+    `from_training`: curves begin with the trained model's rounds. `draws`: how many requests are drawn for a point.
     """
 
     paper: str
@@ -149,6 +179,7 @@ class Entry(Record):
     panels: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     from_training: bool = False
+    draws: int = 1000
     names: dict[str, str] = Field(default_factory=dict)
     datasets: Annotated[tuple[str, ...], Kind("datasets")] = ()
     attacks: Annotated[tuple[str, ...], Kind("attacks")] = ()
@@ -212,6 +243,11 @@ class Entry(Record):
         if not self.scenarios:
             return f"Preset {self.preset}; computed from the formulas alone, on no data."
         datasets = sorted({_data(scenario) for scenario in self.scenarios})
+        seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''} ({', '.join(map(str, self.seeds))})"
+        if self.reads == "nothing":
+            return (
+                f"Preset {self.preset}; from the number of clients and samples alone ({', '.join(datasets)}); {seeds}."
+            )
         labels: dict[tuple[int, int | None], list[str]] = {}
         for scenario in self.scenarios:
             labels.setdefault(scenario.rounds, []).append(scenario.label.partition(" [")[0])
@@ -221,10 +257,7 @@ class Entry(Record):
             + (f" ({'; '.join(labels[before, total])})" if len(labels) > 1 else "")
             for before, total in sorted(labels, key=lambda rounds: (rounds[0], rounds[1] or 0))
         )
-        return (
-            f"Preset {self.preset}; data: {', '.join(datasets)}; {trained}; "
-            f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''} ({', '.join(map(str, self.seeds))})."
-        )
+        return f"Preset {self.preset}; data: {', '.join(datasets)}; {trained}; {seeds}."
 
     @property
     def footnotes(self) -> str:

@@ -12,7 +12,8 @@ from fu.artefacts.result import Result, of_table
 from fu.artefacts.table import KEYS, comparison, printed
 
 READS = "traces"
-COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")  # of a trace: what adds up over rounds
+# Of a trace: what adds up over rounds.
+COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
 PUBLISHED = {"stages": ("total",), "metrics": ("seconds", "seconds_std")}
 ROUNDS = 200  # FedOSD Table 12
 

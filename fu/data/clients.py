@@ -32,7 +32,8 @@ class ClientData:
     """What every client holds, by index; only the attacked clients own copies, because they carry the trigger.
 
     `forgotten`: the clients that the request names, or, where there is none (while the original model is trained),
-    those that are attacked. `retained`: the others that take part.
+    those that are attacked. `retained`: the others that take part; training samples that the request names
+    (`forgotten_samples`) are no longer theirs.
     """
 
     def __init__(
@@ -51,12 +52,16 @@ class ClientData:
         `poison`: "share" marks the backdoored share of the attacked clients' training samples (the original
         training), "all" all of them (FedOSD's code: 80% while pretraining, 100% while unlearning).
         """
-        self.x, self.y, self.partition, self.classes, self.mark = x, y, part, classes, mark
-        self.forgotten: list[int] = (part.attacked if request is None else request.clients).tolist()
+        self.x, self.y, self.partition, self.classes, self.poison, self.mark = x, y, part, classes, poison, mark
+        self.request = request
+        self.forgotten: list[int] = sorted((part.attacked if request is None else request.clients).tolist())
         forgotten = set(self.forgotten)
         self.retained = [client for client in part.present if client not in forgotten]
         self.device = x.device
-        self._train = [torch.from_numpy(rows).to(self.device) for rows in part.train]
+        self.forgotten_samples = part.train[0][:0] if request is None else request.samples
+        gone = self.forgotten_samples
+        self.rows = [rows[~np.isin(rows, gone)] for rows in part.train] if len(gone) else part.train
+        self._train = [torch.from_numpy(rows).to(self.device) for rows in self.rows]
         self._own: dict[int, tuple[Tensor, Tensor]] = {}
         if mark is not None:
             for client in part.attacked.tolist():
@@ -71,6 +76,20 @@ class ClientData:
     def shape(self) -> tuple[int, ...]:
         """Height, width, channels of one image; the length of a window of text."""
         return tuple(self.x.shape[1:])
+
+    def after(self, requests: int) -> "ClientData":
+        """Return the same data as they are once the first of several requests in a row were met."""
+        assert self.request is not None
+        return ClientData(
+            self.x, self.y, self.partition, self.classes, self.poison, self.mark, self.request.first(requests)
+        )
+
+    def places(self, client: int, samples: Indices) -> Tensor:
+        """Return where samples (indices in the data set) stand among a client's training samples."""
+        order = np.argsort(self.rows[client])
+        found = order[np.searchsorted(self.rows[client], samples, sorter=order)]
+        assert (self.rows[client][found] == samples).all()
+        return torch.from_numpy(found)
 
     def size(self, client: int) -> int:
         """The number of training samples of a client."""
@@ -89,21 +108,22 @@ class ClientData:
 
     def held_out(self, client: int, split: Literal["validation", "test"]) -> tuple[Tensor, Tensor]:
         """Return a client's validation or test images [n, c, h, w] and labels [n]: never with a trigger."""
-        return self._clean(getattr(self.partition, split)[client])
+        return self.clean(getattr(self.partition, split)[client])
 
     def pool(
         self, name: Literal["server", "held_out", "global_test"], first: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the images [n, c, h, w] and labels [n] of a pool that belongs to no client, or the first of them."""
-        return self._clean(getattr(self.partition, name)[:first])
+        return self.clean(getattr(self.partition, name)[:first])
 
     @cached_property
     def global_test(self) -> tuple[Tensor, Tensor]:
         """The images [n, c, h, w] and labels [n] of the test set for all: that of nobody, or all clients' together."""
         part = self.partition
-        return self._clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
+        return self.clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
 
-    def _clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
+    def clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
+        """Return images [n, c, h, w] and labels [n] by their rows in the merged data set: never with a trigger."""
         index = torch.from_numpy(rows).to(self.device)
         x = self.x.index_select(0, index)
         return x if x.ndim == 2 else batch_of(x), self.y.index_select(0, index)  # text stays as bytes

@@ -61,6 +61,11 @@ class Partition:
         absent = set(self.absent.tolist())
         return [client for client in range(self.clients) if client not in absent]
 
+    def holders(self, samples: Indices) -> dict[int, Indices]:
+        """Return who trains on which of these samples."""
+        found = {client: np.intersect1d(rows, samples) for client, rows in enumerate(self.train)}
+        return {client: rows for client, rows in found.items() if len(rows)}
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the plain arrays of the file: ragged lists as one array and its offsets."""
         out: dict[str, NDArray[Any]] = {}

@@ -39,13 +39,18 @@ def drive(
     evaluate_last: int = 1,
     watch: Callable[[Tensor, Tensor, int], dict[str, float]] | None = None,
     recorders: Mapping[str, Recorder] | None = None,
+    requests: int = 1,
+    again: Callable[[State, int], State] | None = None,
+    finished: Callable[[State], bool] | None = None,
 ) -> Outcome:
     """Run `task.rounds` rounds, numbered from `first_round`.
 
     A row is written before the first round and after every round; `measure(theta)` fills the first row, every
     `evaluate_every`-th and the last `evaluate_last`, `watch(before, after, round)` every row. `recorders`: what to keep
-    of each round for methods that need it, by kind. Seconds cover start and steps only. Parameters that are no longer
-    finite end the run: `diverged` is the round (counted from 1), the state the last finite one.
+    of each round for methods that need it, by kind. Of several `requests` in a row, which come at equal distances, the
+    first is met by `start` and every other by `again(state, round)`. Once `finished(state)`, rounds are idle until the
+    next request: nothing is computed, and what was measured holds. Seconds cover start and steps only. Parameters that
+    are no longer finite end the run: `diverged` is the round (counted from 1), the state the last finite one.
     """
     device = task.federation.device
 
@@ -54,9 +59,14 @@ def drive(
             torch.cuda.synchronize(device)
         return time.perf_counter()
 
+    latest: tuple[Tensor, dict[str, float]] | None = None
+
     def measured(state: State, done: int) -> dict[str, float]:
+        nonlocal latest
         due = done % evaluate_every == 0 or done > task.rounds - evaluate_last
-        return measure(theta_of(state)) if due else {}
+        if due and (latest is None or latest[0] is not theta_of(state)):
+            latest = theta_of(state), measure(theta_of(state))
+        return latest[1] if due and latest else {}
 
     def row(done: int, *found: dict[str, float]) -> dict[str, Any]:
         numbers = {name: value for one in found for name, value in one.items()}
@@ -78,9 +88,11 @@ def drive(
     diverged = None
     while done < task.rounds:
         number = first_round + done
-        before = theta_of(state)
         begun = synchronise()
-        following = step(state, number)
+        if again and done and done % (task.rounds // requests) == 0:
+            state = again(state, number)
+        before = theta_of(state)
+        following = state if finished and finished(state) else step(state, number)
         seconds += synchronise() - begun
         if not torch.isfinite(theta_of(following)).all():
             diverged = number + 1

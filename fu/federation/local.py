@@ -1,5 +1,6 @@
 """Local training: the one primitive of federated learning, and what it costs."""
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,11 +20,17 @@ FLOAT_BYTES = 4
 
 @dataclass
 class Cost:
-    """What training cost so far: rounds of single clients, gradient steps, samples seen, bytes sent."""
+    """What training cost so far: rounds of single clients, gradient steps, samples seen, time, bytes sent.
+
+    `time_steps`: the steps of the slowest client of each round, as clients train side by side (FATS section 6.1.3).
+    `replayed`: time steps that only rebuild a model that was there before. They are in none of the other counts.
+    """
 
     client_rounds: int = 0
     steps: int = 0
     samples: int = 0
+    time_steps: int = 0
+    replayed: int = 0
     bytes_up: int = 0
     bytes_down: int = 0
 
@@ -134,6 +141,13 @@ class Federation:
         self._known: tuple[Tensor, int, dict[tuple[int, str | Objective, int | None], tuple[Tensor, Tensor]]] | None = (
             None
         )
+        self._slowest = 0  # steps of the slowest client so far, of those that start from the same model in a round
+
+    def holding(self, data: ClientData) -> "Federation":
+        """Return the same federation, with the same costs, whose clients hold other data."""
+        found = copy.copy(self)
+        found.data, found._known = data, None
+        return found
 
     def rate(self, round: int) -> float:
         """The learning rate of a round."""
@@ -163,13 +177,14 @@ class Federation:
         adds to the flat gradient in place before a step, `project(weights)` moves the flat weights after it,
         `relabel(x, y)` returns the labels of a batch that are trained on instead; each of the three forces the
         sequential strategy. Updates that are asked for again with the same theta and round (as for conflicts and
-        histories) are not computed twice. `counted=False` keeps them out of the cost. Theta is left unchanged.
+        histories) are not computed twice; all that start there count as training side by side. `counted=False` keeps
+        them out of the cost. Theta is left unchanged.
         """
         clients = list(clients)
         hooks = (regularise, project, relabel)
         hooked = any(hook is not None for hook in hooks)
         if self._known is None or self._known[0] is not theta or self._known[1] != round:
-            self._known = theta, round, {}
+            self._known, self._slowest = (theta, round, {}), 0
         known = {} if hooked or rows or factors else self._known[2]
         missing = [client for client in dict.fromkeys(clients) if (client, objective, steps) not in known]
         if missing:
@@ -204,7 +219,7 @@ class Federation:
         self.network.weights.copy_(theta)
         with self._training_mode("server", round):
             self.network.descend(cross_entropy(self.model(x), y).mean(), rate)
-        self.cost.add(steps=1, samples=len(index))
+        self.cost.add(steps=1, samples=len(index), time_steps=1)
         return self.network.weights - theta
 
     def batches(
@@ -290,14 +305,16 @@ class Federation:
             size, batch = self.data.size(client), self.training.batch_size
             epochs, rest = divmod(number, math.ceil(size / batch))
             samples += epochs * size + min(rest * batch, size)
-        moved = len(taken) * self.layout.size * FLOAT_BYTES
+        moved, slowest = len(taken) * self.layout.size * FLOAT_BYTES, max(taken.values(), default=0)
         self.cost.add(
             client_rounds=len(taken),
             steps=sum(taken.values()),
             samples=samples,
+            time_steps=max(slowest - self._slowest, 0),
             bytes_up=moved,
             bytes_down=moved,
         )
+        self._slowest = max(slowest, self._slowest)
 
 
 def _one_after_another(*hooks: Hook | None) -> Hook | None:

@@ -1,12 +1,14 @@
 """What a method is given: the federation, who is to be forgotten, the original model and recorded histories."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from fu.federation.flat import Layout
+from fu.federation.kept import KeptModels
 from fu.federation.local import Federation
 from fu.federation.participation import participants
 from fu.seeds import derive_integer
@@ -45,6 +47,7 @@ class Task:
     `histories`: kind -> named tensors that the training recorded. `rounds`: how many rounds this phase has.
     `clients_per_round` of the population are drawn for a round (None: all take part). `training`: how the scenario
     trains, for a method that trains anew. `server`: how many of the server's samples are used (None: all).
+    `kept`: models that the training keeps. `memory`: what a plug-in need not derive again in every round.
     """
 
     federation: Federation
@@ -59,6 +62,22 @@ class Task:
     with_replacement: bool = False
     training: Training | None = None
     server: int | None = None
+    kept: KeptModels | None = None
+    memory: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> int:
+        """How many requests come in a row, at equal distances."""
+        asked = self.federation.data.request
+        return len(asked.waves) if asked else 1
+
+    def after(self, requests: int) -> "Task":
+        """Return the task once the first of several requests in a row have come."""
+        if requests == self.requests:
+            return self
+        data = self.federation.data.after(requests)
+        federation = self.federation.holding(data)
+        return replace(self, federation=federation, forgotten=data.forgotten, retained=data.retained)
 
     @property
     def population(self) -> list[int]:

@@ -46,17 +46,24 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "needs": TypeAdapter(set[str]),
         "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained"], Annotated[float, Field(ge=0, le=1000)]]),
         "RETRAINS": TypeAdapter(bool),
+        "SAMPLES": TypeAdapter(bool),
+        "CONTINUES": TypeAdapter(bool),
     },
     "training": {
         "ESTIMATE": TypeAdapter(dict[Literal["share"], Annotated[float, Field(ge=0, le=1)] | str]),
         "SERVER": TypeAdapter(bool),
+        "KEEPS": TypeAdapter(str),
     },
     "models": {
         "ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]),
         "TEXT": TypeAdapter(bool),
     },
     "partitions": {"NATURAL": TypeAdapter(bool)},
-    "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]]), "TRACE": TypeAdapter(tuple[str, ...])},
+    "evaluation": {
+        "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
+        "TRACE": TypeAdapter(tuple[str, ...]),
+        "SHADOWS": TypeAdapter(bool),
+    },
     "artefacts": {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
         "ALSO": TypeAdapter(tuple[str, ...]),

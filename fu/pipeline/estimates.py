@@ -49,8 +49,7 @@ def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float
     after = settings.unlearning.rounds if settings.unlearning else 0
     rounds = local.rounds if phase != "recovery" else (settings.total_rounds or 0) - after
     there = local.clients_per_round or data.clients - data.absent
-    wanted = data.forget.clients if data.forget else 0
-    gone = min(wanted if isinstance(wanted, int) else len(wanted), there - 1)
+    gone = 0 if local.clients_per_round else min(data.forget.gone if data.forget else 0, there - 1)
     conflicts = phase == "unlearning" and bool(settings.unlearning and settings.unlearning.conflicts)
     clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (there - gone)
     kept = _samples(settings) * (data.train_share or 1) - data.server - data.held_out
@@ -68,6 +67,16 @@ def _share(settings: Settings) -> float:
     method = settings.training.method
     share = catalogue.declared("training", method.name).get("ESTIMATE", {}).get("share", 1.0)
     return float(method.params.get(share, 0.5)) if isinstance(share, str) else float(share)
+
+
+def models_kept(settings: Settings) -> int:
+    """Return how many models a training keeps at the start of its rounds, as its file says."""
+    method, rounds = settings.training.method, settings.training.rounds
+    name = catalogue.declared("training", method.name).get("KEEPS")
+    if name is None:
+        return 0
+    every = method.params.get(name, 1)
+    return math.ceil(rounds / every) if every else 1
 
 
 def evaluation_seconds(settings: Settings, models: int) -> float:
@@ -97,6 +106,12 @@ def mem_mb(settings: Settings) -> int:
 def models_mb(settings: Settings, models: int = 1) -> float:
     """Return the MB that a job's models take on disk."""
     return SMALL_FILES_MB + models * size(settings).parameters * 4 / 1e6
+
+
+def shadows_mb(settings: Settings) -> float:
+    """Return the MB that the outputs of the shadow models take on disk: on a pool, on members and on non-members."""
+    rows = settings.shadows.most or _samples(settings)
+    return SMALL_FILES_MB + settings.shadows.number * 3 * rows * about(settings.data.dataset).classes * 4 / 1e6
 
 
 def archive_mb(dataset: str) -> float:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from fu.artefacts.entry import ORIGINAL, Stage
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, specs
+from fu.pipeline import catalogue, specs, stability
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Artefact, Paper, Plugin, Settings
@@ -87,11 +87,24 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
                 del own[key]  # the default
     total = values.get("total_rounds")
     if "unlearning" in phases:
+        after = phases["unlearning"]
+        if after.get("rounds") is None and "recovery" not in phases:
+            after["rounds"] = _rounds(values)
+            total = total or after["rounds"]
         if post_training == "own":
             phases["unlearning"]["rounds"] = total
         elif post_training == "none":
             total = phases["unlearning"].get("rounds")
     return {**values, **phases, "total_rounds": total}
+
+
+def _rounds(values: Mapping[str, Any]) -> Any:
+    """Return the rounds of training for every request."""
+    data = values.get("data")
+    asked = data.get("forget") if isinstance(data, dict) else None
+    requests = asked.get("requests", 1) if isinstance(asked, dict) else 1
+    rounds = values["training"].get("rounds")
+    return rounds * requests if isinstance(rounds, int) and isinstance(requests, int) else None
 
 
 class Grid:
@@ -429,7 +442,7 @@ class Grid:
                 params[last] = value
             else:
                 values = merge(values, {section: {last: value}})
-        values = completed(values, entry.post_training if entry else "after")
+        values = completed(stability.given(values, where), entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         catalogue.check("models", settings.model.name, where)
         catalogue.check("training", settings.training.method.name, where)
@@ -451,6 +464,7 @@ class Grid:
             settings.recovery is None and settings.total_rounds != settings.unlearning.rounds
         ):
             raise UserError(f"{where}: settings.recovery is missing; rounds are left after unlearning.")
+        stability.check_request(settings, entry, where)
         if settings.recovery and settings.recovery.projection:
             catalogue.check("projections", settings.recovery.projection.name, where)
         if entry.unlearned_from:

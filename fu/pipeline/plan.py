@@ -21,7 +21,7 @@ from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.grid import Grid, evaluations_with, inherited
 from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import Resolved, blamed, configured
-from fu.pipeline.settings.records import Artefact, Paper
+from fu.pipeline.settings.records import Artefact, Forget, Paper, Settings
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
 from fu.pipeline.stages.common import Spec, canonical
@@ -163,17 +163,31 @@ class Plan:
         inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
         # One kind of history is as large as a model per client, the others are small.
         kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
+        kept += estimates.models_kept(planned.settings)
         return specs.of_training(planned, seed), inputs, self._needs(planned, "training", models=kept)
 
     def _unlearn(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
         assert planned.method is not None
         home = self._home(run, planned.trained)
-        needed = catalogue.needs(str(planned.method.plugin))
+        plugin = str(planned.method.plugin)
+        needed = catalogue.needs(plugin) or catalogue.declared("methods", plugin).get("CONTINUES")
         history = [self.paths("train", "history", run=home, trial=planned.trained)] if needed else []
         inputs = {**self._shared(run, planned), "history": history}
         needs = self._needs(planned, "unlearning", _trained(planned))
         return specs.of_unlearning(planned, seed), inputs, needs
+
+    def _shadow(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
+        trial, seed = self._shadowed(run)
+        files = self._shared(run, trial)
+        inputs = {name: files[name] for name in ("data", "partition", "request")}
+        seconds = trial.settings.shadows.number * estimates.training_seconds(trial.settings, "training")
+        needs = {
+            "seconds": seconds,
+            "minutes": estimates.minutes(seconds),
+            "disk_mb": estimates.shadows_mb(trial.settings),
+        }
+        return specs.of_shadows(trial, seed), inputs, {"mem_mb": estimates.mem_mb(trial.settings), **needs}
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
@@ -190,6 +204,7 @@ class Plan:
             **self._shared(run, planned),
             "models": [self._model(run, planned, model, "model") for model in models.values()],
             "traces": [self._model(run, planned, model, "trace") for model in models.values()],
+            "shadows": [self.paths("shadow", "shadows", run=run)] if _needs_shadows(planned, evaluation) else [],
         }
         spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
         seconds = estimates.evaluation_seconds(planned.settings, len(models))
@@ -242,6 +257,11 @@ class Plan:
         scenario, _, seed = run.rpartition("/seed")
         return self.trials[scenario, name or self._any[scenario]], int(seed)
 
+    def _shadowed(self, run: str) -> tuple[Trial, int]:
+        """Return the trial of the original model of a run, as which its shadow models train, and the seed."""
+        scenario = run.rpartition("/seed")[0]
+        return self._trial(run, next(iter(self.names.get((scenario, ORIGINAL), [])), ""))
+
     @cached_property
     def _any(self) -> dict[str, str]:
         """The first trial of each scenario."""
@@ -267,6 +287,9 @@ class Plan:
         home = self._home(run, name)
         there, _ = self._trial(home, name)
         same = trial.settings.evaluations == there.settings.evaluations
+        if any(_needs_shadows(trial, evaluation) for evaluation in trial.settings.evaluations):
+            mine, theirs = (specs.of_shadows(self._shadowed(which)[0], 0) for which in (run, home))
+            same = same and mine == theirs
         return home if same and trial.settings.data.forget == there.settings.data.forget else run
 
     def _model(self, run: str, trial: Trial, model: str, output: str) -> str:
@@ -317,6 +340,8 @@ class Plan:
         reads, known = catalogue.reads(shown.kind), catalogue.metrics()
         metrics = tuple(known[name] for name in shown.metrics)
         read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
+        starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
+        original = ORIGINAL in starts or (not shown.shown and reads != "nothing")
         scenarios, attacks = [], []
         for name in shown.scenarios:
             scope = f"{paper}/{name}"
@@ -332,10 +357,14 @@ class Plan:
                     data=used,
                     replaces=replaces,
                     rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
+                    requests=settings.data.forget.requests if settings.data.forget else 1,
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=None if shown.trains_only else self._trial_shown(scope, ORIGINAL),
+                    original=self._trial_shown(scope, ORIGINAL) if original else None,
                     partition=_other(self.grid.partitions[scope], scope),
+                    model=settings.model.name,
+                    sampling=_sampling(settings),
+                    asked=_asked(settings.data.forget),
                 )
             )
             if reads == "data":
@@ -396,7 +425,7 @@ class Plan:
                 for short, about in source.scenarios[name].vary.items()
             },
             **shown.model_dump(
-                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training"}
+                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training", "draws"}
             ),
         )
 
@@ -460,6 +489,8 @@ class Plan:
                 if self._evaluated(run, name) == run:
                     for evaluation in trial.settings.evaluations:
                         add("evaluate", run=run, trial=name, evaluation=evaluation)
+                        if _needs_shadows(trial, evaluation):
+                            add("shadow", run=run)
         for (scenario, method), names in self.names.items():
             if len(names) > 1:
                 add("select", scenario=scenario, method=method)
@@ -546,6 +577,38 @@ def _trained(trial: Trial) -> dict[str, float]:
     """Return how often forgotten and retained clients train in a round of unlearning."""
     assert trial.method is not None
     return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
+
+
+def _needs_shadows(trial: Trial, evaluation: str) -> bool:
+    """Return whether an evaluator of an evaluation infers membership, and something is to be forgotten."""
+    found = trial.settings.evaluations[evaluation]
+    asked = trial.settings.data.forget is not None
+    return asked and any(catalogue.declared("evaluation", one).get("SHADOWS") for one in found)
+
+
+def _sampling(settings: Settings) -> artefacts.Sampling | None:
+    """Return what a training draws; None where all clients take part or take epochs, not steps."""
+    data, training = settings.data, settings.training
+    if training.clients_per_round is None or training.local_steps is None:
+        return None
+    _, train, held_out = data.fewest
+    return artefacts.Sampling(
+        clients=data.clients - data.absent,
+        samples=train - held_out,
+        clients_per_round=training.clients_per_round,
+        rounds=training.rounds,
+        steps=training.local_steps,
+        batch_size=training.batch_size,
+    )
+
+
+def _asked(forget: Forget | None) -> artefacts.Asked | None:
+    """Return what a request names."""
+    if forget is None:
+        return None
+    if forget.samples is not None:
+        return artefacts.Asked(level="sample", number=forget.samples)
+    return artefacts.Asked(level="client", number=forget.gone // forget.requests)
 
 
 def _other(scenario: str, own: str) -> str | None:

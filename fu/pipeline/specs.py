@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
-from fu.pipeline.stages import evaluate, partition, recover, request, train, unlearn
+from fu.pipeline.stages import evaluate, partition, recover, request, shadow, train, unlearn
 from fu.pipeline.stages.common import Local
 from fu.plugins import Choice
 
@@ -35,7 +35,7 @@ class Trial:
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
     """Return the spec of a partition."""
     data = trial.settings.data
-    attacked = data.forget.clients if data.forget and data.attack else ()
+    attacked = data.forget.clients or () if data.forget and data.attack else ()
     return partition.Spec(
         **data.model_dump(  # type: ignore[arg-type]
             include={"dataset", "samples", "split", "test", "clients", "train_share", "validation_share"}
@@ -52,7 +52,8 @@ def of_request(trial: Trial, seed: int) -> request.Spec:
     """Return the spec of a request."""
     forget = trial.settings.data.forget
     assert forget is not None
-    return request.Spec(seed=seed, clients=forget.clients if isinstance(forget.clients, int) else tuple(forget.clients))
+    clients = tuple(forget.clients) if isinstance(forget.clients, list) else forget.clients
+    return request.Spec(seed=seed, clients=clients, samples=forget.samples, requests=forget.requests)
 
 
 def of_training(trial: Trial, seed: int) -> train.Spec:
@@ -102,6 +103,28 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
         projection=_choice(phase.projection) if phase.projection else None,
         client_weights=phase.client_weights,
         first_round=before.rounds,
+    )
+
+
+def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
+    """Return the spec of the shadow models of a scenario, which train as its original model does; `trial`: that one's.
+
+    They are of retained clients, whose data no attack marks.
+    """
+    like = of_training(trial, seed)
+    same = (
+        "dataset",
+        "model",
+        "seed",
+        "local",
+        "rounds",
+        "clients_per_round",
+        "with_replacement",
+        "training",
+        "server",
+    )
+    return shadow.Spec(
+        **{name: getattr(like, name) for name in same}, **trial.settings.shadows.model_dump(), attack=None
     )
 
 

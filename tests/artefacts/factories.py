@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fu import plugins
-from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
+from fu.artefacts.entry import ORIGINAL, Asked, Entry, Method, Sampling, Scenario, Trial
 from fu.artefacts.result import Result, write
 from fu.pipeline import catalogue
 from fu.seeds import derive_integer
@@ -77,6 +77,8 @@ def make_entry(
         rounds=(2, 4),
         evaluations=tuple(EVALUATIONS),
         at={"size": 8},
+        sampling=Sampling(clients=8, samples=6, clients_per_round=2, rounds=3, steps=2, batch_size=2),
+        asked=Asked(level="client", number=1),
     )
     known = catalogue.metrics()
     shown = tuple(known[name] for name in metrics) if measured else ()
@@ -96,7 +98,7 @@ def make_entry(
         "metrics": shown,
         "spreads": tuple(known[metric.spread] for metric in shown if metric.spread),
         "stages": ("original", "unlearned", "recovered"),
-        "scenarios": () if reads == "nothing" else (scenario,),
+        "scenarios": () if reads == "nothing" and "scenarios" not in needs else (scenario,),
         # Where all trials are shown, every method has the setting that varies.
         "methods": () if not measured else (make_scratch(), ours) if chooses else (ours,),
         "x": "size" if "x" in needs else None,
@@ -128,7 +130,7 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     if entry.reads == "data":
         return pd.DataFrame(_examples())
     rows: list[dict[str, Any]] = []
-    for scenario, method, trial, models in _shown(entry):
+    for scenario, method, trial, models in _shown(entry) if entry.reads != "nothing" else ():
         for seed in entry.seeds:
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed}
             found = _evaluated(trial, models, seed) if entry.reads == "evaluations" else _traced(entry, models, seed)

@@ -43,8 +43,36 @@ def test_a_request_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     loaded = request.load(written(tmp_path / "request.npz", **drawn.arrays()), PART)
     assert isinstance(loaded, Request)
     assert loaded.clients.tolist() == drawn.clients.tolist()
-    most = PART.present[1:]
-    assert request.load(written(tmp_path / "request.npz", clients=np.array(most)), PART).clients.tolist() == most
+    most = Request(np.array(PART.present[1:]))
+    loaded = request.load(written(tmp_path / "request.npz", **most.arrays()), PART)
+    assert loaded.clients.tolist() == PART.present[1:]
+    assert loaded.samples.tolist() == []
+
+
+def test_samples_are_drawn_of_all_that_train_and_requests_in_a_row_share_none(tmp_path: Path) -> None:
+    drawn = request.draw(PART, 1, None, 4, 3)
+    loaded = request.load(written(tmp_path / "request.npz", **drawn.arrays()), PART)
+    for found in (drawn, loaded):
+        assert [(len(wave.clients), len(wave.samples)) for wave in found.waves] == [(0, 4)] * 3
+        assert np.concatenate([wave.samples for wave in found.waves]).tolist() == drawn.samples.tolist()
+    assert len(np.unique(drawn.samples)) == 12
+    assert np.isin(drawn.samples, np.concatenate([PART.train[client] for client in PART.present])).all()
+    assert [wave.samples.tolist() for wave in drawn.first(2).waves] == [
+        wave.samples.tolist() for wave in drawn.waves[:2]
+    ]
+    holders = np.concatenate([np.full(len(rows), k) for k, rows in enumerate(PART.train)])
+    places = [holders[np.concatenate(PART.train) == request.draw(PART, seed, None, 1).samples] for seed in range(200)]
+    assert {int(place[0]) for place in places} == set(PART.present)
+
+
+def test_clients_in_a_row_are_each_asked_for_once() -> None:
+    waves = [wave.clients.tolist() for wave in request.draw(PART, 1, 2, requests=3).waves]
+    assert [len(wave) for wave in waves] == [2, 2, 2]
+    assert len({client for wave in waves for client in wave}) == 6
+
+
+def test_not_everything_can_be_forgotten() -> None:
+    has(sentence(lambda: request.draw(PART, 0, 1, requests=len(PART.present))), "7 of 7", "some must remain")
 
 
 @pytest.mark.parametrize(
@@ -53,18 +81,42 @@ def test_a_request_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
         (PART, [PART.present[0], int(PART.absent[0])], f"client {PART.absent[0]} does not take part"),
         (draw(), [0, 10], "client 10 does not take part"),
         (draw(), [-1], "client -1 does not take part"),
-        (draw(), [3, 3], "in order, each once, and neither none nor all"),
-        (draw(), [4, 3], "in order, each once, and neither none nor all"),
-        (draw(), [], "in order, each once, and neither none nor all"),
-        (PART, PART.present, "in order, each once, and neither none nor all"),
+        (draw(), [3, 3], "in order, each once"),
+        (draw(), [4, 3], "in order, each once"),
+        (draw(), [], "it must name somebody, but not all clients"),
+        (PART, PART.present, "it must name somebody, but not all clients"),
     ],
 )
 def test_a_request_that_contradicts_the_partition_is_told_in_one_sentence(
     tmp_path: Path, part: Partition, clients: list[int], words: str
 ) -> None:
-    path = written(tmp_path / "request.npz", clients=np.array(clients, np.int64))
+    path = written(tmp_path / "request.npz", **Request(np.array(clients, np.int64)).arrays())
     text = sentence(lambda: request.load(path, part))
     has(text, f"{path}: the request contradicts the partition: ", words, "delete it and run snakemake again")
+
+
+ROWS = PART.train[PART.present[0]]
+LOST, REST = np.sort(PART.train[PART.absent[0]]), np.sort(ROWS)
+CLIENT, NONE = np.array(PART.present[:1]), np.empty(0, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (Request(NONE, LOST[:1]), f"no client that stays trains on sample {LOST[0]}"),
+        (Request(CLIENT, REST[:1]), f"no client that stays trains on sample {REST[0]}"),
+        (Request(NONE, REST), "it leaves a client without samples"),
+        (Request(NONE, REST[:2][::-1]), "it must name samples in order, each once"),
+        (Request(NONE, np.tile(REST[:1], 2), np.array([0]), np.array([1])), "two of its requests name the same"),
+        (Request(NONE, REST[:2], NONE, np.array([1])), "not as many requests for clients as for samples"),
+        (Request(NONE, REST[:2], np.array([0]), np.array([3])), "samples_cuts do not share the samples out"),
+    ],
+)
+def test_samples_that_contradict_the_partition_are_told_in_one_sentence(
+    tmp_path: Path, asked: Request, words: str
+) -> None:
+    path = written(tmp_path / "request.npz", **asked.arrays())
+    has(sentence(lambda: request.load(path, PART)), f"{path}: the request contradicts the partition: ", words)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +125,8 @@ def test_a_request_that_contradicts_the_partition_is_told_in_one_sentence(
         {"clients": np.array([1.0])},
         {"clients": np.array([[1]])},
         {"clients": np.array([1], np.int32)},
-        {"clients": np.array([1]), "samples": np.array([2])},
+        {**Request(np.array([1])).arrays(), "waves": np.array([2])},
+        {"clients": np.array([1])},
         {"samples": np.array([1])},
         {},
     ],

@@ -25,7 +25,7 @@ TRACE = [
     {"round": "7", "conflicts": "3.0", "client_rounds": "7", "steps": "15", "samples": "26"},
 ]
 for k, row in enumerate(TRACE):
-    row.update(bytes_up=str(128 * k), bytes_down=str(256 * k))
+    row.update(bytes_up=str(128 * k), bytes_down=str(256 * k), time_steps=str(2 * k), replayed=str(5 * k))
 
 
 def evaluated(name: str, context: Context) -> dict[str, float]:
@@ -42,7 +42,8 @@ def evaluated(name: str, context: Context) -> dict[str, float]:
         ("conflicts", {"conflicts": 5 / 3}),
         (
             "cost",
-            {"client_rounds": 7.0, "steps": 15.0, "samples": 26.0, "bytes_up": 384.0, "bytes_down": 768.0},
+            {"client_rounds": 7.0, "steps": 15.0, "samples": 26.0, "time_steps": 6.0, "replayed": 15.0}
+            | {"bytes_up": 384.0, "bytes_down": 768.0},
         ),
     ],
 )

@@ -3,7 +3,7 @@
 from fu import plugins
 from fu.evaluation.trace import columns
 
-COUNTS = ("client_rounds", "steps", "samples", "bytes_up", "bytes_down")
+COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
 
 
 def columns_of(*traced: str, rows: list[dict[str, float]] | None = None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tests.factories import KINDS
 from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
 
 METRICS = {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr", "distance"}
-COSTS = {"client_rounds", "steps", "samples", "bytes_up", "bytes_down"}
+COSTS = {"client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down"}
 
 
 @pytest.mark.parametrize("first_round", [0, 100])

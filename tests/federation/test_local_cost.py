@@ -19,17 +19,33 @@ def test_costs_equal_hand_computed_values() -> None:
         "client_rounds": 3,
         "steps": 14,
         "samples": 56,
+        "time_steps": 6,  # of client 1: 3 batches, twice
+        "replayed": 0,
         "bytes_up": 12 * size,
         "bytes_down": 12 * size,
     }
-    federation.local_updates(theta, [0, 1], 0, steps=4)  # 5+2+5+2 and 5+5+2+5 samples
+    federation.local_updates(theta, [0, 1], 1, steps=4)  # 5+2+5+2 and 5+5+2+5 samples
     assert federation.cost.record() == {
         "client_rounds": 5,
         "steps": 22,
         "samples": 56 + 14 + 17,
+        "time_steps": 6 + 4,
+        "replayed": 0,
         "bytes_up": 20 * size,
         "bytes_down": 20 * size,
     }
+
+
+def test_clients_that_start_from_one_model_in_a_round_train_side_by_side() -> None:
+    federation = make_federation(batch_size=5, local_epochs=2)  # 4, 6 and 4 steps
+    theta, spent = start_of(federation), []
+    asked: list[tuple[Tensor, list[int], int]] = [(theta, [0], 0), (theta, [1], 0), (theta, [2], 0), (theta, [1], 0)]
+    asked += [(theta.clone(), [0], 0), (theta, [1, 0], 1), (theta, [], 2)]
+    for start, clients, round in asked:
+        federation.local_updates(start, clients, round)
+        spent.append(federation.cost.time_steps)
+    federation.local_updates(theta, [1], 3, counted=False)
+    assert [*spent, federation.cost.time_steps] == [4, 6, 6, 6, 10, 16, 16, 16]
 
 
 @pytest.mark.parametrize("strategy", ["sequential", "vectorised"])

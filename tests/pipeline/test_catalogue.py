@@ -121,7 +121,11 @@ def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
         "gains",
         "runtime",
     }
-    assert {kind for kind in available("artefacts") if catalogue.reads(kind) == "nothing"} == {"losses"}
+    assert {kind for kind in available("artefacts") if catalogue.reads(kind) == "nothing"} == {
+        "losses",
+        "sampling_table",
+        "unlearning_time",
+    }
     assert catalogue.also("table") == ("asr", "distance")
     assert catalogue.also("curves") == ()
 

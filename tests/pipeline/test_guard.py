@@ -76,7 +76,8 @@ def scenarios() -> dict[str, Any]:
     natural = [name for name in available("partitions") if declared("partitions", name).get("NATURAL")]
     models = sorted({*available("models")} - {*texts}, key=lambda name: (name != "lenet5", name))
     deals = [name for name in available("partitions") if name not in natural]
-    ways, attacks = available("training"), available("attacks")
+    ways = [way for way in available("training") if not declared("training", way).get("KEEPS")]
+    attacks = available("attacks")
     number = max(map(len, (models, ways, deals, attacks)))
     rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
     traced = [name for name in available("evaluation") if traces(name)]

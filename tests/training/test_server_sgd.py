@@ -65,7 +65,7 @@ def test_a_round_of_the_server_sends_nothing_and_counts_no_client() -> None:
         task = task_of(server)
         server_sgd.step(task, params_of(server_sgd), {"theta": task.first_model()}, 0)
         nothing = dict.fromkeys(task.federation.cost.record(), 0)
-        assert task.federation.cost.record() == {**nothing, "steps": 1, "samples": samples}
+        assert task.federation.cost.record() == {**nothing, "steps": 1, "samples": samples, "time_steps": 1}
 
 
 def test_the_server_drops_out_as_clients_do_and_leaves_the_global_generator_alone() -> None:

@@ -77,11 +77,28 @@ class Plugin(Strict):
 
 
 class Forget(Strict):
-    """Which clients are to be forgotten."""
+    """What is to be forgotten: clients or samples."""
 
-    clients: Annotated[int | list[int], BeforeValidator(which_clients)] = Field(
-        description="how many to draw at random, or which ones (counted from 0)"
+    clients: Annotated[int | list[int] | None, BeforeValidator(which_clients)] = Field(
+        None, description="how many clients to draw at random, or which ones (counted from 0)"
     )
+    samples: Count | None = Field(None, description="instead of clients: how many training samples to draw at random")
+    requests: Count = Field(
+        1, description="how many requests for as many in a row, at equal distances in the unlearning phase"
+    )
+
+    @model_validator(mode="after")
+    def _either(self) -> "Forget":
+        if (self.clients is None) == (self.samples is None):
+            raise ValueError("clients, samples: give one of them, and not both")
+        if self.requests > 1 and isinstance(self.clients, list):
+            raise ValueError("requests: clients that are named are asked for all at once; give their number instead")
+        return self
+
+    @property
+    def gone(self) -> int:
+        """How many clients are forgotten in the end."""
+        return len(self.clients) if isinstance(self.clients, list) else (self.clients or 0) * self.requests
 
 
 class Data(Strict):
@@ -184,7 +201,9 @@ class Data(Strict):
                 raise ValueError("attack: marks the data of the clients that are to be forgotten, but forget is null")
             return
         wanted, present = self.forget.clients, self.clients - self.absent
-        number = wanted if isinstance(wanted, int) else len(set(wanted))
+        number = self.forget.gone
+        if self.attack and (self.forget.samples or self.forget.requests > 1):
+            raise ValueError("attack: marks the clients of one request; forget.samples and forget.requests need null")
         if number >= present:
             raise ValueError(f"forget.clients: {number} of {present} clients cannot be forgotten; one must remain")
         if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
@@ -265,6 +284,12 @@ class Training(Phase):
 
     method: Plugin = Field(description="the algorithm that trains the original model (fu/training)")
     rounds: Count = Field(description="number of rounds")
+    rho_c: Rate | None = Field(
+        None, description="client-level stability K R / M (FATS): gives clients_per_round, which must then be null"
+    )
+    rho_s: Rate | None = Field(
+        None, description="sample-level stability b K R E / (M N) (FATS): gives batch_size, which must then be null"
+    )
     history: Annotated[list[Name], Different] = Field(
         default_factory=list, description="what is recorded for methods that need it (fu/histories)"
     )
@@ -279,7 +304,9 @@ class Training(Phase):
 class Unlearning(Phase):
     """The unlearning phase. What may be null is as in training."""
 
-    rounds: Count = Field(description="number of rounds")
+    rounds: Count = Field(
+        description="number of rounds; null: as many as training for every request, where no post-training follows"
+    )
     conflicts: bool = Field(
         False, description="count conflicting gradients in every round; this also trains the retained clients"
     )
@@ -298,6 +325,16 @@ class Recovery(Phase):
     )
 
 
+class Shadows(Strict):
+    """Shadow models, for evaluators that infer membership: each trains as `training` says, on half of the data."""
+
+    number: Count = Field(8, description="how many are trained (Shokri et al. 2017: 20 to 100; our choice)")
+    most: Count | None = Field(
+        2000,
+        description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all",
+    )
+
+
 class Settings(Strict):
     """All that the models and numbers of one scenario depend on. Without unlearning, its settings are left out."""
 
@@ -306,7 +343,10 @@ class Settings(Strict):
     training: Training = Field(description="the original training, and what other trainings start from")
     unlearning: Unlearning | None = Field(None, description="the unlearning phase")
     recovery: Recovery | None = Field(None, description="post-training")
-    total_rounds: Count | None = Field(None, description="rounds of unlearning and post-training together")
+    total_rounds: Count | None = Field(
+        None, description="rounds of unlearning and post-training together; null: there is no post-training"
+    )
+    shadows: Shadows = Field(Shadows(), description="shadow models, where an evaluator needs them")  # type: ignore[call-arg]
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "
@@ -342,6 +382,11 @@ class Settings(Strict):
             )
         if self.recovery and not self.unlearning:
             raise ValueError("recovery: needs unlearning before it")
+        if self.unlearning and self.data.forget and self.unlearning.rounds % self.data.forget.requests:
+            raise ValueError(
+                f"unlearning.rounds: {self.unlearning.rounds} rounds cannot be shared by "
+                f"{self.data.forget.requests} requests in a row; take a multiple"
+            )
         if self.unlearning and not (self.data.forget and self.total_rounds):
             raise ValueError("unlearning: needs data.forget and total_rounds")
         return self
@@ -357,8 +402,7 @@ class Settings(Strict):
     @model_validator(mode="after")
     def _drawn(self) -> "Settings":
         present = self.data.clients - self.data.absent
-        gone = self.data.forget.clients if self.data.forget else 0
-        left = present - (gone if isinstance(gone, int) else len(gone))
+        left = present - (self.data.forget.gone if self.data.forget else 0)
         for name, number in (("training", present), ("unlearning", left), ("recovery", left)):
             phase = getattr(self, name)
             if phase and not phase.with_replacement and (phase.clients_per_round or 0) > number:
@@ -481,6 +525,7 @@ class Artefact(Strict):
         default_factory=list, description="trainings that the others are compared with"
     )
     from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
+    draws: Count = Field(1000, description="how many requests are drawn for each point (kind: unlearning_time)")
 
     @property
     def trains_only(self) -> bool:

@@ -84,7 +84,11 @@ def which_clients(value: Any) -> Any:
     def whole(number: Any, least: int) -> bool:
         return isinstance(number, int) and not isinstance(number, bool) and number >= least
 
-    if whole(value, 1) or (isinstance(value, list) and value and all(whole(client, 0) for client in value)):
+    if (
+        value is None
+        or whole(value, 1)
+        or (isinstance(value, list) and value and all(whole(client, 0) for client in value))
+    ):
         return value
     raise ValueError("must be the number of clients to draw (1 or more), or a list of clients counted from 0")
 

@@ -18,18 +18,21 @@ from fu import plugins
 from fu.data import clients
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
+from fu.data.partition import Partition
 from fu.errors import UserError
 from fu.evaluation.context import Context
 from fu.evaluation.trace import columns
 from fu.federation import model_files
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
+from fu.federation.kept import KeptModels
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task, Training
 from fu.pipeline.stages.common import (
     ModelFiles,
     ModelSpec,
     Options,
+    RoundsSpec,
     TrainingFiles,
     TrainingSpec,
     atomic_outputs,
@@ -37,6 +40,7 @@ from fu.pipeline.stages.common import (
     write_rows,
 )
 from fu.plugins import Choice
+from fu.seeds import derive_integer
 
 
 def keep_memory() -> None:
@@ -81,11 +85,23 @@ def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
 
 def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str, poison: Poison) -> Task:
     """Return the task: the federation with its data, the forgotten and retained clients, the rounds."""
-    data = data_of(spec, files, options, poison)
+    return _task(spec, data_of(spec, files, options, poison), stream, spec.seed)
+
+
+def shadow_of(spec: RoundsSpec, data: ClientData, part: Partition, number: int) -> Task:
+    """Return the task of one shadow model, which trains as the original model does, on what `part` says.
+
+    All its draws, the first model's too, have names of their own.
+    """
+    held = ClientData(data.x, data.y, part, data.classes, "share")
+    return _task(spec, held, "training", derive_integer(spec.seed, "shadow", number))
+
+
+def _task(spec: RoundsSpec, data: ClientData, stream: str, seed: int) -> Task:
     build = builder_of(spec, data)
-    federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, spec.seed)
+    federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, seed)
     participation = {"clients_per_round": spec.clients_per_round, "with_replacement": spec.with_replacement}
-    return Task(federation, build, data.forgotten, data.retained, spec.rounds, spec.seed, **participation)  # type: ignore[arg-type]
+    return Task(federation, build, data.forgotten, data.retained, spec.rounds, seed, **participation)  # type: ignore[arg-type]
 
 
 def training_of(choice: Choice) -> Training:
@@ -123,6 +139,28 @@ def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Pa
     return Checkpoint(model.with_name(f".{model.stem}.checkpoint"), about, options.checkpoint_seconds)
 
 
+def kept_models(task: Task, choice: Choice, checkpoint: Checkpoint) -> KeptModels | None:
+    """Return where a training keeps models, if it does."""
+    plugin = plugins.load("training", choice.name)
+    if not hasattr(plugin, "KEEPS"):
+        return None
+    every = getattr(plugins.params("training", choice, f"training {choice.name}"), plugin.KEEPS)
+    rounds = range(0, task.rounds, every) if every else [0]
+    size = task.federation.layout.size
+    return writable(checkpoint, lambda path: KeptModels.create(path, rounds, task.rounds, size, checkpoint.key))
+
+
+def writable(checkpoint: Checkpoint, make: Callable[[Path], KeptModels]) -> KeptModels:
+    """Return the kept models beside a checkpoint: those of a killed run, if it is the same, or else new ones."""
+    path = checkpoint.path.with_suffix(".kept")
+    with contextlib.suppress(UserError):
+        found = KeptModels.resumed(path)
+        if found.key == checkpoint.key:
+            return found
+    checkpoint.clear()
+    return make(path)
+
+
 def diverged_outcome(task: Task, diverged: int | None) -> Outcome:
     """Return the outcome of a run whose initial model had diverged: that is its result, too."""
     return Outcome({"theta": torch.empty(task.federation.layout.size)}, {}, [], 0.0, diverged)
@@ -139,7 +177,7 @@ def write_outcome(
 ) -> None:
     """Write model, trace (with the columns of the traced evaluators), cost file and recorded histories.
 
-    Removes the checkpoint.
+    Removes the checkpoint. Where a training keeps models, they are its history.
     """
     theta = outcome.state["theta"]
     assert isinstance(theta, Tensor)
@@ -149,7 +187,9 @@ def write_outcome(
         write_rows(parts[1], outcome.rows, columns(names, outcome.rows))
         cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
         parts[2].write_text(json.dumps(cost, indent=2) + "\n")
-        if history:
+        if history and task.kept:
+            task.kept.path.replace(parts[3])
+        elif history:
             model_files.save_histories(parts[3], outcome.histories)
     checkpoint.clear()
 

@@ -11,11 +11,13 @@ from fu.pipeline.stages.common import Spec as Base
 
 
 class Spec(Base):
-    """What the request is drawn from; `clients`: how many, or which."""
+    """What the request is drawn from; `clients`: how many, or which; or `samples`: how many. At each of `requests`."""
 
     stage = "request"
     seed: int
-    clients: int | tuple[int, ...]
+    clients: int | tuple[int, ...] | None
+    samples: int | None
+    requests: int
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Files:
 
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Draw and write."""
-    drawn = request.draw(partition.load(files.partition), spec.seed, spec.clients)
+    drawn = request.draw(partition.load(files.partition), spec.seed, spec.clients, spec.samples, spec.requests)
     with atomic_outputs(options, files.request) as (part,):
         np.savez(part, allow_pickle=False, **drawn.arrays())  # type: ignore[arg-type]
 

@@ -30,11 +30,12 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     from fu import plugins
     from fu.federation.driver import drive
-    from fu.pipeline.stages.compute import checkpoint_of, measured, task_of, training_of, write_outcome
+    from fu.pipeline.stages.compute import checkpoint_of, kept_models, measured, task_of, training_of, write_outcome
 
     task = replace(task_of(spec, files, options, "training", "share"), server=spec.server)
     training = training_of(spec.training)
     checkpoint = checkpoint_of(task, spec, options, [files.data, files.partition, *files.request], files.model)
+    task = replace(task, kept=kept_models(task, spec.training, checkpoint))
     outcome = drive(
         task,
         lambda: training.start(task),

@@ -1,4 +1,4 @@
-"""Unlearn the forgotten clients with one method, from the original model."""
+"""Unlearn what was asked to be forgotten with one method, from the original model."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +36,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from functools import partial
 
     from fu import plugins
-    from fu.federation import model_files
+    from fu.federation import kept, model_files
     from fu.federation.driver import drive
+    from fu.federation.task import Task
     from fu.pipeline.stages import compute
 
     task = compute.task_of(spec, files, options, "unlearning", "all")
@@ -54,18 +55,33 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             kind: model_files.load_history(path, kind, device) for path in files.history for kind in method.needs
         }
         training = compute.training_of(spec.training) if spec.training else None
+        models = kept.KeptModels(files.history[0]) if hasattr(method, "CONTINUES") else None
+        if models and task.requests > 1:
+            models = compute.writable(checkpoint, partial(kept.KeptModels.copied, models, key=checkpoint.key))
         task = replace(task, original=original.to(device), histories=recorded, training=training, server=spec.server)
+        task = replace(task, kept=models)
+        asked = [task.after(number + 1) for number in range(task.requests)]
+        begin = getattr(method, "again", lambda task, params, state, round: method.start(task, params))
+
+        def now(round: int) -> Task:
+            return asked[round * len(asked) // spec.rounds]
+
         outcome = drive(
             task,
-            lambda: method.start(task, params),
-            lambda state, round: method.step(task, params, state, round),
+            lambda: method.start(now(0), params),
+            lambda state, round: method.step(now(round), params, state, round),
             compute.measured(task, spec.traced),
             checkpoint,
             str(files.model),
             evaluate_every=spec.evaluate_every,
             evaluate_last=spec.evaluate_last,
             watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
+            requests=task.requests,
+            again=lambda state, round: begin(now(round), params, state, round),
+            finished=getattr(method, "done", None),
         )
+        if models and models.writable:
+            models.path.unlink()
     compute.write_outcome(task, outcome, files, options, checkpoint, spec)
 
 

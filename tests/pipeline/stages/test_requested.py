@@ -58,7 +58,7 @@ def task_of(stream: str, forgotten: list[int], retained: list[int], **more: Any)
 @pytest.mark.parametrize(("seed", "clients"), [(0, 1), (1, 1), (2, 2), (0, (2, 0))])
 def test_the_stage_saves_the_request_that_is_drawn(scene: Scene, seed: int, clients: int | tuple[int, ...]) -> None:
     output = scene("made/request.npz")
-    spec = common.canonical(stage.Spec(seed=seed, clients=clients))
+    spec = common.canonical(stage.Spec(seed=seed, clients=clients, samples=None, requests=1))
     argv = ["--spec", spec, "--partition", str(scene("partition.npz")), "--request", str(output)]
     common.run(stage.Spec, stage.Files, stage.main, argv)
     assert request.load(output, PART).clients.tolist() == request.draw(PART, seed, clients).clients.tolist()

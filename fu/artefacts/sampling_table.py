@@ -1,0 +1,108 @@
+"""What trainings draw, rendered from the config beside the paper's numbers, with both rhos (FATS Table 2)."""
+
+from typing import Any
+
+import pandas as pd
+
+from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.panels import OURS
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.table import comparison, printed
+from fu.errors import UserError
+from fu.federation.exact import Requests
+from fu.federation.sampling import Shape
+
+READS = "nothing"
+NEEDS = ("scenarios",)
+SYMBOLS = {
+    "clients": "M",
+    "samples": "N",
+    "clients_per_round": "K",
+    "rounds": "R",
+    "steps": "E",
+    "batch_size": "b",
+    "rho_c": "ρ_C",
+    "rho_s": "ρ_S",
+}
+PUBLISHED = {"metrics": ("all_samples", "clients", "clients_per_round", "rounds", "steps", "batch_size")}
+APART = 0.01  # of a number, from which on sizes are said to differ: those of clients are whole
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return the numbers of every scenario; the paper's N and rhos follow from what it prints."""
+    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
+    rows = []
+    for scenario in entry.scenarios:
+        own, paper = _ours(entry, scenario), _theirs(theirs[theirs["scenario"] == scenario.name])
+        for name, symbol in SYMBOLS.items():
+            about = {"scenario": scenario.name, "quantity": name, "symbol": symbol}
+            rows.append({**about, "ours": own[name], "published": paper.get(name, float("nan"))})
+    found = pd.DataFrame(rows)
+    panel = pd.DataFrame([_cells(entry, scenario, found) for scenario in entry.scenarios])
+    panel.columns = pd.MultiIndex.from_tuples([*panel.columns])
+    return of_table(found, [("Settings", panel)], _notes(entry, found), names=("settings",))
+
+
+def _ours(entry: Entry, scenario: Scenario) -> dict[str, float]:
+    if scenario.sampling is None:
+        raise UserError(
+            f"{entry.artefact}: {scenario.name!r} needs training.clients_per_round and training.local_steps."
+        )
+    return _with_rhos(scenario.sampling.model_dump())
+
+
+def _theirs(rows: pd.DataFrame) -> dict[str, float]:
+    """Return what the paper prints for a scenario, and what follows from it where it prints all."""
+    found = dict(zip(rows["metric"], rows["value"], strict=True))
+    if set(found) != set(PUBLISHED["metrics"]):
+        return found
+    return _with_rhos({**found, "samples": found["all_samples"] / found["clients"]})
+
+
+def _with_rhos(numbers: dict[str, float]) -> dict[str, float]:
+    drawn = [int(numbers[name]) for name in ("clients_per_round", "rounds", "steps", "batch_size")]
+    shape, clients = Shape(*drawn), int(numbers["clients"])
+    client, sample = Requests(shape, clients), Requests(shape, clients, numbers["samples"])
+    return {**numbers, "rho_c": client.rho, "rho_s": sample.rho}
+
+
+def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[tuple[str, str], str]:
+    cells: dict[tuple[str, str], Any] = {("", "Data set"): scenario.label, ("", "Model"): scenario.model}
+    for row in found[found["scenario"] == scenario.name].to_dict("records"):
+        if entry.compares:
+            cells[row["symbol"], OURS] = _text(row["quantity"], row["ours"])
+            cells[row["symbol"], "paper"] = _text(row["quantity"], row["published"])
+        else:
+            cells["", row["symbol"]] = _text(row["quantity"], row["ours"])
+    return cells
+
+
+def _text(quantity: str, value: float) -> str:
+    if pd.isna(value):
+        return "–"
+    return f"{value:.3f}" if quantity.startswith("rho") else f"{value:.0f}"
+
+
+def _notes(entry: Entry, found: pd.DataFrame) -> str:
+    said = [
+        "M clients with N training samples each, K drawn for each of R rounds, E steps a round, b samples a step; "
+        "ρ_C = K R / M, ρ_S = b K R E / (M N). N is a mean: where clients differ in size, a sample of a smaller client "
+        "is met more often.",
+        *([f"The paper's N is its number of samples by its M.{_contradicted(entry, found)}"] if entry.compares else []),
+        *[text for text in comparison(entry) if not text.startswith("diff")],
+    ]
+    return " ".join(said)
+
+
+def _contradicted(entry: Entry, found: pd.DataFrame) -> str:
+    """Say where clients hold another number of samples than the paper's numbers make them hold."""
+    said = []
+    for scenario in entry.scenarios:
+        own = found[found["scenario"] == scenario.name].set_index("quantity")
+        ours, paper = own["ours"], own["published"]
+        if ours["clients"] == paper["clients"] and abs(ours["samples"] - paper["samples"]) > APART * paper["samples"]:
+            said.append(
+                f"{scenario.label}: N is {ours['samples']:.0f}, not {paper['samples']:.0f}, so that ρ_S is "
+                f"{ours['rho_s']:.3f}, not {paper['rho_s']:.3f}"
+            )
+    return f" {'; '.join(said)}." if said else ""

@@ -1,0 +1,171 @@
+"""Unlearning time of FATS against a coordinate of scenarios, from the sampling history alone (FATS Figures 2, 3, 6).
+
+Every point is the mean over requests that are drawn through `fu.federation.sampling`; beside it the exact mean, the
+paper's bounds, and FRS, which trains for T time steps again.
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fu.artefacts import notes
+from fu.artefacts.drawing import Look, head, legend, looks, number, panels_of
+from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.groups import axis_name
+from fu.artefacts.result import Result
+from fu.artefacts.words import in_a_row
+from fu.errors import UserError
+from fu.federation.exact import Requests
+from fu.federation.request_times import LOOKED_UP, request_times, standard_error
+from fu.federation.sampling import Shape
+from fu.seeds import derive_integer
+
+READS = "nothing"
+NEEDS = ("scenarios", "x")
+FRS: dict[str, Any] = {"color": "0.35", "linestyle": (0, (4, 2)), "linewidth": 1}
+EXACT = 0.7  # points: the width of a line
+TERMS = (
+    "time: time steps computed again, the mean over all requests. spared: the share of requests that compute nothing "
+    "again, of which the paper says that it is at least 1 - wρ; re-computed: the others, at most wρ by Theorem 1; "
+    "section 5.3 says that they are at most 4wρ re-computations (w targets at once)."
+)
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Draw `entry.draws` requests for every scenario in which rho is at most 1, where the paper's lines end."""
+    rows, beyond = [], 0
+    for scenario in entry.scenarios:
+        requests = asked(entry, scenario)
+        beyond += requests.rho > 1
+        if requests.rho <= 1:
+            source = np.random.default_rng(derive_integer(*entry.seeds, entry.paper, scenario.name, "requests"))
+            rows.append({**_place(entry, scenario), **_numbers(requests, request_times(requests, entry.draws, source))})
+    if not rows:
+        raise UserError(f"{entry.artefact}: rho exceeds 1 in every scenario; name smaller systems.")
+    found = pd.DataFrame(rows)
+    said = _notes(entry, found, beyond)
+    return Result(found, f"{_tables(entry, found)}\n{TERMS} {said}\n", _picture(entry, found), notes=said)
+
+
+def asked(entry: Entry, scenario: Scenario) -> Requests:
+    """Return the requests of a scenario; `UserError` where it does not say what is drawn or asked for."""
+    drawn, request = scenario.sampling, scenario.asked
+    if drawn is None or request is None or entry.x not in scenario.at:
+        raise UserError(
+            f"{entry.artefact}: {scenario.name!r} needs training.clients_per_round, training.local_steps, data.forget "
+            f"and the coordinate {entry.x!r}."
+        )
+    shape = Shape(drawn.clients_per_round, drawn.rounds, drawn.steps, drawn.batch_size)
+    return Requests(shape, drawn.clients, drawn.samples if request.level == "sample" else None, request.number)
+
+
+def _place(entry: Entry, scenario: Scenario) -> dict[str, Any]:
+    """Return panel, line and x of a scenario: a panel for each level and value of `entry.panels`."""
+    assert scenario.asked is not None
+    name, on, used = scenario.label.partition(" [")
+    for short, value in scenario.at.items():
+        name = name.replace(f", {short} = {value}", "")
+    several = {other.asked.number for other in entry.scenarios if other.asked} != {1}
+    own = [f"{short} = {number(scenario.at[short])}" for short in entry.panels if short in scenario.at]
+    targets = f"{scenario.asked.level}s" if several else f"a {scenario.asked.level}"
+    panel = ", ".join([f"{name}{on}{used}: {targets} to forget", *own])
+    line = ", ".join(f"{short} = {number(scenario.at[short])}" for short in entry.lines if short in scenario.at)
+    return {"panel": panel, "line": line, "x": scenario.at[str(entry.x)], "scenario": scenario.name}
+
+
+def _numbers(requests: Requests, times: np.ndarray[Any, Any]) -> dict[str, Any]:
+    return {
+        "rho": requests.rho,
+        "targets": requests.targets,
+        "n": times.size,
+        "spared": float((times == 0).mean()),
+        "spared_exact": 1 - requests.probability,
+        "spared_bound": 1 - requests.probability_bound,
+        "probability_bound": requests.probability_bound,
+        "number_bound": requests.number_bound,
+        "time": float(times.mean()),
+        "error": standard_error(times),
+        "time_exact": requests.mean_time,
+        "frs": requests.shape.time,
+    }
+
+
+def _tables(entry: Entry, found: pd.DataFrame) -> str:
+    text = []
+    for panel, part in found.groupby("panel", sort=False):
+        table = pd.DataFrame([_cells(entry, row) for row in part.to_dict("records")])
+        text.append(f"## {panel}\n\n{table.to_markdown(index=False, disable_numparse=True)}\n")
+    return "\n".join(text)
+
+
+def _cells(entry: Entry, row: dict[Hashable, Any]) -> dict[str, str]:
+    return {
+        **({"line": str(row["line"])} if row["line"] else {}),
+        str(entry.x): number(row["x"]),
+        "ρ": f"{row['rho']:.3f}",
+        "spared": f"{row['spared']:.3f}",
+        "spared, exact": f"{row['spared_exact']:.3f}",
+        "spared, paper ≥": f"{row['spared_bound']:.3f}",
+        "re-computed": f"{1 - row['spared']:.3f}",
+        "Theorem 1 ≤": f"{row['probability_bound']:.3f}",
+        "section 5.3 ≤": f"{row['number_bound']:.3f}",
+        "time": f"{row['time']:.0f}" + ("" if pd.isna(row["error"]) else f" ±{row['error']:.0f}"),
+        "time, exact": f"{row['time_exact']:.0f}",
+        "of FRS": f"{row['time'] / row['frs']:.3f}",
+        "of FRS, exact": f"{row['time_exact'] / row['frs']:.3f}",
+    }
+
+
+def _notes(entry: Entry, found: pd.DataFrame, beyond: int) -> str:
+    share = found["time"] / found["frs"]
+    most = found.iloc[int(share.argmax())]
+    where = ", ".join(filter(None, [most["panel"], most["line"], f"{entry.x} = {number(most['x'])}"]))
+    away = ((found["time"] - found["time_exact"]).abs() / found["error"].replace(0, np.nan)).max()
+    said = [
+        f"FRS: retraining from scratch, {in_a_row([f'{steps}' for steps in found['frs'].unique()])} time steps.",
+        f"Markers: means over {entry.draws} requests, {LOOKED_UP} in each sampling history, with their "
+        f"standard error; lines: exact means. The largest mean is {share.max():.3f} of FRS ({where}); "
+        f"{(share < 0.5).sum()} of {len(found)} points are below half of FRS.",
+        *([f"No mean is more than {away:.1f} standard errors off the exact one."] if away == away else []),
+        *([f"Lines end where ρ reaches 1: {beyond} points beyond are left out."] if beyond else []),
+        *([entry.note] if entry.note else []),
+        *notes.marks(entry),
+    ]
+    return " ".join(said)
+
+
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    panels = list(found["panel"].unique())
+    figure, axes, columns = panels_of(len(panels), 1, 2.5)
+    lines = [_line(line) for line in found["line"].unique()]
+    styles = looks(lines)
+    for [axis], panel in zip(axes, panels, strict=True):
+        head(axis, panel, columns)
+        part = found[found["panel"] == panel]
+        for line in lines:
+            own, look = part[part["line"] == line.label].sort_values("x"), styles[line.name]
+            axis.plot(own["x"], own["time_exact"], color=look.colour, linewidth=EXACT)
+            axis.errorbar(own["x"], own["time"], own["error"], **_marks(look))
+        axis.axhline(part["frs"].max(), **FRS)
+        axis.set(xlabel=axis_name(entry, str(entry.x)), ylabel="unlearning time (time steps)")
+        axis.set_ylim(0, 1.06 * part["frs"].max())
+        axis.set_xticks(sorted(part["x"].unique()))
+    shown = [
+        Line2D([], [], label=line.label or "FATS", linewidth=EXACT, **_marks(styles[line.name]) | {"linestyle": "-"})
+        for line in lines
+    ]
+    legend(figure, [*shown, Line2D([], [], label="FRS", **FRS)])
+    return figure
+
+
+def _line(label: str) -> Method:
+    """Return a line in place of a method."""
+    return Method(name=f"fats.{label}", label=label, in_paper=True, post_training="none", trials={})
+
+
+def _marks(look: Look) -> dict[str, Any]:
+    return {"color": look.colour, "marker": look.marker, "markersize": 3.5, "mew": 0, "linestyle": "none"}

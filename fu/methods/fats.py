@@ -1,0 +1,92 @@
+"""Unlearning for FATS, exact for clients and samples (Tao et al. 2024, Algorithms 2 and 3).
+
+Where a target never took part nothing happens. Else training goes on from where it first did, with draws from what is
+left (`fu.federation.sampling`): from the model *before* that time; Algorithm 1, line 5, prints the one after it. A
+round's start that is not kept is rebuilt from the nearest one before; that and the steps of a round before the target's
+are counted apart, as `replayed`. Requests in a row each start from the history that the one before has left. The
+guarantee is for targets chosen independently of the training's draws, as requests of this program are; not for one that
+somebody picks after a look at the model.
+
+Stores the models that training keeps; communicates one model up and down per client in every round that is computed
+again. No data of a target are read.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.federation.sampled import drawn, trained
+from fu.federation.sampling import History
+from fu.federation.task import State, Task, theta_of
+
+needs: set[str] = set()
+SAMPLES = True  # it can forget samples, too
+CONTINUES = True  # it goes on with its training: reads the models that it kept, has its settings and rounds
+ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    full: bool = Field(
+        False,
+        description="compute everything again once a target took part, which needs no kept model (section 5.3.2); the "
+        "clients drawn so far stay, because with fresh ones it is not exact for samples",
+    )
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin where the first request's targets first took part, or be done."""
+    return _met(task, p, {"theta": task.original_model})
+
+
+def again(task: Task, p: Params, state: State, round: int) -> State:
+    """Begin where the next request's targets first took part in the history that the one before left."""
+    return _met(task, p, state)
+
+
+def done(state: State) -> bool:
+    """Whether all rounds are there again."""
+    return not state["left"]
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Compute the next round again."""
+    assert task.kept is not None
+    theta, found = theta_of(state), history(task, p)
+    number = found.shape.rounds - int(state["left"])  # type: ignore[arg-type]
+    if task.kept.writable:
+        task.kept.write(number, theta)
+    assert found.restart is not None
+    replayed = max(0, found.restart.time - number * found.shape.steps)
+    return {"theta": trained(task, found, theta, number, replayed), "left": found.shape.rounds - number - 1}
+
+
+def history(task: Task, p: Params) -> History:
+    """Return the sampling history once the requests so far are met."""
+    assert task.kept is not None
+    data, asked = task.federation.data, task.federation.data.request
+    assert asked is not None
+    found: History | None = None
+    for number, wave in enumerate(asked.waves):
+        if number not in task.memory:
+            if found is None:
+                found = drawn(task, task.kept.length, task.clients, data.partition.train, "training")
+            samples = data.partition.holders(wave.samples)
+            task.memory[number] = found.without(wave.clients.tolist(), samples, full=p.full)
+        found = task.memory[number]
+    assert found is not None
+    return found
+
+
+def _met(task: Task, p: Params, state: State) -> State:
+    """Return the model at the start of the round from which on it is computed anew, and how many rounds are left."""
+    found = history(task, p)
+    if found.restart is None:
+        return {**state, "left": 0}
+    assert task.kept is not None
+    round = found.restart.time // found.shape.steps
+    first = task.kept.nearest(round)
+    theta = task.kept.read(first).to(task.federation.device)
+    for number in range(first, round):
+        theta = trained(task, found, theta, number, found.shape.steps)
+    return {"theta": theta, "left": found.shape.rounds - round}

@@ -1,0 +1,51 @@
+"""FATS: FedAvg whose draws make exact unlearning cheap (Tao et al. 2024, Algorithm 1; see `fu/methods/fats.py`).
+
+In every round K clients are drawn with replacement; each trains E steps of SGD, every step on b of its samples drawn
+without replacement and independently of the others; the server takes the mean over K. A client that is drawn twice
+trains once and counts 2 / K (section 5.2). K, E and b are the settings' `clients_per_round`, `local_steps` and
+`batch_size`, or follow from `rho_c` and `rho_s`. Stores models at the start of rounds, every `keep_every`-th; the draws
+are derived again. Communicates one model up and down per different client and round.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.federation.sampled import drawn, trained
+from fu.federation.sampling import History
+from fu.federation.task import State, Task, theta_of
+
+KEEPS = "keep_every"  # the hyper-parameter that says how many models are kept, for the plan and the stages
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    keep_every: int | None = Field(
+        1,
+        ge=1,
+        description="the models at the start of every how many rounds are kept (Algorithm 1, line 19: 1); null: the "
+        "first alone. What lies between is trained again with the same draws",
+    )
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at a freshly initialised model."""
+    return {"theta": task.first_model()}
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Train one round on what the history says."""
+    theta = theta_of(state)
+    if task.kept is not None and task.original is None:
+        task.kept.write(round, theta)
+    return {"theta": trained(task, history(task), theta, round)}
+
+
+def history(task: Task) -> History:
+    """Return the sampling history of a training from the start."""
+    data = task.federation.data
+    name = "history", len(data.request.waves) if data.request else 0
+    if name not in task.memory:
+        task.memory[name] = drawn(task, task.rounds, task.population, data.rows, task.federation.stream)
+    found: History = task.memory[name]
+    return found

@@ -1,0 +1,252 @@
+"""FATS: what it draws, how it averages, what it keeps; and unlearning that is exact, bit for bit."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fu.data.clients import ClientData
+from fu.data.request import Request, in_a_row
+from fu.errors import UserError
+from fu.federation.kept import KeptModels
+from fu.federation.sampled import trained as trained_on
+from fu.federation.sampling import History, Shape, begin
+from fu.federation.task import Task, theta_of
+from fu.methods import fats as unlearning
+from fu.training import fats
+from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task
+
+PART = make_partition((9, 12, 9, 10, 8, 11, 9, 10), trigger=False)
+SHAPE = Shape(clients_per_round=2, rounds=6, steps=4, batch_size=3)
+DRAWN: dict[str, Any] = {"clients_per_round": 2, "with_replacement": True}
+PLAIN = make_data(PART)
+NONE = np.empty(0, np.int64)
+
+
+class Locked(ClientData):
+    """Clients' data of which some samples raise when they are touched."""
+
+    locked: Collection[int] = ()
+
+    def train(self, client: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return a client's samples unless one is locked."""
+        touched = self.rows[client] if rows is None else self.rows[client][rows.numpy()]
+        assert not np.isin(touched, list(self.locked)).any(), "data of a target were touched"
+        return super().train(client, rows)
+
+
+def task_of(request: Request | None = None, seed: int = 3, **more: Any) -> Task:
+    """Return a training's task; with a request, that of unlearning."""
+    data = Locked(PLAIN.x, PLAIN.y, PART, CLASSES, "all", None, request)
+    stream = "training" if request is None else "unlearning"
+    federation = make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream, seed=seed)
+    task = make_task(federation, rounds=6 * (len(request.waves) if request else 1), trained=False)
+    return replace(task, **DRAWN, **more)
+
+
+def keeping(folder: Path, every: int | None) -> KeptModels:
+    rounds = range(0, 6, every) if every else [0]
+    return KeptModels.create(folder / "kept.safetensors", rounds, 6, task_of().federation.layout.size)
+
+
+def trained(folder: Path, every: int | None = 1, seed: int = 3) -> tuple[Tensor, KeptModels]:
+    """Return the trained model and the models that the training kept."""
+    kept = keeping(folder, every)
+    task = task_of(seed=seed, kept=kept)
+    state = fats.start(task, fats.Params())
+    for round in range(6):
+        state = fats.step(task, fats.Params(), state, round)
+    return theta_of(state), kept
+
+
+def unlearned(
+    original: Tensor, kept: KeptModels, request: Request, full: bool = False, seed: int = 3
+) -> tuple[Tensor, Task]:
+    """Return the unlearned model, request after request."""
+    p = unlearning.Params(full=full)
+    task = task_of(request, seed, original=original, kept=kept)
+    task.federation.data.locked = {*request.samples, *(row for k in request.clients for row in PART.train[k])}  # type: ignore[attr-defined]
+    state = None
+    for number in range(1, task.requests + 1):
+        now = task.after(number)
+        state = unlearning.again(now, p, state, 0) if state else unlearning.start(now, p)
+        while not unlearning.done(state):
+            state = unlearning.step(now, p, state, 0)
+    assert state is not None
+    return theta_of(state), task
+
+
+def from_the_start(request: Request, full: bool = False, seed: int = 3) -> tuple[Tensor, History]:
+    """Return the model that training gives on the history after the request, and that history."""
+    task = task_of(seed=seed)
+    history = fats.history(task)
+    for wave in request.waves:
+        history = history.without(wave.clients.tolist(), PART.holders(wave.samples), full=full)
+    theta = fats.start(task, fats.Params())["theta"]
+    assert isinstance(theta, Tensor)
+    for round in range(6):
+        theta = trained_on(task, history, theta, round)
+    return theta, history
+
+
+def sample_of(step: int) -> int:
+    """Return a sample that is first used in a step of a round after the first."""
+    history = fats.history(task_of())
+    for client, rows in enumerate(PART.train):
+        for row in rows.tolist():
+            time = history.first_step(client, row)
+            if time is not None and time >= 4 and time % 4 == step:
+                return int(row)
+    raise AssertionError
+
+
+def clients_by_time() -> list[int]:
+    """Return those who take part, by their first round."""
+    history = fats.history(task_of())
+    first = {client: history.first_round(client) for client in range(8)}
+    return sorted((k for k in first if first[k] is not None), key=lambda client: (first[client], client))
+
+
+def requests() -> dict[str, Request]:
+    late, early = clients_by_time()[-1], clients_by_time()[0]
+    stream = in_a_row([np.array([late]), NONE, np.array([early])], [NONE, np.array([sample_of(2)]), NONE])
+    several = Request(NONE, np.sort([sample_of(1), sample_of(3)]))
+    return {
+        "a client": Request(np.array([late])),
+        "a sample at a round's start": Request(NONE, np.array([sample_of(0)])),
+        "a sample in mid-round": Request(NONE, np.array([sample_of(2)])),
+        "two samples": several,
+        "a stream of three": stream,
+    }
+
+
+@pytest.mark.parametrize("every", [1, 3, None])
+@pytest.mark.parametrize("what", list(requests()))
+def test_the_unlearned_model_is_that_of_training_on_the_unlearned_history(
+    tmp_path: Path, what: str, every: int | None
+) -> None:
+    request = requests()[what]
+    original, kept = trained(tmp_path, every)
+    if len(request.waves) > 1:
+        kept = KeptModels.copied(kept, tmp_path / "copy", "")
+    theta, _ = unlearned(original, kept, request)
+    expected, history = from_the_start(request)
+    assert history.restart is not None
+    assert not torch.equal(theta, original)
+    assert torch.equal(theta, expected)
+
+
+@pytest.mark.parametrize("what", ["a client", "a sample in mid-round"])
+def test_the_full_rerun_needs_the_first_model_alone(tmp_path: Path, what: str) -> None:
+    original, kept = trained(tmp_path, None)
+    theta, task = unlearned(original, kept, requests()[what], full=True)
+    expected, history = from_the_start(requests()[what], full=True)
+    assert torch.equal(theta, expected)
+    assert history.clients(0) == fats.history(task_of()).clients(0)
+    assert (task.federation.cost.time_steps, task.federation.cost.replayed) == (24, 0)
+
+
+def test_the_model_after_the_first_use_is_the_wrong_one_to_begin_at(tmp_path: Path) -> None:
+    """Algorithm 1, line 5, loads theta^(t0), which the target has moved already."""
+    request = requests()["a client"]
+    original, kept = trained(tmp_path)
+    history = fats.history(task_of()).without(request.clients.tolist())
+    assert history.restart is not None
+    first = history.restart.time // 4
+    wrong = kept.read(first + 1)
+    task = task_of(request, original=original, kept=kept)
+    for round in range(first, 6):
+        wrong = trained_on(task, history, wrong, round)
+    assert not torch.equal(wrong, from_the_start(request)[0])
+
+
+def test_who_never_took_part_leaves_every_bit_as_it_is_and_costs_nothing(tmp_path: Path) -> None:
+    original, kept = trained(tmp_path)
+    idle = next(client for client in range(8) if client not in clients_by_time())
+    theta, task = unlearned(original, kept, Request(np.array([idle])))
+    assert torch.equal(theta, original)
+    assert not any(task.federation.cost.record().values())
+
+
+@pytest.mark.parametrize(("every", "replayed"), [(1, 2), (3, None), (None, None)])
+def test_steps_computed_again_and_steps_that_only_rebuild_are_counted_apart(
+    tmp_path: Path, every: int | None, replayed: int | None
+) -> None:
+    row = sample_of(2)
+    original, kept = trained(tmp_path, every)
+    _, task = unlearned(original, kept, Request(NONE, np.array([row])))
+    history = from_the_start(Request(NONE, np.array([row])))[1]
+    assert history.restart is not None
+    time, cost = history.restart.time, task.federation.cost
+    before = time - 4 * kept.nearest(time // 4) if replayed is None else replayed
+    assert (cost.time_steps, cost.replayed) == (24 - time, before)
+    assert cost.steps == sum(
+        len(set(history.clients(round))) * (4 if round > time // 4 else 2) for round in range(time // 4, 6)
+    )
+    assert cost.samples == 3 * cost.steps
+    assert cost.client_rounds == sum(len(set(history.clients(round))) for round in range(time // 4, 6))
+    assert cost.bytes_up == cost.bytes_down == cost.client_rounds * task.federation.layout.size * 4
+
+
+class Fixed:
+    """A source that draws the same client twice, then others."""
+
+    def __init__(self, clients: Sequence[int]) -> None:
+        self.clients = clients
+
+    def integers(self, high: int, *, size: int) -> list[int]:
+        """Return the given clients."""
+        assert (high, size) == (8, len(self.clients))
+        return list(self.clients)
+
+    def choice(self, a: int, size: int, *, replace: bool, shuffle: bool) -> list[int]:
+        """Return the first samples."""
+        return list(range(size))
+
+
+def test_a_client_drawn_twice_trains_once_and_counts_twice() -> None:
+    task = replace(task_of(), clients_per_round=3)
+    rows = dict(enumerate(PART.train))
+    history = begin(rows, Shape(3, 6, 4, 3), lambda *name: Fixed([5, 2, 5]))
+    theta = task.first_model()
+    moved = trained_on(task, history, theta, 0) - theta
+    places = {client: task.federation.data.places(client, PART.train[client][:3]) for client in (2, 5)}
+    alone = {
+        client: task.federation.local_updates(theta, [client], 0, rows=lambda k, step: places[k]).delta[0]
+        for client in (2, 5)
+    }
+    torch.testing.assert_close(moved, (alone[2] + 2 * alone[5]) / 3)
+    assert task.federation.cost.client_rounds == 4  # two in the round, two alone
+
+
+def test_what_is_needed_is_said_in_one_sentence() -> None:
+    for lacking in ({"clients_per_round": None}, {"with_replacement": False}):
+        with pytest.raises(UserError, match=r"clients_per_round clients, with_replacement: true, for local_steps"):
+            fats.history(replace(task_of(), **lacking))  # type: ignore[arg-type]
+
+
+def test_kept_models_are_read_as_they_were_written(tmp_path: Path) -> None:
+    original, kept = trained(tmp_path, 3)
+    assert (kept.rounds, kept.length, [kept.nearest(round) for round in (0, 2, 3, 5)]) == ([0, 3], 6, [0, 0, 3, 3])
+    again = KeptModels(kept.path)
+    task = task_of()
+    theta = task.first_model()
+    assert torch.equal(again.read(0), theta)
+    for round in range(3):
+        theta = trained_on(task, fats.history(task), theta, round)
+    assert torch.equal(again.read(3), theta)
+    before = kept.path.read_bytes()
+    copy = KeptModels.copied(again, tmp_path / "copy", "mine")
+    assert (copy.key, copy.rounds, copy.writable, again.writable) == ("mine", [0, 3], True, False)
+    copy.write(3, original)
+    assert torch.equal(KeptModels(copy.path).read(3), original)
+    assert torch.equal(KeptModels(copy.path).read(0), again.read(0))
+    assert kept.path.read_bytes() == before
+    kept.path.write_bytes(before[:200])
+    with pytest.raises(UserError, match="is broken"):
+        KeptModels(kept.path)
