@@ -68,7 +68,8 @@ def scenarios() -> dict[str, Any]:
     Another has no attack, so that a request says whom to forget. Where a server helps, it has data of its own.
     """
     models = sorted(available("models"), key=lambda name: name != "lenet5")
-    ways, deals, attacks = available("training"), available("partitions"), available("attacks")
+    ways = [way for way in available("training") if not declared("training", way).get("KEEPS")]
+    deals, attacks = available("partitions"), available("attacks")
     number = max(map(len, (models, ways, deals, attacks)))
     rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
     traced = [name for name in available("evaluation") if traces(name)]

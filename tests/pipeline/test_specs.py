@@ -95,7 +95,7 @@ def test_who_is_forgotten_is_drawn_with_the_attack_or_apart_from_who_holds_what(
     )
     run = "fedosd/fmnist-pat50-e5/seed0"
     assert spec(planned, "partition", run)["attacked"] == []
-    assert spec(planned, "request", run) == {"clients": [3, 1], "seed": 0}
+    assert spec(planned, "request", run) == {"clients": [3, 1], "samples": None, "requests": 1, "seed": 0}
     assert planned.job("train", {"run": run, "trial": "original"}).inputs["request"] == []
     asked = planned.paths("request", "request", run=run)
     for trial in ("retraining", "fedosd+lr0.005"):

@@ -1,0 +1,161 @@
+"""FR2: quasi-Newton steps worked out by hand, those of Adam, and with the preconditioner off FedAvg's retraining."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fu.data.clients import ClientData
+from fu.federation.local import aggregate
+from fu.federation.task import Task, theta_of
+from fu.methods import fr2, retrain
+from fu.pipeline.stages.compute import training_of
+from fu.plugins import Choice
+from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task, params_of
+
+
+def task_on(strategy: str = "sequential", number: int | None = None, weights: str = "samples", **about: Any) -> Task:
+    """Return a task of four clients, of whom one is forgotten, that was trained by FedAvg."""
+    data = make_data(make_partition((7, 12, 9, 8)))
+    choice = Choice(name="fedavg", params={"client_weights": weights})
+    task = make_task(make_federation(data, strategy=strategy, **about))
+    return replace(task, training=training_of(choice), clients_per_round=number)
+
+
+def run(module: Any, task: Task, **params: Any) -> Tensor:
+    p = params_of(module, **params)
+    state = module.start(task, p)
+    for round in range(3):
+        state = module.step(task, p, state, round)
+    return theta_of(state)
+
+
+@pytest.mark.parametrize("about", [{}, {"momentum": 0.9, "weight_decay": 0.01}], ids=["plain", "momentum"])
+@pytest.mark.parametrize("strategy", ["sequential", "vectorised"])
+@pytest.mark.parametrize("weights", ["samples", "equal"])
+@pytest.mark.parametrize("number", [None, 2])
+def test_with_the_preconditioner_off_it_is_retraining_bit_for_bit(
+    number: int | None, weights: str, strategy: str, about: dict[str, float]
+) -> None:
+    one, two = (task_on(strategy, number, weights, **about) for _ in range(2))
+    found = run(fr2, one, curvature="none", client_weights=weights)
+    assert torch.equal(found, run(retrain, two))
+    assert one.federation.cost == two.federation.cost
+    assert not torch.equal(found, run(fr2, task_on(strategy, number, weights, **about), client_weights=weights))
+
+
+def steps_on(slopes: Tensor, p: fr2.Params, curvature: Tensor | None = None) -> list[Tensor]:
+    """Return the points of two steps of rate 0.5 on sum(slope w^2 / 2), from w = 1 and 2 in a model of two numbers."""
+    federation = make_federation()
+    scaled = fr2.Preconditioner(p, federation, 0, 0)
+    scaled.first, scaled.second = torch.zeros(2), torch.zeros(2)
+    points = [torch.tensor([1.0, 2.0])]
+    for _ in range(2):
+        gradient = slopes * points[-1]
+        scaled.diagonal = slopes if curvature is None else curvature
+        scaled(points[-1], gradient)
+        points.append(points[-1] - 0.5 * gradient)
+    return points[1:]
+
+
+def test_two_steps_on_a_quadratic_are_those_worked_out_by_hand() -> None:
+    slopes = torch.tensor([4.0, 1.0])
+    one, two = steps_on(slopes, params_of(fr2))
+    assert one.tolist() == pytest.approx([0.5, 1.5], rel=1e-5)  # a first step is 0.5 in any coordinate
+    # Gradients 4 and 2, 2 and 1.5: (0.09 g1 + 0.1 g2) / 0.19 over the root of (0.000999 g1^2 + 0.001 g2^2) / 0.001999.
+    mean = [(0.09 * 4 + 0.1 * 2) / 0.19, (0.09 * 2 + 0.1 * 1.5) / 0.19]
+    square = [(0.000999 * 16 + 0.001 * 4) / 0.001999, (0.000999 * 4 + 0.001 * 2.25) / 0.001999]
+    expected = [0.5 - 0.5 * mean[0] / square[0] ** 0.5, 1.5 - 0.5 * mean[1] / square[1] ** 0.5]
+    assert two.tolist() == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_true_diagonal_of_a_quadratic_makes_the_step_newtons() -> None:
+    one, two = steps_on(torch.tensor([4.0, 1.0]), params_of(fr2, curvature="hutchinson", beta1=0.0))
+    assert torch.cat([one, two]).tolist() == pytest.approx([0.5, 1.0, 0.25, 0.5], rel=1e-5)  # half the way in each
+
+
+def test_power_and_damping_are_those_of_gamma() -> None:
+    one, _ = steps_on(torch.tensor([4.0, 1.0]), params_of(fr2, power=1, damping=4.0))
+    assert one.tolist() == pytest.approx([1 - 0.5 * 4 / (16 + 4), 2 - 0.5 * 2 / (4 + 4)], rel=1e-5)
+
+
+@pytest.mark.parametrize("signs", [[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+def test_hutchinsons_product_is_exact_on_a_diagonal_and_has_the_diagonal_as_its_mean(signs: list[float]) -> None:
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    z = torch.tensor(signs)
+    assert fr2.hutchinson((torch.tensor([2.0, 3.0]) * w**2 / 2).sum(), [w], [z])[0].tolist() == [2.0, 3.0]
+    coupled = w[0] ** 2 + 1.5 * w[1] ** 2 + w[0] * w[1]
+    expected = [2 + signs[0] * signs[1], 3 + signs[0] * signs[1]]
+    assert fr2.hutchinson(coupled, [w], [z])[0].tolist() == expected
+    assert torch.autograd.grad(coupled, [w])[0].tolist() == [4.0, 7.0]  # it can be derived once more
+
+
+def test_the_diagonal_of_a_network_is_that_of_its_hessian_within_three_standard_errors() -> None:
+    federation = make_federation(model="logistic")
+    scaled = fr2.Preconditioner(params_of(fr2, curvature="hutchinson"), federation, 0, 0)
+    x, y = federation.data.train(0)
+    names = [*dict(federation.model.named_parameters())]
+
+    def loss(*weights: Tensor) -> Tensor:
+        return cross_entropy(torch.func.functional_call(federation.model, dict(zip(names, weights, strict=True)), x), y)
+
+    whole = torch.autograd.functional.hessian(loss, tuple(w.detach() for w in federation.model.parameters()))
+    expected = torch.cat([whole[k][k].flatten(0, whole[k][k].dim() // 2 - 1).flatten(1).diagonal() for k in range(2)])
+    drawn = []
+    for _ in range(400):
+        scaled.loss(federation.model(x), y)
+        drawn.append(scaled.diagonal.clone())
+    every = torch.stack(drawn)
+    error = every.std(0) / 20
+    assert ((every.mean(0) - expected).abs() <= 3 * error + 1e-7).float().mean() > 0.98
+    assert error.max() > 0
+
+
+@pytest.mark.parametrize(("beta1", "beta2"), [(0.9, 0.999), (0.5, 0.8)])
+def test_a_clients_steps_by_fisher_are_those_of_adam_and_its_moments_its_own(beta1: float, beta2: float) -> None:
+    task = task_on(lr=0.01, lr_decay=0.5)
+    federation, theta, p = task.federation, task.original_model, params_of(fr2, beta1=beta1, beta2=beta2)
+    found = fr2.preconditioned(federation, p, theta, [3, 0, 3], 1)
+    assert torch.equal(found.delta[0], found.delta[2])
+    assert found.sizes.tolist() == [8, 7, 8]
+    for delta, client in zip(found.delta, [3, 0], strict=False):
+        model = task.build()
+        model.load_state_dict(federation.layout.named(theta))
+        adam = torch.optim.Adam(model.parameters(), 0.01 * 0.5, (beta1, beta2), 1e-8)
+        for x, y in federation.batches(client, 1, None):
+            adam.zero_grad()
+            cross_entropy(model(x), y).backward()
+            adam.step()
+        expected = federation.layout.flatten(dict(model.named_parameters())) - theta
+        torch.testing.assert_close(delta, expected, rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("curvature", ["fisher", "hutchinson"])
+def test_a_round_averages_those_who_take_part_with_their_weights(curvature: str) -> None:
+    for weights in ("samples", "equal"):
+        task = task_on(number=2)
+        theta, p = task.original_model, params_of(fr2, curvature=curvature, client_weights=weights)
+        updates = fr2.preconditioned(task_on().federation, p, theta, task.participants(4), 4)
+        found = theta_of(fr2.step(task, p, {"theta": theta}, 4))
+        assert torch.equal(found, theta + aggregate(updates, weights))
+        assert (task.federation.cost.client_rounds, task.federation.cost.time_steps) == (2, 4)
+
+
+def test_hutchinson_draws_by_name_and_moves_elsewhere_than_fisher() -> None:
+    one, two = (run(fr2, task_on(), curvature="hutchinson", damping=0.1) for _ in range(2))
+    assert torch.equal(one, two)
+    assert torch.isfinite(one).all()
+    assert not torch.equal(one, run(fr2, task_on(), damping=0.1))
+
+
+@pytest.mark.parametrize("curvature", ["fisher", "hutchinson", "none"])
+def test_no_data_of_a_forgotten_client_is_read(curvature: str) -> None:
+    part = make_partition()
+    clean = make_data(part)
+    x = clean.x.clone()
+    x[part.train[1]] = torch.nan
+    data = ClientData(x, clean.y, part, CLASSES, "all", clean.mark)
+    assert torch.isfinite(run(fr2, make_task(make_federation(data)), curvature=curvature)).all()
