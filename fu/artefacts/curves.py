@@ -1,5 +1,11 @@
-"""Curves of metrics over rounds: through unlearning and post-training (as FedOSD Figures 5, 8, 9), or of trainings."""
+"""Curves of metrics over rounds: through unlearning and post-training (as FedOSD Figures 5, 8, 9), or of trainings.
 
+They may begin with the training that a method starts from, and say how soon it is where it was before the request (as
+FATS Figures 1, 5 and 8).
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -10,17 +16,20 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, panels_of, title
-from fu.artefacts.entry import ORIGINAL, Entry, Metric
+from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.groups import choices, group, of_spots, regrouped
 from fu.artefacts.result import Result
 from fu.artefacts.rounds import Levels, Starts, begins, broken, divergence, means, once, original, paths, seeds_note
 from fu.artefacts.words import in_a_row
+from fu.evaluation.trace import TIMES
 
 READS = "traces"
 ELSEWHERE = "start other than ω⁰"
 LEVEL = "ω⁰"
 REQUEST = "request"
 TURN = "post-training starts"
+BACK = "back after"
+TIME = {"time_steps": "time steps", "replayed": "replayed"}
 SIGNS: dict[str, dict[str, Any]] = {
     ELSEWHERE: {"color": "0.35", "marker": "o", "markersize": 4.5, "markerfacecolor": "white", "linestyle": "none"},
     LEVEL: {"color": "0.35", "linestyle": "--", "linewidth": 0.8},
@@ -28,6 +37,9 @@ SIGNS: dict[str, dict[str, Any]] = {
     TURN: {"color": "0.6", "linestyle": ":", "linewidth": 1},
     DIVERGED: {"color": "0.35", **CROSS},
 }
+NEAR = 0.01  # a metric is back that is at most so much worse than before the request
+NEVER = "never"
+FROM = ("Before the request a curve is the training that its method starts from.",)
 FAR = 10  # values without bounds that differ by more are drawn on a logarithmic axis
 
 
@@ -42,9 +54,11 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         frame = of_spots(frame, groups).assign(scenario=lambda rows: rows["panel"], method=lambda rows: rows["line"])
         entry = regrouped(entry, groups)
     rows, lost = once(frame), broken(entry, frame)
-    long = rows[rows["metric"].isin([metric.name for metric in entry.metrics])]
+    long = rows[
+        rows["metric"].isin([*(metric.name for metric in entry.metrics), *(TIMES if entry.from_training else ())])
+    ]
     found, starts = means(long, lost), begins(rows)
-    levels = original(rows, starts)
+    levels = original(rows, starts) if _of_one_training(entry) else {}
     text = _notes(entry, found, lost, levels, said)
     picture = _picture(entry, found, paths(long, lost), starts, levels)
     shown = found.rename(columns={"scenario": "panel", "method": "line"}) if grouped else found
@@ -72,10 +86,59 @@ def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Star
                 else:
                     ends = " → ".join(f"{value:.3f}" for value in _ends(values, method.trains))
                     row[metric.label] = ends + (f" ({note})" if note else "")
-            rows.append(row)
+            rows.append(row | (_since(entry, scenario, here) if _requested(entry) else {}))
         table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
         text.append(f"## {title(scenario)}\n\n{_moments(entry)}:\n\n{table}\n")
-    return "\n".join(text)
+    return "\n".join([*text, *_explained(entry)])
+
+
+def _requested(entry: Entry) -> bool:
+    """Whether a curve shows training and what comes after the request."""
+    return entry.from_training and not all(method.trains for method in entry.methods)
+
+
+def _of_one_training(entry: Entry) -> bool:
+    """Whether in each scenario all that unlearns starts from the same model; else there is not one that is ω⁰."""
+    unlearns = [method for method in entry.methods if not method.trains]
+    begun = ({trial.trained for m in unlearns for trial in m.trials[s.name]} for s in entry.scenarios)
+    return not entry.from_training or all(len(trainings) <= 1 for trainings in begun)
+
+
+def _since(entry: Entry, scenario: Scenario, here: pd.DataFrame) -> dict[str, str]:
+    """Return after how many rounds a method is back where it was before each request, and what that took."""
+    cells = {}
+    better = [metric for metric in entry.metrics if metric.better != "neither"]
+    for metric in better:
+        name = BACK if len(better) == 1 else f"{metric.label} {BACK}"
+        own = here[here["metric"] == metric.name].sort_values("round", kind="stable")
+        cells[name] = ", ".join(map(str, back(own, scenario.request_rounds, metric))) or "–"
+    for metric in TIMES:
+        spent = here[(here["metric"] == metric) & (here["stage"] != ORIGINAL)].sort_values("round", kind="stable")
+        ends = [spent[spent["round"] <= last]["mean"] for last in [*scenario.request_rounds[1:], spent["round"].max()]]
+        counts = [0.0, *(found.iloc[-1] for found in ends if len(found))]
+        cells[TIME[metric]] = ", ".join(number(round(b - a, 1)) for a, b in pairwise(counts)) or "–"
+    return cells
+
+
+def back(values: pd.DataFrame, asked: Sequence[int], metric: Metric) -> list[int | str]:
+    """Return, for each request, after how many rounds a curve is at most `NEAR` worse than before it.
+
+    0: it is as soon as it is measured; `NEVER`: not before the next request, or the end.
+    """
+    trained, after = values[values["stage"] == ORIGINAL], values[values["stage"] != ORIGINAL]
+    if trained.empty or after.empty:
+        return []
+    sign = -1 if metric.better == "lower" else 1
+    before, found = trained["mean"].iloc[-1], list[int | str]()
+    for k, (first, last) in enumerate(zip(asked, [*asked[1:], after["round"].max()], strict=True)):
+        own = after[(after["round"] > first - (k == 0)) & (after["round"] <= last)]
+        there = own[(sign * (own["mean"] - before)).round(9) >= -NEAR]["round"]
+        if own.empty:
+            break
+        at_once = len(there) and there.iloc[0] == own["round"].iloc[0]
+        found.append(0 if at_once else int(there.iloc[0]) - first if len(there) else NEVER)
+        before = own["mean"].iloc[-1]
+    return found
 
 
 def _ends(values: pd.DataFrame, trains: bool) -> list[float]:
@@ -83,13 +146,19 @@ def _ends(values: pd.DataFrame, trains: bool) -> list[float]:
     trained, unlearned, after = (values[values["stage"] == s]["mean"] for s in (ORIGINAL, "unlearned", "recovered"))
     if trains:
         return [*trained.iloc[[0, -1]]]
-    return [*trained.iloc[:1], *(unlearned.iloc[[0, -1]] if len(unlearned) else ()), *after.iloc[-1:]]
+    return [
+        *trained.iloc[[0, -1] if len(trained) else []],
+        *(unlearned.iloc[[0, -1]] if len(unlearned) else ()),
+        *after.iloc[-1:],
+    ]
 
 
 def _moments(entry: Entry) -> str:
     trains = {method.trains for method in entry.methods}
-    first = "Before training → at" if entry.from_training else "At"
-    said = [f"{first} the start of the method → after unlearning → at the end"] if False in trains else []
+    first = "Before training → before the request → at" if entry.from_training else "At"
+    recovers = any(trial.recovers for method in entry.methods for found in method.trials.values() for trial in found)
+    last = " → at the end" if recovers or not entry.from_training else ""
+    said = [f"{first} the start of the method → after unlearning{last}"] if False in trains else []
     said += ["Before the first round of training → after the last"] if True in trains else []
     return "; of a training: ".join([said[0], *(text[:1].lower() + text[1:] for text in said[1:])])
 
@@ -115,12 +184,26 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
         *notes.rates(entry),
         *chosen,
         *dict.fromkeys(special),
+        *(FROM if _requested(entry) and not _of_one_training(entry) else ()),
         *notes.spread(entry, "Bands"),
         *filter(None, [seeds_note(entry, lost)]),
         "The paper prints no numbers for its curves.",
         *notes.marks(entry),
     ]
     return " ".join(said)
+
+
+def _explained(entry: Entry) -> list[str]:
+    """Explain the columns of `_since`."""
+    if not _requested(entry):
+        return []
+    several = any(scenario.requests > 1 for scenario in entry.scenarios)
+    text = (
+        f"{BACK.capitalize()}: rounds until the mean is at most {NEAR} worse than before the request; 0: at once. "
+        f"{TIME['time_steps'].capitalize()}: computed since the request, in each round those of the slowest client; "
+        f"{TIME['replayed']}: only to rebuild an earlier model."
+    )
+    return [" ".join([text, *(["Of several requests in a row each has its number."] if several else [])]) + "\n"]
 
 
 def _of(found: pd.DataFrame, scenario: str, metric: str) -> pd.DataFrame:
@@ -153,8 +236,8 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
                 elsewhere = starts.get((scenario.name, name), 0) > 0
                 used |= _draw(axis, whole[whole["method"] == name], look, elsewhere)
                 used |= _break_off(axis, broke[broke["method"] == name], look)
-            if entry.from_training and not all(method.trains for method in entry.methods):
-                axis.axvline(scenario.rounds[0], **SIGNS[REQUEST])
+            for asked in scenario.request_rounds if _requested(entry) else ():
+                axis.axvline(asked, **SIGNS[REQUEST])
                 used.add(REQUEST)
             for k, (turn, own) in enumerate(turns(found, scenario.name).items()):
                 alone = {"color": styles[own[0]].colour} if k and len(own) == 1 else {}

@@ -99,7 +99,8 @@ class Scenario(Record):
     `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
     `at`: its coordinates by their short names. `original`: the trial of the original model (None: it is not shown).
     `partition`: the scenario in whose folder the partition lies (None: its own). `sampling`: where a training draws
-    clients and takes so many steps a round (clients of equal size). `asked`: the request, if there is one.
+    clients and takes so many steps a round (clients of equal size). `asked`: the request, if there is one;
+    `requests`: how many come in a row, at equal distances in the rounds after the first.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Scenario(Record):
     data: str
     replaces: str | None = None
     rounds: tuple[int, int | None]
+    requests: int = 1
     evaluations: tuple[str, ...] = ()
     at: dict[str, float | int | str] = Field(default_factory=dict)
     original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
@@ -115,6 +117,12 @@ class Scenario(Record):
     model: str = ""
     sampling: Sampling | None = None
     asked: Asked | None = None
+
+    @property
+    def request_rounds(self) -> list[int]:
+        """The rounds after which requests come."""
+        trained, after = self.rounds
+        return [trained + k * (after or 0) // self.requests for k in range(self.requests)]
 
 
 class Method(Record):

@@ -86,8 +86,8 @@ def group(entry: Entry) -> Groups:
 def regrouped(entry: Entry, groups: Groups) -> Entry:
     """Return the entry with its panels as scenarios and its lines as methods, each with one trial in a panel."""
     for panel in groups.panels:
-        rounds = {entry.scenario(spot.scenario).rounds for spot in groups.spots if spot.panel == panel.name}
-        if len(rounds) > 1:
+        shown = [entry.scenario(spot.scenario) for spot in groups.spots if spot.panel == panel.name]
+        if len({(scenario.rounds, scenario.requests) for scenario in shown}) > 1:
             raise UserError(
                 f"{entry.artefact}: {panel.label} has scenarios with different rounds; tell them apart in panels."
             )
@@ -156,7 +156,7 @@ def _panel(entry: Entry, key: Values) -> Scenario:
     used = ", ".join(dict.fromkeys(scenario.data for scenario in own if scenario.replaces))
     replaces = next((scenario.replaces for scenario in own if scenario.replaces), None)
     name = "-".join(f"{short.rpartition('.')[2]}{number(value)}" for short, value in named.items()) or own[0].dataset
-    if not label and len(own) == 1:
+    if len(own) == 1 and (not label or not named.keys() & entry.names.keys()):
         label = title(own[0])
     else:
         label = label or ", ".join(dict.fromkeys(scenario.replaces or scenario.data for scenario in own))

@@ -25,7 +25,7 @@ from fu.seeds import derive_integer
 
 SHADOWS = True  # the stage evaluate is given the scenario's shadow models
 ATTACKS = 100  # FATS section 6.1.3
-NUMBERS, HIDDEN, RECORDS, STEPS, RATE, MOMENTUM = 10, 16, 4096, 100, 0.1, 0.9  # of an attack model
+NUMBERS, HIDDEN, RECORDS, STEPS, RATE, MOMENTUM = 10, 16, 4096, 50, 0.1, 0.9  # of an attack model
 TOGETHER = 5  # attacks whose models train at once: as many as fit a CPU's cache
 OWN_SPREAD = 64  # shadows from which LiRA estimates a spread for each sample (Carlini et al. 2022, section VI-B)
 OFFLINE = 0.3  # a in Pr(x) = ((1 + a) Pr_out(x) + 1 - a) / 2 (Zarifzadeh et al. 2024, section 3 and appendix B)
@@ -35,8 +35,8 @@ METRICS = {
         "label": "MIA accuracy",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of right predictions of Shokri's attack on as many members as non-members of each class, mean "
-        "over 100 attacks; 0.5: as a coin",
+        "formula": "share of right predictions of Shokri's attack on as many members as non-members of each class, "
+        "mean over 100 attacks; 0.5: as a coin",
         "source": "Shokri et al. 2017; FATS section 6.1.3",
         "spread": "mia_accuracy_std",
     },

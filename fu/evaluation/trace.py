@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
+TIMES = ("time_steps", "replayed")
 
 
 def columns(traced: Iterable[Sequence[str]], rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:

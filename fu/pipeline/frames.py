@@ -13,7 +13,7 @@ import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario, Trial
 from fu.errors import UserError
-from fu.evaluation.trace import COUNTS
+from fu.evaluation.trace import COUNTS, TIMES
 from fu.pipeline.paths import Paths
 
 COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
@@ -153,9 +153,9 @@ def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataF
 def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
     """Return the rows of all models by metric, whatever else was traced, and the seconds at the last round.
 
-    Where curves begin with the trained model's rounds, those after the request count on from them.
+    Where curves begin with the trained model's rounds, those after the request count on from them, and time is read.
     """
-    names = [metric.name for metric in entry.metrics]
+    names = [*dict.fromkeys([*(metric.name for metric in entry.metrics), *(TIMES if entry.from_training else ())])]
     traces, spent = [], []
     for stage, model, path in _traced(entry, paths, part, seed, "trace"):
         trace = _csv(Path(path)).assign(stage=stage, model=model)

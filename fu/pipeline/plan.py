@@ -182,7 +182,11 @@ class Plan:
         files = self._shared(run, trial)
         inputs = {name: files[name] for name in ("data", "partition", "request")}
         seconds = trial.settings.shadows.number * estimates.training_seconds(trial.settings, "training")
-        needs = {"seconds": seconds, "minutes": estimates.minutes(seconds), "disk_mb": estimates.shadows_mb(trial.settings)}
+        needs = {
+            "seconds": seconds,
+            "minutes": estimates.minutes(seconds),
+            "disk_mb": estimates.shadows_mb(trial.settings),
+        }
         return specs.of_shadows(trial, seed), inputs, {"mem_mb": estimates.mem_mb(trial.settings), **needs}
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
@@ -337,7 +341,7 @@ class Plan:
         metrics = tuple(known[name] for name in shown.metrics)
         read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
         starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
-        original = ORIGINAL in starts or not shown.shown
+        original = ORIGINAL in starts or (not shown.shown and reads != "nothing")
         scenarios, attacks = [], []
         for name in shown.scenarios:
             scope = f"{paper}/{name}"
@@ -353,6 +357,7 @@ class Plan:
                     data=used,
                     replaces=replaces,
                     rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
+                    requests=settings.data.forget.requests if settings.data.forget else 1,
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
                     original=self._trial_shown(scope, ORIGINAL) if original and reads != "nothing" else None,
@@ -574,6 +579,13 @@ def _trained(trial: Trial) -> dict[str, float]:
     return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
 
 
+def _needs_shadows(trial: Trial, evaluation: str) -> bool:
+    """Return whether an evaluator of an evaluation infers membership, and something is to be forgotten."""
+    found = trial.settings.evaluations[evaluation]
+    asked = trial.settings.data.forget is not None
+    return asked and any(catalogue.declared("evaluation", one).get("SHADOWS") for one in found)
+
+
 def _sampling(settings: Settings) -> artefacts.Sampling | None:
     """Return what a training draws; None where all clients take part or take epochs, not steps."""
     data, training = settings.data, settings.training
@@ -597,13 +609,6 @@ def _asked(forget: Forget | None) -> artefacts.Asked | None:
     if forget.samples is not None:
         return artefacts.Asked(level="sample", number=forget.samples)
     return artefacts.Asked(level="client", number=forget.gone // forget.requests)
-
-
-def _needs_shadows(trial: Trial, evaluation: str) -> bool:
-    """Return whether an evaluator of an evaluation infers membership, and something is to be forgotten."""
-    found = trial.settings.evaluations[evaluation]
-    asked = trial.settings.data.forget is not None
-    return asked and any(catalogue.declared("evaluation", one).get("SHADOWS") for one in found)
 
 
 def _other(scenario: str, own: str) -> str | None:

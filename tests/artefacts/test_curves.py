@@ -8,11 +8,12 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from fu.artefacts.curves import REQUEST, SIGNS, TURN
+from fu.artefacts.curves import REQUEST, SIGNS, TURN, back
 from fu.artefacts.drawing import PALETTE, TRAININGS, looks
-from fu.artefacts.entry import Entry, Scenario, Trial
+from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.rounds import begins, original
 from fu.errors import UserError
+from fu.pipeline import catalogue
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
 from tests.artefacts.trainings import ROUNDS, SCENARIOS, frame_of, make_fedavg, make_safari, make_trained
 
@@ -348,11 +349,14 @@ def test_curves_may_begin_with_the_rounds_of_training() -> None:
     dotted = {line.get_color(): points(line)[0][0] for line in axis.lines if line.get_linestyle() == ":"}
     assert dotted == {SIGNS[REQUEST]["color"]: 2, SIGNS[TURN]["color"]: 4}
     assert said(result.figure) == ["Scratch", "Ours *", "start other than ω⁰", "ω⁰", "request", "post-training starts"]
-    assert "Before training → at the start of the method → after unlearning → at the end:" in result.body
+    assert (
+        "Before training → before the request → at the start of the method → after unlearning → at the end:"
+        in result.body
+    )
     assert "diverged" not in result.body
     shown = {line[0]: line[2] for line in cells(result.body)}
     end = np.mean([number(f"{CHOSEN}.recovered", "asr", seed, 4) for seed in SEEDS])
-    assert shown["Ours *"] == f"0.200 → {own[0] / 2:.3f} → {own[2] / 2:.3f} → {end:.3f}"
+    assert shown["Ours *"] == f"0.200 → 0.600 → {own[0] / 2:.3f} → {own[2] / 2:.3f} → {end:.3f}"
     assert shown["Scratch"].startswith("0.200 → ")
 
 
@@ -364,3 +368,139 @@ def test_a_method_that_begins_elsewhere_does_so_at_the_request() -> None:
     ours = np.mean([number(f"{CHOSEN}.unlearned", "asr", seed, 0) for seed in SEEDS])
     [level] = [line for line in axis.lines if line.get_linestyle() == "--"]
     assert np.asarray(level.get_ydata(), float)[0] == pytest.approx(ours)
+
+
+LEVELS = ("samples", "clients")
+DATASETS = ("mnist", "cifar10", "femnist")
+
+
+def exact_and_anew(requests: int = 1) -> tuple[Entry, pd.DataFrame]:
+    """Return curves of FATS and FRS through two rounds of training and two after each request, in six scenarios.
+
+    They start from trainings of their own. FATS is back after one round and computes ten time steps, FRS never and 20.
+    """
+    scenarios = tuple(
+        SCENARIOS[0].model_copy(
+            update={"name": f"{data}-{level}", "label": f"{data}, {level}", "at": {"level": level, "dataset": data}}
+            | {"rounds": (2, 2 * requests), "requests": requests}
+        )
+        for level in LEVELS
+        for data in DATASETS
+    )
+    starts = {"fats": "fats", "frs": "fedavg"}
+    methods = tuple(
+        Method(
+            name=name,
+            label=name.upper(),
+            in_paper=True,
+            post_training="none",
+            trials={s.name: (Trial(name=name, rate=0.1, values={}, trained=start, unlearned=name),) for s in scenarios},
+        )
+        for name, start in starts.items()
+    )
+    rows = []
+    for k, scenario in enumerate(scenarios):
+        for name, start in starts.items():
+            high = 0.9 if name == "fats" else 0.8
+            found = [("original", r, high * r / 2 - k / 100, 10 * r, 0) for r in range(3)]
+            found += [("unlearned", 2, 0.5, 0, 3)]
+            for wave in range(requests):
+                ends = (0.6, high - k / 100 - (0.0099 if name == "fats" else 0.0101))
+                spent = [(1, 1), (1, 1)] if name == "fats" else [(1, 2), (2, 2)]
+                found += [
+                    ("unlearned", 3 + 2 * wave + r, value, 10 * (wave * last + steps), 3 * (wave + 1))
+                    for r, (value, (steps, last)) in enumerate(zip(ends, spent, strict=True))
+                ]
+            for stage, round, *values in found:
+                model = f"{start}.trained" if stage == "original" else f"{name}.unlearned"
+                about = {"scenario": scenario.name, "method": name, "trial": name, "model": model, "seed": 0}
+                for metric, value in zip(("accuracy", "time_steps", "replayed"), values, strict=True):
+                    rows.append({**about, "stage": stage, "round": round, "metric": metric, "value": float(value)})
+    about = {"scenarios": scenarios, "methods": methods, "panels": ("level", "dataset"), "seeds": (0,), "chosen": {}}
+    entry = make_entry("curves", metrics=("accuracy",), from_training=True, **about)
+    return entry, pd.DataFrame(rows).assign(device=None, published=False)
+
+
+def test_six_scenarios_stand_in_two_rows_each_method_after_its_own_training() -> None:
+    result = made(*exact_and_anew())
+    axes = result.figure.axes
+    assert [axis.get_title(loc="left") for axis in axes] == [f"{d}, {level}" for level in LEVELS for d in DATASETS]
+    assert {tuple(axis.get_subplotspec().get_geometry()[:2]) for axis in axes} == {(2, 3)}
+    assert {axis.get_ylabel() for axis in axes} == {"Accuracy"}
+    for k, axis in enumerate(axes):
+        assert axis.get_ylim() == (-0.03, 1.03)
+        fats, frs, asked = (points(line) for line in axis.lines)
+        low = k / 100
+        assert fats == [
+            pytest.approx(p)
+            for p in [(0, -low), (1, 0.45 - low), (2, 0.9 - low), (2, 0.5), (3, 0.6), (4, 0.8901 - low)]
+        ]
+        assert frs[:3] == [pytest.approx(p) for p in [(0, -low), (1, 0.4 - low), (2, 0.8 - low)]]
+        assert asked[0][0] == 2
+    assert said(result.figure) == ["FATS", "FRS", "request"]
+    assert "Before the request a curve is the training that its method starts from." in result.notes
+    assert "Back after" not in result.notes  # the numbers stand in the text alone
+    assert "at the end" not in result.body
+
+
+def test_the_words_say_how_soon_a_method_is_back_and_what_it_computed() -> None:
+    result = made(*exact_and_anew())
+    head, fats, frs = cells(result.body)[:3]
+    assert head[2:] == ["back after", "time steps", "replayed"]
+    assert fats[1:] == ["0.000 → 0.900 → 0.500 → 0.890", "2", "10", "3"]
+    assert frs[1:] == ["0.000 → 0.800 → 0.500 → 0.790", "never", "20", "3"]
+    assert "Back after: rounds until the mean is at most 0.01 worse than before the request; 0: at once." in result.body
+    assert "Of several" not in result.body
+    assert set(result.frame["metric"]) == {"accuracy", "time_steps", "replayed"}
+
+
+def test_requests_in_a_row_have_a_line_and_a_number_each() -> None:
+    result = made(*exact_and_anew(requests=3))
+    lines = [points(line)[0][0] for line in result.figure.axes[0].lines if line.get_linestyle() == ":"]
+    assert lines == [2, 4, 6]
+    _, fats, frs = cells(result.body)[:3]
+    assert fats[2:] == ["2, 2, 2", "10, 10, 10", "3, 3, 3"]
+    assert frs[2:] == ["never, 2, 2", "20, 20, 20", "3, 3, 3"]  # the second counts from where the first had come
+    assert "Of several requests in a row each has its number." in result.body
+
+
+def curve(*after: float) -> pd.DataFrame:
+    """Return a curve that is at 0.5 when the request comes after round 1, and has these values from then on."""
+    rows = [("original", 0, 0.9), ("original", 1, 0.5), *(("unlearned", 1 + r, value) for r, value in enumerate(after))]
+    return pd.DataFrame(rows, columns=["stage", "round", "mean"])
+
+
+@pytest.mark.parametrize(
+    ("after", "metric", "rounds"),
+    [
+        ((0.49, 0.1), "accuracy", [0]),
+        ((0.489, 0.49), "accuracy", [1]),
+        ((0.1, 0.2, 0.6), "accuracy", [2]),
+        ((0.1, 0.2), "accuracy", ["never"]),
+        ((0.51, 0.9), "asr", [0]),
+        ((0.9, 0.511, 0.51), "asr", [2]),
+        ((), "accuracy", []),
+    ],
+)
+def test_a_curve_is_back_where_it_is_hardly_worse_than_before(
+    after: tuple[float, ...], metric: str, rounds: list[int | str]
+) -> None:
+    assert back(curve(*after), [1], catalogue.metrics()[metric]) == rounds
+
+
+def test_a_curve_that_stays_after_a_later_request_is_back_at_once() -> None:
+    held = [0.5, 0.1, 0.5, 0.5, 0.5, 0.1, 0.2]
+    assert back(curve(*held), [1, 3, 5], catalogue.metrics()["accuracy"]) == [0, 0, "never"]
+
+
+def test_there_is_one_level_of_the_original_model_where_all_start_from_one_training() -> None:
+    entry, frame = through_training()
+    other = entry.methods[0].model_copy(
+        update={
+            "trials": {"small": tuple(t.model_copy(update={"trained": "x"}) for t in entry.methods[0].trials["small"])}
+        }
+    )
+    result = made(entry.model_copy(update={"methods": (other, *entry.methods[1:])}), frame)
+    assert "ω⁰" not in said(result.figure)
+    assert "ω⁰" in said(made(entry, frame).figure)
+    assert "Before the request" not in made(entry, frame).notes

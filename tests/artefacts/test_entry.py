@@ -114,3 +114,14 @@ def test_the_method_that_retrains_is_known() -> None:
     entry = make_entry("table")
     assert entry.retraining == entry.methods[0]
     assert make_entry("table", methods=(make_method(make_trial(0.2)),)).retraining is None
+
+
+@pytest.mark.parametrize(
+    ("rounds", "requests", "asked"),
+    [((30, 30), 1, [30]), ((30, 90), 3, [30, 60, 90]), ((5, 5), 5, [5, 6, 7, 8, 9]), ((7, None), 1, [7])],
+)
+def test_requests_come_at_equal_distances_in_the_rounds_after_training(
+    rounds: tuple[int, int | None], requests: int, asked: list[int]
+) -> None:
+    scenario = make_entry("curves").scenarios[0].model_copy(update={"rounds": rounds, "requests": requests})
+    assert scenario.request_rounds == asked

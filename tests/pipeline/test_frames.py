@@ -178,6 +178,7 @@ def test_curves_that_begin_with_training_count_on(results: Path) -> None:
         *(("original", k) for k in (0, 1, 2)),
         *(("unlearned", k) for k in (2, 3, 4)),
     ]
+    assert set(frame["metric"]) - set(usual["metric"]) == {"time_steps", "replayed"}
     before = usual[(usual["trial"] == "scratch") & (usual["seed"] == 0) & (usual["metric"] == "asr")]
     assert scratch["value"].tolist() == [0, 0.25, 0.5, *before["value"]]
 

@@ -1,0 +1,182 @@
+"""Accuracy and unlearning time of FATS against rho_S and rho_C (FATS Figures 4 and 7, section 6.2.4).
+
+Accuracy is that of trained models. Time is that of requests drawn through `fu.federation.sampling`, with the exact mean
+and FRS, which trains for T time steps again. What a scenario asks to be forgotten says whether its rho is rho_S or
+rho_C. Nothing is drawn on two axes at once: accuracy and time stand side by side.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fu.artefacts import notes
+from fu.artefacts.drawing import PALETTE, draw_diverged, draw_means, handles, head, legend, looks, panels
+from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.result import Result
+from fu.artefacts.words import in_a_row
+from fu.errors import UserError
+from fu.federation.exact import Requests
+from fu.federation.request_times import LOOKED_UP, request_times, standard_error
+from fu.federation.sampling import Shape
+from fu.seeds import derive_integer
+
+READS = "evaluations"
+RHO = {"sample": "ρ_S = b K T / (M N)", "client": "ρ_C = K R / M"}
+TIME = "time"
+SIGNS: dict[str, dict[str, Any]] = {
+    "time, mean over requests": {"color": PALETTE[3], "marker": "D", "markersize": 4, "linestyle": "none"},
+    "time, exact mean": {"color": PALETTE[3], "linewidth": 0.8},
+    "FRS": {"color": "0.35", "linestyle": (0, (4, 2)), "linewidth": 1},
+}
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return accuracy (mean and deviation over seeds) and time by rho, a row of panels for each name and level."""
+    found = pd.DataFrame([row for scenario in entry.scenarios for row in _rows(frame, entry, scenario)])
+    said = _notes(entry, found)
+    return Result(found, f"{_tables(entry, found)}\n{said}\n", _picture(entry, found), notes=said)
+
+
+def _requests(entry: Entry, scenario: Scenario) -> Requests:
+    drawn, asked = scenario.sampling, scenario.asked
+    if drawn is None or asked is None:
+        raise UserError(
+            f"{entry.artefact}: {scenario.name!r} needs training.clients_per_round, training.local_steps and "
+            "data.forget."
+        )
+    shape = Shape(drawn.clients_per_round, drawn.rounds, drawn.steps, drawn.batch_size)
+    return Requests(shape, drawn.clients, drawn.samples if asked.level == "sample" else None, asked.number)
+
+
+def _rows(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:
+    """Return the numbers of a scenario: those of each metric and training, and the unlearning time."""
+    requests = _requests(entry, scenario)
+    assert scenario.asked is not None
+    source = np.random.default_rng(derive_integer(*entry.seeds, entry.paper, scenario.name, "requests"))
+    times = request_times(requests, entry.draws, source)
+    about = {
+        "panel": _panel(scenario),
+        "scenario": scenario.name,
+        "level": scenario.asked.level,
+        "targets": requests.targets,
+        "rho": requests.rho,
+        "K": requests.shape.clients_per_round,
+        "b": requests.shape.batch_size,
+        "frs": requests.shape.time,
+    }
+    rows = []
+    for method in entry.methods:
+        own = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name)]
+        for metric in entry.metrics:
+            values = own[own["metric"] == metric.name]["value"].dropna()
+            counted = {"mean": values.mean(), "std": values.std(), "n": len(values)}
+            rows.append({**about, "line": method.name, "metric": metric.name, **counted})
+    spent = {"mean": times.mean(), "error": standard_error(times), "n": times.size, "exact": requests.mean_time}
+    return [*rows, {**about, "line": "", "metric": TIME, **spent}]
+
+
+def _panel(scenario: Scenario) -> str:
+    """Return the name of what is drawn in one row: the label without coordinates, and what is forgotten."""
+    assert scenario.asked is not None
+    label = scenario.label
+    for short, value in scenario.at.items():
+        label = label.replace(f", {short} = {value}", "")
+    number, level = scenario.asked.number, scenario.asked.level
+    return f"{label}, {f'{number} {level}s' if number > 1 else f'a {level}'} to forget"
+
+
+def _tables(entry: Entry, found: pd.DataFrame) -> str:
+    text = []
+    for panel, part in found.groupby("panel", sort=False):
+        rows = []
+        for _, own in part.sort_values("rho", kind="stable").groupby("scenario", sort=False):
+            first, time = own.iloc[0], own[own["metric"] == TIME].iloc[0]
+            row = {RHO[first["level"]].partition(" =")[0]: f"{first['rho']:.3f}", "K": first["K"], "b": first["b"]}
+            for method in entry.methods:
+                for metric in entry.metrics:
+                    cell = own[(own["line"] == method.name) & (own["metric"] == metric.name)]
+                    name = metric.label if len(entry.methods) == 1 else f"{method.marked}, {metric.label}"
+                    row[name] = notes.texts(cell)[0] if cell["n"].iloc[0] else "–"
+            rows.append(
+                {
+                    **row,
+                    "time": f"{time['mean']:.0f}" + ("" if pd.isna(time["error"]) else f" ±{time['error']:.0f}"),
+                    "time, exact": f"{time['exact']:.0f}",
+                    "FRS": f"{time['frs']}",
+                    "of FRS, exact": f"{time['exact'] / time['frs']:.3f}",
+                }
+            )
+        text.append(f"## {panel}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}\n")
+    return "\n".join(text)
+
+
+def _notes(entry: Entry, found: pd.DataFrame) -> str:
+    steps = in_a_row([str(number) for number in found["frs"].unique()])
+    lost = found[(found["metric"] != TIME) & (found["n"] < len(entry.seeds))]
+    said = [
+        *(_trend(entry, str(panel), part) for panel, part in found.groupby("panel", sort=False)),
+        f"Time: time steps computed again, 0 where nothing is; its mean over {entry.draws} requests, {LOOKED_UP} in "
+        f"each sampling history, with its standard error. FRS: retraining from scratch, {steps} time steps.",
+        *notes.averages(entry),
+        *([f"{in_a_row([*lost['scenario'].unique()])}: some seeds diverged and are left out."] if len(lost) else []),
+        *([entry.note] if entry.note else []),
+        *notes.marks(entry),
+    ]
+    return " ".join(said)
+
+
+def _trend(entry: Entry, panel: str, part: pd.DataFrame) -> str:
+    """Say where accuracy and the exact mean time go as rho grows, and where section 6.2.4 says something else."""
+    ends = part.sort_values("rho", kind="stable")
+    symbol = RHO[ends["level"].iloc[0]].partition(" =")[0]
+    low, high = ends["rho"].iloc[0], ends["rho"].iloc[-1]
+    said = []
+    for method in entry.methods:
+        for metric in entry.metrics:
+            own = ends[(ends["line"] == method.name) & (ends["metric"] == metric.name)]["mean"]
+            name = metric.label if len(entry.methods) == 1 else f"{method.marked}'s {metric.label}"
+            said.append(f"{name} goes from {own.iloc[0]:.3f} to {own.iloc[-1]:.3f}")
+    times = ends[ends["metric"] == TIME]["exact"]
+    rises = bool((times.diff().dropna() > 0).all()) and len(times) > 1
+    said.append(f"the mean time {'rises' if rises else 'goes'} from {times.iloc[0]:.0f} to {times.iloc[-1]:.0f}")
+    against = "; section 6.2.4 says that it falls" if rises and ends["level"].iloc[0] == "sample" else ""
+    return f"{panel}, {symbol} from {low:.3g} to {high:.3g}: {in_a_row(said)} time steps{against}."
+
+
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    groups = list(found.groupby("panel", sort=False))
+    across = len(entry.metrics) + 1
+    figure, axes = panels(len(groups), across, 2.3)
+    styles = looks(entry.methods)
+    for row, (panel, part) in zip(axes, groups, strict=True):
+        for axis, metric in zip(row, entry.metrics, strict=False):
+            head(axis, str(panel), across)
+            for k, method in enumerate(entry.methods):
+                own = part[(part["line"] == method.name) & (part["metric"] == metric.name)].sort_values("rho")
+                shown = own[own["n"] > 0].assign(at=lambda rows: rows["rho"])
+                draw_means(axis, shown, styles[method.name])
+                for at in own[own["n"] == 0]["rho"]:
+                    draw_diverged(axis, at, k, styles[method.name])
+            axis.set_ylabel(metric.label)
+            if metric.unit == "fraction":
+                axis.set_ylim(-0.03, 1.03)
+        head(row[-1], str(panel), across)
+        _draw_time(row[-1], part[part["metric"] == TIME].sort_values("rho"))
+        for axis in row:
+            axis.set_xlabel(RHO[part["level"].iloc[0]])
+            axis.set_xlim(0, 1.04 * part["rho"].max())
+    signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items()]
+    legend(figure, [*handles(entry.methods), *signs])
+    return figure
+
+
+def _draw_time(axis: Axes, part: pd.DataFrame) -> None:
+    drawn, exact, frs = SIGNS.values()
+    axis.plot(part["rho"], part["exact"], **exact)
+    axis.errorbar(part["rho"], part["mean"], part["error"].fillna(0), elinewidth=0.8, **drawn)
+    axis.axhline(part["frs"].max(), **frs)
+    axis.set(ylabel="unlearning time (time steps)", ylim=(0, 1.06 * part["frs"].max()))
