@@ -84,7 +84,7 @@ def make_data(
     return ClientData(x, labels, part, CLASSES, poison, mark, request)
 
 
-def builder(model: str = "mlp", shape: tuple[int, int, int] = SMALL, **params: Any) -> Callable[[], nn.Module]:
+def builder(model: str = "mlp", shape: tuple[int, ...] = SMALL, **params: Any) -> Callable[[], nn.Module]:
     """Return what builds a model; the multilayer perceptron has layers of eight unless `params` say otherwise."""
     plugin = plugins.load("models", model)
     if model == "mlp":

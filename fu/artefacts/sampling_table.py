@@ -8,7 +8,6 @@ from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.table import comparison, printed
-from fu.artefacts.words import in_a_row
 from fu.errors import UserError
 from fu.federation.exact import Requests
 from fu.federation.sampling import Shape
@@ -81,7 +80,7 @@ def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[tuple[
 def _text(quantity: str, value: float) -> str:
     if pd.isna(value):
         return "–"
-    return f"{value:.3f}" if quantity.startswith("rho") else f"{value:,.0f}"
+    return f"{value:.3f}" if quantity.startswith("rho") else f"{value:.0f}"
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:
@@ -106,4 +105,4 @@ def _contradicted(entry: Entry, found: pd.DataFrame) -> str:
                 f"{scenario.label}: N is {ours['samples']:.0f}, not {paper['samples']:.0f}, so that ρ_S is "
                 f"{ours['rho_s']:.3f}, not {paper['rho_s']:.3f}"
             )
-    return f" {in_a_row(said)}." if said else ""
+    return f" {'; '.join(said)}." if said else ""

@@ -14,11 +14,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from fu.contents import require_file
-from fu.data.dataset import about
+from fu.data.dataset import Dataset, about
 from fu.errors import UserError
 
 Arrays = dict[str, NDArray[np.generic]]
 KEYS = ("x_train", "y_train", "x_test", "y_test")
+OWNERS = ("client_train", "client_test")
 HEADER_BYTES = 4096  # at most; numpy writes 128 for an array of numbers
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -34,26 +35,49 @@ class Header(NamedTuple):
 def read(path: Path, dataset: str) -> Arrays:
     """Read and check an archive of `dataset`.
 
-    Returns x_train, x_test: uint8 [n, height, width, channel] and y_train, y_test: uint8 [n].
+    Returns x_train, x_test: uint8 [n, height, width, channel], of text [n, length], and y_train, y_test: uint8 [n]; of
+    naturally federated data client_train, client_test: int32 [n], of text vocabulary: one string, whose character k
+    is class k.
     Raises `UserError` for a file that is truncated, holds objects, lacks a key, or has a wrong type or shape.
     """
     with _opened(path) as archive:
-        headers = _headers(path, archive, KEYS)
+        headers = _headers(path, archive, _keys(about(dataset)))
         _samples(path, dataset, headers)
         arrays = {key: _array(archive, header) for key, header in headers.items()}
-    classes = about(dataset).classes
+    facts = about(dataset)
+    classes = _characters(path, arrays["vocabulary"], facts) if facts.text else facts.classes
     for split in ("train", "test"):
         x, highest = arrays[f"x_{split}"], int(arrays[f"y_{split}"].max())
-        arrays[f"x_{split}"] = x if x.ndim == 4 else x[..., None]
+        arrays[f"x_{split}"] = x if x.ndim == 4 or facts.text else x[..., None]
         if highest >= classes:
             raise UserError(f"{path}: y_{split} holds class {highest}, but {dataset} has classes 0 to {classes - 1}.")
+        if facts.text and x.max() >= classes:
+            raise UserError(f"{path}: x_{split} holds character {x.max()}, but the vocabulary has {classes}.")
+        if facts.owners and (first := int(arrays[f"client_{split}"].min())) < 0:
+            raise UserError(f"{path}: client_{split} holds client {first}, but clients count from 0.")
     return arrays
+
+
+def _keys(facts: Dataset) -> tuple[str, ...]:
+    """Return the names of the arrays that an archive of a data set must hold."""
+    return (*KEYS, *(OWNERS if facts.owners else ()), *(("vocabulary",) if facts.text else ()))
+
+
+def _characters(path: Path, vocabulary: NDArray[np.generic], facts: Dataset) -> int:
+    """Return how many characters a vocabulary has."""
+    text = str(vocabulary)
+    if len(set(text)) < len(text) or not 2 <= len(text) <= facts.classes:
+        raise UserError(
+            f"{path}: vocabulary must be 2 to {facts.classes} characters, each once, but is {len(text)}, of which "
+            f"{len(set(text))} differ."
+        )
+    return len(text)
 
 
 def check(path: Path, dataset: str) -> int:
     """Check an archive of `dataset` as `read` does, by its headers alone; return how many samples it holds."""
     with _opened(path) as archive:
-        return _samples(path, dataset, _headers(path, archive, KEYS))
+        return _samples(path, dataset, _headers(path, archive, _keys(about(dataset))))
 
 
 def load_arrays(path: Path) -> Arrays:
@@ -88,7 +112,7 @@ def _headers(path: Path, archive: zipfile.ZipFile, keys: Iterable[str] | None = 
     missing = [key for key in keys or () if key not in members]
     if missing:
         raise UserError(
-            f"{path}: the archive lacks {', '.join(missing)}; it must hold {', '.join(KEYS)} (see docs/data.md)."
+            f"{path}: the archive lacks {', '.join(missing)}; it must hold {', '.join(keys or ())} (see docs/data.md)."
         )
     return {key: _header(path, key, archive, members[key]) for key in keys or members}
 
@@ -123,21 +147,26 @@ def _array(archive: zipfile.ZipFile, header: Header) -> NDArray[np.generic]:
 def _samples(path: Path, dataset: str, headers: dict[str, Header]) -> int:
     """Return how many samples an archive of `dataset` holds; `UserError` where its arrays are not those."""
     facts = about(dataset)
-    height, width, channels = facts.shape
     for split in ("train", "test"):
         x, y = headers[f"x_{split}"], headers[f"y_{split}"]
         for key, header in ((f"x_{split}", x), (f"y_{split}", y)):
             if header.dtype != np.uint8:
                 raise UserError(f"{path}: {key} must be uint8, but is {header.dtype}.")
-        images = (*x.shape, 1) if len(x.shape) == 3 and channels == 1 else x.shape
+        images = (*x.shape, 1) if len(x.shape) == 3 and facts.shape[-1] == 1 else x.shape
         if images[1:] != facts.shape:
-            raise UserError(
-                f"{path}: x_{split} must be [n, {height}, {width}, {channels}] for {dataset}, but is {list(x.shape)}."
-            )
+            wanted = ", ".join(map(str, facts.shape))
+            raise UserError(f"{path}: x_{split} must be [n, {wanted}] for {dataset}, but is {list(x.shape)}.")
         if y.shape != x.shape[:1] or y.shape == (0,):
             raise UserError(
                 f"{path}: y_{split} must be [{x.shape[0]}] like x_{split} and not empty, but is {list(y.shape)}."
             )
+        if (owner := headers.get(f"client_{split}")) and (owner.dtype != np.int32 or owner.shape != y.shape):
+            raise UserError(
+                f"{path}: client_{split} must be int32 [{y.shape[0]}] like y_{split}, but is {owner.dtype} "
+                f"{list(owner.shape)}."
+            )
+    if (text := headers.get("vocabulary")) and (text.dtype.kind, text.shape) != ("U", ()):
+        raise UserError(f"{path}: vocabulary must be one string, but is {text.dtype} {list(text.shape)}.")
     samples = headers["y_train"].shape[0] + headers["y_test"].shape[0]
     if samples > facts.samples:
         raise UserError(f"{path}: the archive holds {samples} samples, but {dataset} has {facts.samples}.")

@@ -1,4 +1,7 @@
-"""The clients' and the server's data on the device, once: normalised images as float32 [n, h, w, c] and labels."""
+"""The clients' and the server's data on the device, once: normalised images as float32 [n, h, w, c] and labels.
+
+Text stays as bytes [n, length]; a training batch of it is int64.
+"""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -18,6 +21,11 @@ from fu.errors import UserError
 
 Poison = Literal["share", "all"]
 Mark = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def batch_of(x: Tensor) -> Tensor:
+    """Return images [n, c, h, w] (channels last in memory) of [n, h, w, c]; text [n, length] as int64."""
+    return x.permute(0, 3, 1, 2) if x.ndim == 4 else x.long()
 
 
 class ClientData:
@@ -65,9 +73,9 @@ class ClientData:
                 self._own[client] = marked_x, marked_y
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Height, width, channels of one image."""
-        return tuple(self.x.shape[1:])  # type: ignore[return-value]
+    def shape(self) -> tuple[int, ...]:
+        """Height, width, channels of one image; the length of a window of text."""
+        return tuple(self.x.shape[1:])
 
     def after(self, requests: int) -> "ClientData":
         """Return the same data as they are once the first of several requests in a row were met."""
@@ -88,7 +96,7 @@ class ClientData:
         return len(self._train[client])
 
     def train(self, client: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return training images [n, c, h, w] (channels last in memory) and labels [n], in the order `rows`."""
+        """Return training images [n, c, h, w] (or text [n, length]) and labels [n], in the order `rows`."""
         if client in self._own:
             x, y = self._own[client]
             if rows is not None:
@@ -96,27 +104,29 @@ class ClientData:
         else:
             index = self._train[client] if rows is None else self._train[client].index_select(0, rows)
             x, y = self.x.index_select(0, index), self.y.index_select(0, index)
-        return x.permute(0, 3, 1, 2), y
+        return batch_of(x), y
 
     def held_out(self, client: int, split: Literal["validation", "test"]) -> tuple[Tensor, Tensor]:
         """Return a client's validation or test images [n, c, h, w] and labels [n]: never with a trigger."""
-        return self._clean(getattr(self.partition, split)[client])
+        return self.clean(getattr(self.partition, split)[client])
 
     def pool(
         self, name: Literal["server", "held_out", "global_test"], first: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the images [n, c, h, w] and labels [n] of a pool that belongs to no client, or the first of them."""
-        return self._clean(getattr(self.partition, name)[:first])
+        return self.clean(getattr(self.partition, name)[:first])
 
     @cached_property
     def global_test(self) -> tuple[Tensor, Tensor]:
         """The images [n, c, h, w] and labels [n] of the test set for all: that of nobody, or all clients' together."""
         part = self.partition
-        return self._clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
+        return self.clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
 
-    def _clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
+    def clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
+        """Return images [n, c, h, w] and labels [n] by their rows in the merged data set: never with a trigger."""
         index = torch.from_numpy(rows).to(self.device)
-        return self.x.index_select(0, index).permute(0, 3, 1, 2), self.y.index_select(0, index)
+        x = self.x.index_select(0, index)
+        return x if x.ndim == 2 else batch_of(x), self.y.index_select(0, index)  # text stays as bytes
 
     def backdoored(self, client: int, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
         """Return all training (or validation) images of an attacked client with the trigger, and the flipped labels."""
@@ -150,10 +160,11 @@ def load(
     facts = about(dataset)
     pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
     labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    x = torch.from_numpy(pixels).to(device).float()
-    x.div_(255)
-    if any(facts.mean) or any(std != 1 for std in facts.std):  # else two passes over all pixels for nothing
-        x.sub_(torch.tensor(facts.mean, device=device)).div_(torch.tensor(facts.std, device=device))
+    x = torch.from_numpy(pixels).to(device)
+    if not facts.text:
+        x = x.float().div_(255)
+        if any(facts.mean) or any(std != 1 for std in facts.std):  # else two passes over all pixels for nothing
+            x.sub_(torch.tensor(facts.mean, device=device)).div_(torch.tensor(facts.std, device=device))
     y = torch.from_numpy(labels).to(device).long()
     mark = None
     if attack:
@@ -162,7 +173,7 @@ def load(
     return ClientData(x, y, part, facts.classes, poison, mark, asked)
 
 
-def _try(mark: Mark, shape: tuple[int, int, int], where: str) -> None:
+def _try(mark: Mark, shape: tuple[int, ...], where: str) -> None:
     """Mark one image; `UserError` where the attack cannot be made from what the partition holds."""
     try:
         marked, _ = mark(torch.zeros(1, *shape), torch.zeros(1, dtype=torch.int64))

@@ -8,14 +8,16 @@ from fu.errors import UserError
 
 @dataclass(frozen=True)
 class Dataset:
-    """One data set of images.
+    """One data set of images, or of text to predict the next character of.
 
-    `samples` counts all, `training` those of its own training part. `shape` is (height, width, channels); `mean` and
-    `std` are per channel, for pixels scaled to [0, 1]. `torchvision` names the class that downloads it. `embedded`:
-    scikit-learn's digits, enlarged to `shape`. Without either it comes from an archive alone.
+    `samples` counts all, `training` those of its own training part (of text both are upper bounds). `shape` is (height,
+    width, channels) of an image, (length,) of a window of characters; `mean` and `std` are per channel, for pixels
+    scaled to [0, 1]. `torchvision` names the class that downloads it. `embedded`: scikit-learn's digits, enlarged to
+    `shape`, or Python's help topics. Without either it comes from an archive or from LEAF's files. `owners`: how many
+    clients the data come from (writers, roles), where every sample has one.
     """
 
-    shape: tuple[int, int, int]
+    shape: tuple[int, ...]
     classes: int
     samples: int
     mean: tuple[float, ...] = (0.0,)
@@ -23,6 +25,12 @@ class Dataset:
     torchvision: str | None = None
     embedded: bool = False
     training: int | None = None
+    owners: int | None = None
+
+    @property
+    def text(self) -> bool:
+        """Whether samples are windows of text; classes are then characters."""
+        return len(self.shape) == 1
 
 
 def about(name: str) -> Dataset:

@@ -1,11 +1,16 @@
-"""Import torchvision also where its compiled operators do not load (they need CUDA; no data set uses them)."""
+"""Import torchvision also where its compiled operators do not load (they need CUDA; nothing here uses them)."""
 
 import urllib.error
 import urllib.request
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import torch
+from torch import Tensor
+
+from fu.contents import checksum
+from fu.errors import UserError
 
 GONE = (404, 410)
 SECONDS = 5.0  # for a server to answer
@@ -31,6 +36,34 @@ def _answers(url: str) -> bool:
         return error.code not in GONE
     except OSError:
         return False
+
+
+@cache
+def pretrained(file: str) -> dict[str, Tensor]:
+    """Return the weights of a file of torchvision's: from the cache of `torch.hub`, else downloaded to it.
+
+    As in all names of these files, the last eight letters are the first of its SHA-256, which is verified. Raises
+    `UserError` where it can neither be read nor downloaded.
+    """
+    path, url = Path(torch.hub.get_dir(), "checkpoints", file), f"https://download.pytorch.org/models/{file}"
+    try:
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.hub.download_url_to_file(url, str(path), _prefix(file), progress=False)
+        if not checksum(path).startswith(_prefix(file)):
+            raise ValueError("the file is damaged: its SHA-256 is another")
+        weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of a torn file torch raises anything
+        reason = str(error).splitlines()[0].rstrip(".: ") if str(error) else type(error).__name__
+        raise UserError(
+            f"{path}: the pretrained weights are not there ({reason}); put {url} there, or choose random weights "
+            "(model.params.weights: random)."
+        ) from None
+    return weights
+
+
+def _prefix(file: str) -> str:
+    return Path(file).stem.rpartition("-")[2]
 
 
 def datasets() -> ModuleType:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from fu.data.clients import ClientData
+from fu.data.membership import Shadows
 from fu.federation.network import Network
 
 
@@ -12,7 +13,8 @@ from fu.federation.network import Network
 class Context:
     """`theta` [d]: the model; `original` [d]: the original model, None while it is being trained.
 
-    `role`: original, unlearned or recovered. `trace`: one row, as text, for each round of its run.
+    `role`: original, unlearned or recovered. `trace`: one row, as text, for each round of its run. `shadows`: what the
+    scenario's shadow models say, for evaluators that declare `SHADOWS = True` (None: for no other).
     """
 
     network: Network
@@ -21,3 +23,4 @@ class Context:
     original: Tensor | None = None
     role: str = ""
     trace: list[dict[str, str]] = field(default_factory=list)
+    shadows: Shadows | None = None

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from fu.data.clients import ClientData
+from fu.data.clients import ClientData, batch_of
 from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Network
 from fu.seeds import derive_integer
@@ -123,7 +123,7 @@ class Federation:
 
         `stream` names the random draws ("training", "unlearning"). `strategy` is "sequential" (client after
         client), "vectorised" (all clients at once through torch.func) or "auto": vectorised for small models on
-        a GPU, sequential otherwise.
+        a GPU, sequential otherwise, and for recurrent ones, which torch.func takes one client after another.
         """
         self.data, self.training, self.seed, self.stream = data, training, seed, stream
         self.device = data.device
@@ -132,7 +132,8 @@ class Federation:
         self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules())
         self.cost = Cost()
         if strategy == "auto":
-            small = self.layout.size < 1_000_000 and not self.stochastic
+            recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
+            small = self.layout.size < 1_000_000 and not self.stochastic and not recurrent
             strategy = "vectorised" if small and self.device.type == "cuda" else "sequential"
         if strategy == "vectorised" and self.stochastic:
             raise ValueError("dropout draws per client and round, which only the sequential strategy can do")
@@ -214,7 +215,7 @@ class Federation:
         pool = self.data.partition.server[:samples]
         order = torch.randperm(len(pool), generator=generator(self.seed, self.stream, "server", round))
         index = torch.from_numpy(pool)[order[: self.training.batch_size]].to(self.device)
-        x, y = self.data.x.index_select(0, index).permute(0, 3, 1, 2), self.data.y.index_select(0, index)
+        x, y = batch_of(self.data.x.index_select(0, index)), self.data.y.index_select(0, index)
         self.network.weights.copy_(theta)
         with self._training_mode("server", round):
             self.network.descend(cross_entropy(self.model(x), y).mean(), rate)

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from fu.federation.flat import Layout
 
+TEXT_BATCH = 200  # windows: an LSTM computes the gates of all their characters at once
+
 
 class Network:
     """A model whose parameters are views of one vector `weights` [d]."""
@@ -40,6 +42,8 @@ class Network:
 
     @torch.no_grad()
     def logits(self, theta: Tensor, x: Tensor, batch: int = 1000) -> Tensor:
-        """Return the model's outputs [n, C] at theta for images [n, c, h, w]."""
+        """Return the model's outputs [n, C] at theta for images [n, c, h, w] or text [n, length], also as bytes."""
         self.weights.copy_(theta)
+        if not x.is_floating_point():
+            return torch.cat([self.model(piece.long()) for piece in x.split(min(batch, TEXT_BATCH))])
         return torch.cat([self.model(piece) for piece in x.split(batch)])

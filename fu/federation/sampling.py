@@ -32,7 +32,7 @@ class Random(Protocol):
         """Return `size` different integers below `a`."""
 
 
-Named = Callable[..., Random]
+Named = Callable[..., Any]  # a name -> `Random`; Any, because numpy types `Generator` more narrowly
 
 
 @dataclass(frozen=True)

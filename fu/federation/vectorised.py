@@ -61,8 +61,8 @@ def train_all(
 def _pad(batches: tuple[tuple[Tensor, Tensor] | None, ...], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Stack batches of unequal length; `share` [m, b] is 1 / length for samples and 0 for padding."""
     longest = max(len(batch[1]) for batch in batches if batch is not None)
-    shape = next(batch[0].shape[1:] for batch in batches if batch is not None)
-    x = torch.zeros(len(batches), longest, *shape, device=device)
+    like = next(batch[0] for batch in batches if batch is not None)
+    x = torch.zeros(len(batches), longest, *like.shape[1:], dtype=like.dtype, device=device)
     y = torch.zeros(len(batches), longest, dtype=torch.long, device=device)
     share = torch.zeros(len(batches), longest, device=device)
     for k, batch in enumerate(batches):

@@ -7,15 +7,15 @@ are counted apart, as `replayed`. Requests in a row each start from the history 
 guarantee is for targets chosen independently of the training's draws, as requests of this program are; not for one that
 somebody picks after a look at the model.
 
-Stores the models that training keeps. Communicates what the rounds do that are computed again; no data of a target are
-read.
+Stores the models that training keeps; communicates one model up and down per client in every round that is computed
+again. No data of a target are read.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fu.federation.sampled import drawn, trained
 from fu.federation.sampling import History
 from fu.federation.task import State, Task, theta_of
-from fu.training import fats
 
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
@@ -58,7 +58,7 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
         task.kept.write(number, theta)
     assert found.restart is not None
     replayed = max(0, found.restart.time - number * found.shape.steps)
-    return {"theta": fats.trained(task, found, theta, number, replayed), "left": found.shape.rounds - number - 1}
+    return {"theta": trained(task, found, theta, number, replayed), "left": found.shape.rounds - number - 1}
 
 
 def history(task: Task, p: Params) -> History:
@@ -70,7 +70,7 @@ def history(task: Task, p: Params) -> History:
     for number, wave in enumerate(asked.waves):
         if number not in task.memory:
             if found is None:
-                found = fats.drawn(task, task.kept.length, task.clients, data.partition.train, "training")
+                found = drawn(task, task.kept.length, task.clients, data.partition.train, "training")
             samples = data.partition.holders(wave.samples)
             task.memory[number] = found.without(wave.clients.tolist(), samples, full=p.full)
         found = task.memory[number]
@@ -88,5 +88,5 @@ def _met(task: Task, p: Params, state: State) -> State:
     first = task.kept.nearest(round)
     theta = task.kept.read(first).to(task.federation.device)
     for number in range(first, round):
-        theta = fats.trained(task, found, theta, number, found.shape.steps)
+        theta = trained(task, found, theta, number, found.shape.steps)
     return {"theta": theta, "left": found.shape.rounds - round}

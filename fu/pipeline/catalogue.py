@@ -54,8 +54,16 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "SERVER": TypeAdapter(bool),
         "KEEPS": TypeAdapter(str),
     },
-    "models": {"ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]])},
-    "evaluation": {"METRICS": TypeAdapter(dict[str, dict[str, Any]]), "TRACE": TypeAdapter(tuple[str, ...])},
+    "models": {
+        "ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]),
+        "TEXT": TypeAdapter(bool),
+    },
+    "partitions": {"NATURAL": TypeAdapter(bool)},
+    "evaluation": {
+        "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
+        "TRACE": TypeAdapter(tuple[str, ...]),
+        "SHADOWS": TypeAdapter(bool),
+    },
     "artefacts": {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
@@ -324,7 +332,7 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
 
 
 @cache
-def _size(model: str, params: str, shape: tuple[int, int, int], classes: int) -> str:
+def _size(model: str, params: str, shape: tuple[int, ...], classes: int) -> str:
     key = hashlib.sha256(f"{digest(f'fu.models.{model}')}{model}{params}{shape}{classes}".encode()).hexdigest()
     found = _remembered("sizes").get(key)
     if found is None:
@@ -333,13 +341,13 @@ def _size(model: str, params: str, shape: tuple[int, int, int], classes: int) ->
     return str(found)
 
 
-def size(model: str, params: Mapping[str, Any], shape: tuple[int, int, int], classes: int) -> Size | None:
-    """Return the size of a model for images of (height, width, channels); None where it cannot be measured."""
+def size(model: str, params: Mapping[str, Any], shape: tuple[int, ...], classes: int) -> Size | None:
+    """Return the size of a model for images of (height, width, channels) or text of (length,); None: not measurable."""
     found = _size(model, json.dumps(params, sort_keys=True), shape, classes)
     return Size(*map(int, found.split())) if found else None
 
 
-def _measured_size(model: Choice, shape: tuple[int, int, int], classes: int) -> str:
+def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     """Build a model on the meta device and run it once; "" where it needs real tensors or lacks hyper-parameters."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -353,12 +361,11 @@ def _measured_size(model: Choice, shape: tuple[int, int, int], classes: int) -> 
             operations += 1
             return operation(*args, **(kwargs or {}))
 
-    height, width, channels = shape
     try:
         with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as flops:
             built = plugins.load("models", model.name).build(shape, classes, plugins.params("models", model, ""))
             with Operations():
-                built.eval()(torch.zeros(1, channels, height, width))
+                built.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=None if len(shape) > 1 else torch.int64))
     except Exception:  # any error of a plug-in: the job that needs it reports it
         return ""
     return f"{sum(p.numel() for p in built.parameters())} {max(1, flops.get_total_flops())} {operations}"

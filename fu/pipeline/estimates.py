@@ -90,21 +90,28 @@ def minutes(seconds: float) -> int:
 
 
 def mem_mb(settings: Settings) -> int:
-    """Return the memory of one job in MB: the libraries, the data set as bytes and as float32, an epoch of one client,
-    and of every client that takes part an update in float32 with copies in float64 (FedOSD's direction) or its recorded
-    sum.
+    """Return the memory of one job in MB: the libraries, the data set as bytes and (not text) as float32, an epoch
+    of one client, and of every client that takes part an update in float32 with copies in float64 (FedOSD's direction)
+    or its recorded sum.
     """
     facts, clients = about(settings.data.dataset), settings.data.clients
     phases = [getattr(settings, name) for name in ("training", "unlearning", "recovery")]
     drawn = max(phase.clients_per_round or clients - settings.data.absent for phase in phases if phase)
     pixels = math.prod(facts.shape) * facts.samples
+    held, epoch = (0, 1 + 8) if facts.text else (4, 2 * 4)  # bytes
     updates = drawn * size(settings).parameters * (4 + 3 * 8)
-    return BASE_MB + round((pixels * (2 + 4 + 2 * 4 / clients) + updates) / 1e6)
+    return BASE_MB + round((pixels * (2 + held + epoch / clients) + updates) / 1e6)
 
 
 def models_mb(settings: Settings, models: int = 1) -> float:
     """Return the MB that a job's models take on disk."""
     return SMALL_FILES_MB + models * size(settings).parameters * 4 / 1e6
+
+
+def shadows_mb(settings: Settings) -> float:
+    """Return the MB that the outputs of the shadow models take on disk: on a pool, on members and on non-members."""
+    rows = settings.shadows.most or _samples(settings)
+    return SMALL_FILES_MB + settings.shadows.number * 3 * rows * about(settings.data.dataset).classes * 4 / 1e6
 
 
 def archive_mb(dataset: str) -> float:

@@ -87,11 +87,24 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
                 del own[key]  # the default
     total = values.get("total_rounds")
     if "unlearning" in phases:
+        after = phases["unlearning"]
+        if after.get("rounds") is None and "recovery" not in phases:
+            after["rounds"] = _rounds(values)
+            total = total or after["rounds"]
         if post_training == "own":
             phases["unlearning"]["rounds"] = total
         elif post_training == "none":
             total = phases["unlearning"].get("rounds")
     return {**values, **phases, "total_rounds": total}
+
+
+def _rounds(values: Mapping[str, Any]) -> Any:
+    """Return the rounds of training for every request."""
+    data = values.get("data")
+    asked = data.get("forget") if isinstance(data, dict) else None
+    requests = asked.get("requests", 1) if isinstance(asked, dict) else 1
+    rounds = values["training"].get("rounds")
+    return rounds * requests if isinstance(rounds, int) and isinstance(requests, int) else None
 
 
 class Grid:

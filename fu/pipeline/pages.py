@@ -92,9 +92,14 @@ def _facts(kind: str, name: str) -> Iterator[str]:
             if facts.embedded
             else f"torchvision's {facts.torchvision}"
             if facts.torchvision
+            else "an archive or LEAF's files"
+            if facts.owners
             else "an archive"
         )
-        yield f"{facts.samples:,} images of {' x '.join(map(str, facts.shape))}, {facts.classes} classes; {origin}."
+        size, owners = " x ".join(map(str, facts.shape)), f", {facts.owners:,} clients" if facts.owners else ""
+        what, classes = ("windows", "characters") if facts.text else ("images", "classes")
+        number = f"{'Up to ' * facts.text}{facts.samples:,}"
+        yield f"{number} {what} of {size}, {facts.classes} {classes}{owners}; {origin}."
     if kind == "artefacts":
         yield f"Made from: {declared['READS']}."
 

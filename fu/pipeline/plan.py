@@ -177,6 +177,18 @@ class Plan:
         needs = self._needs(planned, "unlearning", _trained(planned))
         return specs.of_unlearning(planned, seed), inputs, needs
 
+    def _shadow(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
+        trial, seed = self._shadowed(run)
+        files = self._shared(run, trial)
+        inputs = {name: files[name] for name in ("data", "partition", "request")}
+        seconds = trial.settings.shadows.number * estimates.training_seconds(trial.settings, "training")
+        needs = {
+            "seconds": seconds,
+            "minutes": estimates.minutes(seconds),
+            "disk_mb": estimates.shadows_mb(trial.settings),
+        }
+        return specs.of_shadows(trial, seed), inputs, {"mem_mb": estimates.mem_mb(trial.settings), **needs}
+
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
         inputs = {
@@ -192,6 +204,7 @@ class Plan:
             **self._shared(run, planned),
             "models": [self._model(run, planned, model, "model") for model in models.values()],
             "traces": [self._model(run, planned, model, "trace") for model in models.values()],
+            "shadows": [self.paths("shadow", "shadows", run=run)] if _needs_shadows(planned, evaluation) else [],
         }
         spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
         seconds = estimates.evaluation_seconds(planned.settings, len(models))
@@ -244,6 +257,11 @@ class Plan:
         scenario, _, seed = run.rpartition("/seed")
         return self.trials[scenario, name or self._any[scenario]], int(seed)
 
+    def _shadowed(self, run: str) -> tuple[Trial, int]:
+        """Return the trial of the original model of a run, as which its shadow models train, and the seed."""
+        scenario = run.rpartition("/seed")[0]
+        return self._trial(run, next(iter(self.names.get((scenario, ORIGINAL), [])), ""))
+
     @cached_property
     def _any(self) -> dict[str, str]:
         """The first trial of each scenario."""
@@ -269,6 +287,9 @@ class Plan:
         home = self._home(run, name)
         there, _ = self._trial(home, name)
         same = trial.settings.evaluations == there.settings.evaluations
+        if any(_needs_shadows(trial, evaluation) for evaluation in trial.settings.evaluations):
+            mine, theirs = (specs.of_shadows(self._shadowed(which)[0], 0) for which in (run, home))
+            same = same and mine == theirs
         return home if same and trial.settings.data.forget == there.settings.data.forget else run
 
     def _model(self, run: str, trial: Trial, model: str, output: str) -> str:
@@ -319,6 +340,8 @@ class Plan:
         reads, known = catalogue.reads(shown.kind), catalogue.metrics()
         metrics = tuple(known[name] for name in shown.metrics)
         read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
+        starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
+        original = ORIGINAL in starts or (not shown.shown and reads != "nothing")
         scenarios, attacks = [], []
         for name in shown.scenarios:
             scope = f"{paper}/{name}"
@@ -337,7 +360,7 @@ class Plan:
                     requests=settings.data.forget.requests if settings.data.forget else 1,
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=None if shown.trains_only or reads == "nothing" else self._trial_shown(scope, ORIGINAL),
+                    original=self._trial_shown(scope, ORIGINAL) if original else None,
                     partition=_other(self.grid.partitions[scope], scope),
                     model=settings.model.name,
                     sampling=_sampling(settings),
@@ -466,6 +489,8 @@ class Plan:
                 if self._evaluated(run, name) == run:
                     for evaluation in trial.settings.evaluations:
                         add("evaluate", run=run, trial=name, evaluation=evaluation)
+                        if _needs_shadows(trial, evaluation):
+                            add("shadow", run=run)
         for (scenario, method), names in self.names.items():
             if len(names) > 1:
                 add("select", scenario=scenario, method=method)
@@ -552,6 +577,13 @@ def _trained(trial: Trial) -> dict[str, float]:
     """Return how often forgotten and retained clients train in a round of unlearning."""
     assert trial.method is not None
     return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
+
+
+def _needs_shadows(trial: Trial, evaluation: str) -> bool:
+    """Return whether an evaluator of an evaluation infers membership, and something is to be forgotten."""
+    found = trial.settings.evaluations[evaluation]
+    asked = trial.settings.data.forget is not None
+    return asked and any(catalogue.declared("evaluation", one).get("SHADOWS") for one in found)
 
 
 def _sampling(settings: Settings) -> artefacts.Sampling | None:

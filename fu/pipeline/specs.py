@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
-from fu.pipeline.stages import evaluate, partition, recover, request, train, unlearn
+from fu.pipeline.stages import evaluate, partition, recover, request, shadow, train, unlearn
 from fu.pipeline.stages.common import Local
 from fu.plugins import Choice
 
@@ -103,6 +103,28 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
         projection=_choice(phase.projection) if phase.projection else None,
         client_weights=phase.client_weights,
         first_round=before.rounds,
+    )
+
+
+def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
+    """Return the spec of the shadow models of a scenario, which train as its original model does; `trial`: that one's.
+
+    They are of retained clients, whose data no attack marks.
+    """
+    like = of_training(trial, seed)
+    same = (
+        "dataset",
+        "model",
+        "seed",
+        "local",
+        "rounds",
+        "clients_per_round",
+        "with_replacement",
+        "training",
+        "server",
+    )
+    return shadow.Spec(
+        **{name: getattr(like, name) for name in same}, **trial.settings.shadows.model_dump(), attack=None
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from torch import Tensor
 
@@ -11,10 +12,12 @@ from fu.evaluation import conflicts
 from fu.evaluation.trace import columns
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome, drive
-from fu.federation.task import State, Task
+from fu.federation.kept import KeptModels
+from fu.federation.task import State, Task, theta_of
 from fu.pipeline.catalogue import available, declared, needs
 from fu.pipeline.stages.compute import measured, training_of
 from fu.plugins import Choice
+from fu.training import fats
 from tests.factories import (
     KINDS,
     default_params,
@@ -26,6 +29,7 @@ from tests.factories import (
 )
 
 ROUNDS = 3
+FOLDER = TemporaryDirectory()
 TRACED = [name for name in available("evaluation") if "TRACE" in declared("evaluation", name)]
 
 
@@ -39,6 +43,8 @@ def task_for(kind: str, name: str) -> Task:
     The rate is low: ascent and penalties need it to stay among the finite numbers.
     """
     original = kind == "methods"
+    if {"KEEPS", "CONTINUES"} & declared(kind, name).keys():
+        return drawn(original)
     data = make_data(make_partition(server=8, held_out=5), poison="all" if original else "share")
     stream = "unlearning" if original else "training"
     task = make_task(make_federation(data, lr=0.001, stream=stream), rounds=ROUNDS, trained=original)
@@ -47,6 +53,30 @@ def task_for(kind: str, name: str) -> Task:
     recorded = make_histories(make_task(make_federation(data, stream="training")))
     training = training_of(Choice(name="fedavg")) if declared(kind, name).get("RETRAINS") else None
     return replace(task, histories={key: recorded[key] for key in needs(name)}, training=training)
+
+
+def drawn(original: bool) -> Task:
+    """Return a toy whose clients are drawn, with the models that a training has kept; one of the first is forgotten."""
+    part, theta, asked = make_partition(trigger=False, server=8, held_out=5), None, None
+    if original:
+        training, task = training_of(Choice(name="fats")), drawn(False)
+        size = task.federation.layout.size
+        task = replace(task, kept=KeptModels.create(Path(FOLDER.name) / "kept", range(ROUNDS), ROUNDS, size))
+        state = training.start(task)
+        for round in range(ROUNDS):
+            state = training.step(task, state, round)
+        theta, asked = theta_of(state), fats.history(task).clients(0)[:1]
+    federation = make_federation(
+        make_data(part, asked=asked),
+        lr=0.001,
+        local_epochs=None,
+        local_steps=3,
+        batch_size=4,
+        stream="unlearning" if original else "training",
+    )
+    task = make_task(federation, rounds=ROUNDS, original=theta, trained=False)
+    kept = KeptModels(Path(FOLDER.name) / "kept") if original else None
+    return replace(task, clients_per_round=2, with_replacement=True, kept=kept)
 
 
 def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) -> tuple[Task, Outcome]:
@@ -68,7 +98,8 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
         Checkpoint(folder / "job.checkpoint", {"key": "key"}, 0.0),
         name,
         watch=partial(conflicts.count, task) if kind == "methods" else None,
-        recorders=KINDS if kind == "training" else None,
+        recorders=KINDS if kind == "training" and task.clients_per_round is None else None,
+        finished=getattr(module, "done", None),
     )
 
 

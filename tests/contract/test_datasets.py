@@ -10,9 +10,12 @@ from tests.contract.names import plugins_of
 @pytest.mark.parametrize("name", plugins_of("datasets"))
 def test_what_is_stated_of_a_data_set_is_sensible(name: str) -> None:
     facts = about(name)
-    height, width, channels = facts.shape
-    assert min(height, width) >= 8
+    *sides, channels = (*facts.shape, 1) if facts.text else facts.shape
+    assert len(sides) == (1 if facts.text else 2)
+    assert min(sides) >= 8
     assert channels in (1, 3)
+    assert facts.owners is None or 2 <= facts.owners <= facts.samples
+    assert facts.training is None or facts.training < facts.samples
     assert 2 <= facts.classes <= 256  # labels are stored in a byte
     assert facts.samples > facts.classes
     assert len(facts.mean) == len(facts.std)

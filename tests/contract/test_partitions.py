@@ -11,7 +11,7 @@ from fu.data.partition import Indices
 from tests.contract.names import plugins_of
 from tests.factories import CLASSES, default_params
 
-CLIENTS, SAMPLES = 10, 600
+CLIENTS, SAMPLES = 10, 2000
 LABELS: NDArray[Any] = np.random.default_rng(1).integers(0, CLASSES, SAMPLES, dtype=np.uint8)
 
 

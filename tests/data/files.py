@@ -36,18 +36,22 @@ def labels(number: int, classes: int, seed: int) -> Bytes:
 
 def arrays_of(dataset: str, train: int = 12, test: int = 5) -> Arrays:
     facts = about(dataset)
-    return {
-        "x_train": images(train, facts.shape, 1),
-        "y_train": labels(train, facts.classes, 2),
-        "x_test": images(test, facts.shape, 3),
-        "y_test": labels(test, facts.classes, 4),
-    }
+    arrays: Arrays = {}
+    for split, number, seed in (("train", train, 1), ("test", test, 3)):
+        x = labels(number * facts.shape[0], facts.classes, seed).reshape(-1, *facts.shape) if facts.text else None
+        arrays[f"x_{split}"] = images(number, facts.shape, seed) if x is None else x
+        arrays[f"y_{split}"] = labels(number, facts.classes, seed + 1)
+        if facts.owners:
+            arrays[f"client_{split}"] = (np.arange(number) % 3).astype(np.int32)
+    if facts.text:
+        arrays["vocabulary"] = np.array("".join(map(chr, range(32, 32 + facts.classes))))
+    return arrays
 
 
 def same(found: Arrays, expected: Arrays) -> None:
     assert set(found) == set(expected)
     for key, array in expected.items():
-        assert found[key].dtype == np.uint8
+        assert found[key].dtype == array.dtype
         np.testing.assert_array_equal(found[key], array)
 
 

@@ -57,6 +57,7 @@ def test_a_checksum_is_the_sha256_of_the_file(tmp_path: Path) -> None:
     assert checksum(tmp_path / "abc") == wanted
 
 
+SIZES = (("train", 12), ("test", 5))
 ARCHIVES: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
     "missing keys": (
         {},
@@ -114,6 +115,91 @@ def test_a_malformed_archive_is_told_in_one_sentence(
     has(text, f"{path}: ", *words)
     if changes.keys() != {"y_train"} or "holds class" not in text:  # the headers tell all else
         assert sentence(lambda: archives.check(path, "digits")) == text
+
+
+TEXTS: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
+    "no owners": (
+        {},
+        ("client_test", "vocabulary"),
+        (
+            "the archive lacks client_test, vocabulary",
+            "it must hold x_train, y_train, x_test, y_test, client_train, client_test, vocabulary",
+        ),
+    ),
+    "other windows": (
+        {"x_train": np.zeros((12, 81), np.uint8)},
+        (),
+        ("x_train must be [n, 80] for shakespeare, but is [12, 81]",),
+    ),
+    "windows as images": (
+        {"x_train": np.zeros((12, 80, 1), np.uint8)},
+        (),
+        ("x_train must be [n, 80] for shakespeare, but is [12, 80, 1]",),
+    ),
+    "owners as int64": (
+        {"client_test": np.zeros(5, np.int64)},
+        (),
+        ("client_test must be int32 [5] like y_test, but is int64 [5]",),
+    ),
+    "fewer owners": (
+        {"client_train": np.zeros(11, np.int32)},
+        (),
+        ("client_train must be int32 [12] like y_train, but is int32 [11]",),
+    ),
+    "a negative owner": (
+        {"client_train": np.full(12, -1, np.int32)},
+        (),
+        ("client_train holds client -1, but clients count from 0",),
+    ),
+    "a vocabulary in pieces": (
+        {"vocabulary": np.array(["a", "b"])},
+        (),
+        ("vocabulary must be one string, but is <U1 [2]",),
+    ),
+    "a vocabulary of numbers": (
+        {"vocabulary": np.array(3)},
+        (),
+        ("vocabulary must be one string, but is int64 []",),
+    ),
+    "a vocabulary with a character twice": (
+        {"vocabulary": np.array("abca")},
+        (),
+        ("vocabulary must be 2 to 80 characters, each once, but is 4, of which 3 differ",),
+    ),
+    "a long vocabulary": (
+        {"vocabulary": np.array("".join(map(chr, range(40, 121))))},
+        (),
+        ("vocabulary must be 2 to 80 characters, each once, but is 81, of which 81 differ",),
+    ),
+    "a short vocabulary": (
+        {"vocabulary": np.array("abc"), **{f"y_{split}": np.full(n, 2, np.uint8) for split, n in SIZES}},
+        (),
+        ("x_train holds character ", "but the vocabulary has 3"),
+    ),
+    "a label outside of the vocabulary": (
+        {"vocabulary": np.array("abc"), "y_train": np.full(12, 3, np.uint8)},
+        (),
+        ("y_train holds class 3, but shakespeare has classes 0 to 2",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "without", "words"), TEXTS.values(), ids=TEXTS)
+def test_a_malformed_archive_of_text_is_told_in_one_sentence(
+    tmp_path: Path, changes: Arrays, without: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    path = tmp_path / "shakespeare.npz"
+    arrays = {key: array for key, array in {**arrays_of("shakespeare"), **changes}.items() if key not in without}
+    np.savez(path, allow_pickle=True, **arrays)
+    has(sentence(lambda: archives.read(path, "shakespeare")), f"{path}: ", *words)
+
+
+def test_the_vocabulary_of_an_archive_may_be_smaller_than_that_of_its_data_set(tmp_path: Path) -> None:
+    few = {f"x_{split}": np.full((n, 80), 2, np.uint8) for split, n in SIZES}
+    few |= {f"y_{split}": np.full(n, 2, np.uint8) for split, n in SIZES}
+    arrays: Arrays = {**arrays_of("shakespeare"), "vocabulary": np.array("abc"), **few}
+    np.savez(tmp_path / "x.npz", allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    same(archives.read(tmp_path / "x.npz", "shakespeare"), arrays)
 
 
 def save_one_array(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from pydoc_data.topics import topics as texts  # type: ignore[import-untyped]
 from typing import Any
 
 import numpy as np
@@ -137,8 +138,24 @@ def test_embedded_digits_are_enlarged_pixels(
                 np.testing.assert_array_equal(pixels, np.round(small.images * 255 / 16))
 
 
+def test_embedded_text_is_that_of_python_s_help_and_no_character_is_in_both_parts() -> None:
+    arrays = fetch("topics", Path("nowhere"))
+    vocabulary = str(arrays["vocabulary"])
+    assert 100 < len(vocabulary) <= 104
+    for number, name in enumerate(sorted(texts)):
+        there = min(300, -(-(len(texts[name]) - 80) // 8))
+        cut = there * 4 // 5
+        for split, places in (("train", range(cut)), ("test", range(cut + 10, there))):
+            mine = arrays[f"client_{split}"] == number
+            rows = np.column_stack([arrays[f"x_{split}"][mine], arrays[f"y_{split}"][mine]])
+            windows = ["".join(vocabulary[k] for k in row) for row in rows]
+            assert windows == [texts[name][8 * place : 8 * place + 81] for place in places]
+    assert arrays["client_train"].max() == 78
+
+
 def test_a_data_set_comes_from_where_it_says(tmp_path: Path) -> None:
     same(fetch("digits", tmp_path), sources.embedded(about("digits")))
+    same(fetch("topics", tmp_path), sources.topics(about("topics")))
     expected = f"fernweh: put the archive {tmp_path / 'fernweh.npz'} in place (its format: docs/data.md)."
     with pytest.raises(UserError) as caught:
         sources.fetch("fernweh", Dataset((28, 28, 1), 10, 100), tmp_path)

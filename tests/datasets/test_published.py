@@ -1,5 +1,8 @@
 """The data sets: their published sizes, and that the embedded ones are as large as stated."""
 
+from pathlib import Path
+from unittest.mock import ANY
+
 import pytest
 
 from fu.data import sources
@@ -14,12 +17,28 @@ def test_data_sets_state_their_published_sizes() -> None:
         "fashion_mnist": ((28, 28, 1), 10, 70_000),
         "cifar10": ((32, 32, 3), 10, 60_000),
         "cifar100": ((32, 32, 3), 100, 60_000),
+        "femnist": ((28, 28, 1), 62, 811_586),
+        "shakespeare": ((80,), 80, 3_678_451),
+        "topics": ((80,), 104, 14_100),
         "digits": ((28, 28, 1), 10, 1_797),
         "digits_rgb": ((32, 32, 3), 10, 1_797),
     }
 
 
 @pytest.mark.parametrize("name", [name for name in available("datasets") if about(name).embedded])
-def test_embedded_digits_have_the_number_of_samples_that_the_plan_counts_with(name: str) -> None:
-    arrays = sources.embedded(about(name))
-    assert len(arrays["y_train"]) + len(arrays["y_test"]) == about(name).samples
+def test_embedded_data_have_the_number_of_samples_that_the_plan_counts_with(name: str) -> None:
+    arrays, facts = sources.fetch(name, about(name), Path("nowhere")), about(name)
+    train, total = len(arrays["y_train"]), len(arrays["y_train"]) + len(arrays["y_test"])
+    assert facts.training is not None
+    if facts.text:  # each Python has its own text
+        assert 0.98 * facts.training < train <= facts.training
+        assert 0.98 * facts.samples < total <= facts.samples
+    else:
+        assert (train, total) == (facts.training, facts.samples)
+
+
+def test_the_clients_of_naturally_federated_data_are_those_of_the_paper() -> None:
+    found = {name: about(name).owners for name in available("datasets") if about(name).owners}
+    assert found == {"femnist": 3_556, "shakespeare": 660, "topics": 79}
+    shares = {name: (about(name).training or 0) / about(name).samples for name in found}
+    assert shares == {"femnist": pytest.approx(0.9, 1e-5), "shakespeare": pytest.approx(0.8, 1e-5), "topics": ANY}

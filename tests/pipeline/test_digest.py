@@ -320,6 +320,7 @@ def base(stage: str) -> BaseModel:
         "unlearn": {"run": PAT50, "trial": "fedosd+lr0.02"},
         "recover": {"run": PAT50, "trial": "fedosd+lr0.02"},
         "evaluate": {"run": PAT50, "trial": "fedosd+lr0.02", "evaluation": "evaluation"},
+        "shadow": {"run": PAT50},
         "select": {"scenario": "fedosd/mnist-pat50", "method": "fedosd"},
         "publish": {"paper": "fedosd", "artefact": "table1"},
     }
@@ -341,6 +342,7 @@ def stages() -> dict[str, str]:
         "request": of("request"),
         "train fedavg": of("train", history=("last_local_models",)),
         "train server_sgd": of("train", history=("last_local_models",), training=Choice(name="server_sgd")),
+        "shadow": of("shadow"),
         "evaluate": of("evaluate", evaluators=("utility", "distance")),
         **{f"unlearn {name}": of("unlearn", method=Choice(name=name)) for name in available("methods")},
         "unlearn again": of("unlearn", method=Choice(name="retrain"), training=Choice(name="server_sgd")),
@@ -353,7 +355,8 @@ def stages() -> dict[str, str]:
     }
 
 
-COMPUTING = {"train", "unlearn", "recover", "evaluate"}
+MEASURING = {"train", "unlearn", "recover", "evaluate"}
+COMPUTING = {*MEASURING, "shadow"}
 ALL = {"data", "partition", "request", *COMPUTING, "select", "publish"}
 ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recover away_from_original"}
 
@@ -364,7 +367,7 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("methods/fedosd.py", {"unlearn fedosd"}),
         ("methods/ewcsga.py", {"unlearn ewcsga"}),
         ("projections/away_from_original.py", {"recover away_from_original"}),
-        ("training/fedavg.py", {"train fedavg"}),
+        ("training/fedavg.py", {"train fedavg", "shadow"}),
         ("training/server_sgd.py", {"train server_sgd", "unlearn again"}),
         ("models/mlp.py", COMPUTING),
         ("models/lenet5.py", set()),
@@ -375,7 +378,7 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("attacks/patch.py", ATTACKED),
         ("histories/last_local_models.py", {"train"}),
         ("histories/update_sums.py", set()),
-        ("evaluation/utility.py", COMPUTING),
+        ("evaluation/utility.py", MEASURING),
         ("evaluation/backdoor.py", set()),
         ("evaluation/conflicts.py", {"unlearn watched"}),
         ("evaluation/accuracy.py", set()),

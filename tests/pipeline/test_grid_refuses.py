@@ -44,7 +44,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown training": (
         settings(training={"method": {"name": "fedagv"}}),
-        ("there is no training plug-in 'fedagv'", "did you mean 'fedavg'?", "allowed: fedavg, safari, server_sgd"),
+        (
+            "there is no training plug-in 'fedagv'",
+            "did you mean 'fedavg'?",
+            "allowed: fats, fedavg, safari, server_sgd",
+        ),
     ),
     "unknown evaluator": (
         settings(evaluations={"evaluation": ["bckdoor"]}),

@@ -45,11 +45,15 @@ SMALL: dict[str, dict[str, Any]] = {
     "nfresnet18": {"stem": 4, "widths": [4, 8]},
     "cnn": {"channels": 4},
     "mlp": {"hidden": 8},
+    "vgg16": {"weights": "random"},
+    "lstm": {"hidden": 4},
+    "natural": {"minimum": 15},
 }
 PHASE = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 50, "local_epochs": 1, "evaluate_every": 1}
 ABOUT = {"label": "A method", "source": "this test", "in_paper": False}
 GRID = {"unlearning.lr": [1e-4, 1e-3]}
 LONE: dict[str, Any] = {"unlearning.lr": []}
+GLOBAL: dict[str, Any] = {"split": "official", "test": "global", "train_share": None}
 OFFICIAL: dict[str, Any] = {"split": "official", "train_share": None, "server": 20, "held_out": 20, "absent": 1}
 TRAININGS: dict[str, Any] = {
     "guard.fedavg": {**ABOUT, "plugin": "fedavg", "params": {"client_weights": "equal"}},
@@ -65,10 +69,15 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
 def scenarios() -> dict[str, Any]:
     """So many scenarios that every model, way to train, partition and attack is in one; the first has LeNet-5.
 
-    Another has no attack, so that a request says whom to forget. Where a server helps, it has data of its own.
+    Another has no attack, so that a request says whom to forget. Where a server helps, it has data of its own. Text has
+    owners, and no attack.
     """
-    models = sorted(available("models"), key=lambda name: name != "lenet5")
-    ways, deals, attacks = available("training"), available("partitions"), available("attacks")
+    texts = [name for name in available("models") if declared("models", name).get("TEXT")]
+    natural = [name for name in available("partitions") if declared("partitions", name).get("NATURAL")]
+    models = sorted({*available("models")} - {*texts}, key=lambda name: (name != "lenet5", name))
+    deals = [name for name in available("partitions") if name not in natural]
+    ways = [way for way in available("training") if not declared("training", way).get("KEEPS")]
+    attacks = available("attacks")
     number = max(map(len, (models, ways, deals, attacks)))
     rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
     traced = [name for name in available("evaluation") if traces(name)]
@@ -103,7 +112,25 @@ def scenarios() -> dict[str, Any]:
         for k, (model, way, deal, attack) in enumerate(rows)
     }
     asked = {"label": "Guard, asked", "base": "guard0", "settings": {"data": {"attack": None}}}
-    return {**found, "guard-asked": asked}
+    owned = {
+        f"guard-{text}-{deal}": {
+            "label": "Guard, text",
+            "base": "guard0",
+            "settings": {
+                "data": {
+                    "attack": None,
+                    "dataset": "topics",
+                    "samples": 2000,
+                    **GLOBAL,
+                    "partition": plugin("partitions", deal),
+                },
+                "model": plugin("models", text),
+            },
+        }
+        for text in texts
+        for deal in natural
+    }
+    return {**found, "guard-asked": asked, **owned}
 
 
 def methods() -> dict[str, Any]:
@@ -206,7 +233,7 @@ def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: 
         "artefacts",
     )
     every = {f"fu.{kind}.{name}" for kind in kinds for name in available(kind)}
-    assert named == {*every, "fu.datasets.digits"}
+    assert named == {*every, "fu.datasets.digits", "fu.datasets.topics"}
     # Nothing diverged, so that all was really computed; neither checkpoints nor half-written files are left.
     chosen = json.loads((tmp_path / "results/smoke/fedosd/guard0/guard.tuned.selected.json").read_text())
     assert chosen["selected"] in planned.names["fedosd/guard0", "guard.tuned"]

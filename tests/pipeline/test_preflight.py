@@ -14,6 +14,7 @@ from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline import digest, preflight
 from fu.pipeline.plan import Job, Plan
+from tests.data.test_leaf import roles
 from tests.mistakes import has, sentence, write_archive
 
 CONFIG = {"preset": "paper", "papers": ["fedosd"]}
@@ -79,6 +80,14 @@ def test_archives_that_nobody_can_download_are_told_together(tmp_path: Path, mon
     only = about("mnist")
     monkeypatch.setattr(preflight, "about", lambda name: type(only)(only.shape, only.classes, only.samples))
     has(sentence(lambda: preflight.check(plan, needed[:1], here=False)), "from here: ", "/mnist.npz; put")
+
+
+def test_leaf_s_files_stand_in_for_an_archive(tmp_path: Path) -> None:
+    plan = Plan({**CONFIG, "data_dir": str(tmp_path)})
+    needed = [plan.job("data", {"dataset": "shakespeare"})]
+    has(sentence(lambda: preflight.check(plan, needed, here=True)), "from here: ", "/shakespeare.npz; put")
+    roles(tmp_path)
+    preflight.check(plan, needed, here=True)
 
 
 class Server(BaseHTTPRequestHandler):

@@ -95,7 +95,7 @@ def test_who_is_forgotten_is_drawn_with_the_attack_or_apart_from_who_holds_what(
     )
     run = "fedosd/fmnist-pat50-e5/seed0"
     assert spec(planned, "partition", run)["attacked"] == []
-    assert spec(planned, "request", run) == {"clients": [3, 1], "seed": 0}
+    assert spec(planned, "request", run) == {"clients": [3, 1], "samples": None, "requests": 1, "seed": 0}
     assert planned.job("train", {"run": run, "trial": "original"}).inputs["request"] == []
     asked = planned.paths("request", "request", run=run)
     for trial in ("retraining", "fedosd+lr0.005"):
@@ -103,7 +103,7 @@ def test_who_is_forgotten_is_drawn_with_the_attack_or_apart_from_who_holds_what(
     assert planned.job("recover", {"run": run, "trial": "fedosd+lr0.005"}).inputs["request"] == [asked]
     names = {"run": run, "trial": "original", "evaluation": "evaluation"}
     assert planned.job("evaluate", names).inputs["request"] == [asked]
-    assert {job.stage for job in made().jobs()} == {*OUTPUTS} - {"request"}
+    assert {job.stage for job in made().jobs()} == {*OUTPUTS} - {"request", "shadow"}
 
 
 def test_retraining_is_told_how_the_scenario_trains_and_no_other_method_is() -> None:

@@ -14,6 +14,7 @@ from fu.data.clients import ClientData
 from fu.data.request import Request, in_a_row
 from fu.errors import UserError
 from fu.federation.kept import KeptModels
+from fu.federation.sampled import trained as trained_on
 from fu.federation.sampling import History, Shape, begin
 from fu.federation.task import Task, theta_of
 from fu.methods import fats as unlearning
@@ -22,7 +23,7 @@ from tests.factories import CLASSES, make_data, make_federation, make_partition,
 
 PART = make_partition((9, 12, 9, 10, 8, 11, 9, 10), trigger=False)
 SHAPE = Shape(clients_per_round=2, rounds=6, steps=4, batch_size=3)
-DRAWN = {"clients_per_round": 2, "with_replacement": True}
+DRAWN: dict[str, Any] = {"clients_per_round": 2, "with_replacement": True}
 PLAIN = make_data(PART)
 NONE = np.empty(0, np.int64)
 
@@ -43,8 +44,8 @@ def task_of(request: Request | None = None, seed: int = 3, **more: Any) -> Task:
     """Return a training's task; with a request, that of unlearning."""
     data = Locked(PLAIN.x, PLAIN.y, PART, CLASSES, "all", None, request)
     stream = "training" if request is None else "unlearning"
-    local = {"batch_size": 3, "local_epochs": None, "local_steps": 4, "stream": stream, "seed": seed}
-    task = make_task(make_federation(data, **local), rounds=6 * (len(request.waves) if request else 1), trained=False)
+    federation = make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream, seed=seed)
+    task = make_task(federation, rounds=6 * (len(request.waves) if request else 1), trained=False)
     return replace(task, **DRAWN, **more)
 
 
@@ -89,7 +90,7 @@ def from_the_start(request: Request, full: bool = False, seed: int = 3) -> tuple
     theta = fats.start(task, fats.Params())["theta"]
     assert isinstance(theta, Tensor)
     for round in range(6):
-        theta = fats.trained(task, history, theta, round)
+        theta = trained_on(task, history, theta, round)
     return theta, history
 
 
@@ -160,7 +161,7 @@ def test_the_model_after_the_first_use_is_the_wrong_one_to_begin_at(tmp_path: Pa
     wrong = kept.read(first + 1)
     task = task_of(request, original=original, kept=kept)
     for round in range(first, 6):
-        wrong = fats.trained(task, history, wrong, round)
+        wrong = trained_on(task, history, wrong, round)
     assert not torch.equal(wrong, from_the_start(request)[0])
 
 
@@ -213,7 +214,7 @@ def test_a_client_drawn_twice_trains_once_and_counts_twice() -> None:
     rows = dict(enumerate(PART.train))
     history = begin(rows, Shape(3, 6, 4, 3), lambda *name: Fixed([5, 2, 5]))
     theta = task.first_model()
-    moved = fats.trained(task, history, theta, 0) - theta
+    moved = trained_on(task, history, theta, 0) - theta
     places = {client: task.federation.data.places(client, PART.train[client][:3]) for client in (2, 5)}
     alone = {
         client: task.federation.local_updates(theta, [client], 0, rows=lambda k, step: places[k]).delta[0]
@@ -237,7 +238,7 @@ def test_kept_models_are_read_as_they_were_written(tmp_path: Path) -> None:
     theta = task.first_model()
     assert torch.equal(again.read(0), theta)
     for round in range(3):
-        theta = fats.trained(task, fats.history(task), theta, round)
+        theta = trained_on(task, fats.history(task), theta, round)
     assert torch.equal(again.read(3), theta)
     before = kept.path.read_bytes()
     copy = KeptModels.copied(again, tmp_path / "copy", "mine")

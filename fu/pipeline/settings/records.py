@@ -159,10 +159,23 @@ class Data(Strict):
                 f"train_share: {self.train_share} leaves a client of {fewest} samples {train} for training and "
                 f"{fewest - train} for testing; both must be at least 1"
             )
-        _check_plugin("partition", "partitions", self.partition, self.clients, facts.classes)
+        _check_plugin("partition", "partitions", self.partition, self.clients, self._groups())
+        if self.attack and facts.text:
+            raise ValueError(f"attack: marks images, but {self.dataset} is text")
         if self.attack:
             _check_plugin("attack", "attacks", self.attack, facts.shape, facts.classes)
         return self
+
+    def _groups(self) -> int:
+        """Return how many groups the partition deals: classes, or the owners of naturally federated data."""
+        facts, name = about(self.dataset), self.partition.name
+        if name not in catalogue.available("partitions") or not catalogue.declared("partitions", name).get("NATURAL"):
+            return facts.classes
+        if facts.owners is None:
+            raise ValueError(f"partition: {name} needs a data set whose samples have owners; {self.dataset} has none")
+        if self.test != "global":
+            raise ValueError(f"partition: {name} needs test: global")
+        return facts.owners
 
     def _check_split(self) -> None:
         if self.split == "merged":
@@ -291,7 +304,9 @@ class Training(Phase):
 class Unlearning(Phase):
     """The unlearning phase. What may be null is as in training."""
 
-    rounds: Count = Field(description="number of rounds")
+    rounds: Count = Field(
+        description="number of rounds; null: as many as training for every request, where no post-training follows"
+    )
     conflicts: bool = Field(
         False, description="count conflicting gradients in every round; this also trains the retained clients"
     )
@@ -310,6 +325,16 @@ class Recovery(Phase):
     )
 
 
+class Shadows(Strict):
+    """Shadow models, for evaluators that infer membership: each trains as `training` says, on half of the data."""
+
+    number: Count = Field(8, description="how many are trained (Shokri et al. 2017: 20 to 100; our choice)")
+    most: Count | None = Field(
+        2000,
+        description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all",
+    )
+
+
 class Settings(Strict):
     """All that the models and numbers of one scenario depend on. Without unlearning, its settings are left out."""
 
@@ -318,7 +343,10 @@ class Settings(Strict):
     training: Training = Field(description="the original training, and what other trainings start from")
     unlearning: Unlearning | None = Field(None, description="the unlearning phase")
     recovery: Recovery | None = Field(None, description="post-training")
-    total_rounds: Count | None = Field(None, description="rounds of unlearning and post-training together")
+    total_rounds: Count | None = Field(
+        None, description="rounds of unlearning and post-training together; null: there is no post-training"
+    )
+    shadows: Shadows = Field(Shadows(), description="shadow models, where an evaluator needs them")  # type: ignore[call-arg]
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "
@@ -361,6 +389,14 @@ class Settings(Strict):
             )
         if self.unlearning and not (self.data.forget and self.total_rounds):
             raise ValueError("unlearning: needs data.forget and total_rounds")
+        return self
+
+    @model_validator(mode="after")
+    def _readable(self) -> "Settings":
+        name, text = self.model.name, about(self.data.dataset).text
+        if name in catalogue.available("models") and catalogue.declared("models", name).get("TEXT", False) != text:
+            reads, holds = ("images", "text") if text else ("text", "images")
+            raise ValueError(f"model: {name} reads {reads}, but {self.data.dataset} holds {holds}")
         return self
 
     @model_validator(mode="after")

@@ -61,20 +61,25 @@ class ModelSpec(Spec):
     seed: int
 
 
-class TrainingSpec(ModelSpec):
-    """What every stage that trains reads.
+class RoundsSpec(ModelSpec):
+    """How clients train in rounds; `clients_per_round`: how many are drawn for a round (None: all take part)."""
 
-    `clients_per_round`: how many are drawn for a round (None: all take part). `traced`: evaluators that measure in
+    local: Local
+    rounds: int
+    clients_per_round: int | None
+    with_replacement: bool
+
+
+class TrainingSpec(RoundsSpec):
+    """What every stage that trains a model of a run reads.
+
+    `traced`: evaluators that measure in
     every `evaluate_every`-th round and in each of the last `evaluate_last`. `counted`: further columns of the trace, of
     what an evaluator counts between rounds; empty where it is not watched, so that its file is none of this job's.
     """
 
-    local: Local
-    rounds: int
     evaluate_every: int
     evaluate_last: int
-    clients_per_round: int | None
-    with_replacement: bool
     traced: Annotated[tuple[str, ...], Kind("evaluation")]
     counted: tuple[str, ...] = ()
 

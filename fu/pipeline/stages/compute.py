@@ -18,6 +18,7 @@ from fu import plugins
 from fu.data import clients
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
+from fu.data.partition import Partition
 from fu.errors import UserError
 from fu.evaluation.context import Context
 from fu.evaluation.trace import columns
@@ -31,6 +32,7 @@ from fu.pipeline.stages.common import (
     ModelFiles,
     ModelSpec,
     Options,
+    RoundsSpec,
     TrainingFiles,
     TrainingSpec,
     atomic_outputs,
@@ -38,6 +40,7 @@ from fu.pipeline.stages.common import (
     write_rows,
 )
 from fu.plugins import Choice
+from fu.seeds import derive_integer
 
 
 def keep_memory() -> None:
@@ -82,11 +85,23 @@ def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
 
 def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str, poison: Poison) -> Task:
     """Return the task: the federation with its data, the forgotten and retained clients, the rounds."""
-    data = data_of(spec, files, options, poison)
+    return _task(spec, data_of(spec, files, options, poison), stream, spec.seed)
+
+
+def shadow_of(spec: RoundsSpec, data: ClientData, part: Partition, number: int) -> Task:
+    """Return the task of one shadow model, which trains as the original model does, on what `part` says.
+
+    All its draws, the first model's too, have names of their own.
+    """
+    held = ClientData(data.x, data.y, part, data.classes, "share")
+    return _task(spec, held, "training", derive_integer(spec.seed, "shadow", number))
+
+
+def _task(spec: RoundsSpec, data: ClientData, stream: str, seed: int) -> Task:
     build = builder_of(spec, data)
-    federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, spec.seed)
+    federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, seed)
     participation = {"clients_per_round": spec.clients_per_round, "with_replacement": spec.with_replacement}
-    return Task(federation, build, data.forgotten, data.retained, spec.rounds, spec.seed, **participation)  # type: ignore[arg-type]
+    return Task(federation, build, data.forgotten, data.retained, spec.rounds, seed, **participation)  # type: ignore[arg-type]
 
 
 def training_of(choice: Choice) -> Training:

@@ -1,7 +1,7 @@
 """Evaluate the models of one trial with every evaluator that the spec names."""
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +19,13 @@ class Spec(ModelSpec):
 
 @dataclass(frozen=True)
 class Files(ModelFiles):
-    """`models` and their `traces` in the order of the roles."""
+    """`models` and their `traces` in the order of the roles; `shadows`: one file where an evaluator needs it."""
 
     original: Path
     models: list[Path]
     traces: list[Path]
     evaluation: Path
+    shadows: list[Path] = field(default_factory=list)
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
@@ -32,12 +33,14 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     import torch
 
     from fu import plugins
+    from fu.data import membership
     from fu.evaluation.context import Context
     from fu.federation import model_files
     from fu.federation.network import Network
     from fu.pipeline.stages.compute import builder_of, data_of
 
     data = data_of(spec, files, options, "all")
+    shadows = membership.load(files.shadows[0]) if files.shadows else None
     network = Network(builder_of(spec, data)(), data.device)
     original, _ = model_files.load(files.original, network.layout)
     reference = None if original is None else original.to(data.device)
@@ -48,7 +51,8 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             rows.append({"role": role, "metric": "diverged_round", "value": diverged})
             continue
         with trace.open(newline="") as file:
-            context = Context(network, data, theta.to(data.device), reference, role, list(csv.DictReader(file)))
+            rounds = list(csv.DictReader(file))
+        context = Context(network, data, theta.to(data.device), reference, role, rounds, shadows)
         for name in spec.evaluators:
             with torch.no_grad():
                 found = plugins.load("evaluation", name).evaluate(context)

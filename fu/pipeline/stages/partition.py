@@ -48,11 +48,12 @@ class Files:
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Draw and write."""
     arrays = archives.read(files.data, spec.dataset)
-    labels, classes = np.concatenate([arrays["y_train"], arrays["y_test"]]), about(spec.dataset).classes
+    facts, plugin = about(spec.dataset), plugins.load("partitions", spec.partition.name)
+    labels, groups, classes = np.concatenate([arrays["y_train"], arrays["y_test"]]), facts.classes, facts.classes
+    if getattr(plugin, "NATURAL", False):
+        labels, groups = np.concatenate([arrays[key] for key in archives.OWNERS]), facts.owners or 0
     params = plugins.params("partitions", spec.partition, "partition")
-    deal = partial(
-        plugins.load("partitions", spec.partition.name).deal, classes=classes, clients=spec.clients, p=params
-    )
+    deal = partial(plugin.deal, classes=groups, clients=spec.clients, p=params)
 
     def dealt(labels: NDArray[Any], random: np.random.Generator) -> list[Indices]:
         return deal(labels, rng=random)

@@ -1,0 +1,368 @@
+"""Membership inference on what was forgotten: Shokri et al. 2017 (FATS section 6.2.5), LiRA and RMIA, offline.
+
+All three compare with shadow models that trained on other halves of the retained clients' data. Shokri's attack has one
+model for each class, which learns from what shadows say on the rows that they did and did not train on. It is run
+`ATTACKS` times, with training samples, initial weights and evaluation sets drawn anew: the spread is that of these
+draws, on one target model and one set of shadows, and not that over trainings. Today's attacks are LiRA (Carlini et al.
+2022) and RMIA (Zarifzadeh et al. 2024): no shadow has seen a member or a non-member, so that both are offline.
+
+Our choices: an attack model is given the class's own log-probability and the highest others in order, ten at most, and
+has 16 hidden units (Shokri: the whole vector, 64), so that 100 attacks take seconds for a hundred classes, too.
+"""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from fu.data.membership import Shadows
+from fu.evaluation.context import Context
+from fu.evaluation.roc import area, caught
+from fu.seeds import derive_integer
+
+SHADOWS = True  # the stage evaluate is given the scenario's shadow models
+ATTACKS = 100  # FATS section 6.1.3
+NUMBERS, HIDDEN, RECORDS, STEPS, RATE, MOMENTUM = 10, 16, 4096, 50, 0.1, 0.9  # of an attack model
+TOGETHER = 5  # attacks whose models train at once: as many as fit a CPU's cache
+OWN_SPREAD = 64  # shadows from which LiRA estimates a spread for each sample (Carlini et al. 2022, section VI-B)
+OFFLINE = 0.3  # a in Pr(x) = ((1 + a) Pr_out(x) + 1 - a) / 2 (Zarifzadeh et al. 2024, section 3 and appendix B)
+
+METRICS = {
+    "mia_accuracy": {
+        "label": "MIA accuracy",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of right predictions of Shokri's attack on as many members as non-members of each class, "
+        "mean over 100 attacks; 0.5: as a coin",
+        "source": "Shokri et al. 2017; FATS section 6.1.3",
+        "spread": "mia_accuracy_std",
+    },
+    "mia_accuracy_std": {
+        "label": "std",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "sample standard deviation over 100 attacks",
+        "source": "FATS section 6.1.3",
+    },
+    "mia_precision": {
+        "label": "MIA precision",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of members among those that Shokri's attack calls members, mean over the attacks that call "
+        "somebody one",
+        "source": "Shokri et al. 2017; FATS section 6.1.3",
+        "spread": "mia_precision_std",
+    },
+    "mia_precision_std": {
+        "label": "std",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "sample standard deviation over the attacks that call somebody a member",
+        "source": "FATS section 6.1.3",
+    },
+    "mia_undefined": {
+        "label": "No precision",
+        "unit": "attacks",
+        "better": "neither",
+        "formula": "how many of the 100 attacks call nobody a member, so that their precision is undefined",
+        "source": "our choice: not counted as a precision of 0",
+    },
+    "mia_auc": {
+        "label": "MIA AUC",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; 0.5: as a coin",
+        "source": "our choice",
+        "spread": "mia_auc_std",
+    },
+    "mia_auc_std": {
+        "label": "std",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "sample standard deviation over 100 attacks",
+        "source": "our choice",
+    },
+    "mia_tpr_1": {
+        "label": "MIA TPR at 1%",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of members that Shokri's attack finds with at most 1% false positives, mean over 100 attacks",
+        "source": "Carlini et al. 2022",
+        "spread": "mia_tpr_1_std",
+    },
+    "mia_tpr_1_std": {
+        "label": "std",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "sample standard deviation over 100 attacks",
+        "source": "our choice",
+    },
+    "lira_advantage": {
+        "label": "LiRA advantage",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "the larger of 0 and twice LiRA's AUC less 1; 0: as a coin",
+        "source": "our choice: 0 for a model that forgot",
+        "tells": {"original": "higher"},
+    },
+    "lira_auc": {
+        "label": "LiRA AUC",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "area under the ROC curve of (phi - mu) / sigma, phi = log(p / (1 - p)) of the class's own "
+        "probability; mu and sigma: its mean and spread over the shadow models, of fewer than 64 one sigma for all",
+        "source": "Carlini et al. 2022, offline; from two shadow models on",
+    },
+    "lira_tpr_1": {
+        "label": "LiRA TPR at 1%",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of members that LiRA finds with at most 1% false positives",
+        "source": "Carlini et al. 2022",
+    },
+    "lira_tpr_01": {
+        "label": "LiRA TPR at 0.1%",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "the same with at most 0.1%: of fewer than 1000 non-members none",
+        "source": "Carlini et al. 2022",
+    },
+    "rmia_auc": {
+        "label": "RMIA AUC",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "area under the ROC curve of the share of the shadows' pool z with r(x) >= r(z), r = p / Pr, Pr = "
+        "((1 + a) p_out + 1 - a) / 2, a = 0.3; p: the class's own probability, p_out: its mean over the shadow models "
+        "that did not train on the sample",
+        "source": "Zarifzadeh et al. 2024, offline, gamma 1 (our choice); from one shadow model on",
+    },
+    "rmia_tpr_1": {
+        "label": "RMIA TPR at 1%",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of members that RMIA finds with at most 1% false positives",
+        "source": "Zarifzadeh et al. 2024",
+    },
+    "rmia_tpr_01": {
+        "label": "RMIA TPR at 0.1%",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "the same with at most 0.1%: of fewer than 1000 non-members none",
+        "source": "Zarifzadeh et al. 2024",
+    },
+}
+
+
+def evaluate(context: Context) -> dict[str, float]:
+    """Return the metrics of all attacks; nothing without shadow models or without members of any class."""
+    shadows = context.shadows
+    if shadows is None or not shadows.number or not len(shadows.members):
+        return {}
+    given = (shadows.members, shadows.non_members, shadows.pool)
+    inside, outside, pool = (context.network.logits(context.theta, context.data.clean(rows)[0]) for rows in given)
+    found = shokri(shadows, inside, outside)
+    labels = torch.from_numpy(shadows.classes).to(inside.device)
+    both, twice = torch.cat([inside, outside]), torch.cat([labels, labels])
+    reference = torch.from_numpy(shadows.member_logits), torch.from_numpy(shadows.non_member_logits)
+    said = torch.cat(reference, 1).to(inside.device)
+    if shadows.number > 1:
+        found |= _summary("lira", lira(both, said, twice))
+        found["lira_advantage"] = max(0.0, 2 * found["lira_auc"] - 1)
+    own = torch.from_numpy(shadows.labels).to(inside.device)
+    known = torch.from_numpy(shadows.pool_logits).to(inside.device)
+    scores = rmia(both, said, twice, pool, known, own, torch.from_numpy(shadows.inside).to(inside.device))
+    return found | (_summary("rmia", scores) if scores is not None else {})
+
+
+def _summary(attack: str, scores: Tensor) -> dict[str, float]:
+    """Return the metrics of an attack from its scores of members, then non-members, [2 m]."""
+    members, others = scores.chunk(2)
+    rates = {f"{attack}_tpr_1": 0.01, f"{attack}_tpr_01": 0.001}
+    return {
+        f"{attack}_auc": area(members, others).item(),
+        **{name: caught(members, others, share).item() for name, share in rates.items()},
+    }
+
+
+# ---- LiRA and RMIA ---------------------------------------------------------------------------------------------------
+
+
+def scaled(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return phi = log(p / (1 - p)) of each label's own probability p, [..., n] of [..., n, C] and [n]."""
+    index = labels.expand(logits.shape[:-1])[..., None]
+    own = logits.double().gather(-1, index)
+    return (own - logits.double().scatter(-1, index, -math.inf).logsumexp(-1, keepdim=True)).squeeze(-1)
+
+
+def lira(logits: Tensor, said: Tensor, labels: Tensor) -> Tensor:
+    """Return LiRA's offline score of each sample, [n] of a model's logits [n, C] and its shadows' [S, n, C].
+
+    The paper's score is the normal distribution function of this one, and has the same order.
+    """
+    phi = scaled(said, labels)
+    variance = phi.var(0, correction=1)
+    sigma = (variance if len(said) >= OWN_SPREAD else variance.mean()).sqrt()
+    return (scaled(logits, labels) - phi.mean(0)) / sigma.clamp(min=1e-30)
+
+
+def rmia(
+    logits: Tensor, said: Tensor, labels: Tensor, pool: Tensor, known: Tensor, own: Tensor, inside: Tensor
+) -> Tensor | None:
+    """Return RMIA's offline score of each sample, [n] of a model's logits [n, C] and its shadows' [S, n, C].
+
+    The samples z that they are compared with are the pool, with the model's logits [z, C], the shadows' `known`
+    [S, z, C], labels `own` [z] and what shadows trained on, `inside` [S, z]. The target may have trained on them: all
+    z are then less likely to be beaten, which leaves the order of the scores. None where every shadow trained on all.
+    """
+    out = ~inside
+    there = out.any(0)
+    if not there.any():
+        return None
+    mean = (_own(known, own) * out).sum(0)[there] / out.sum(0)[there]
+    compared = (_own(pool, own)[there] / _expected(mean)).sort().values
+    ratio = _own(logits, labels) / _expected(_own(said, labels).mean(0))
+    return torch.searchsorted(compared, ratio, right=True).double() / len(compared)
+
+
+def _own(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the probability of each label, [..., n] of [..., n, C]."""
+    return logits.double().softmax(-1).gather(-1, labels.expand(logits.shape[:-1])[..., None]).squeeze(-1)
+
+
+def _expected(out: Tensor) -> Tensor:
+    """Return Pr(x) from its mean over models that did not train on x."""
+    return ((1 + OFFLINE) * out + 1 - OFFLINE) / 2
+
+
+# ---- Shokri's attack -------------------------------------------------------------------------------------------------
+
+
+class Models(NamedTuple):
+    """The attack models of A attacks on K classes with F numbers and H hidden units, and how numbers are scaled."""
+
+    classes: Tensor  # [K]
+    centre: Tensor  # [K, 1, F]
+    scale: Tensor  # [K, 1, F]
+    weights: list[Tensor]  # [A K, F, H], [A K, 1, H], [A K, H, 1], [A K, 1, 1]
+
+
+def shokri(shadows: Shadows, inside: Tensor, outside: Tensor) -> dict[str, float]:
+    """Return mean and spread over `ATTACKS` attacks on a model with logits [m, C] on members and on non-members.
+
+    Each attack takes half of the pairs of a member and a non-member, drawn anew, and calls a member what its model of
+    the class gives more than an even chance.
+    """
+    models = attackers(shadows, inside.device)
+    labels = torch.from_numpy(shadows.classes).to(inside.device)
+    scores = [judged(models, features(logits, labels), labels) for logits in (inside, outside)]
+    pairs = scores[0].shape[1]
+    if not pairs:
+        return {}
+    random = torch.rand(ATTACKS, pairs, generator=_generator(shadows, "sets"))
+    drawn = random.argsort(1)[:, : -(-pairs // 2)].to(inside.device)
+    return told(*(score.gather(1, drawn) for score in scores))
+
+
+def told(members: Tensor, others: Tensor) -> dict[str, float]:
+    """Return mean and spread over attacks of what scores [A, m] of members and of non-members tell; above 0: a member.
+
+    Precision is over those attacks that call somebody a member.
+    """
+    right, wrong = (members > 0).double().mean(1), (others > 0).double().mean(1)
+    some = right + wrong > 0
+    several = {
+        "mia_accuracy": (right + 1 - wrong) / 2,
+        "mia_precision": right[some] / (right + wrong)[some],
+        "mia_auc": area(members, others),
+        "mia_tpr_1": caught(members, others, 0.01),
+    }
+    found = {"mia_undefined": float((~some).sum())}
+    for name, values in several.items():
+        found |= {name: values.mean().item()} if len(values) else {}
+        found |= {f"{name}_std": values.std(correction=1).item()} if len(values) > 1 else {}
+    return found
+
+
+def features(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return what an attack model is given of a prediction: the label's own log-probability and the highest others."""
+    found = logits.log_softmax(-1).clamp(min=-30)
+    index = labels.expand(found.shape[:-1])[..., None]
+    others = found.scatter(-1, index, -math.inf).topk(min(NUMBERS, found.shape[-1]) - 1).values
+    return torch.cat([found.gather(-1, index), others], -1)
+
+
+@lru_cache(maxsize=1)
+def attackers(shadows: Shadows, device: torch.device) -> Models:
+    """Return the attack models: for each class with rows that shadows did and did not train on, trained on these."""
+    labels = torch.from_numpy(shadows.labels).to(device)
+    inside = torch.from_numpy(shadows.inside).to(device)
+    given = features(torch.from_numpy(shadows.pool_logits).to(device), labels)
+    wanted = torch.from_numpy(shadows.classes).to(device).unique().tolist()
+    both = [(given[inside & (labels == label)], given[~inside & (labels == label)]) for label in wanted]
+    found = {label: pair for label, pair in zip(wanted, both, strict=True) if all(map(len, pair))}
+    if not found:
+        return Models(labels[:0], given[0, :0], given[0, :0], [])
+    means = torch.stack([torch.cat(pair).mean(0, keepdim=True) for pair in found.values()])
+    scales = torch.stack([torch.cat(pair).std(0, correction=0, keepdim=True) for pair in found.values()]) + 1e-6
+    random = _generator(shadows, "records")
+    each = min(128, max(16, RECORDS // (2 * len(found))), max(len(part) for pair in found.values() for part in pair))
+    drawn = [
+        torch.stack([part[torch.randint(len(part), (ATTACKS, each), generator=random).to(device)] for part in pair], 1)
+        for pair in found.values()
+    ]
+    records = (torch.stack(drawn, 1).flatten(2, 3) - means) / scales  # [A, K, 2 each, F], members first
+    member = torch.arange(2 * each, device=device)[:, None] < each
+    begun = torch.randn(ATTACKS, len(found), records.shape[-1] + 1, HIDDEN, generator=_generator(shadows, "weights"))
+    begun /= torch.tensor([*[records.shape[-1]] * records.shape[-1], HIDDEN])[:, None].sqrt()
+    begun = begun.to(device)
+    size = TOGETHER if device.type == "cpu" else ATTACKS
+    parts = [
+        fitted(x.flatten(0, 1), member.float(), first.flatten(0, 1))
+        for x, first in zip(records.split(size), begun.split(size), strict=True)
+    ]
+    weights = [torch.cat(several) for several in zip(*parts, strict=True)]
+    return Models(torch.tensor([*found], device=device), means, scales, weights)
+
+
+def fitted(x: Tensor, y: Tensor, first: Tensor) -> list[Tensor]:
+    """Train B attack models on records x [B, n, F], with members y [n, 1], from the weights `first` [B, F + 1, H].
+
+    Full-batch gradient descent with momentum on the mean cross-entropy of each. (An optimiser of torch takes a second
+    to import.)
+    """
+    hidden, out = first[:, :-1].clone(), first[:, -1:].transpose(1, 2).clone()
+    weights = [hidden, torch.zeros_like(first[:, :1]), out, torch.zeros_like(out[:, :1])]
+    velocities = [torch.zeros_like(weight) for weight in weights]
+    target = y.expand(len(x), -1, -1)
+    for _ in range(STEPS):
+        with torch.enable_grad():
+            traced = [weight.requires_grad_() for weight in weights]
+            loss = binary_cross_entropy_with_logits(called(x, traced), target, reduction="sum") / x.shape[1]
+            gradients = torch.autograd.grad(loss, traced)
+        with torch.no_grad():
+            for weight, velocity, gradient in zip(weights, velocities, gradients, strict=True):
+                weight.sub_(velocity.mul_(MOMENTUM).add_(gradient), alpha=RATE)
+    return [weight.detach() for weight in weights]
+
+
+def called(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """Return the logits [B, n, 1] of B attack models for x [B, n, F]: above 0 means a member."""
+    hidden, shift, out, offset = weights
+    return torch.baddbmm(offset, torch.baddbmm(shift, x, hidden).relu(), out)
+
+
+def judged(models: Models, x: Tensor, labels: Tensor) -> Tensor:
+    """Return the scores [A, n] that the attacks give to samples x [n, F], by their classes; other classes aside."""
+    parts = []
+    for number, label in enumerate(models.classes.tolist()):
+        mine = (x[labels == label] - models.centre[number]) / models.scale[number]
+        weights = [weight.unflatten(0, (-1, len(models.classes)))[:, number] for weight in models.weights]
+        parts.append(called(mine.expand(ATTACKS, -1, -1), weights).squeeze(-1))
+    return torch.cat(parts, 1) if parts else x.new_zeros(ATTACKS, 0)
+
+
+def _generator(shadows: Shadows, what: str) -> torch.Generator:
+    return torch.Generator().manual_seed(derive_integer(int(shadows.seed), "membership", what))

@@ -1,0 +1,49 @@
+"""Natural: every client is one owner of the data set's samples, a writer or a role (Caldas et al. 2019; FATS 6.1.1)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.data.partition import Indices
+from fu.errors import UserError
+
+NATURAL = True  # owners are handed over in the place of labels and classes
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    minimum: int = Field(
+        100,
+        gt=0,
+        strict=True,
+        description="training samples below which an owner is no client. FATS: 100 in all, which are 90 to train where "
+        "a tenth is kept to test (FEMNIST), 80 where a fifth is (Shakespeare)",
+    )
+
+
+def check(clients: int, owners: int, p: Params) -> None:
+    """Raise `ValueError` where there are more clients than owners."""
+    if clients > owners:
+        raise ValueError(f"{clients} clients cannot be drawn from {owners} owners of data")
+
+
+def deal(labels: NDArray[Any], classes: int, clients: int, p: Params, rng: np.random.Generator) -> list[Indices]:
+    """Return the samples of each client; `labels` are owners here [n], of whom as many as there are clients are drawn.
+
+    Clients are in the order of their owners. Raises `UserError` where too few have enough samples.
+    """
+    owners, sizes = np.unique(labels, return_counts=True)
+    able = owners[sizes >= p.minimum]
+    if len(able) < clients:
+        raise UserError(
+            f"partition: {clients} clients need as many owners of at least {p.minimum} training samples, but of "
+            f"{len(owners)} owners {len(able)} have so many; use fewer clients or another minimum."
+        )
+    order = np.argsort(labels, kind="stable")
+    chosen = np.sort(rng.choice(able, clients, replace=False))
+    starts, ends = (np.searchsorted(labels[order], chosen, side) for side in ("left", "right"))
+    return [order[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -1,0 +1,76 @@
+"""Train shadow models on halves of the retained clients' data, for membership inference (Shokri et al. 2017)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from fu.pipeline.stages.common import ModelFiles, Options, RoundsSpec, atomic_outputs, run
+from fu.plugins import Choice, Kind
+
+
+class Spec(RoundsSpec):
+    """How many shadows are trained, each as the scenario trains; `most`: how many rows a set of an attack has at most.
+
+    `server`: how many of the server's samples a training uses (None: it uses none).
+    """
+
+    stage = "shadow"
+    number: int
+    most: int | None
+    training: Annotated[Choice, Kind("training")]
+    server: int | None
+
+
+@dataclass(frozen=True)
+class Files(ModelFiles):
+    """From data, partition and request to what the shadows say."""
+
+    shadows: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Train one shadow after another, and write what each says on the pool, on members and on non-members."""
+    from dataclasses import replace
+    from functools import partial
+
+    import numpy as np
+
+    from fu.data import membership
+    from fu.federation.driver import drive
+    from fu.federation.task import theta_of
+    from fu.pipeline.stages import compute
+
+    data = compute.data_of(spec, files, options, "share")
+    labels, asked = data.y.cpu().numpy(), (data.forgotten, data.forgotten_samples)
+    sets = membership.draw(data.partition, labels, *asked, spec.seed, spec.most)
+    training = compute.training_of(spec.training)
+    inside, said, checkpoints = [], [], []
+    for number in range(spec.number):
+        part = membership.half(data.partition, *asked, spec.seed, number)
+        task = replace(compute.shadow_of(spec, data, part, number), server=spec.server)
+        inputs = [files.data, files.partition, *files.request]
+        checkpoint = compute.checkpoint_of(task, spec, options, inputs, files.shadows.with_name(f"shadow{number}"))
+        checkpoints.append(checkpoint)
+        outcome = drive(
+            task,
+            partial(training.start, task),
+            partial(training.step, task),
+            lambda theta: {},
+            checkpoint,
+            f"{files.shadows}, shadow {number + 1} of {spec.number}",
+        )
+        if outcome.diverged is None:
+            notes = {"seconds": 0.0, "done": spec.rounds, "rows": [], "cost": task.federation.cost.record()}
+            checkpoint.save(outcome.state, notes)  # a resumed job trains none again
+            inside.append(np.isin(sets.pool, np.concatenate(part.train)))
+            theta, logits = theta_of(outcome.state), task.federation.logits
+            shown = (sets.pool, sets.members, sets.non_members)
+            said.append([logits(theta, data.clean(rows)[0]).cpu().numpy() for rows in shown])
+    with atomic_outputs(options, files.shadows) as (path,):
+        membership.save(path, membership.shadows(sets, labels, inside, said, data.classes, spec.seed, spec.number))
+    for checkpoint in checkpoints:
+        checkpoint.clear()
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

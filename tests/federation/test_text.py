@@ -1,0 +1,118 @@
+"""Training on text: bytes at home, whole numbers for the model, the same updates however clients are trained."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fu.data.clients import ClientData, batch_of
+from fu.data.partition import Partition
+from fu.federation import local
+from fu.federation.local import Federation, LocalTraining
+from fu.federation.network import TEXT_BATCH, Network
+from fu.federation.task import initial_parameters
+from fu.models import lstm
+from tests.factories import make_partition
+
+CLASSES, LENGTH = 12, 9
+PART = make_partition((7, 12, 3), trigger=False, server=6)
+BUILD = partial(lstm.build, (LENGTH,), CLASSES, lstm.Params(hidden=5))
+
+
+def text_data(part: Partition = PART) -> ClientData:
+    random = torch.Generator().manual_seed(4)
+    samples = 1 + max(int(rows.max(initial=0)) for rows in (*part.train, *part.test, part.server))
+    x = torch.randint(CLASSES, (samples, LENGTH), generator=random, dtype=torch.uint8)
+    return ClientData(x, torch.randint(CLASSES, (samples,), generator=random), part, CLASSES, "share")
+
+
+def federation(strategy: str = "auto", data: ClientData | None = None) -> Federation:
+    return Federation(BUILD(), data or text_data(), LocalTraining(0.5, 1.0, 5, 2), "training", 0, strategy)
+
+
+def seen(model: torch.nn.Module) -> list[Tensor]:
+    found: list[Tensor] = []
+    model.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
+    return found
+
+
+def test_images_are_handed_over_channels_first_and_text_as_whole_numbers() -> None:
+    x = torch.rand(2, 4, 5, 3)
+    assert torch.equal(batch_of(x), x.permute(0, 3, 1, 2))
+    assert batch_of(x).data_ptr() == x.data_ptr()
+    text = batch_of(torch.tensor([[3, 200]], dtype=torch.uint8))
+    assert (text.dtype, text.tolist()) == (torch.int64, [[3, 200]])
+
+
+def test_text_stays_bytes_until_it_is_a_batch() -> None:
+    data = text_data()
+    assert data.shape == (LENGTH,)
+    for x, _ in (data.held_out(0, "test"), data.pool("server"), data.global_test):
+        assert x.dtype == torch.uint8
+    x, y = data.train(1, torch.tensor([3, 0]))
+    rows = torch.from_numpy(PART.train[1])[[3, 0]]
+    assert (x.dtype, y.dtype) == (torch.int64, torch.int64)
+    assert torch.equal(x, data.x[rows].long())
+    assert torch.equal(y, data.y[rows])
+
+
+def test_a_network_reads_bytes_as_whole_numbers_in_pieces() -> None:
+    network = Network(BUILD(), torch.device("cpu"))
+    theta = initial_parameters(BUILD, 1)
+    x = torch.randint(CLASSES, (TEXT_BATCH + 7, LENGTH), dtype=torch.uint8)
+    batches = seen(network.model)
+    found = network.logits(theta, x)
+    assert [(batch.dtype, len(batch)) for batch in batches] == [(torch.int64, TEXT_BATCH), (torch.int64, 7)]
+    torch.testing.assert_close(found, network.logits(theta, x.long(), batch=50))
+    assert len(batches[-1]) == 7
+    assert [len(batch) for batch in batches[2:]] == [50, 50, 50, 50, 7]
+
+
+def test_a_local_step_on_text_is_that_of_plain_sgd() -> None:
+    """One client, whole batches: by hand, with torch's own optimiser."""
+    fed, data = federation("sequential"), text_data()
+    theta = initial_parameters(BUILD, 1)
+    delta = fed.local_updates(theta, [2], 0).delta[0]
+    net = BUILD()
+    net.load_state_dict(fed.layout.named(theta))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.5)
+    x, y = data.x[PART.train[2]].long(), data.y[PART.train[2]]
+    for _ in range(2):  # epochs of one batch of three
+        optimiser.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        optimiser.step()
+    expected = fed.layout.flatten(dict(net.named_parameters())) - theta
+    assert expected.norm() > 0.01
+    torch.testing.assert_close(delta, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_all_clients_at_once_equal_client_after_client_on_text() -> None:
+    one, many = federation("sequential"), federation("vectorised")
+    theta = initial_parameters(BUILD, 1)
+    expected, found = one.local_updates(theta, [2, 0, 1], 0), many.local_updates(theta, [2, 0, 1], 0)
+    torch.testing.assert_close(found.delta, expected.delta, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.losses, expected.losses, rtol=1e-4, atol=1e-5)
+
+
+def test_a_recurrent_model_is_trained_client_after_client_on_every_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = text_data()
+    data.device = torch.device("cuda")
+    monkeypatch.setattr(local, "Network", lambda model, device: Network(model, torch.device("cpu")))
+    assert federation("auto", data).strategy == "sequential"
+    small = torch.nn.Sequential(
+        torch.nn.Embedding(CLASSES, 2), torch.nn.Flatten(), torch.nn.Linear(2 * LENGTH, CLASSES)
+    )
+    assert Federation(small, data, LocalTraining(0.5, 1.0, 5, 2), "training", 0).strategy == "vectorised"
+
+
+def test_the_server_learns_from_text_too() -> None:
+    fed = federation()
+    theta = initial_parameters(BUILD, 1)
+    batches = seen(fed.model)
+    assert fed.server_update(theta, 0, 0.1).norm() > 1e-4
+    rows = {tuple(row.tolist()) for row in fed.data.x[np.asarray(PART.server)]}
+    assert {tuple(row.tolist()) for row in batches[0]} <= rows
