@@ -1,6 +1,6 @@
 """Retraining from scratch: the scenario's own training, on the retained clients (FedOSD section 4.1, "Retraining").
 
-Stores nothing; communicates what the training does. No data of a forgotten client is read.
+Stores nothing; communicates what the training does. No data of a forgotten client and no forgotten sample are read.
 """
 
 from pydantic import BaseModel, ConfigDict
@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+SAMPLES = True  # it can forget samples, too
 RETRAINS = True  # it is handed the scenario's training, and shows what forgetting is
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 

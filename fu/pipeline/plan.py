@@ -336,6 +336,8 @@ class Plan:
         reads, known = catalogue.reads(shown.kind), catalogue.metrics()
         metrics = tuple(known[name] for name in shown.metrics)
         read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
+        starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
+        original = ORIGINAL in starts or not shown.shown
         scenarios, attacks = [], []
         for name in shown.scenarios:
             scope = f"{paper}/{name}"
@@ -353,7 +355,7 @@ class Plan:
                     rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=self._trial_shown(scope, ORIGINAL) if self._from_original(shown, scope) else None,
+                    original=self._trial_shown(scope, ORIGINAL) if original else None,
                     partition=_other(self.grid.partitions[scope], scope),
                 )
             )
@@ -418,11 +420,6 @@ class Plan:
                 include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training"}
             ),
         )
-
-    def _from_original(self, shown: Artefact, scope: str) -> bool:
-        """Return whether an artefact shows the original model: unless those of all its methods are listed trainings."""
-        trained = {self.trials[scope, name].trained for method in shown.methods for name in self.names[scope, method]}
-        return not shown.trains_only and not (shown.trainings and trained.isdisjoint(self.names[scope, ORIGINAL]))
 
     def _replaced(self, paper: str, scenario: str) -> str | None:
         """Return the paper's data set if the preset replaces it, else None."""
