@@ -112,11 +112,11 @@ def _since(entry: Entry, scenario: Scenario, here: pd.DataFrame) -> dict[str, st
         name = BACK if len(better) == 1 else f"{metric.label} {BACK}"
         own = here[here["metric"] == metric.name].sort_values("round", kind="stable")
         cells[name] = ", ".join(map(str, back(own, scenario.request_rounds, metric))) or "–"
-    for metric in TIMES:
-        spent = here[(here["metric"] == metric) & (here["stage"] != ORIGINAL)].sort_values("round", kind="stable")
+    for name in TIMES:
+        spent = here[(here["metric"] == name) & (here["stage"] == "unlearned")].sort_values("round", kind="stable")
         ends = [spent[spent["round"] <= last]["mean"] for last in [*scenario.request_rounds[1:], spent["round"].max()]]
         counts = [0.0, *(found.iloc[-1] for found in ends if len(found))]
-        cells[TIME[metric]] = ", ".join(number(round(b - a, 1)) for a, b in pairwise(counts)) or "–"
+        cells[TIME[name]] = ", ".join(number(round(b - a, 1)) for a, b in pairwise(counts)) or "–"
     return cells
 
 

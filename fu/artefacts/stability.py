@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import PALETTE, draw_diverged, draw_means, handles, head, legend, looks, panels
+from fu.artefacts.drawing import DIVERGED, PALETTE, draw_diverged, draw_means, handles, head, legend, looks, panels
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.result import Result
 from fu.artefacts.words import in_a_row
@@ -70,13 +70,14 @@ def _rows(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[dict[st
     }
     rows = []
     for method in entry.methods:
-        own = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name)]
+        stage = [*entry.trial(scenario.name, method).models][-1]
+        own = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name) & (frame["stage"] == stage)]
         for metric in entry.metrics:
             values = own[own["metric"] == metric.name]["value"].dropna()
             counted = {"mean": values.mean(), "std": values.std(), "n": len(values)}
-            rows.append({**about, "line": method.name, "metric": metric.name, **counted})
+            rows.append({**about, "method": method.name, "metric": metric.name, **counted})
     spent = {"mean": times.mean(), "error": standard_error(times), "n": times.size, "exact": requests.mean_time}
-    return [*rows, {**about, "line": "", "metric": TIME, **spent}]
+    return [*rows, {**about, "method": "", "metric": TIME, **spent}]
 
 
 def _panel(scenario: Scenario) -> str:
@@ -98,9 +99,9 @@ def _tables(entry: Entry, found: pd.DataFrame) -> str:
             row = {RHO[first["level"]].partition(" =")[0]: f"{first['rho']:.3f}", "K": first["K"], "b": first["b"]}
             for method in entry.methods:
                 for metric in entry.metrics:
-                    cell = own[(own["line"] == method.name) & (own["metric"] == metric.name)]
+                    cell = own[(own["method"] == method.name) & (own["metric"] == metric.name)]
                     name = metric.label if len(entry.methods) == 1 else f"{method.marked}, {metric.label}"
-                    row[name] = notes.texts(cell)[0] if cell["n"].iloc[0] else "–"
+                    row[name] = notes.texts(cell)[0] if cell["n"].iloc[0] else DIVERGED
             rows.append(
                 {
                     **row,
@@ -122,7 +123,7 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
         f"Time: time steps computed again, 0 where nothing is; its mean over {entry.draws} requests, {LOOKED_UP} in "
         f"each sampling history, with its standard error. FRS: retraining from scratch, {steps} time steps.",
         *notes.averages(entry),
-        *([f"{in_a_row([*lost['scenario'].unique()])}: some seeds diverged and are left out."] if len(lost) else []),
+        *([f"Seeds that diverged are left out: {in_a_row([*lost['scenario'].unique()])}."] if len(lost) else []),
         *([entry.note] if entry.note else []),
         *notes.marks(entry),
     ]
@@ -137,7 +138,9 @@ def _trend(entry: Entry, panel: str, part: pd.DataFrame) -> str:
     said = []
     for method in entry.methods:
         for metric in entry.metrics:
-            own = ends[(ends["line"] == method.name) & (ends["metric"] == metric.name)]["mean"]
+            own = ends[(ends["method"] == method.name) & (ends["metric"] == metric.name)]["mean"].dropna()
+            if own.empty:
+                continue
             name = metric.label if len(entry.methods) == 1 else f"{method.marked}'s {metric.label}"
             said.append(f"{name} goes from {own.iloc[0]:.3f} to {own.iloc[-1]:.3f}")
     times = ends[ends["metric"] == TIME]["exact"]
@@ -156,7 +159,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
         for axis, metric in zip(row, entry.metrics, strict=False):
             head(axis, str(panel), across)
             for k, method in enumerate(entry.methods):
-                own = part[(part["line"] == method.name) & (part["metric"] == metric.name)].sort_values("rho")
+                own = part[(part["method"] == method.name) & (part["metric"] == metric.name)].sort_values("rho")
                 shown = own[own["n"] > 0].assign(at=lambda rows: rows["rho"])
                 draw_means(axis, shown, styles[method.name])
                 for at in own[own["n"] == 0]["rho"]:

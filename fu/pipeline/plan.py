@@ -360,7 +360,7 @@ class Plan:
                     requests=settings.data.forget.requests if settings.data.forget else 1,
                     evaluations=tuple(evaluations),
                     at=dict(source.scenarios[name].at),
-                    original=self._trial_shown(scope, ORIGINAL) if original and reads != "nothing" else None,
+                    original=self._trial_shown(scope, ORIGINAL) if original else None,
                     partition=_other(self.grid.partitions[scope], scope),
                     model=settings.model.name,
                     sampling=_sampling(settings),

@@ -45,7 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "nfresnet18": {"stem": 4, "widths": [4, 8]},
     "cnn": {"channels": 4},
     "mlp": {"hidden": 8},
-    "vgg16": {"weights": "random"},
+    "vgg16": {"weights": "random", "channels": [4, 4, 4, 4, 4]},
     "lstm": {"hidden": 4},
     "natural": {"minimum": 15},
 }

@@ -1,0 +1,110 @@
+"""Accuracy and unlearning time against rho: the numbers of a small system, and what the words make of them."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import Asked, Entry, Method, Sampling, Trial
+from fu.errors import UserError
+from fu.federation.exact import Requests
+from fu.federation.sampling import Shape
+from tests.artefacts.factories import cells, made, make_entry
+
+SEEDS = (0, 1)
+VALUES = {"b2": (0.6, 0.7), "b4": (0.7, 0.9), "K2": (0.8, 0.8), "K1": (0.5, 0.5)}  # of accuracy, by seed
+
+
+def grown() -> tuple[Entry, pd.DataFrame]:
+    """Return four systems of M = 4, N = 8, R = 3, E = 2: b is 2 or 4 where K = 1, then K is 2 or 1 where b = 2."""
+    [base] = make_entry("stability").scenarios
+    scenarios, rows = [], []
+    for name, values in VALUES.items():
+        short, value = name[0], int(name[1])
+        drawn = Sampling(clients=4, samples=8, clients_per_round=1, rounds=3, steps=2, batch_size=2)
+        drawn = drawn.model_copy(update={"batch_size" if short == "b" else "clients_per_round": value})
+        asked = Asked(level="sample" if short == "b" else "client", number=1)
+        about = {"name": f"toy-{name}", "label": f"Toy, {short} = {value}", "at": {short: value}, "original": None}
+        scenarios.append(base.model_copy(update={**about, "sampling": drawn, "asked": asked}))
+        for seed, accuracy in zip(SEEDS, values, strict=True):
+            rows.append((f"toy-{name}", "fats", "fats", "fats.trained", seed, "original", "accuracy", accuracy))
+    trial = Trial(name="fats", rate=0.1, values={}, trained="fats")
+    trials = {scenario.name: (trial,) for scenario in scenarios}
+    fats = Method(name="fats", label="FATS", in_paper=True, post_training="none", trains=True, trials=trials)
+    given: dict[str, Any] = {"scenarios": tuple(scenarios), "methods": (fats,), "seeds": SEEDS, "stages": ("original",)}
+    entry = make_entry("stability", metrics=("accuracy",), draws=200, chosen={}, **given)
+    columns = ["scenario", "method", "trial", "model", "seed", "stage", "metric", "value"]
+    return entry, pd.DataFrame(rows, columns=columns).assign(round=-1, device=None, published=False)
+
+
+def test_rho_accuracy_and_time_are_those_of_each_system() -> None:
+    found = made(*grown()).frame
+    measured = found[found["metric"] == "accuracy"].set_index("scenario")
+    assert measured["rho"].to_dict() == {"toy-b2": 0.375, "toy-b4": 0.75, "toy-K2": 1.5, "toy-K1": 0.75}
+    assert measured["mean"].to_dict() == pytest.approx({"toy-b2": 0.65, "toy-b4": 0.8, "toy-K2": 0.8, "toy-K1": 0.5})
+    assert measured["std"]["toy-b4"] == pytest.approx(0.2 / np.sqrt(2))
+    times = found[found["metric"] == "time"].set_index("scenario")
+    expected = {
+        "toy-b2": Requests(Shape(1, 3, 2, 2), 4, 8).mean_time,
+        "toy-b4": Requests(Shape(1, 3, 2, 4), 4, 8).mean_time,
+        "toy-K2": 6 - 2 * (9 / 16 + (9 / 16) ** 2 + (9 / 16) ** 3) * 1.0,
+        "toy-K1": 6 - 2 * (3 / 4 + (3 / 4) ** 2 + (3 / 4) ** 3),
+    }
+    assert times["exact"].to_dict() == pytest.approx(expected)
+    assert set(times["frs"]) == {6}
+    assert ((times["mean"] - times["exact"]).abs() < 4 * times["error"]).all()
+    assert (times["n"] == 200).all()
+
+
+def test_a_row_of_panels_holds_accuracy_and_time_and_none_has_two_axes() -> None:
+    figure = made(*grown()).figure
+    axes = figure.axes
+    assert [axis.get_ylabel() for axis in axes] == ["Accuracy", "unlearning time (time steps)"] * 2
+    assert [axis.get_xlabel() for axis in axes] == ["ρ_S = b K T / (M N)"] * 2 + ["ρ_C = K R / M"] * 2
+    assert [a.get_title(loc="left") for a in axes] == ["Toy, a sample to forget"] * 2 + ["Toy, a client to forget"] * 2
+    assert np.asarray(axes[2].lines[0].get_xydata()).tolist() == [[0.75, 0.5], [1.5, 0.8]]
+    exact, drawn, frs = (np.asarray(axes[3].lines[k].get_xydata(), float) for k in (0, 1, -1))
+    assert exact[:, 0].tolist() == drawn[:, 0].tolist() == [0.75, 1.5]
+    assert frs[:, 1].tolist() == [6, 6]
+    assert axes[0].get_ylim() == (-0.03, 1.03)
+    assert axes[1].get_ylim()[1] == pytest.approx(6.36)
+
+
+def test_tables_are_in_the_order_of_rho_and_words_say_where_the_paper_errs() -> None:
+    result = made(*grown())
+    table = cells(result.body)
+    assert [row[:4] for row in table[4:6]] == [["0.750", "1", "2", "0.500 ±0.000"], ["1.500", "2", "2", "0.800 ±0.000"]]
+    sample = (
+        "Toy, a sample to forget, ρ_S from 0.375 to 0.75: Accuracy goes from 0.650 to 0.800 and the mean time rises"
+    )
+    assert sample in result.notes
+    assert result.notes.count("section 6.2.4 says that it falls") == 1
+    client = result.notes.partition("a client to forget")[2]
+    assert "rises from 3 to 4 time steps." in client
+    assert "6.2.4" not in client
+    assert "FRS: retraining from scratch, 6 time steps." in result.notes
+
+
+def test_where_time_does_not_rise_nothing_is_said_of_the_paper() -> None:
+    entry, frame = grown()
+    alone = entry.model_copy(update={"scenarios": entry.scenarios[:1]})
+    assert "6.2.4" not in made(alone, frame).notes
+
+
+def test_seeds_that_diverged_are_left_out_and_named() -> None:
+    entry, frame = grown()
+    one = frame[(frame["scenario"] != "toy-b2") | (frame["seed"] == 0)]
+    assert "Seeds that diverged are left out: toy-b2." in made(entry, one).notes
+    assert cells(made(entry, one).body)[1][3] == "0.600"
+    none = made(entry, frame[frame["scenario"] != "toy-b2"])
+    assert cells(none.body)[1][3] == "diverged"
+    assert any(line.get_marker() == "X" for line in none.figure.axes[0].lines)
+
+
+@pytest.mark.parametrize("lacking", ["sampling", "asked"])
+def test_a_scenario_must_say_what_is_drawn_and_asked_for(lacking: str) -> None:
+    entry, frame = grown()
+    scenarios = (entry.scenarios[0].model_copy(update={lacking: None}), *entry.scenarios[1:])
+    with pytest.raises(UserError, match=r"'toy-b2' needs training\.clients_per_round, training"):
+        made(entry.model_copy(update={"scenarios": scenarios}), frame)
