@@ -9,8 +9,14 @@ from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import plan
 
-TRAINING = {"local_epochs": None, "local_steps": 4, "batch_size": 3, "clients_per_round": 2, "history": []}
-DATA = {
+TRAINING: dict[str, Any] = {
+    "local_epochs": None,
+    "local_steps": 4,
+    "batch_size": 3,
+    "clients_per_round": 2,
+    "history": [],
+}
+DATA: dict[str, Any] = {
     "samples": 620,
     "clients": 10,
     "validation_share": 0.1,
