@@ -14,12 +14,17 @@ class UserError(Exception):
     """A mistake in a config, an input file or an argument: the message says where, what and what is allowed."""
 
 
+MOST = 40  # names in a sentence
+
+
 def nearest(name: str, allowed: Iterable[str]) -> str:
-    """Return "; did you mean 'x'? allowed: a, b" for a name that is not in `allowed`."""
+    """Return "; did you mean 'x'? allowed: a, b" for a name that is not in `allowed`; of many the nearest alone."""
     options = sorted(allowed)
     close = difflib.get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"{hint} allowed: {', '.join(options) or 'none'}"
+    shown = options if len(options) <= MOST else difflib.get_close_matches(name, options, n=MOST, cutoff=0)
+    more = f" and {len(options) - MOST} more" if len(options) > MOST else ""
+    return f"{hint} allowed: {', '.join(shown) or 'none'}{more}"
 
 
 def first_problem(error: "ValidationError", model: "type[BaseModel]", where: str, within: str = "") -> str:

@@ -39,11 +39,12 @@ def _answers(url: str) -> bool:
 
 
 @cache
-def pretrained(file: str) -> dict[str, Tensor]:
-    """Return the weights of a file of torchvision's: from the cache of `torch.hub`, else downloaded to it.
+def pretrained(file: str, part: str) -> dict[str, Tensor]:
+    """Return the weights of a file of torchvision's whose names begin with `part`, less that.
 
-    As in all names of these files, the last eight letters are the first of its SHA-256, which is verified. Raises
-    `UserError` where it can neither be read nor downloaded.
+    The file is in the cache of `torch.hub`, else downloaded to it. As in all names of these files, the last eight
+    letters are the first of its SHA-256, which is verified. Raises `UserError` where it can neither be read nor
+    downloaded.
     """
     path, url = Path(torch.hub.get_dir(), "checkpoints", file), f"https://download.pytorch.org/models/{file}"
     try:
@@ -52,14 +53,14 @@ def pretrained(file: str) -> dict[str, Tensor]:
             torch.hub.download_url_to_file(url, str(path), _prefix(file), progress=False)
         if not checksum(path).startswith(_prefix(file)):
             raise ValueError("the file is damaged: its SHA-256 is another")
-        weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of a torn file torch raises anything
         reason = str(error).splitlines()[0].rstrip(".: ") if str(error) else type(error).__name__
         raise UserError(
             f"{path}: the pretrained weights are not there ({reason}); put {url} there, or choose random weights "
             "(model.params.weights: random)."
         ) from None
-    return weights
+    return {name.removeprefix(part): value for name, value in found.items() if name.startswith(part)}
 
 
 def _prefix(file: str) -> str:

@@ -6,19 +6,20 @@ torchvision. Grey images get the sum of the filters' three channels, as if they 
 row and column of odd maps, so that 28 x 28 suffices.
 """
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import nn
 
 from fu.data.torchvision_import import pretrained
 
-CHANNELS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # of a stage's convolutions, and how many; then pooling
+CHANNELS, CONVOLUTIONS = (64, 128, 256, 512, 512), (2, 2, 3, 3, 3)  # of each stage, which ends with pooling
 WEIGHTS = "vgg16-397923af.pth"
+Width = Annotated[int, Field(gt=0)]
 
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
-ESTIMATE = {"step_ms": 6000.0, "parameters": 14_719_818}
+ESTIMATE = {"step_ms": 3300.0, "parameters": 14_719_818}
 
 
 class Params(BaseModel):
@@ -28,12 +29,21 @@ class Params(BaseModel):
     weights: Literal["imagenet", "random"] = Field(
         "imagenet", description="what the features start from; imagenet: torchvision's file, downloaded or in its cache"
     )
+    channels: tuple[Width, Width, Width, Width, Width] = Field(
+        CHANNELS, description="channels of each stage's convolutions (VGG16)"
+    )
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if self.weights == "imagenet" and self.channels != CHANNELS:
+            raise ValueError(f"channels: weights of ImageNet need {list(CHANNELS)}; choose weights: random")
+        return self
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:
     """Return the model for images of (height, width, channels)."""
     before, layers = shape[2], list[nn.Module]()
-    for channels, number in CHANNELS:
+    for channels, number in zip(p.channels, CONVOLUTIONS, strict=True):
         for _ in range(number):
             layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU()]
             before = channels
@@ -51,8 +61,7 @@ def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:
 
 def _load(features: nn.Sequential) -> None:
     """Copy the weights of ImageNet; where images are grey, their first filters see three equal channels."""
-    found = pretrained(WEIGHTS)
-    weights = {name: found[f"features.{name}"] for name in features.state_dict()}
+    weights = dict(pretrained(WEIGHTS, "features."))
     if features[0].in_channels == 1:
         weights["0.weight"] = weights["0.weight"].sum(1, keepdim=True)
     with torch.no_grad():

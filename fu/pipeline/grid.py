@@ -163,6 +163,8 @@ class Grid:
                     self._check_selection(name, scenario, entry.shown)
             if catalogue.reads(entry.kind) in ("evaluations", "traces"):
                 self._check_drawn(name, entry, where)
+            if catalogue.reads(entry.kind) == "nothing":
+                self._check_sampled(name, entry, where)
 
     def _check_shown(self, entry: Artefact, where: str) -> None:
         reads = catalogue.reads(entry.kind)
@@ -250,6 +252,29 @@ class Grid:
                             f"{where}: {field}: {key!r} is no coordinate of {scenario!r} and in no grid"
                             f"{nearest(key, known) if known else ''}."
                         )
+
+    def _check_sampled(self, name: str, entry: Artefact, where: str) -> None:
+        """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs.
+
+        Each needs the axis; a line or a panel may be a coordinate of some of them.
+        """
+        for scenario in entry.scenarios:
+            training = self.trials[f"{name}/{scenario}", ORIGINAL].settings.training
+            if training.clients_per_round is None or training.local_steps is None:
+                raise UserError(
+                    f"{where}: kind {entry.kind} needs settings.training.clients_per_round and local_steps of "
+                    f"{scenario!r}."
+                )
+        places = [self.at[f"{name}/{scenario}"] for scenario in entry.scenarios]
+        for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
+            for key in wanted:
+                there = [key in at for at in places]
+                if not (all(there) if field == "x" else any(there)):
+                    of = f"{entry.scenarios[there.index(False)]!r}" if field == "x" else "any scenario"
+                    known = sorted({short for at in places for short in at})
+                    raise UserError(
+                        f"{where}: {field}: {key!r} is no coordinate of {of}{nearest(key, known) if known else ''}."
+                    )
 
     def _expand(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         """Add the trials of a training or a method, one for every point of its grid."""

@@ -57,7 +57,13 @@ def test_a_checksum_is_the_sha256_of_the_file(tmp_path: Path) -> None:
     assert checksum(tmp_path / "abc") == wanted
 
 
-SIZES = (("train", 12), ("test", 5))
+FEW: Arrays = {
+    "vocabulary": np.array("abc"),
+    "x_train": np.full((12, 80), 2, np.uint8),
+    "y_train": np.full(12, 2, np.uint8),
+    "x_test": np.full((5, 80), 2, np.uint8),
+    "y_test": np.full(5, 2, np.uint8),
+}
 ARCHIVES: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
     "missing keys": (
         {},
@@ -172,9 +178,9 @@ TEXTS: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
         ("vocabulary must be 2 to 80 characters, each once, but is 81, of which 81 differ",),
     ),
     "a short vocabulary": (
-        {"vocabulary": np.array("abc"), **{f"y_{split}": np.full(n, 2, np.uint8) for split, n in SIZES}},
+        {**FEW, "x_test": np.full((5, 80), 3, np.uint8)},
         (),
-        ("x_train holds character ", "but the vocabulary has 3"),
+        ("x_test holds character 3, but the vocabulary has 3",),
     ),
     "a label outside of the vocabulary": (
         {"vocabulary": np.array("abc"), "y_train": np.full(12, 3, np.uint8)},
@@ -195,9 +201,7 @@ def test_a_malformed_archive_of_text_is_told_in_one_sentence(
 
 
 def test_the_vocabulary_of_an_archive_may_be_smaller_than_that_of_its_data_set(tmp_path: Path) -> None:
-    few = {f"x_{split}": np.full((n, 80), 2, np.uint8) for split, n in SIZES}
-    few |= {f"y_{split}": np.full(n, 2, np.uint8) for split, n in SIZES}
-    arrays: Arrays = {**arrays_of("shakespeare"), "vocabulary": np.array("abc"), **few}
+    arrays: Arrays = {**arrays_of("shakespeare"), **FEW}
     np.savez(tmp_path / "x.npz", allow_pickle=False, **arrays)  # type: ignore[arg-type]
     same(archives.read(tmp_path / "x.npz", "shakespeare"), arrays)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from fu.data import torchvision_import
@@ -18,7 +19,7 @@ from fu.pipeline import catalogue
 from tests.data.files import refuse_network
 from tests.factories import COLOUR, GREY
 
-CONVOLUTIONS = [64, 64, 128, 128, *[256] * 3, *[512] * 6]
+WIDTHS = [64, 64, 128, 128, *[256] * 3, *[512] * 6]
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def on_meta(shape: tuple[int, int, int] = COLOUR, **params: Any) -> nn.Module:
 def test_vgg16_has_its_layers_and_no_normalisation() -> None:
     net = on_meta()
     assert sum(p.numel() for p in net.parameters()) == 14_719_818
-    assert [layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)] == CONVOLUTIONS
+    assert [layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)] == WIDTHS
     kinds = {type(layer).__name__ for layer in net.modules()}
     assert kinds == {"Sequential", "Conv2d", "ReLU", "MaxPool2d", "Flatten", "Linear"}
     pools = [k for k, layer in enumerate(net[0]) if isinstance(layer, nn.MaxPool2d)]  # type: ignore[index, arg-type]
@@ -58,6 +59,17 @@ def test_random_weights_keep_the_scale_of_an_image_to_the_end() -> None:
     outputs = net[0](torch.randn(4, 3, 32, 32))  # type: ignore[index, operator]
     assert outputs.shape == (4, 512, 1, 1)
     assert 0.01 < outputs.std() < 1  # torch's own for convolutions: below 1e-4
+
+
+def test_a_narrow_vgg16_has_random_weights() -> None:
+    net = on_meta(weights="random", channels=(4, 4, 8, 8, 16))
+    assert [layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)] == [
+        *[4] * 4,
+        *[8] * 6,
+        *[16] * 3,
+    ]
+    with pytest.raises(ValidationError, match=r"weights of ImageNet need \[64, 128, 256, 512, 512\]"):
+        Params(channels=(4, 4, 8, 8, 16))
 
 
 def weights_file(folder: Path, monkeypatch: pytest.MonkeyPatch, damage: bool = False) -> dict[str, Tensor]:

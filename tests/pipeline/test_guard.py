@@ -45,7 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "nfresnet18": {"stem": 4, "widths": [4, 8]},
     "cnn": {"channels": 4},
     "mlp": {"hidden": 8},
-    "vgg16": {"weights": "random"},
+    "vgg16": {"weights": "random", "channels": [4, 4, 4, 4, 4]},
     "lstm": {"hidden": 4},
     "natural": {"minimum": 15},
 }
@@ -54,6 +54,7 @@ ABOUT = {"label": "A method", "source": "this test", "in_paper": False}
 GRID = {"unlearning.lr": [1e-4, 1e-3]}
 LONE: dict[str, Any] = {"unlearning.lr": []}
 GLOBAL: dict[str, Any] = {"split": "official", "test": "global", "train_share": None}
+SAMPLED = "guard-drawn"  # of which nothing is trained
 OFFICIAL: dict[str, Any] = {"split": "official", "train_share": None, "server": 20, "held_out": 20, "absent": 1}
 TRAININGS: dict[str, Any] = {
     "guard.fedavg": {**ABOUT, "plugin": "fedavg", "params": {"client_weights": "equal"}},
@@ -130,7 +131,16 @@ def scenarios() -> dict[str, Any]:
         for text in texts
         for deal in natural
     }
-    return {**found, "guard-asked": asked, **owned}
+    drawn = {
+        "label": "Guard, drawn",
+        "base": "guard-asked",
+        "at": {"k": 0},
+        "settings": {
+            "data": {"forget": {"clients": 1}},
+            "training": {"clients_per_round": 1, "local_epochs": None, "local_steps": 2, "history": []},
+        },
+    }
+    return {**found, "guard-asked": asked, **owned, SAMPLED: drawn}
 
 
 def methods() -> dict[str, Any]:
@@ -160,7 +170,7 @@ def methods() -> dict[str, Any]:
 def artefacts() -> dict[str, Any]:
     """Every kind of artefact, and a table of the scenarios that the others do not show."""
     all_methods, all_scenarios = methods(), scenarios()
-    first, *others = all_scenarios
+    first, *others = [name for name in all_scenarios if name != SAMPLED]
     found: dict[str, Any] = {}
     for kind in available("artefacts"):
         tuned = [name for name, about in all_methods.items() if about["settings"]["grid"] is GRID]
@@ -173,7 +183,10 @@ def artefacts() -> dict[str, Any]:
         if kind in ("across", "gains"):
             about = {"trainings": ["guard.safari"], "against": ["guard.fedavg"], "stages": ["original"]}
             about |= {"scenarios": ["guard1"], "metrics": ["accuracy"], "x": "k", "lines": ["half"]}
-        found[f"guard_{kind}"] = {"kind": kind, **(about if reads(kind) != "nothing" else {})}
+        if reads(kind) == "nothing":
+            needs = declared("artefacts", kind).get("NEEDS", ())
+            about = {"scenarios": [SAMPLED], "x": "k" if "x" in needs else None} if "scenarios" in needs else {}
+        found[f"guard_{kind}"] = {"kind": kind, **about}
     metrics = ["r_acc", "steps"]
     found["guard_rest"] = {"kind": "table", "scenarios": others, "methods": ["guard.retrain"], "metrics": metrics}
     return {name: {"title": "T", "caption": "C", "in_paper": False, **about} for name, about in found.items()}

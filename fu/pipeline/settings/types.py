@@ -79,16 +79,13 @@ def check_plain(tree: Any, where: str) -> None:
 
 
 def which_clients(value: Any) -> Any:
-    """Refuse anything but a number of clients or a list of clients."""
+    """Refuse anything but a number of clients, a list of clients, or nothing, where a base has clients."""
 
     def whole(number: Any, least: int) -> bool:
         return isinstance(number, int) and not isinstance(number, bool) and number >= least
 
-    if (
-        value is None
-        or whole(value, 1)
-        or (isinstance(value, list) and value and all(whole(client, 0) for client in value))
-    ):
+    several = isinstance(value, list) and value and all(whole(client, 0) for client in value)
+    if value is None or whole(value, 1) or several:
         return value
     raise ValueError("must be the number of clients to draw (1 or more), or a list of clients counted from 0")
 

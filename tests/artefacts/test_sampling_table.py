@@ -1,0 +1,67 @@
+"""The settings of sampled trainings, ours beside the paper's, and what contradicts."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import Entry, Sampling
+from tests.artefacts.factories import COLUMNS, cells, made, make_entry
+from tests.mistakes import has, sentence
+
+CIFAR = Sampling(clients=600, samples=83, clients_per_round=5, rounds=50, steps=10, batch_size=10)
+PRINTED = {"all_samples": 60000, "clients": 600, "clients_per_round": 5, "rounds": 50, "steps": 10, "batch_size": 10}
+
+
+def entry(sampling: Sampling | None = CIFAR, **changes: Any) -> Entry:
+    plain = make_entry("sampling_table", published="a checksum", **changes)
+    small = plain.scenarios[0].model_copy(update={"label": "CIFAR-10", "model": "vgg16", "sampling": sampling})
+    return plain.model_copy(update={"scenarios": (small,)})
+
+
+def frame(**changes: float | None) -> pd.DataFrame:
+    """Return the frame with what the paper prints."""
+    numbers = {name: value for name, value in {**PRINTED, **changes}.items() if value is not None}
+    about = {"scenario": "small", "method": "original", "stage": "original", "published": True}
+    rows = [{**about, "metric": name, "value": float(value)} for name, value in numbers.items()]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def test_both_rhos_follow_from_ours_and_from_what_is_printed() -> None:
+    result = made(entry(), frame())
+    found = result.frame.set_index("quantity")
+    assert found["ours"]["rho_c"] == pytest.approx(5 * 50 / 600)
+    assert found["ours"]["rho_s"] == pytest.approx(10 * 5 * 500 / (600 * 83))
+    assert found["published"]["rho_s"] == pytest.approx(10 * 5 * 500 / 60000)
+    head, row = cells(result.body)
+    assert head[:6] == ["Data set", "Model", "M", "M paper", "N", "N paper"]
+    assert row[:10] == ["CIFAR-10", "vgg16", "600", "600", "83", "100", "5", "5", "50", "50"]
+    assert row[10:] == ["10", "10", "10", "10", "0.417", "0.417", "0.502", "0.417"]
+    has(result.notes, "The paper's N is its number of samples by its M.")
+    has(result.notes, "CIFAR-10: N is 83, not 100, so that ρ_S is 0.502, not 0.417.")
+
+
+@pytest.mark.parametrize("changes", [{"all_samples": 600 * 83.5}, {"clients": 300}, {"all_samples": None}])
+def test_nothing_contradicts_where_sizes_are_about_equal_the_scale_is_another_or_it_is_not_printed(
+    changes: dict[str, Any],
+) -> None:
+    assert "so that" not in made(entry(), frame(**changes)).notes
+
+
+def test_what_is_not_printed_is_a_dash() -> None:
+    _, row = cells(made(entry(), frame(all_samples=None)).body)
+    assert (row[3], row[5], row[-1]) == ("600", "–", "–")
+
+
+def test_of_other_data_the_paper_s_numbers_are_not_shown() -> None:
+    replaced = entry()
+    small = replaced.scenarios[0].model_copy(update={"replaces": "CIFAR10"})
+    result = made(replaced.model_copy(update={"scenarios": (small,)}), frame())
+    assert cells(result.body)[0] == ["Data set", "Model", "M", "N", "K", "R", "E", "b", "ρ_C", "ρ_S"]
+    assert result.frame["published"].isna().all()
+    assert "paper's N" not in result.notes
+
+
+def test_a_training_that_draws_nothing_is_refused() -> None:
+    said = sentence(lambda: made(entry(None), frame()))
+    has(said, "'small' needs training.clients_per_round and training.local_steps")

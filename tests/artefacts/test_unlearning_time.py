@@ -1,0 +1,122 @@
+"""Unlearning times from the sampling history alone: every point beside its exact mean, the bounds and FRS."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fu.artefacts.entry import Asked, Entry, Sampling, Scenario
+from fu.federation.exact import Requests
+from fu.federation.sampling import Shape
+from tests.artefacts.factories import cells, made, make_entry
+from tests.mistakes import has, sentence
+
+SAMPLING = {"clients": 30, "samples": 20, "rounds": 6, "steps": 5, "batch_size": 4}
+
+
+def scenario(level: str, number: int = 1, **at: int) -> Scenario:
+    """Return a scenario in which K, b and M are set by its coordinates."""
+    names = {"K": "clients_per_round", "b": "batch_size", "M": "clients"}
+    drawn = SAMPLING | {names[short]: value for short, value in at.items() if short in names}
+    (small,) = make_entry("unlearning_time").scenarios
+    label = ", ".join(["Letters", *(f"{short} = {value}" for short, value in at.items())])
+    about = {"sampling": Sampling(**drawn), "asked": Asked(level=level, number=number)}  # type: ignore[arg-type]
+    return small.model_copy(update={"name": f"{level}-{at}-{number}", "label": label, "at": at, **about})
+
+
+def entry(*scenarios: Scenario, **changes: Any) -> Entry:
+    given = {"scenarios": scenarios, "x": "K", "lines": ("b", "M"), "draws": 200, **changes}
+    return make_entry("unlearning_time", **given)
+
+
+BOTH = (
+    *(scenario("sample", K=k, b=b) for b in (2, 4) for k in (1, 2)),
+    *(scenario("client", K=k, M=m) for m in (12, 30) for k in (1, 2, 3)),
+)
+
+
+def test_a_panel_for_each_level_and_a_line_for_each_value_end_where_rho_reaches_1() -> None:
+    found = made(entry(*BOTH)).frame
+    assert found.groupby(["panel", "line"], sort=False)["x"].agg(list).to_dict() == {
+        ("Letters: a sample to forget", "b = 2"): [1, 2],
+        ("Letters: a sample to forget", "b = 4"): [1, 2],
+        ("Letters: a client to forget", "M = 12"): [1, 2],  # K = 3: rho_C = 1.5
+        ("Letters: a client to forget", "M = 30"): [1, 2, 3],
+    }
+    assert found["rho"].max() == 1
+    assert (found["frs"] == 30).all()
+
+
+def test_means_and_shares_stand_beside_the_exact_ones_and_the_paper_s_bounds() -> None:
+    result = made(entry(scenario("sample", K=2, b=4), scenario("client", 3, K=2, M=30)))
+    sample, client = result.frame.to_dict("records")
+    shape = Shape(2, 6, 5, 4)
+    for row, asked in ((sample, Requests(shape, 30, 20)), (client, Requests(shape, 30, None, 3))):
+        assert (row["spared_exact"], row["time_exact"]) == (1 - asked.probability, asked.mean_time)
+        assert row["n"] == 200
+        assert abs(row["time"] - row["time_exact"]) < 4 * row["error"]
+        assert row["spared"] == pytest.approx(row["spared_exact"], abs=0.12)
+    assert (sample["rho"], sample["spared_bound"], sample["number_bound"]) == pytest.approx((0.4, 0.6, 1.6))
+    assert (client["rho"], client["probability_bound"], client["number_bound"]) == pytest.approx((0.4, 1, 4.8))
+    assert sample["spared"] > sample["spared_bound"]
+    table = cells(result.body)
+    head = ["line", "K", "ρ", "spared", "spared, exact", "spared, paper ≥", "re-computed", "Theorem 1 ≤"]
+    assert table[0] == [*head, "section 5.3 ≤", "time", "time, exact", "of FRS", "of FRS, exact"]
+    shown = [f"{sample['spared']:.3f}", f"{sample['spared_exact']:.3f}", "0.600", f"{1 - sample['spared']:.3f}"]
+    assert table[1][:9] == ["b = 4", "2", "0.400", *shown, "0.400", "1.600"]
+    assert table[1][11] == f"{sample['time'] / 30:.3f}"
+
+
+def test_what_a_person_with_a_minute_reads() -> None:
+    result = made(entry(*BOTH))
+    share = (result.frame["time"] / 30).max()
+    has(result.notes, "FRS: retraining from scratch, 30 time steps.", "Markers: means over 200 requests")
+    has(result.notes, f"The largest mean is {share:.3f} of FRS (Letters: a client to forget, M = 12, K = 2)")
+    has(
+        result.notes,
+        "9 of 9 points are below half of FRS.",
+        "Lines end where ρ reaches 1: 1 points beyond are left out.",
+    )
+    assert "spared" not in result.notes
+    assert "spared: the share of requests that compute nothing again" in result.body
+
+
+def test_panels_of_several_at_once_are_headed_in_the_plural_and_by_their_coordinates() -> None:
+    several = [scenario("client", w, K=1, w=w) for w in (1, 2)]
+    found = made(entry(*several, x="w", lines=("K",), panels=("K",))).frame
+    assert set(found["panel"]) == {"Letters: clients to forget, K = 1"}
+    assert found["x"].tolist() == [1, 2]
+    assert found["targets"].tolist() == [1, 2]
+    assert found["time_exact"].is_monotonic_increasing
+
+
+def test_the_picture_has_markers_thin_exact_lines_and_frs() -> None:
+    result = made(entry(*BOTH))
+    one, other = result.figure.axes
+    found = result.frame[result.frame["panel"].str.contains("client")]
+    exact = [line for line in other.lines if line.get_linestyle() == "-"]
+    assert [list(np.asarray(line.get_ydata())) for line in exact if len(line.get_xdata()) > 1] == [  # type: ignore[arg-type]
+        found[found["line"] == line]["time_exact"].tolist() for line in ("M = 12", "M = 30")
+    ]
+    dots = [list(np.asarray(line.get_ydata())) for line in other.lines if line.get_linestyle() == "None"]
+    assert found[found["line"] == "M = 30"]["time"].tolist() in dots
+    assert [30, 30] in [list(np.asarray(line.get_ydata())) for line in one.lines]
+    assert one.get_ylim()[0] == 0
+    assert list(other.get_xticks()) == [1, 2, 3]
+
+
+def test_another_seed_draws_other_requests_and_the_same_seeds_the_same() -> None:
+    times = [made(entry(*BOTH, seeds=seeds)).frame["time"].tolist() for seeds in ((0, 1), (0, 1), (0, 2))]
+    assert times[0] == times[1] != times[2]
+
+
+def test_what_is_missing_is_named() -> None:
+    whole = scenario("client", K=1)
+    for lacking in (
+        whole.model_copy(update={"sampling": None}),
+        whole.model_copy(update={"asked": None}),
+        whole.model_copy(update={"at": {}}),
+    ):
+        said = sentence(lambda lacking=lacking: made(entry(lacking)))  # type: ignore[misc]
+        has(said, f"thing: {whole.name!r} needs training.clients_per_round", "and the coordinate 'K'.")
+    has(sentence(lambda: made(entry(scenario("client", K=30)))), "thing: rho exceeds 1 in every scenario")

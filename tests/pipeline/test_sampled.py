@@ -1,0 +1,115 @@
+"""Artefacts of what trainings draw: planned from settings alone, one job each, and what they lack is refused."""
+
+from typing import Any
+
+import pytest
+
+from fu.artefacts.entry import Asked, Entry, Sampling
+from fu.pipeline.plan import Plan
+from tests.mistakes import has, sentence
+from tests.pipeline.plans import plan
+
+TRAINING = {"local_epochs": None, "local_steps": 4, "batch_size": 3, "clients_per_round": 2, "history": []}
+DATA = {
+    "samples": 620,
+    "clients": 10,
+    "validation_share": 0.1,
+    "attack": None,
+    "forget": {"clients": None, "samples": 2},
+}
+
+
+def drawn(training: dict[str, Any] = {}, forget: dict[str, Any] | None = None, **artefact: Any) -> Plan:  # noqa: B006
+    settings = {"training": {**TRAINING, **training}, "data": {**DATA, **({"forget": forget} if forget else {})}}
+    scenario = {"label": "Drawn", "base": "mnist-iid", "settings": settings}
+    scenario["vary"] = {"K": {"setting": "training.clients_per_round", "values": [1, 3]}}
+    about = {"kind": "unlearning_time", "title": "T", "caption": "C", "scenarios": ["drawn"], "x": "K", **artefact}
+    return plan("smoke", scenarios={"drawn": scenario}, artefacts={"times": about})
+
+
+def entry(planned: Plan, artefact: str = "times") -> Entry:
+    (job,) = planned.jobs(("fedosd", artefact))
+    assert isinstance(job.spec, Entry)
+    assert (job.stage, job.inputs["results"], job.inputs["costs"]) == ("publish", [], [])
+    return job.spec
+
+
+def test_an_artefact_of_the_sampling_alone_is_one_job_that_knows_what_is_drawn() -> None:
+    found = entry(drawn(draws=50))
+    assert [scenario.at for scenario in found.scenarios] == [{"K": 1}, {"K": 3}]
+    rounds = found.scenarios[0].rounds[0]
+    train, held_out = 62 * 6 // 7, 5  # of a client's 62 samples: 53, a tenth of them held out
+    assert found.scenarios[1].sampling == Sampling(
+        clients=10, samples=train - held_out, clients_per_round=3, rounds=rounds, steps=4, batch_size=3
+    )
+    assert found.scenarios[0].asked == Asked(level="sample", number=2)
+    assert (found.scenarios[0].original, found.scenarios[0].model, found.draws) == (None, "lenet5", 50)
+    assert "from the number of clients and samples alone (digits in place of MNIST); 1 seed (0)." in found.setting
+
+
+@pytest.mark.parametrize(
+    ("forget", "number"),
+    [
+        ({"clients": 3, "samples": None}, 3),
+        ({"clients": [1, 4], "samples": None}, 2),
+        ({"clients": 2, "requests": 2, "samples": None}, 2),
+    ],
+)
+def test_a_request_names_clients_at_once(forget: dict[str, Any], number: int) -> None:
+    found = entry(drawn(forget=forget))
+    assert {scenario.asked for scenario in found.scenarios} == {Asked(level="client", number=number)}
+
+
+def test_where_all_take_part_or_take_epochs_nothing_is_drawn() -> None:
+    for job in plan("smoke").jobs(("fedosd", "table2")):
+        if isinstance(job.spec, Entry):
+            assert {scenario.sampling for scenario in job.spec.scenarios} == {None}
+            assert all(scenario.original for scenario in job.spec.scenarios)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no axis": ({"x": None}, "artefacts.times: kind unlearning_time needs x."),
+    "no scenario": ({"scenarios": []}, "artefacts.times: kind unlearning_time needs scenarios"),
+    "an axis that no scenario has": ({"x": "k"}, "x: 'k' is no coordinate of 'drawn-K1'; allowed: K."),
+    "a line that no scenario has": ({"lines": ["b"]}, "lines: 'b' is no coordinate of any scenario; allowed: K."),
+    "a panel that no scenario has": ({"panels": ["b"]}, "panels: 'b' is no coordinate of any scenario; allowed: K."),
+    "one scenario without the axis": ({"scenarios": ["drawn", "mnist-iid"]}, "of 'mnist-iid'"),
+    "epochs": (
+        {"training": {"local_epochs": 1, "local_steps": None}},
+        "kind unlearning_time needs settings.training.clients_per_round and local_steps of 'drawn-K1'.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_it_lacks_is_refused_before_the_first_job(changes: dict[str, Any], words: str) -> None:
+    has(sentence(lambda: drawn(**changes)), words)
+
+
+def test_a_line_may_be_a_coordinate_of_some_of_the_scenarios() -> None:
+    settings = {"training": TRAINING, "data": DATA}
+    scenarios = {
+        short: {
+            "label": short,
+            "base": "mnist-iid",
+            "settings": settings,
+            "at": {"K": 2},
+            "vary": {short: {"setting": setting, "values": [2, 3]}},
+        }
+        for short, setting in (("b", "training.batch_size"), ("R", "training.rounds"))
+    }
+    about = {
+        "kind": "unlearning_time",
+        "title": "T",
+        "caption": "C",
+        "scenarios": ["b", "R"],
+        "x": "K",
+        "lines": ["b", "R"],
+    }
+    found = entry(plan("smoke", scenarios=scenarios, artefacts={"times": about}))
+    assert [scenario.name for scenario in found.scenarios] == ["b-b2", "b-b3", "R-R2", "R-R3"]
+
+
+def test_a_table_of_settings_needs_no_axis() -> None:
+    found = entry(drawn(kind="sampling_table", x=None))
+    assert (found.reads, len(found.scenarios)) == ("nothing", 2)
