@@ -35,8 +35,8 @@ METRICS = {
         "label": "MIA accuracy",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of right predictions of Shokri's attack on as many members as non-members of each class, mean "
-        "over 100 attacks; 0.5: as a coin",
+        "formula": "share of right predictions of Shokri's attack on as many members as non-members of each class, "
+        "mean over 100 attacks; 0.5: as a coin",
         "source": "Shokri et al. 2017; FATS section 6.1.3",
         "spread": "mia_accuracy_std",
     },
@@ -127,7 +127,7 @@ METRICS = {
         "label": "LiRA TPR at 0.1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "the same with at most 0.1%: of fewer than 1000 non-members none",
+        "formula": "share of members that LiRA finds with at most 0.1% false positives: of fewer than 1000 none",
         "source": "Carlini et al. 2022",
     },
     "rmia_auc": {
@@ -150,7 +150,7 @@ METRICS = {
         "label": "RMIA TPR at 0.1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "the same with at most 0.1%: of fewer than 1000 non-members none",
+        "formula": "share of members that RMIA finds with at most 0.1% false positives: of fewer than 1000 none",
         "source": "Zarifzadeh et al. 2024",
     },
 }

@@ -182,7 +182,11 @@ class Plan:
         files = self._shared(run, trial)
         inputs = {name: files[name] for name in ("data", "partition", "request")}
         seconds = trial.settings.shadows.number * estimates.training_seconds(trial.settings, "training")
-        needs = {"seconds": seconds, "minutes": estimates.minutes(seconds), "disk_mb": estimates.shadows_mb(trial.settings)}
+        needs = {
+            "seconds": seconds,
+            "minutes": estimates.minutes(seconds),
+            "disk_mb": estimates.shadows_mb(trial.settings),
+        }
         return specs.of_shadows(trial, seed), inputs, {"mem_mb": estimates.mem_mb(trial.settings), **needs}
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:

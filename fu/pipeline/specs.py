@@ -112,7 +112,17 @@ def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
     They are of retained clients, whose data no attack marks.
     """
     like = of_training(trial, seed)
-    same = ("dataset", "model", "seed", "local", "rounds", "clients_per_round", "with_replacement", "training", "server")
+    same = (
+        "dataset",
+        "model",
+        "seed",
+        "local",
+        "rounds",
+        "clients_per_round",
+        "with_replacement",
+        "training",
+        "server",
+    )
     return shadow.Spec(
         **{name: getattr(like, name) for name in same}, **trial.settings.shadows.model_dump(), attack=None
     )

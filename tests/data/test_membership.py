@@ -19,7 +19,7 @@ LABELS[300:] = np.arange(100) % 3  # class 3 is in no test set
 def part(**changes: object) -> Partition:
     """Ten clients of 30 training samples, of whom the last is absent; 100 test samples of nobody."""
     order = np.random.default_rng(0).permutation(300)
-    about = {"train": np.split(order, 10), "validation": [NONE] * 10, "test": [NONE] * 10}
+    about: dict[str, object] = {"train": np.split(order, 10), "validation": [NONE] * 10, "test": [NONE] * 10}
     about |= {"global_test": np.arange(300, 400), "absent": np.array([9])}
     return Partition(**{**about, **changes})  # type: ignore[arg-type]
 

@@ -330,7 +330,8 @@ class Shadows(Strict):
 
     number: Count = Field(8, description="how many are trained (Shokri et al. 2017: 20 to 100; our choice)")
     most: Count | None = Field(
-        2000, description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all"
+        2000,
+        description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all",
     )
 
 

@@ -14,6 +14,7 @@ from fu.data.request import Request
 from fu.federation import driver
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task, theta_of
+from fu.pipeline.catalogue import metrics_of
 from fu.pipeline.stages import data, evaluate, partition, request, shadow, train
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
@@ -124,9 +125,7 @@ def test_an_attack_end_to_end_on_digits(tmp_path: Path) -> None:
     data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, archive), options)
     shares: dict[str, Any] = {"samples": 400, "split": "official", "test": "global", "clients": 4}
     shares |= {"train_share": None, "validation_share": 0.0, "server": 0, "held_out": 0, "absent": 0}
-    about = partition.Spec(
-        dataset="digits", seed=0, **shares, partition=Choice(name="iid"), attacked=0, attack=None
-    )
+    about = partition.Spec(dataset="digits", seed=0, **shares, partition=Choice(name="iid"), attacked=0, attack=None)
     partition.main(about, partition.Files(archive, drawn), options)
     wanted = request.Spec(seed=0, clients=(0, 1), samples=None, requests=1)
     request.main(wanted, request.Files(drawn, asked), options)
@@ -136,24 +135,17 @@ def test_an_attack_end_to_end_on_digits(tmp_path: Path) -> None:
     phase |= {"clients_per_round": None, "with_replacement": False}
     given: dict[str, Any] = {"data": archive, "partition": drawn}
     files = [tmp_path / f"original.{end}" for end in ("safetensors", "csv", "json", "history.safetensors")]
-    original = train.Spec(
-        **model, **phase, evaluate_every=5, evaluate_last=1, traced=(), training=Choice(name="fedavg"),
-        history=(), server=None,
-    )  # fmt: skip
-    train.main(original, train.Files(**given, request=[], **dict(zip(("model", "trace", "cost", "history"), files, strict=True))), options)  # fmt: skip
+    outputs = dict(zip(("model", "trace", "cost", "history"), files, strict=True))
+    rest: dict[str, Any] = {"evaluate_every": 5, "evaluate_last": 1, "traced": (), "history": (), "server": None}
+    original = train.Spec(**model, **phase, **rest, training=Choice(name="fedavg"))
+    train.main(original, train.Files(**given, request=[], **outputs), options)
     shadows, made = tmp_path / "shadows.npz", tmp_path / "attack.csv"
     like = shadow.Spec(**model, **phase, number=2, most=300, training=Choice(name="fedavg"), server=None)
     shadow.main(like, shadow.Files(**given, request=[asked], shadows=shadows), options)
     spec = evaluate.Spec(**model, roles=("original",), evaluators=("membership",))
-    evaluate.main(
-        spec,
-        evaluate.Files(**given, request=[asked], original=files[0], models=[files[0]], traces=[files[1]],
-                       evaluation=made, shadows=[shadows]),
-        options,
-    )  # fmt: skip
+    read: dict[str, Any] = {"original": files[0], "models": [files[0]], "traces": [files[1]], "shadows": [shadows]}
+    evaluate.main(spec, evaluate.Files(**given, request=[asked], **read, evaluation=made), options)
     rows = {line.split(",")[1]: float(line.split(",")[2]) for line in made.read_text().splitlines()[1:]}
-    from fu.pipeline.catalogue import metrics_of
-
     assert set(rows) == {metric.name for metric in metrics_of("membership")}
     assert rows["lira_auc"] > 0.5
     assert membership.load(shadows).number == 2
