@@ -17,6 +17,7 @@ from fu.pipeline.settings.records import Settings
 
 JOB_S = 0.25
 DRAWING_S = 1.2
+ATTACKS_S = 1.5  # to train the models of a hundred attacks on 2,000 samples
 OPERATION_MS = 0.08
 FLOPS = 60e9  # per second, for models without a measured step time
 UNKNOWN = catalogue.Size(parameters=1_000_000, flops=20_000_000, operations=20)  # of a model that cannot be measured

@@ -208,6 +208,7 @@ class Plan:
         }
         spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
         seconds = estimates.evaluation_seconds(planned.settings, len(models))
+        seconds += estimates.ATTACKS_S if inputs["shadows"] else 0
         needs = {"seconds": seconds, "minutes": estimates.minutes(seconds)}
         return spec, inputs, {"mem_mb": estimates.mem_mb(planned.settings), **needs}
 

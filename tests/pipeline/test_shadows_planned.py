@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import digest, specs
+from fu.pipeline import digest, estimates, specs
 from fu.pipeline.plan import Plan
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import forget_what_was_read
@@ -55,6 +55,20 @@ def test_shadows_train_as_the_original_model_does(with_toy: Path) -> None:
     assert (found.number, found.most, found.attack) == (5, 70, None)
     assert found.local.momentum == 0.5
     assert plan.job("shadow", {"run": SHADOWS}).spec == found
+
+
+def test_attacks_take_a_while(with_toy: Path) -> None:
+    names = {"run": SHADOWS, "trial": "original"}
+    plain, attack = (planned().job("evaluate", {**names, "evaluation": name}) for name in ("evaluation", "attack"))
+    assert attack.seconds - plain.seconds == pytest.approx(estimates.ATTACKS_S)
+
+
+def test_shadows_take_as_long_as_their_number_of_trainings(with_toy: Path) -> None:
+    few, more = (planned(shadows={"number": number}).job("shadow", {"run": SHADOWS}) for number in (2, 6))
+    training = planned().job("train", {"run": SHADOWS, "trial": "original"})
+    assert few.seconds == pytest.approx(2 * training.seconds)
+    assert more.seconds == pytest.approx(3 * few.seconds)
+    assert more.disk_mb > few.disk_mb
 
 
 def test_without_an_attack_no_shadow_is_trained(with_toy: Path) -> None:
