@@ -62,7 +62,7 @@ def power(entry: Entry, also: Also) -> list[str]:
 
 def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], also: Also) -> pd.DataFrame:
     """Return a row for each scenario, and for each model ours and, where there is one, the paper's number."""
-    rows = []
+    rows, printed = [], any(pd.notna(cell["published"]) for key, cell in cells.items() if key[-1] == metric.name)
     for scenario in entry.scenarios:
         row = {("", "Data"): scenario.label}
         for name, stage, label in models(entry, scenario):
@@ -74,7 +74,7 @@ def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], als
             if cell["diverged"] and not cell["n"]:
                 ours = f"diverged in {cell['diverged_round']:.0f}"
             theirs = _text(metric, cell, spread, "published")
-            if entry.compares and stage != ORIGINAL:
+            if printed and stage != ORIGINAL:
                 row |= {(label, OURS): ours, (label, "paper"): theirs}
             else:
                 row["", label] = ours
@@ -110,5 +110,5 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     )
     if frame["diverged"].any():
         parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
-    parts += comparison(entry)
+    parts += [text for text in comparison(entry) if not text.startswith("diff:")]
     return " ".join(part for part in parts if part)

@@ -90,7 +90,9 @@ def test_numbers_are_means_over_seeds_beside_the_paper_s() -> None:
     first = (rows["method"] == "ours") & (rows["metric"] == "mia_accuracy") & (rows["seed"] == 0)
     rows.loc[first, "value"] = 0.54
     result = make(rows, one)
-    (accuracy, *_) = [row for row in cells(result.body) if row[0] == "Small"]
+    accuracy, precision, _ = [row for row in cells(result.body) if row[0] == "Small"]
+    assert len(precision) == 4  # of which the paper says nothing
+    assert "diff" not in result.body
     assert accuracy[-2:] == ["52.00 ± 1.00", "48.35 ± 5.28"]
     assert accuracy[1].count("±") == 1  # a model before the request is not in the paper
     row = result.frame[(result.frame["method"] == "ours") & (result.frame["metric"] == "mia_accuracy")].iloc[0]
