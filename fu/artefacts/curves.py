@@ -187,6 +187,7 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
         *(FROM if _requested(entry) and not _of_one_training(entry) else ()),
         *notes.spread(entry, "Bands"),
         *filter(None, [seeds_note(entry, lost)]),
+        *([entry.note] if entry.note else []),
         "The paper prints no numbers for its curves.",
         *notes.marks(entry),
     ]

@@ -248,14 +248,20 @@ class Entry(Record):
             return (
                 f"Preset {self.preset}; from the number of clients and samples alone ({', '.join(datasets)}); {seeds}."
             )
-        labels: dict[tuple[int, int | None], list[str]] = {}
+        labels: dict[tuple[int, int, int], list[str]] = {}
         for scenario in self.scenarios:
-            labels.setdefault(scenario.rounds, []).append(scenario.label.partition(" [")[0])
+            before, total = scenario.rounds
+            about = before, total or 0, scenario.requests
+            labels.setdefault(about, []).append(scenario.label.partition(" [")[0])
         trained = "; ".join(
             f"{before} rounds of training"
-            + (f" and {total} after the request" if total else "")
-            + (f" ({'; '.join(labels[before, total])})" if len(labels) > 1 else "")
-            for before, total in sorted(labels, key=lambda rounds: (rounds[0], rounds[1] or 0))
+            + (
+                f" and {total} after the {f'first of {requests} requests' if requests > 1 else 'request'}"
+                if total
+                else ""
+            )
+            + (f" ({'; '.join(labels[before, total, requests])})" if len(labels) > 1 else "")
+            for before, total, requests in sorted(labels)
         )
         return f"Preset {self.preset}; data: {', '.join(datasets)}; {trained}; {seeds}."
 

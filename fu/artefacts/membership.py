@@ -18,6 +18,7 @@ READS = "evaluations"
 ALSO = ("mia_auc", "mia_auc_std", "mia_undefined")
 BEYOND = 2.0  # spreads by which the area on the original model must exceed a half
 Cell = dict[Hashable, Any]
+Also = dict[Hashable, float]  # by scenario, method, stage and metric
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
@@ -25,7 +26,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found = collect(frame, entry).drop(columns=["mark", "published_mark", "forgot", "took_hold"])
     cells = {tuple(row[key] for key in KEYS): row for row in found.to_dict("records")}
     ours = frame[~frame["published"] & frame["metric"].isin(ALSO)]
-    also: dict[tuple[str, ...], float] = ours.groupby(KEYS)["value"].mean().to_dict()
+    also: Also = ours.groupby(KEYS)["value"].mean().to_dict()
     panels = [(metric.label, _panel(entry, metric, cells, also)) for metric in entry.metrics]
     words = [power(entry, also), *[[] for _ in entry.metrics[1:]]]
     return of_table(found, panels, _notes(entry, found), words, tuple(metric.name for metric in entry.metrics))
@@ -38,7 +39,7 @@ def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Stage, str]]:
     return [(name, stage, f"{label} before" if name in before else label) for name, stage, label in rows]
 
 
-def power(entry: Entry, also: dict[tuple[str, ...], float]) -> list[str]:
+def power(entry: Entry, also: Also) -> list[str]:
     """Say for each scenario and original model whether the attack tells members on it."""
     found = []
     for scenario in entry.scenarios:
@@ -59,9 +60,7 @@ def power(entry: Entry, also: dict[tuple[str, ...], float]) -> list[str]:
     return found
 
 
-def _panel(
-    entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], also: dict[tuple[str, ...], float]
-) -> pd.DataFrame:
+def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], also: Also) -> pd.DataFrame:
     """Return a row for each scenario, and for each model ours and, where there is one, the paper's number."""
     rows = []
     for scenario in entry.scenarios:
@@ -94,7 +93,8 @@ def _text(metric: Metric, cell: Cell, spread: Cell | None, which: str) -> str:
 
 def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     """Explain rows, columns and marks."""
-    parts = [entry.footnotes]
+    parts = [entry.footnotes if any(scenario.original for scenario in entry.scenarios) else ""]
+    parts += ["* not in the paper."] if not parts[0] and any(not method.in_paper for method in entry.methods) else []
     if any(method.trains for method in entry.methods):
         parts.append("before: the model that a training made, ahead of the request.")
     parts.append("Percent.")

@@ -105,8 +105,8 @@ def _tables(entry: Entry, found: pd.DataFrame) -> str:
             rows.append(
                 {
                     **row,
-                    "time": f"{time['mean']:.0f}" + ("" if pd.isna(time["error"]) else f" ±{time['error']:.0f}"),
-                    "time, exact": f"{time['exact']:.0f}",
+                    "time": f"{time['mean']:.1f}" + ("" if pd.isna(time["error"]) else f" ±{time['error']:.1f}"),
+                    "time, exact": f"{time['exact']:.1f}",
                     "FRS": f"{time['frs']}",
                     "of FRS, exact": f"{time['exact'] / time['frs']:.3f}",
                 }
@@ -145,7 +145,7 @@ def _trend(entry: Entry, panel: str, part: pd.DataFrame) -> str:
             said.append(f"{name} goes from {own.iloc[0]:.3f} to {own.iloc[-1]:.3f}")
     times = ends[ends["metric"] == TIME]["exact"]
     rises = bool((times.diff().dropna() > 0).all()) and len(times) > 1
-    said.append(f"the mean time {'rises' if rises else 'goes'} from {times.iloc[0]:.0f} to {times.iloc[-1]:.0f}")
+    said.append(f"the mean time {'rises' if rises else 'goes'} from {times.iloc[0]:.1f} to {times.iloc[-1]:.1f}")
     against = "; section 6.2.4 says that it falls" if rises and ends["level"].iloc[0] == "sample" else ""
     return f"{panel}, {symbol} from {low:.3g} to {high:.3g}: {in_a_row(said)} time steps{against}."
 

@@ -54,7 +54,8 @@ def draw(
     gone = set(clients)
     held = [part.train[client] for client in part.present if client not in gone]
     pool = _random(seed, "pool").permutation(np.setdiff1d(np.concatenate(held), samples))[:most]
-    return Sets(*matched[:, np.sort(kept)], np.sort(pool))
+    members, non_members = matched[:, np.sort(kept)]
+    return Sets(members, non_members, np.sort(pool))
 
 
 def half(part: Partition, clients: Sequence[int], samples: Indices, seed: int, shadow: int) -> Partition:

@@ -46,7 +46,7 @@ def pretrained(file: str, part: str) -> dict[str, Tensor]:
     letters are the first of its SHA-256, which is verified. Raises `UserError` where it can neither be read nor
     downloaded.
     """
-    path, url = Path(torch.hub.get_dir(), "checkpoints", file), f"https://download.pytorch.org/models/{file}"
+    path, url = _places(file)
     try:
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,11 +56,27 @@ def pretrained(file: str, part: str) -> dict[str, Tensor]:
         found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of a torn file torch raises anything
         reason = str(error).splitlines()[0].rstrip(".: ") if str(error) else type(error).__name__
-        raise UserError(
-            f"{path}: the pretrained weights are not there ({reason}); put {url} there, or choose random weights "
-            "(model.params.weights: random)."
-        ) from None
+        raise _absent(file, reason) from None
     return {name.removeprefix(part): value for name, value in found.items() if name.startswith(part)}
+
+
+def check_pretrained(file: str) -> None:
+    """Raise `UserError` where a file of weights is neither there nor can its server be reached."""
+    path, url = _places(file)
+    if not path.is_file() and not _answers(url):
+        raise _absent(file, "its server cannot be reached from here")
+
+
+def _places(file: str) -> tuple[Path, str]:
+    return Path(torch.hub.get_dir(), "checkpoints", file), f"https://download.pytorch.org/models/{file}"
+
+
+def _absent(file: str, reason: str) -> UserError:
+    path, url = _places(file)
+    return UserError(
+        f"{path}: the pretrained weights are not there ({reason}); put {url} there, or choose random weights "
+        "(model.params.weights: random)."
+    )
 
 
 def _prefix(file: str) -> str:

@@ -127,7 +127,7 @@ METRICS = {
         "label": "LiRA TPR at 0.1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "the same with at most 0.1%: of fewer than 1000 non-members none",
+        "formula": "share of members that LiRA finds with at most 0.1% false positives: of fewer than 1000 none",
         "source": "Carlini et al. 2022",
     },
     "rmia_auc": {
@@ -150,7 +150,7 @@ METRICS = {
         "label": "RMIA TPR at 0.1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "the same with at most 0.1%: of fewer than 1000 non-members none",
+        "formula": "share of members that RMIA finds with at most 0.1% false positives: of fewer than 1000 none",
         "source": "Zarifzadeh et al. 2024",
     },
 }

@@ -15,7 +15,7 @@ from torch import nn
 from fu.data.torchvision_import import pretrained
 
 CHANNELS, CONVOLUTIONS = (64, 128, 256, 512, 512), (2, 2, 3, 3, 3)  # of each stage, which ends with pooling
-WEIGHTS = "vgg16-397923af.pth"
+PRETRAINED = "vgg16-397923af.pth"  # unless `weights` is random
 Width = Annotated[int, Field(gt=0)]
 
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
@@ -61,7 +61,7 @@ def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:
 
 def _load(features: nn.Sequential) -> None:
     """Copy the weights of ImageNet; where images are grey, their first filters see three equal channels."""
-    weights = dict(pretrained(WEIGHTS, "features."))
+    weights = dict(pretrained(PRETRAINED, "features."))
     if features[0].in_channels == 1:
         weights["0.weight"] = weights["0.weight"].sum(1, keepdim=True)
     with torch.no_grad():

@@ -57,6 +57,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     "models": {
         "ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]),
         "TEXT": TypeAdapter(bool),
+        "PRETRAINED": TypeAdapter(str),
     },
     "partitions": {"NATURAL": TypeAdapter(bool)},
     "evaluation": {

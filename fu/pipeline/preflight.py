@@ -7,7 +7,7 @@ from pathlib import Path
 from fu.data import archives, leaf
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import digest
+from fu.pipeline import catalogue, digest
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.stages.common import ModelSpec
 
@@ -32,12 +32,23 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             "place (docs/data.md), or name their folder (DATA_DIR=..., data_dir in config.yaml)."
         )
     if here:
+        models = {(spec.model.name, str(spec.model.params.get("weights"))) for spec in _specs(planned)}
+        for name, weights in sorted(models):
+            file = catalogue.declared("models", name).get("PRETRAINED")
+            if file and weights != "random":
+                from fu.data.torchvision_import import check_pretrained
+
+                check_pretrained(file)
         for modules in {digest.modules_of(job.stage, job.spec) for job in planned}:
             digest.check_installed(*modules)
-        if plan.config.device == "cuda" and any(isinstance(job.spec, ModelSpec) for job in planned):
+        if plan.config.device == "cuda" and _specs(planned):
             from fu.pipeline.stages.compute import check_device
 
             check_device("cuda")
+
+
+def _specs(planned: Iterable[Job]) -> list[ModelSpec]:
+    return [job.spec for job in planned if isinstance(job.spec, ModelSpec)]
 
 
 def _available(name: str, data_dir: Path) -> bool:

@@ -423,7 +423,7 @@ def exact_and_anew(requests: int = 1) -> tuple[Entry, pd.DataFrame]:
         "seeds": (0,),
         "chosen": {},
     }
-    entry = make_entry("curves", metrics=("accuracy",), from_training=True, **given)
+    entry = make_entry("curves", metrics=("accuracy",), from_training=True, note="Our choice.", **given)
     return entry, pd.DataFrame(rows).assign(device=None, published=False)
 
 
@@ -446,6 +446,7 @@ def test_six_scenarios_stand_in_two_rows_each_method_after_its_own_training() ->
         assert asked[0][0] == 2
     assert said(result.figure) == ["FATS", "FRS", "request"]
     assert "Before the request a curve is the training that its method starts from." in result.notes
+    assert "Our choice." in result.notes
     assert "Back after" not in result.notes  # the numbers stand in the text alone
     assert "at the end" not in result.body
 

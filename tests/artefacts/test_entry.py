@@ -125,3 +125,6 @@ def test_requests_come_at_equal_distances_in_the_rounds_after_training(
 ) -> None:
     scenario = make_entry("curves").scenarios[0].model_copy(update={"rounds": rounds, "requests": requests})
     assert scenario.request_rounds == asked
+    said = make_entry("curves", scenarios=(scenario,)).setting
+    after = "the request" if requests == 1 else f"the first of {requests} requests"
+    assert (f" and {rounds[1]} after {after};" in said) is (rounds[1] is not None)

@@ -81,7 +81,7 @@ def test_tables_are_in_the_order_of_rho_and_words_say_where_the_paper_errs() -> 
     assert sample in result.notes
     assert result.notes.count("section 6.2.4 says that it falls") == 1
     client = result.notes.partition("a client to forget")[2]
-    assert "rises from 3 to 4 time steps." in client
+    assert "rises from 2.5 to 3.9 time steps." in client
     assert "6.2.4" not in client
     assert "FRS: retraining from scratch, 6 time steps." in result.notes
 

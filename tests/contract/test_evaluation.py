@@ -2,6 +2,7 @@
 
 import ast
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from fu.pipeline.digest import module_file
 from tests.contract.names import plugins_of
 from tests.contract.runs import TRACED, driven, rows_of
 from tests.contract.three_models import complaints, make_three
+from tests.evaluation.shadows import record_of
 from tests.factories import make_context, make_data, make_federation, make_partition, make_task
 
 
@@ -68,7 +70,9 @@ def test_an_evaluator_returns_the_finite_metrics_that_it_declares(
     task = scene(trigger)
     theta, rows = task.original_model + 0.1, [dict(row) for row in trace]
     copy = theta.clone()
-    found = module.evaluate(make_context(task, theta, trace=rows))
+    data = task.federation.data
+    context = replace(make_context(task, theta, trace=rows), shadows=record_of(data) if trigger else None)
+    found = module.evaluate(context)
     assert set(found) <= set(declared)
     if trigger:
         assert set(found) == set(declared)
@@ -76,7 +80,7 @@ def test_an_evaluator_returns_the_finite_metrics_that_it_declares(
     assert all(0 <= value <= 1 for metric, value in found.items() if declared[metric].unit == "fraction")
     assert torch.equal(theta, copy)
     assert rows == trace
-    assert found == module.evaluate(make_context(task, theta, trace=rows))
+    assert found == module.evaluate(context)
 
 
 @pytest.fixture(scope="session")

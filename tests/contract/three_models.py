@@ -31,10 +31,11 @@ from fu.pipeline.stages.compute import measured, training_of
 from fu.plugins import Choice
 from fu.training import fedavg
 from tests.contract.runs import TRACED, rows_of
+from tests.evaluation.shadows import trained
 from tests.factories import CLASSES, SMALL, builder
 from tests.systems import random
 
-HELD_OUT = 97
+HELD_OUT, SHADOWS = 97, 4
 ROUNDS, LOCAL = 40, LocalTraining(lr=0.3, lr_decay=1.0, batch_size=20, local_epochs=2)
 
 
@@ -95,11 +96,13 @@ def make_three(folder: Path) -> dict[str, Context]:
 
     again, p = replace(task(), training=training_of(Choice(name="fedavg"))), retrain.Params()
     idle, broken = task(), replace(task(), rounds=1)
-    return {
+    shadows = trained(idle.federation.data, idle.build, LOCAL, ROUNDS, SHADOWS)
+    found = {
         "retrained": run(again, lambda: retrain.start(again, p), lambda s, r: retrain.step(again, p, s, r), folder),
         "original": run(idle, lambda: {"theta": original}, lambda s, _: s, folder),
         "broken": run(broken, lambda: {"theta": original}, lambda *_: {"theta": random(original.numel())}, folder),
     }
+    return {name: replace(context, shadows=shadows) for name, context in found.items()}
 
 
 def complaints(

@@ -88,7 +88,7 @@ def weights_file(folder: Path, monkeypatch: pytest.MonkeyPatch, damage: bool = F
     path = path.rename(path.with_name(name))
     if damage:
         path.write_bytes(path.read_bytes()[:-1] + b"x")
-    monkeypatch.setattr(vgg16, "WEIGHTS", name)
+    monkeypatch.setattr(vgg16, "PRETRAINED", name)
     return weights
 
 
@@ -121,11 +121,11 @@ def test_weights_that_are_not_there_are_told_in_one_sentence(
         weights_file(tmp_path, monkeypatch, damage=True)
     with pytest.raises(UserError) as caught:
         vgg16.build(COLOUR, 10, Params())
-    path = tmp_path / "hub" / "checkpoints" / vgg16.WEIGHTS
+    path = tmp_path / "hub" / "checkpoints" / vgg16.PRETRAINED
     reason = "the file is damaged: its SHA-256 is another" if there else "<urlopen error no network>"
     assert str(caught.value) == (
         f"{path}: the pretrained weights are not there ({reason}); put "
-        f"https://download.pytorch.org/models/{vgg16.WEIGHTS} there, or choose random weights "
+        f"https://download.pytorch.org/models/{vgg16.PRETRAINED} there, or choose random weights "
         "(model.params.weights: random)."
     )
     vgg16.build(COLOUR, 10, Params(weights="random"))

@@ -36,7 +36,11 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "unknown model": (
         settings(model={"name": "lenet"}),
-        ("there is no models plug-in 'lenet'", "did you mean 'lenet5'?", "allowed: cnn, lenet5, logistic, mlp"),
+        (
+            "there is no models plug-in 'lenet'",
+            "did you mean 'lenet5'?",
+            "allowed: cnn, lenet5, logistic, lstm, mcmahan_cnn, mlp",
+        ),
     ),
     "wrong hyper-parameter of a model": (
         settings(model={"name": "mlp", "params": {"hidden": 0}}),

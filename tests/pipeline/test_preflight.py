@@ -90,6 +90,32 @@ def test_leaf_s_files_stand_in_for_an_archive(tmp_path: Path) -> None:
     preflight.check(plan, needed, here=True)
 
 
+def test_pretrained_weights_that_nobody_can_download_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    asked: list[str] = []
+
+    def answers(url: str) -> bool:
+        asked.append(url)
+        return False
+
+    monkeypatch.setattr(torchvision_import, "_answers", answers)
+
+    def trained(**params: str) -> tuple[Plan, list[Job]]:
+        plan = Plan({**CONFIG, "overrides": {"fedosd": {"settings": {"model": {"name": "vgg16", "params": params}}}}})
+        return plan, jobs(plan, "train")[:1]
+
+    text = sentence(lambda: preflight.check(*trained(), here=True))
+    has(text, "vgg16-397923af.pth: the pretrained weights are not there (its server cannot be reached from here)")
+    assert asked == ["https://download.pytorch.org/models/vgg16-397923af.pth"]
+    preflight.check(*trained(), here=False)
+    preflight.check(*trained(weights="random"), here=True)
+    file = tmp_path / "hub" / "checkpoints" / "vgg16-397923af.pth"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    preflight.check(*trained(), here=True)
+    assert len(asked) == 1
+
+
 class Server(BaseHTTPRequestHandler):
     """Knows one file, and forbids to ask for another."""
 

@@ -45,15 +45,16 @@ def test_a_table_knows_who_retrains_what_stands_in_parentheses_and_its_note() ->
 
 
 def test_a_scenario_knows_how_many_requests_come_in_a_row() -> None:
-    stream = {"data": {"attack": None, "forget": {"clients": 1, "requests": 2}}, "unlearning": {"rounds": 4}}
-    metrics = {"metrics": ["r_acc"], "from_training": True, "scenarios": ["mnist-iid"], "methods": ["retraining"]}
+    asked = {"data": {"attack": None, "forget": {"clients": 1, "requests": 2}}, "unlearning": {"rounds": 4}}
     planned = plan(
         "smoke",
-        settings={"unlearning": {"traced": ["utility"]}, "training": {"traced": ["utility"]}},
-        scenarios={"mnist-iid": {"settings": stream}},
-        artefacts={"fig5": metrics},
+        scenarios={"stream": {"label": "Stream", "base": "mnist-iid", "settings": asked}},
+        artefacts={
+            "fig5": {"scenarios": ["stream"], "methods": ["retraining"], "metrics": ["r_acc"], "from_training": True}
+        },
     )
     [shown] = entry(planned, "fig5").scenarios
     trained, after = shown.rounds
-    assert (shown.requests, shown.request_rounds) == (2, [trained, trained + (after or 0) // 2])
+    assert after
+    assert (shown.requests, shown.request_rounds) == (2, [trained, trained + after // 2])
     assert entry(made("smoke"), "fig5").scenarios[0].requests == 1

@@ -98,7 +98,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         data(partition={"name": "patt"}),
         (
             "data: partition.name: there is no partitions plug-in 'patt'",
-            "did you mean 'pat'? allowed: balanced_classes, iid, pat.",
+            "did you mean 'pat'? allowed: balanced_classes, dirichlet, iid, natural, pat.",
         ),
     ),
     "a share of all classes above 1": (

@@ -1,0 +1,151 @@
+"""Shadow models: each trains as the scenario does on a half of its own, and what they say is kept; then an attack."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fu.data import membership
+from fu.data.clients import ClientData
+from fu.data.request import Request
+from fu.federation import driver
+from fu.federation.local import Federation, LocalTraining
+from fu.federation.task import Task, theta_of
+from fu.pipeline.catalogue import metrics_of
+from fu.pipeline.stages import data, evaluate, partition, request, shadow, train
+from fu.pipeline.stages.common import Options
+from fu.plugins import Choice
+from fu.seeds import derive_integer
+from fu.training import fedavg
+from tests.factories import make_partition
+from tests.pipeline.stages.scene import BUILD, LABELS, LOCAL, MODEL, OPTIONS, PIXELS, ROUNDS, SEED, Scene, make_scene
+
+PART = make_partition((7, 12, 9), trigger=False, server=4, held_out=2)
+DRAWN: dict[str, Any] = {"rounds": ROUNDS, "clients_per_round": 2, "with_replacement": True}
+SPEC = shadow.Spec(
+    **{**MODEL, "attack": None}, **DRAWN, local=LOCAL, number=3, most=None, training=Choice(name="fedavg"), server=None
+)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """Nobody is attacked; client 2 asks to be forgotten."""
+    made = make_scene(tmp_path, PART)
+    np.savez(made("request.npz"), allow_pickle=False, **Request(np.array([2])).arrays())  # type: ignore[arg-type]
+    return made
+
+
+def made(scene: Scene, spec: shadow.Spec = SPEC, options: Options = OPTIONS) -> membership.Shadows:
+    path = scene("run/shadows.npz")
+    shadow.main(spec, shadow.Files(**scene.shared, request=[scene("request.npz")], shadows=path), options)
+    assert [one.name for one in path.parent.iterdir()] == ["shadows.npz"]
+    return membership.load(path)
+
+
+def test_each_shadow_trains_as_the_scenario_does_on_half_of_the_retained_data(scene: Scene) -> None:
+    found = made(scene)
+    labels, nothing = LABELS.astype(np.int64), np.empty(0, np.int64)
+    sets = membership.draw(PART, labels, [2], nothing, SEED)
+    assert (found.members.tolist(), found.pool.tolist()) == (sets.members.tolist(), sets.pool.tolist())
+    assert len(found.pool) == 19
+    assert (found.labels == labels[found.pool]).all()
+    assert (found.classes == labels[found.non_members]).all()
+    x = torch.from_numpy(PIXELS) / 255
+    first = []
+    for number in range(3):
+        part = membership.half(PART, [2], nothing, SEED, number)
+        held = ClientData(x, torch.from_numpy(labels), part, 10, "share")
+        own = derive_integer(SEED, "shadow", number)
+        federation = Federation(BUILD(), held, LocalTraining(**LOCAL), "training", own)
+        task = Task(federation, BUILD, [], [0, 1], ROUNDS, own, clients_per_round=2, with_replacement=True)
+        state = fedavg.start(task, fedavg.Params())
+        first.append(theta_of(state))
+        for round in range(ROUNDS):
+            state = fedavg.step(task, fedavg.Params(), state, round)
+        assert found.inside[number].tolist() == np.isin(found.pool, np.concatenate(part.train)).tolist()
+        for name, rows in (("pool", sets.pool), ("member", sets.members), ("non_member", sets.non_members)):
+            said = federation.logits(theta_of(state), x[rows].permute(0, 3, 1, 2)).numpy()
+            assert np.array_equal(getattr(found, f"{name}_logits")[number], said), name
+    assert not torch.equal(first[0], first[1])
+    assert not np.array_equal(found.inside[0], found.inside[1])
+
+
+def test_the_sets_have_no_more_than_asked_for(scene: Scene) -> None:
+    found = made(scene, SPEC.model_copy(update={"most": 2}))
+    assert (len(found.pool), len(found.members), len(found.non_members)) == (2, 2, 2)
+
+
+def test_a_killed_job_trains_no_finished_shadow_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, trained, drive = made(scene), list[str](), driver.drive
+
+    def counted(task: Task, start: Any, step: Any, measure: Any, checkpoint: Any, label: str) -> driver.Outcome:
+        def one(state: Any, round: int) -> Any:
+            trained.append(f"{checkpoint.path.name} {round}")
+            if len(trained) == ROUNDS + 2:
+                raise KeyboardInterrupt
+            return step(state, round)
+
+        return drive(task, start, one, measure, checkpoint, label)
+
+    monkeypatch.setattr(driver, "drive", counted)
+    scene("run/shadows.npz").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        made(scene)
+    again = partial(made, scene)()
+    wanted = [*range(ROUNDS), 0, 1, *range(ROUNDS), *range(ROUNDS)]
+    assert [int(name.split()[1]) for name in trained] == wanted
+    assert len({name.split()[0] for name in trained}) == 3
+    for name, array in vars(whole).items():
+        if isinstance(array, np.ndarray):
+            assert np.array_equal(array, getattr(again, name)), name
+
+
+def test_a_shadow_that_diverges_is_left_out(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, second = fedavg.step, derive_integer(SEED, "shadow", 1)
+
+    def diverging(task: Task, p: Any, state: Any, round: int) -> Any:
+        following = step(task, p, state, round)
+        return {"theta": theta_of(following) * torch.inf} if task.seed == second else following
+
+    whole = made(scene)
+    monkeypatch.setattr(fedavg, "step", diverging)
+    found = made(scene)
+    assert (found.number, int(found.asked)) == (2, 3)
+    assert np.array_equal(found.inside, whole.inside[[0, 2]])
+    assert np.array_equal(found.member_logits, whole.member_logits[[0, 2]])
+
+
+def test_an_attack_end_to_end_on_digits(tmp_path: Path) -> None:
+    """A network that learns few digits by heart is found out; the same of the others' digits alone is not."""
+    options = Options(device="cpu")
+    archive, drawn, asked = (tmp_path / f"{name}.npz" for name in ("digits", "partition", "request"))
+    data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, archive), options)
+    shares: dict[str, Any] = {"samples": 400, "split": "official", "test": "global", "clients": 4}
+    shares |= {"train_share": None, "validation_share": 0.0, "server": 0, "held_out": 0, "absent": 0}
+    about = partition.Spec(dataset="digits", seed=0, **shares, partition=Choice(name="iid"), attacked=0, attack=None)
+    partition.main(about, partition.Files(archive, drawn), options)
+    wanted = request.Spec(seed=0, clients=(0, 1), samples=None, requests=1)
+    request.main(wanted, request.Files(drawn, asked), options)
+    model: dict[str, Any] = {"dataset": "digits", "attack": None, "seed": 0}
+    model["model"] = Choice(name="mlp", params={"hidden": 32})
+    phase: dict[str, Any] = {"local": {**LOCAL, "lr": 0.1, "lr_decay": 1.0, "weight_decay": 0.0}, "rounds": 15}
+    phase |= {"clients_per_round": None, "with_replacement": False}
+    given: dict[str, Any] = {"data": archive, "partition": drawn}
+    files = [tmp_path / f"original.{end}" for end in ("safetensors", "csv", "json", "history.safetensors")]
+    outputs = dict(zip(("model", "trace", "cost", "history"), files, strict=True))
+    rest: dict[str, Any] = {"evaluate_every": 5, "evaluate_last": 1, "traced": (), "history": (), "server": None}
+    original = train.Spec(**model, **phase, **rest, training=Choice(name="fedavg"))
+    train.main(original, train.Files(**given, request=[], **outputs), options)
+    shadows, made = tmp_path / "shadows.npz", tmp_path / "attack.csv"
+    like = shadow.Spec(**model, **phase, number=2, most=300, training=Choice(name="fedavg"), server=None)
+    shadow.main(like, shadow.Files(**given, request=[asked], shadows=shadows), options)
+    spec = evaluate.Spec(**model, roles=("original",), evaluators=("membership",))
+    read: dict[str, Any] = {"original": files[0], "models": [files[0]], "traces": [files[1]], "shadows": [shadows]}
+    evaluate.main(spec, evaluate.Files(**given, request=[asked], **read, evaluation=made), options)
+    rows = {line.split(",")[1]: float(line.split(",")[2]) for line in made.read_text().splitlines()[1:]}
+    assert set(rows) == {metric.name for metric in metrics_of("membership")}
+    assert rows["lira_auc"] > 0.5
+    assert membership.load(shadows).number == 2

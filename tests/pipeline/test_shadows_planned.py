@@ -1,0 +1,116 @@
+"""Shadow models in the plan: one job per scenario and seed, and which jobs an edit runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fu.pipeline import digest, specs
+from fu.pipeline.plan import Plan
+from tests.pipeline.configs import toy
+from tests.pipeline.plans import forget_what_was_read
+from tests.pipeline.test_room import changed, jobs, of, table
+
+ASKED: dict[str, Any] = {"data": {"attack": None, "forget": {"clients": 1}}}
+ATTACKED = {**ASKED, "evaluations": {"attack": ["membership"]}}
+SHADOWS = "toy/one/seed0"
+
+
+def planned(two: dict[str, Any] | None = None, **settings: Any) -> Plan:
+    """Plan two scenarios on one training, the second with settings of its own, both attacked."""
+    scenarios = {
+        "one": {"label": "One", "base": "iid", "settings": {**ATTACKED, **settings}},
+        "two": {"label": "Two", "base": "one", "settings": two or {}},
+    }
+    about = {"scenarios": ["one", "two"], "methods": ["retraining", "fedosd"], "metrics": ["mia_auc"]}
+    return Plan(toy(scenarios=scenarios, artefacts={"mine": {**table(**about), "kind": "membership"}}))
+
+
+def shadows_of(plan: Plan, run: str, trial: str, evaluation: str = "attack") -> object:
+    return plan.job("evaluate", {"run": run, "trial": trial, "evaluation": evaluation}).inputs["shadows"]
+
+
+def test_there_is_one_job_for_a_scenario_and_seed_whatever_the_methods(with_toy: Path) -> None:
+    plan = planned(two={"data": {"forget": {"clients": [0]}}})
+    assert of(plan, "shadow", "mine") == ["toy/one/seed0", "toy/two/seed0"]
+    path = plan.paths("shadow", "shadows", run=SHADOWS)
+    for trial in ("original", "retraining", "fedosd+lr0.02"):
+        assert shadows_of(plan, SHADOWS, trial) == [path]
+        assert shadows_of(plan, SHADOWS, trial, "evaluation") == []
+    job = plan.job("shadow", {"run": "toy/two/seed0"})
+    assert job.inputs == {
+        "data": plan.paths("data", "archive", dataset="digits"),
+        "partition": plan.paths("partition", "partition", run="toy/one/seed0"),
+        "request": [plan.paths("request", "request", run="toy/two/seed0")],
+    }
+    assert plan.producers[path] == ("shadow", {"run": SHADOWS})
+
+
+def test_shadows_train_as_the_original_model_does(with_toy: Path) -> None:
+    plan = planned(shadows={"number": 5, "most": 70}, training={"momentum": 0.5})
+    trial = plan.trials["toy/one", "original"]
+    like, found = specs.of_training(trial, 0), specs.of_shadows(trial, 0)
+    for name in ("dataset", "model", "seed", "local", "rounds", "clients_per_round", "with_replacement", "training"):
+        assert getattr(found, name) == getattr(like, name), name
+    assert (found.number, found.most, found.attack) == (5, 70, None)
+    assert found.local.momentum == 0.5
+    assert plan.job("shadow", {"run": SHADOWS}).spec == found
+
+
+def test_without_an_attack_no_shadow_is_trained(with_toy: Path) -> None:
+    plan = Plan(toy())
+    assert "shadow" not in {job.stage for job in plan.jobs()}
+    assert not {stage for stage, _ in plan.producers.values()} & {"shadow"}
+
+
+@pytest.mark.parametrize("changes", [{"number": 9}, {"most": 50}])
+def test_other_shadows_run_their_own_jobs_and_train_nothing_else(with_toy: Path, changes: dict[str, int]) -> None:
+    """The attacks' own specs are as they were: their shadows' contents are other ones."""
+    assert changed(planned(), planned(shadows=changes), "mine") == {"shadow toy/one/seed0", "shadow toy/two/seed0"}
+
+
+def test_of_equal_scenarios_the_original_model_is_attacked_once_and_of_other_shadows_twice(with_toy: Path) -> None:
+    def attacked(plan: Plan) -> list[str]:
+        return [name for name in of(plan, "evaluate", "mine") if "original attack" in name]
+
+    assert attacked(planned()) == ["toy/one/seed0 original attack"]
+    assert attacked(planned(two={"shadows": {"number": 3}})) == [
+        "toy/one/seed0 original attack",
+        "toy/two/seed0 original attack",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "stages"),
+    [
+        ("evaluation/membership.py", {"evaluate"}),
+        ("evaluation/roc.py", {"evaluate"}),
+        ("pipeline/stages/shadow.py", {"shadow"}),
+        ("data/membership.py", {"shadow", "evaluate", "train", "unlearn", "recover"}),
+        ("training/fedavg.py", {"shadow", "train", "unlearn"}),
+    ],
+)
+def test_an_edit_of_the_evaluator_trains_no_shadow_again(
+    with_toy: Path, monkeypatch: pytest.MonkeyPatch, file: str, stages: set[str]
+) -> None:
+    """Jobs with another digest: exactly those of these stages, and of `evaluate` those that attack."""
+    plan = planned()
+    before = {job.certificate: job for job in plan.jobs(("toy", "mine"))}
+    codes = {path: job.code for path, job in before.items()}
+    read = digest.Disk._text
+
+    def edited(disk: digest.Disk, path: Path) -> bytes | None:
+        text = read(disk, path)
+        return text + b"\nEDITED = 1\n" if text is not None and str(path).endswith(f"fu/{file}") else text
+
+    monkeypatch.setattr(digest.Disk, "_text", edited)
+    forget_what_was_read()
+    now = {job.certificate: job for job in planned().jobs(("toy", "mine"))}
+    differ = {path for path, job in now.items() if job.code != codes[path]}
+    monkeypatch.undo()
+    forget_what_was_read()
+    found = {before[path].stage for path in differ} - {"publish"}
+    assert found == stages
+    for stage in stages - {"unlearn"}:
+        assert {path for path, job in before.items() if job.stage == stage} <= differ
+    assert len(jobs(plan, "mine")) == len(before)
