@@ -221,3 +221,48 @@ def test_the_progress_shows_the_first_two_numbers_that_are_measured(
         task, lambda: {"theta": task.original_model}, nudge, lambda _: numbers, never(tmp_path), "toy", evaluate_every=9
     )
     assert "round 2/2 (100%), best 0.250, second 1.000, 0.00 s a round" in capsys.readouterr().err
+
+
+def test_several_requests_come_at_equal_distances_and_rounds_left_over_are_idle(tmp_path: Path) -> None:
+    """Six rounds, three requests; the method needs one round for each but the second, for which it needs none."""
+    needed, came = {2: 0, 4: 1}, []
+    task = toy(rounds=6)
+
+    def start() -> State:
+        return {"theta": task.original_model, "left": 1}
+
+    def again(state: State, round: int) -> State:
+        came.append(round)
+        return {**state, "left": needed[round]}
+
+    def step(state: State, round: int) -> State:
+        return {**nudge(state, round), "left": 0}
+
+    more: dict[str, Any] = {"requests": 3, "again": again, "finished": lambda state: not state["left"]}
+    outcome = drive(task, start, step, never(tmp_path), "toy", evaluate_every=2, **more)
+    assert came == [2, 4]
+    assert torch.equal(theta_of(outcome.state), task.original_model + 1 + 1)
+    distances = [row["distance"] for row in outcome.rows if "distance" in row]
+    assert [row["round"] for row in outcome.rows] == list(range(7))
+    assert distances == pytest.approx([0, distances[1], distances[1], 2 * distances[1]])
+    assert distances[1] > 0
+
+
+def test_what_holds_is_not_measured_again(tmp_path: Path) -> None:
+    task, times = toy(rounds=4), []
+
+    def measure(theta: Tensor) -> dict[str, float]:
+        times.append(theta)
+        return {"mean": theta.mean().item()}
+
+    outcome = driver.drive(
+        task,
+        lambda: {"theta": task.original_model},
+        nudge,
+        measure,
+        never(tmp_path),
+        "toy",
+        finished=lambda state: True,
+    )
+    assert len(times) == 1
+    assert [row["mean"] for row in outcome.rows] == [times[0].mean().item()] * 5

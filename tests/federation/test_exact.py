@@ -92,6 +92,11 @@ def test_several_at_once_agree_within_three_standard_errors(samples: int | None)
         assert abs(values.mean() - expected) < 3 * standard_error(values)
 
 
+def test_the_standard_error_is_that_of_means_of_histories() -> None:
+    assert standard_error(np.array([[0, 2], [3, 5], [7, 7]])) == pytest.approx(np.std([1, 4, 7], ddof=1) / 3**0.5)
+    assert np.isnan(standard_error(np.array([[1, 2]])))
+
+
 def test_times_are_those_of_whole_rounds_for_clients_and_of_steps_for_samples() -> None:
     random = np.random.default_rng(3)
     assert not (request_times(CLIENT, 300, random) % 10).any()

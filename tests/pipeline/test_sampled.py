@@ -30,7 +30,8 @@ def drawn(training: dict[str, Any] = {}, forget: dict[str, Any] | None = None, *
     scenario = {"label": "Drawn", "base": "mnist-iid", "settings": settings}
     scenario["vary"] = {"K": {"setting": "training.clients_per_round", "values": [1, 3]}}
     about = {"kind": "unlearning_time", "title": "T", "caption": "C", "scenarios": ["drawn"], "x": "K", **artefact}
-    return plan("smoke", scenarios={"drawn": scenario}, artefacts={"times": about})
+    plain = {"label": "Plain", "base": "mnist-iid", "settings": settings}
+    return plan("smoke", scenarios={"drawn": scenario, "plain": plain}, artefacts={"times": about})
 
 
 def entry(planned: Plan, artefact: str = "times") -> Entry:
@@ -79,7 +80,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an axis that no scenario has": ({"x": "k"}, "x: 'k' is no coordinate of 'drawn-K1'; allowed: K."),
     "a line that no scenario has": ({"lines": ["b"]}, "lines: 'b' is no coordinate of any scenario; allowed: K."),
     "a panel that no scenario has": ({"panels": ["b"]}, "panels: 'b' is no coordinate of any scenario; allowed: K."),
-    "one scenario without the axis": ({"scenarios": ["drawn", "mnist-iid"]}, "of 'mnist-iid'"),
+    "one scenario without the axis": (
+        {"scenarios": ["drawn", "plain"]},
+        "x: 'K' is no coordinate of 'plain'",
+    ),
     "epochs": (
         {"training": {"local_epochs": 1, "local_steps": None}},
         "kind unlearning_time needs settings.training.clients_per_round and local_steps of 'drawn-K1'.",

@@ -1,0 +1,107 @@
+"""K and b from rho_C and rho_S, and requests that a method cannot meet: told in one sentence before any job."""
+
+from typing import Any
+
+import pytest
+
+from fu.pipeline import stability
+from fu.pipeline.plan import Plan
+from tests.mistakes import has, sentence
+
+DATA: dict[str, Any] = {"dataset": "mnist", "split": "official", "clients": 300}
+TRAINING: dict[str, Any] = {"rounds": 30, "local_steps": 10, "clients_per_round": None, "batch_size": None}
+
+
+def given(data: dict[str, Any] | None = None, **training: Any) -> tuple[Any, Any]:
+    """Return K and b."""
+    values = {"data": DATA | (data or {}), "training": TRAINING | training}
+    found = stability.given(values, "here")["training"]
+    return found["clients_per_round"], found["batch_size"]
+
+
+@pytest.mark.parametrize(
+    ("data", "training", "expected"),
+    [
+        ({}, {"rho_c": 0.5, "rho_s": 0.25}, (5, 10)),  # Table 2, MNIST: 5 * 30 / 300, 10 * 5 * 300 / 60,000
+        ({}, {"rho_c": 1, "rho_s": 1.25}, (10, 25)),
+        ({}, {"clients_per_round": 5, "rho_s": 1}, (5, 40)),
+        ({}, {"rho_c": 1.2, "batch_size": 7}, (12, 7)),
+        ({"samples": 30_000}, {"rho_c": 0.5, "rho_s": 0.25}, (5, 5)),
+        ({"server": 20_000, "held_out": 10_000}, {"rho_c": 0.5, "rho_s": 0.25}, (5, 5)),
+        ({"split": "merged", "clients": 100}, {"clients_per_round": 5, "rho_s": 0.75}, (5, 35)),
+        ({}, {"clients_per_round": 3, "batch_size": 4}, (3, 4)),
+        ({}, {}, (None, None)),
+    ],
+)
+def test_k_and_b_follow_from_rho(data: dict[str, Any], training: dict[str, Any], expected: tuple[Any, Any]) -> None:
+    assert given(data, **training) == expected
+
+
+@pytest.mark.parametrize(
+    ("training", "words"),
+    [
+        ({"rho_c": 0.45}, ("here: training.rho_c: 0.45 means clients_per_round = 4.5", "whole number", "4 is 0.4")),
+        ({"rho_c": 0.001}, ("training.rho_c: 0.001 means clients_per_round = 0.01", "1 is 0.1")),
+        ({"rho_c": 0.5, "rho_s": 0.26}, ("training.rho_s: 0.26 means batch_size = 10.4", "10 is 0.25")),
+        ({"rho_c": 0.5, "clients_per_round": 5}, ("training.rho_c: clients_per_round follows from it, but is 5",)),
+        ({"rho_c": 0.5, "rho_s": 0.25, "batch_size": 3}, ("training.rho_s: batch_size follows from it, but is 3",)),
+        ({"rho_s": 0.25}, ("training.rho_s: needs training.clients_per_round or rho_c",)),
+        ({"rho_c": 0.5, "local_steps": None}, ("need data.clients, training.rounds and training.local_steps",)),
+    ],
+)
+def test_what_is_not_whole_or_given_twice_is_told_in_one_sentence(training: dict[str, Any], words: Any) -> None:
+    has(sentence(lambda: given(**training)), *words)
+
+
+def fats(**settings: Any) -> Plan:
+    """Plan FATS with something laid over the scenario of MNIST's samples."""
+    laid = {"scenarios": {"mnist-samples": {"settings": settings}}}
+    return Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
+
+
+def shown(method: str, **about: Any) -> Plan:
+    """Plan FATS with one method more, shown for samples."""
+    entry = {"label": "Mine", "source": "this test", "in_paper": False, "post_training": "none", **about}
+    laid = {"methods": {method: {**entry, "shown_in": ["fig5"]}}}
+    return Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
+
+
+def test_a_method_that_forgets_clients_alone_is_given_no_samples() -> None:
+    text = sentence(lambda: shown("mine", plugin="fedosd"))
+    has(text, "method mine: data.forget.samples: fedosd forgets whole clients alone; allowed: fats, fr2, retrain.")
+
+
+def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
+    text = sentence(lambda: shown("mine", plugin="fats", trained_by="fedavg"))
+    has(text, "method mine: fats goes on with a training that keeps models; set trained_by: fats.")
+    own = {"trained_by": "fats.training", "plugin": "fats"}
+    text = sentence(lambda: shown("mine", **own, settings={"unlearning": {"lr": 0.3}}))
+    has(text, "method mine: unlearning.lr: fats goes on with its training; allowed: 0.05, as in training.")
+    text = sentence(lambda: fats(unlearning={"rounds": 7}))
+    has(
+        text, "unlearning.rounds: fats goes on with its training; allowed: 20, the rounds of training for every request"
+    )
+
+
+def test_a_request_is_for_clients_or_for_samples() -> None:
+    has(sentence(lambda: fats(data={"forget": {"clients": 2}})), "clients, samples: give one of them, and not both")
+    has(sentence(lambda: fats(data={"forget": {"requests": 3}}, unlearning={"rounds": 20})), "cannot be shared by 3")
+
+
+def test_rounds_follow_from_training_for_every_request() -> None:
+    planned = fats(data={"forget": {"requests": 3}})
+    settings = planned.trials["fats/mnist-samples", "fats"].settings
+    assert settings.unlearning is not None
+    assert (settings.training.rounds, settings.unlearning.rounds, settings.total_rounds) == (20, 60, 60)
+
+
+def test_the_plan_says_what_keeping_models_costs_on_the_disk() -> None:
+    megabytes = {}
+    for every in (1, 7, None):
+        laid = {"trainings": {"fats.training": {"params": {"keep_every": every}}}}
+        planned = Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
+        names = {"run": "fats/mnist/seed0", "trial": "fats.training"}
+        megabytes[every] = planned.job("train", names).disk_mb
+    one = 582_026 * 4 / 1e6
+    assert megabytes[1] - megabytes[None] == pytest.approx(19 * one)
+    assert megabytes[7] - megabytes[None] == pytest.approx(2 * one)  # of 20 rounds the starts of 0, 7 and 14
