@@ -8,7 +8,7 @@ from fu.errors import UserError
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import INHERITED, Method, Settings
 
-MEASURED = ("evaluate_last", "traced")  # of what a phase inherits, what does not change its draws
+MEASURED = ("evaluate_every", "evaluate_last", "traced")  # of what a phase inherits, what does not change its draws
 
 
 def given(values: dict[str, Any], where: str) -> dict[str, Any]:

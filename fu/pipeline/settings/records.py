@@ -275,7 +275,7 @@ class Phase(Strict):
 LENGTH = ("local_epochs", "local_steps")  # null: as in the phase before only where both are
 INHERITED = (  # null: as in the phase before
     *("lr", "lr_decay", "momentum", "weight_decay", "batch_size", *LENGTH),
-    *("clients_per_round", "with_replacement", "evaluate_last", "traced"),
+    *("clients_per_round", "with_replacement", "evaluate_every", "evaluate_last", "traced"),
 )
 
 
