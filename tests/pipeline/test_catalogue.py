@@ -119,7 +119,9 @@ def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
         "classes",
         "curves",
         "gains",
+        "membership",
         "runtime",
+        "stability",
     }
     assert {kind for kind in available("artefacts") if catalogue.reads(kind) == "nothing"} == {
         "losses",

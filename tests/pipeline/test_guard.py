@@ -55,10 +55,12 @@ GRID = {"unlearning.lr": [1e-4, 1e-3]}
 LONE: dict[str, Any] = {"unlearning.lr": []}
 GLOBAL: dict[str, Any] = {"split": "official", "test": "global", "train_share": None}
 SAMPLED = "guard-drawn"  # of which nothing is trained
+KEPT = "guard-kept"
 OFFICIAL: dict[str, Any] = {"split": "official", "train_share": None, "server": 20, "held_out": 20, "absent": 1}
 TRAININGS: dict[str, Any] = {
     "guard.fedavg": {**ABOUT, "plugin": "fedavg", "params": {"client_weights": "equal"}},
     "guard.safari": {**ABOUT, "plugin": "safari", "grid": {"params.q": [0.25, 0.75]}},
+    "guard.kept": {**ABOUT, "plugin": "fats", "settings": {"training": {"with_replacement": True}}},
 }
 
 
@@ -140,7 +142,15 @@ def scenarios() -> dict[str, Any]:
             "training": {"clients_per_round": 1, "local_epochs": None, "local_steps": 2, "history": []},
         },
     }
-    return {**found, "guard-asked": asked, **owned, SAMPLED: drawn}
+    kept = {
+        "label": "Guard, kept",
+        "base": SAMPLED,
+        "settings": {
+            "data": {"forget": {"clients": None, "samples": 2}},
+            "unlearning": {"conflicts": False, "local_epochs": None},
+        },
+    }
+    return {**found, "guard-asked": asked, **owned, SAMPLED: drawn, KEPT: kept}
 
 
 def methods() -> dict[str, Any]:
@@ -152,6 +162,7 @@ def methods() -> dict[str, Any]:
             "params": plugin("methods", name)["params"],
             "post_training": "none",
             "settings": {"grid": LONE},
+            **({"trained_by": "guard.kept"} if declared("methods", name).get("CONTINUES") else {}),
         }
         for name in available("methods")
     }
@@ -170,11 +181,12 @@ def methods() -> dict[str, Any]:
 def artefacts() -> dict[str, Any]:
     """Every kind of artefact, and a table of the scenarios that the others do not show."""
     all_methods, all_scenarios = methods(), scenarios()
-    first, *others = [name for name in all_scenarios if name != SAMPLED]
+    first, *others = [name for name in all_scenarios if name not in (SAMPLED, KEPT)]
+    kept = [name for name, about in all_methods.items() if "trained_by" in about]
     found: dict[str, Any] = {}
     for kind in available("artefacts"):
         tuned = [name for name, about in all_methods.items() if about["settings"]["grid"] is GRID]
-        shown = list(all_methods) if chooses(kind) or reads(kind) == "data" else tuned
+        shown = [name for name in all_methods if name not in kept] if chooses(kind) or reads(kind) == "data" else tuned
         about: dict[str, Any] = {
             "scenarios": [first],
             "methods": shown,
@@ -187,6 +199,9 @@ def artefacts() -> dict[str, Any]:
             needs = declared("artefacts", kind).get("NEEDS", ())
             about = {"scenarios": [SAMPLED], "x": "k" if "x" in needs else None} if "scenarios" in needs else {}
         found[f"guard_{kind}"] = {"kind": kind, **about}
+    about = {"trainings": ["guard.kept"], "scenarios": [SAMPLED], "metrics": ["accuracy"], "stages": ["original"]}
+    found["guard_stability"] |= {"methods": [], **about}
+    found["guard_kept"] = {"kind": "table", "scenarios": [KEPT], "methods": kept, "metrics": ["steps"]}
     metrics = ["r_acc", "steps"]
     found["guard_rest"] = {"kind": "table", "scenarios": others, "methods": ["guard.retrain"], "metrics": metrics}
     return {name: {"title": "T", "caption": "C", "in_paper": False, **about} for name, about in found.items()}

@@ -202,7 +202,6 @@ def test_a_method_runs_from_every_point_of_its_training_and_both_are_chosen_toge
     assert planned.names["toy/iid", "again"] == ["again+trained-lr0.1", "again+trained-lr0.2"]
     assert planned.job("select", {"scenario": "toy/iid", "method": "from"}).spec.model_dump()["trials"] == tuple(points)
     assert of(planned, "train", "mine") == [
-        "toy/iid/seed0 original",
         "toy/iid/seed0 tuned+lr0.1",
         "toy/iid/seed0 tuned+lr0.2",
     ]

@@ -59,6 +59,11 @@ SECTIONS = (
         "overrides: {fedosd: {settings: {training: {rounds: 30, lr: 0.05, local_epochs: 2}}}}",
     ),
     Section(
+        "settings.shadows",
+        records.Shadows,
+        "overrides: {fedosd: {settings: {shadows: {number: 16}}}}",
+    ),
+    Section(
         "settings.unlearning",
         records.Unlearning,
         "overrides: {fedosd: {settings: {unlearning: {rounds: 4, conflicts: true}}}}",

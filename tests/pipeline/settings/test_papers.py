@@ -21,11 +21,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "override of an unknown paper": (
         config(overrides={"fedsod": {}}),
-        ("config.yaml: overrides: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fedosd"),
+        ("config.yaml: overrides: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fats, fedosd"),
     ),
     "unknown paper": (
         config(papers=["fedsod"]),
-        ("config: paper: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fedosd"),
+        ("config: paper: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fats, fedosd"),
     ),
     "unknown preset": (
         config(preset="smok"),
@@ -133,7 +133,7 @@ def test_a_file_that_is_no_paper_is_told_in_one_sentence(
         ("descripton: x\ndescription: y", ("mine.yaml: descripton: unknown key", "did you mean 'description'?")),
         (
             "description: x\npapers: {fedods: {}}",
-            ("mine.yaml: papers: there is no paper 'fedods'", "did you mean 'fedosd'?", "allowed: fedosd"),
+            ("mine.yaml: papers: there is no paper 'fedods'", "did you mean 'fedosd'?", "allowed: fats, fedosd"),
         ),
         (
             "description: x\nreplace_datasets: {mnits: digits}",
