@@ -44,6 +44,7 @@ SETTINGS = {
     "unlearning.rounds": "rounds of unlearning",
     "recovery.lr": "post-training rate",
     "training.lr": "training rate",
+    "trained.training.lr": "training rate",
     "params.lambda": "λ",
     "params.clip": "gradient clip",
     "params.q": "q",
