@@ -105,3 +105,47 @@ def test_the_plan_says_what_keeping_models_costs_on_the_disk() -> None:
     one = 582_026 * 4 / 1e6
     assert megabytes[1] - megabytes[None] == pytest.approx(19 * one)
     assert megabytes[7] - megabytes[None] == pytest.approx(2 * one)  # of 20 rounds the starts of 0, 7 and 14
+
+
+# ---- what an edit runs -----------------------------------------------------------------------------------------------
+
+
+def specs(planned: Plan) -> dict[str, str]:
+    """Return the jobs of all artefacts by name, with what they are given."""
+    return {" ".join([job.stage, *job.names.values()]): job.json for job in planned.jobs()}
+
+
+def changed(**laid: Any) -> set[str]:
+    """Return the jobs, but for artefacts, that something laid over the paper makes other ones."""
+    before = specs(Plan({"preset": "smoke", "papers": ["fats"]}))
+    after = specs(Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}}))
+    return {name for name, spec in after.items() if before.get(name) != spec and not name.startswith("publish ")}
+
+
+def test_the_full_rerun_runs_no_training_and_no_other_method() -> None:
+    found = changed(methods={"fats": {"params": {"full": True}}})
+    assert {name.split()[0] for name in found} == {"unlearn"}
+    assert {name.split()[2].partition("+")[0] for name in found} == {"fats"}
+    assert len(found) == 22  # twelve of Figures 1 and 5, two rates of two levels, four streams and two at the rate
+
+
+def test_another_number_of_shadows_runs_shadows_alone() -> None:
+    found = changed(settings={"shadows": {"number": 3}})
+    assert {name.split()[0] for name in found} == {"shadow"}
+    assert len(found) == 14
+
+
+def test_another_request_runs_its_own_scenario_alone() -> None:
+    found = changed(scenarios={"mnist-samples": {"settings": {"data": {"forget": {"samples": 4}}}}})
+    assert found == {"request fats/mnist-samples/seed0"}
+
+
+def test_what_a_training_keeps_is_part_of_that_training_alone() -> None:
+    laid = {"femnist": {"trainings": {"fats.training": {"params": {"keep_every": 5}}}}}
+    assert changed(scenarios=laid) == {"train fats/femnist/seed0 fats.training"}
+
+
+def test_both_levels_of_a_data_set_share_their_trainings() -> None:
+    jobs = specs(Plan({"preset": "smoke", "papers": ["fats"]}))
+    trained = {name.removeprefix("train ") for name in jobs if name.startswith("train fats/cifar10/")}
+    assert trained == {"fats/cifar10/seed0 fats.training", "fats/cifar10/seed0 fedavg"}
