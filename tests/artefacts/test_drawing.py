@@ -12,7 +12,8 @@ from fu.artefacts.entry import Method
 from tests.artefacts.factories import made, make_entry, make_frame, make_scratch
 from tests.contract.names import plugins_of
 
-DRAWN = [kind for kind in plugins_of("artefacts") if kind not in ("table", "runtime", "gains", "sampling_table")]
+TABLES = ("gains", "membership", "runtime", "sampling_table", "table")
+DRAWN = [kind for kind in plugins_of("artefacts") if kind not in TABLES]
 
 
 def methods(*names: str) -> list[Method]:

@@ -117,7 +117,7 @@ def stage_of(file: str) -> str:
             f"{PAT50}/{POINTS[1]}",
             [f"{PAT50}/{POINTS[1]}.{stage}" for stage in ("unlearned", "recovered", "evaluation")],
         ),
-        ("data", ["data/digits", "data/digits_rgb"]),
+        ("data", ["data/digits", "data/digits_rgb", "data/topics"]),
     ],
 )
 @pytest.mark.usefixtures("two_points")

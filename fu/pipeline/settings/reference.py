@@ -61,7 +61,7 @@ SECTIONS = (
     Section(
         "settings.shadows",
         records.Shadows,
-        "overrides: {fedosd: {settings: {shadows: {number: 16}}}}",
+        "overrides: {fats: {settings: {shadows: {number: 16}}}}",
     ),
     Section(
         "settings.unlearning",
