@@ -11,12 +11,13 @@ from torch import Tensor
 
 from fu.data.request import Request, in_a_row
 from fu.federation.kept import KeptModels
+from fu.federation.local import Federation, LocalTraining
 from fu.federation.sampled import trained
 from fu.federation.sampling import History
 from fu.federation.task import Task
 from fu.methods import fats as unlearning
 from fu.methods import retrain
-from fu.pipeline.stages import compute, train, unlearn
+from fu.pipeline.stages import train, unlearn
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from fu.training import fats
@@ -42,7 +43,7 @@ def task_of(request: Request | None) -> Task:
     """Return the task of training, or of unlearning the request."""
     data = make_data("share", PART, request)
     stream = "training" if request is None else "unlearning"
-    federation = compute.Federation(BUILD(), data, compute.LocalTraining(**SPEC["local"]), stream, SEED)
+    federation = Federation(BUILD(), data, LocalTraining(**SPEC["local"]), stream, SEED)
     drawn = {"clients_per_round": 1, "with_replacement": True}
     return Task(federation, BUILD, data.forgotten, data.retained, ROUNDS, SEED, **drawn)  # type: ignore[arg-type]
 
