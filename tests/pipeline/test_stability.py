@@ -88,6 +88,12 @@ def test_a_request_is_for_clients_or_for_samples() -> None:
     has(sentence(lambda: fats(data={"forget": {"requests": 3}}, unlearning={"rounds": 20})), "cannot be shared by 3")
 
 
+def test_not_all_samples_can_be_forgotten() -> None:
+    has(sentence(lambda: fats(data={"forget": {"samples": 1520}})), "forget.samples: 1520 of 1520", "some must remain")
+    has(sentence(lambda: fats(data={"forget": {"samples": 760, "requests": 2}})), "forget.samples: 1520 of 1520")
+    assert fats(data={"forget": {"samples": 1519}})
+
+
 def test_rounds_follow_from_training_for_every_request() -> None:
     planned = fats(data={"forget": {"requests": 3}})
     settings = planned.trials["fats/mnist-samples", "fats"].settings

@@ -202,6 +202,11 @@ class Data(Strict):
             return
         wanted, present = self.forget.clients, self.clients - self.absent
         number = self.forget.gone
+        asked, held = (self.forget.samples or 0) * self.forget.requests, self.fewest[1] * self.clients
+        if asked and asked >= held:
+            raise ValueError(
+                f"forget.samples: {asked} of {held} training samples cannot be forgotten; some must remain"
+            )
         if self.attack and (self.forget.samples or self.forget.requests > 1):
             raise ValueError("attack: marks the clients of one request; forget.samples and forget.requests need null")
         if number >= present:
