@@ -69,7 +69,7 @@ def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], als
             key = scenario.name, name, stage
             cell, spread = cells[*key, metric.name], cells[*key, metric.spread] if metric.spread else None
             missing = also.get((*key, "mia_undefined"), 0.0) if metric.name == "mia_precision" else 0.0
-            ours = _text(metric, cell, spread, "mean") + (f", {missing:g} undefined" if missing else "")
+            ours = _text(metric, cell, spread, "mean") + (f", {missing:.2g} undefined" if missing else "")
             ours += f", {cell['diverged']} diverged" if cell["diverged"] and cell["n"] else ""
             if cell["diverged"] and not cell["n"]:
                 ours = f"diverged in {cell['diverged_round']:.0f}"
