@@ -68,7 +68,11 @@ def shown(method: str, **about: Any) -> Plan:
 
 def test_a_method_that_forgets_clients_alone_is_given_no_samples() -> None:
     text = sentence(lambda: shown("mine", plugin="fedosd"))
-    has(text, "method mine: data.forget.samples: fedosd forgets whole clients alone; allowed: fats, fr2, retrain.")
+    has(
+        text,
+        "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets whole clients alone",
+        "allowed: fats, fr2, retrain.",
+    )
 
 
 def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
@@ -77,6 +81,7 @@ def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
     own = {"trained_by": "fats.training", "plugin": "fats"}
     text = sentence(lambda: shown("mine", **own, settings={"unlearning": {"lr": 0.3}}))
     has(text, "method mine: unlearning.lr: fats goes on with its training; allowed: 0.05, as in training.")
+    has(sentence(lambda: fats(unlearning={"rounds": 40})), "unlearning.rounds: fats goes on", "allowed: 20")
     text = sentence(lambda: fats(unlearning={"rounds": 7}))
     has(
         text, "unlearning.rounds: fats goes on with its training; allowed: 20, the rounds of training for every request"

@@ -115,6 +115,9 @@ def clients_by_time() -> list[int]:
 def requests() -> dict[str, Request]:
     late, early = clients_by_time()[-1], clients_by_time()[0]
     stream = in_a_row([np.array([late]), NONE, np.array([early])], [NONE, np.array([sample_of(2)]), NONE])
+    after = fats.history(task_of()).without([early])
+    rounds = {client: after.first_round(client) for client in after.population}
+    last = max((client for client in rounds if rounds[client] is not None), key=lambda client: (rounds[client], client))
     several = Request(NONE, np.sort([sample_of(1), sample_of(3)]))
     return {
         "a client": Request(np.array([late])),
@@ -122,6 +125,7 @@ def requests() -> dict[str, Request]:
         "a sample in mid-round": Request(NONE, np.array([sample_of(2)])),
         "two samples": several,
         "a stream of three": stream,
+        "a stream from early to late": in_a_row([np.array([early]), np.array([last])], [NONE, NONE]),
     }
 
 
@@ -222,6 +226,7 @@ def test_a_client_drawn_twice_trains_once_and_counts_twice() -> None:
     }
     torch.testing.assert_close(moved, (alone[2] + 2 * alone[5]) / 3)
     assert task.federation.cost.client_rounds == 4  # two in the round, two alone
+    assert task.federation.cost.steps == 16
 
 
 def test_what_is_needed_is_said_in_one_sentence() -> None:
