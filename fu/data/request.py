@@ -83,7 +83,8 @@ def draw(
         there = np.concatenate([part.train[client] for client in part.present])
     number = (clients or samples or 0) * requests
     if number >= len(there):
-        raise UserError(f"forget: {number} of {len(there)} training samples cannot be forgotten; some must remain.")
+        what = "clients" if samples is None else "training samples"
+        raise UserError(f"forget: {number} of {len(there)} {what} cannot be forgotten; some must remain.")
     drawn = [np.sort(wave) for wave in np.split(rng.choice(there, number, replace=False), requests)]
     none = [_nothing()] * requests
     return in_a_row(drawn, none) if samples is None else in_a_row(none, drawn)

@@ -103,7 +103,8 @@ def _rounds(values: Mapping[str, Any]) -> Any:
     data = values.get("data")
     asked = data.get("forget") if isinstance(data, dict) else None
     requests = asked.get("requests", 1) if isinstance(asked, dict) else 1
-    rounds = values["training"].get("rounds")
+    training = values.get("training")
+    rounds = training.get("rounds") if isinstance(training, dict) else None
     return rounds * requests if isinstance(rounds, int) and isinstance(requests, int) else None
 
 

@@ -72,7 +72,9 @@ def test_clients_in_a_row_are_each_asked_for_once() -> None:
 
 
 def test_not_everything_can_be_forgotten() -> None:
-    has(sentence(lambda: request.draw(PART, 0, 1, requests=len(PART.present))), "7 of 7", "some must remain")
+    has(sentence(lambda: request.draw(PART, 0, 1, requests=len(PART.present))), "7 of 7 clients", "some must remain")
+    rows = sum(len(PART.train[client]) for client in PART.present)
+    has(sentence(lambda: request.draw(PART, 0, None, rows)), f"{rows} of {rows} training samples")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fu.pipeline import stability
+from fu.pipeline.grid import completed
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
 
@@ -104,6 +105,11 @@ def test_rounds_follow_from_training_for_every_request() -> None:
     settings = planned.trials["fats/mnist-samples", "fats"].settings
     assert settings.unlearning is not None
     assert (settings.training.rounds, settings.unlearning.rounds, settings.total_rounds) == (20, 60, 60)
+
+
+def test_without_a_training_validation_says_so() -> None:
+    filled = completed({"unlearning": {}, "data": {"forget": {"samples": 1}}}, "none")
+    assert (filled["unlearning"]["rounds"], filled["total_rounds"]) == (None, None)
 
 
 def test_the_plan_says_what_keeping_models_costs_on_the_disk() -> None:
