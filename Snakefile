@@ -12,7 +12,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from fu.errors import UserError
-from fu.pipeline import digest, fork_server, preflight, screen
+from fu.pipeline import digest, fork_server, preflight, screen, snapshot
 from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
@@ -28,13 +28,16 @@ os.environ["PATH"] = (
 
 
 try:  # report mistakes in one sentence, before Snakemake does
-    if Path("config.yaml").exists():
-        read_yaml(Path("config.yaml"))
+    if Path(snapshot.file("config.yaml")).exists():
+        read_yaml(Path(snapshot.file("config.yaml")))
 except UserError as error:
     sys.exit(f"error: {error}")
 
 
-configfile: "config.yaml"
+configfile: snapshot.file("config.yaml")
+
+
+snapshot.enter(config, workflow.is_main_process)
 
 
 envvars:
@@ -51,6 +54,8 @@ except UserError as error:
 # The plan decides what runs (fu/pipeline/pending.py), by contents, not by timestamps or Snakemake's records.
 pending = Pending(plan)
 if workflow.is_main_process:
+    if snapshot.INSIDE:
+        atexit.register(snapshot.tidy)
     atexit.register(pending.remember)
     shown = screen.take_over(logger, workflow.output_settings)
     logger.addFilter(screen.Targets(plan, lambda: workflow.dag_settings.targets))
@@ -70,6 +75,11 @@ wildcard_constraints:
 
 onstart:
     gc.enable()
+    if not (workflow.local_exec or snapshot.INSIDE):
+        sys.exit(
+            "error: jobs wait in the queue of a cluster and must run the code that was planned; start with "
+            "`make reproduce PROFILE=...`, or `python -m fu.pipeline.snapshot` in place of `snakemake`."
+        )
     conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
     planned = [
         plan.job(job.rule.name, job.wildcards_dict)
