@@ -12,7 +12,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from fu.errors import UserError
-from fu.pipeline import digest, fork_server, preflight, screen
+from fu.pipeline import cluster, digest, fork_server, preflight, screen
 from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
@@ -44,6 +44,10 @@ envvars:
 try:
     plan = Plan(config)
     targets = plan.targets()
+    gpu = plan.config.device == "cuda"
+    submits = workflow.is_main_process and workflow.nodes is not None
+    site = cluster.read() if submits else cluster.Cluster()
+    limit = site.limit(gpu) if submits else float("inf")
 except UserError as error:
     sys.exit(f"error: {error}")
 
@@ -76,11 +80,15 @@ onstart:
         for job in workflow.dag.needrun_jobs()
         if job.rule.name in OUTPUTS
     ]
-    cores = workflow.cores or workflow.nodes
+    cores = workflow.nodes or workflow.cores
     try:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
+        submitting = None if workflow.local_exec else cluster.begin(Path.cwd())
     except UserError as error:
         sys.exit(f"error: {error}")
+    for rule in workflow.rules if not workflow.local_exec else ():
+        longest = max((job.minutes for job in planned if job.stage == rule.name), default=1)
+        rule.restart_times = cluster.retries(longest, limit)
     pending.set_clocks()
     print(plan.overview(planned, cores), file=sys.stderr)
     shown.begin(planned, cores)
@@ -99,6 +107,12 @@ onerror:
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()
+
+
+localrules:
+    data,
+    select,
+    publish,
 
 
 rule all:

@@ -10,7 +10,8 @@ rule data:
     threads: 1
     resources:
         mem_mb=lambda w: plan.job("data", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("data", dict(w)).minutes,
+        runtime=lambda w, attempt: cluster.minutes(plan.job("data", dict(w)).minutes, attempt, limit),
+        **site.resources(gpu),
         plugins=plan.config.plugins or "",
         data_dir=plan.config.data_dir,
     params:

@@ -10,7 +10,8 @@ rule partition:
     threads: 1
     resources:
         mem_mb=lambda w: plan.job("partition", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("partition", dict(w)).minutes,
+        runtime=lambda w, attempt: cluster.minutes(plan.job("partition", dict(w)).minutes, attempt, limit),
+        **site.resources(gpu),
         plugins=plan.config.plugins or "",
     params:
         spec=lambda w: plan.job("partition", dict(w)).json,

@@ -15,7 +15,8 @@ rule publish:
     threads: 1
     resources:
         mem_mb=lambda w: plan.job("publish", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("publish", dict(w)).minutes,
+        runtime=lambda w, attempt: cluster.minutes(plan.job("publish", dict(w)).minutes, attempt, limit),
+        **site.resources(gpu),
         plugins=plan.config.plugins or "",
         root=plan.root,
     params:

@@ -11,7 +11,8 @@ rule select:
     threads: 1
     resources:
         mem_mb=lambda w: plan.job("select", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("select", dict(w)).minutes,
+        runtime=lambda w, attempt: cluster.minutes(plan.job("select", dict(w)).minutes, attempt, limit),
+        **site.resources(gpu),
         plugins=plan.config.plugins or "",
     params:
         spec=lambda w: plan.job("select", dict(w)).json,

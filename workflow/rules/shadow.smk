@@ -11,7 +11,8 @@ rule shadow:
     threads: plan.config.threads
     resources:
         mem_mb=lambda w: plan.job("shadow", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("shadow", dict(w)).minutes,
+        runtime=lambda w, attempt: cluster.minutes(plan.job("shadow", dict(w)).minutes, attempt, limit),
+        **site.resources(gpu),
         plugins=plan.config.plugins or "",
         device=plan.config.device,
     params:

@@ -10,7 +10,8 @@ rule unlearn:
     threads: plan.config.threads
     resources:
         mem_mb=lambda w: plan.job("unlearn", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("unlearn", dict(w)).minutes,
+        runtime=lambda w, attempt: cluster.minutes(plan.job("unlearn", dict(w)).minutes, attempt, limit),
+        **site.resources(gpu),
         plugins=plan.config.plugins or "",
         device=plan.config.device,
     params:
