@@ -55,7 +55,7 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 reproduce: .venv/installed
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
 	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
-	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
+	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
 

@@ -6,6 +6,8 @@ others, because what a job waits for is in its own pack, in an earlier one of it
 
 import math
 from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
 from itertools import groupby
 from typing import NamedTuple
 
@@ -35,7 +37,7 @@ def places(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> dict[
     """Return, by certificate, the places of those of these jobs that are submitted with others."""
     found = {}
     for number, pack in enumerate(pack for pack in packs(plan, jobs, longest) if len(pack) > 1):
-        name = f"{(pack[0].names['run'] if _computes(pack[0]) else pack[0].paper).replace('/', '-')}-{number}"
+        name = f"{(pack[0].names['run'] if computes(pack[0].stage) else pack[0].paper).replace('/', '-')}-{number}"
         seconds, before = sum(job.seconds for job in pack), 0.0
         for job in pack:
             found[job.certificate] = Place(name, seconds, before)
@@ -68,12 +70,14 @@ def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[l
     return found
 
 
+@cache
+def computes(stage: str) -> bool:
+    """Whether the jobs of a stage compute with models, on a GPU where there is one."""
+    return issubclass(import_module(f"fu.pipeline.stages.{stage}").Spec, ModelSpec)
+
+
 def _kind(job: Job, longest: float) -> str:
     """Return what the jobs of a pack have in common: a run, or a paper whose data they prepare; else the job itself."""
     if job.stage in HERE or job.seconds > longest:
         return job.certificate
-    return job.names["run"] if _computes(job) else job.paper
-
-
-def _computes(job: Job) -> bool:
-    return isinstance(job.spec, ModelSpec)
+    return job.names["run"] if computes(job.stage) else job.paper
