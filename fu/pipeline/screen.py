@@ -17,6 +17,7 @@ from typing import Any
 from tqdm import tqdm
 
 from fu.errors import UserError
+from fu.pipeline import certificate
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
@@ -26,11 +27,16 @@ ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources
 MATTERS = re.compile("Nothing to be done|Will exit after")
 REPEATS = re.compile(
     "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
-    "WorkflowError:\nAt least one job did not complete"
+    "WorkflowError:\nAt least one job did not complete|"
+    "No SLURM account given|No account was given|Unable to guess SLURM account"  # cluster.yaml says so
 )
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
 LOG_BYTES = 100_000  # read from the end of a log
+SLURM_LOGS = ".snakemake/slurm_logs"  # as profiles/slurm says
+SLURM_SAYS = re.compile(r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$")  # in its log of a job
+SLURM_SAID = re.compile(r"status is: '(\w+)'|error message was '(.+?)'", re.DOTALL)  # through the plug-in
+PASSES = re.compile("process was killed|is making the same outputs|interrupted")  # a reason that a second try may not meet
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ class Running:
     def name(self) -> str:
         """The path of its outputs, without suffix."""
         return self.job.certificate.removesuffix(CERTIFIED)
+
+    def is_made(self) -> bool:
+        """Whether it has ended well, in a group of which another job failed."""
+        made = certificate.read(Path(self.job.certificate))
+        return made is not None and made.key == self.job.key
 
     def files(self) -> str:
         """Return the files to look at in one word: `folder/table8.{csv,md}`."""
@@ -67,6 +78,7 @@ class Screen(logging.Handler):
         self._bar: Any = None
         self._said, self._share_said = 0.0, 0.0
         self._ended = threading.Event()
+        self.give_up: Callable[[set[int]], None] = lambda numbers: None
 
     def begin(self, jobs: Iterable[Job], cores: int) -> None:
         """Show the progress of these jobs from now on."""
@@ -89,8 +101,10 @@ class Screen(logging.Handler):
                 self.running[about.jobid] = Running(job, [str(path) for path in about.log], time.monotonic())
         elif event == "job_finished":
             self._finish(about.job_id)
+        elif event == "group_error":
+            self._fail([found["jobid"] for found in about.job_error_info], about.aux_logs)
         elif event == "job_error":
-            self._fail(about.jobid)
+            self._fail([about.jobid], getattr(about, "log", []), getattr(about, "rule_msg", None) or "")
         elif self.usual is not None and self._shown(event, record):
             self._write(lambda usual: usual.handle(record))
         self.started |= event == "workflow_started"
@@ -110,10 +124,17 @@ class Screen(logging.Handler):
                 self._say(f"{found.files()} ({time.monotonic() - found.began:.1f} s)")
             self._show()
 
-    def _fail(self, number: int) -> None:
-        if found := self.running.pop(number, None):
-            self.failures[number] = problem(found.name, found.logs)
-            self._say(f"{found.name}: failed")
+    def _fail(self, numbers: list[int], logs: Iterable[str] = (), said: str = "") -> None:
+        """Tell why jobs failed, of a group those that know; have the scheduler give up those that would fail again."""
+        found = {number: self.running.pop(number) for number in numbers if number in self.running}
+        unmade = {number: job for number, job in found.items() if not job.is_made()} or found
+        known = {number: job for number, job in unmade.items() if own_reason(job.logs)} or dict(list(unmade.items())[:1])
+        for number, job in known.items():
+            others = [log for log in map(str, logs) if SLURM_LOGS in log]
+            self.failures[number] = problem(job.name, [*job.logs, *others], said)
+            self._say(f"{job.name}: failed")
+            if own_reason(job.logs) and not PASSES.search(self.failures[number]):
+                self.give_up(set(found))
 
     def _watch(self) -> None:
         while not self._ended.wait(1):
@@ -180,19 +201,36 @@ class Targets(logging.Filter):
         return True
 
 
-def problem(name: str, logs: list[str]) -> str:
-    """Return in one sentence why a job failed: the last line of its log, and where to find the rest."""
-    text = ""
-    for log in filter(Path.is_file, map(Path, logs)):
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - LOG_BYTES))
-            text += file.read().decode(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not PROGRESS.match(line)]
-    last = lines[-1] if lines else "the job ended without a message, as if killed"
+def problem(name: str, logs: list[str], said: str = "") -> str:
+    """Return in one sentence why a job failed, and where to find the rest: the last line of its log, or what Slurm says.
+
+    `said`: what the Slurm plug-in says, where Slurm refused the job or ended it.
+    """
+    lines = own_reason(logs)
+    slurm = [found[1] for log in logs if SLURM_LOGS in log for line in lines_of(log) if (found := SLURM_SAYS.match(line))]
+    slurm += [" ".join(word.split()) for found in SLURM_SAID.finditer(said) for word in found.groups() if word]
+    last = lines[-1] if lines else f"Slurm: {slurm[0]}" if slurm else "the job ended without a message, as if killed"
     if last.startswith("error: "):
         return last
     what = "the whole traceback" if "Traceback (most recent call last):" in lines else "its log"
     return f"error: {name}: {last.rstrip('.')} ({what}: {', '.join(logs)})."
+
+
+def own_reason(logs: Iterable[str]) -> list[str]:
+    """Return the lines of a job's own log that are not on its progress."""
+    return [
+        line for log in logs if SLURM_LOGS not in log for line in lines_of(log) if line.strip() and not PROGRESS.match(line)
+    ]
+
+
+def lines_of(path: str) -> list[str]:
+    """Return the last lines of a log; none where there is no such file."""
+    log = Path(path)
+    if not log.is_file():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LOG_BYTES))
+        return [line.strip() for line in file.read().decode(errors="replace").splitlines()]
 
 
 def take_over(logger: logging.Logger, settings: Any) -> Screen:
