@@ -1,12 +1,13 @@
 """A Slurm cluster: what a person says of it (`cluster.yaml`), what it says itself, and what a killed run left there."""
 
 import fcntl
+import json
 import math
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -19,6 +20,7 @@ from fu.pipeline.settings.records import Strict
 FILE = "cluster.yaml"
 PREFIX = "fu_"  # of the names of our jobs (profiles/slurm)
 SUBMITTING = Path(".snakemake/submitting")  # locked by the process that submits
+PACKS = Path(".snakemake/packs.json")  # what it submits together: certificate -> name
 RETRIES = 2  # after a node failed, a job was cancelled, its memory or time was too short
 ENDING_S = 120.0  # in which Slurm ends a cancelled job; it gives a job 30 s by default
 TEXT = Field(None, min_length=1, pattern=r"^\S+$")
@@ -106,10 +108,11 @@ def _minutes(text: str) -> float:
     return 24 * 60 * int(days or 0) + 60 * hours + least + seconds / 60
 
 
-def begin(root: Path) -> TextIO:
+def begin(root: Path, packs: Mapping[str, str]) -> TextIO:
     """Be the one process that submits from this folder while the returned file is open; cancel what a killed one left.
 
-    Cancelled jobs are submitted again where they are needed, and go on from their checkpoints.
+    Cancelled jobs are submitted again where they are needed, and go on from their checkpoints. `packs`: the name of the
+    pack of each job that is submitted with others, by certificate.
     """
     SUBMITTING.parent.mkdir(exist_ok=True)
     file = SUBMITTING.open("a+", encoding="utf-8")
@@ -131,6 +134,7 @@ def begin(root: Path) -> TextIO:
                     "longer shows them."
                 )
             time.sleep(0.5)
+    PACKS.write_text(json.dumps(packs))
     return file
 
 
@@ -144,6 +148,11 @@ def submitter() -> str:
     except FileNotFoundError:
         pass
     return ""
+
+
+def packs() -> dict[str, str]:
+    """Return what the last run submitted together: the name of a pack by certificate."""
+    return dict(json.loads(PACKS.read_text())) if PACKS.exists() else {}
 
 
 def queue(root: Path) -> list[Queued]:

@@ -22,50 +22,58 @@ NAMED = 20  # of each kind
 def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     """Yield what became of the jobs behind those wanted, in lines for a person."""
     to_make = [job for job, _ in Pending(plan).to_make(wanted)]
+    packs = cluster.packs()
     queue = cluster.queue(Path.cwd()) if shutil.which("squeue") else []
-    running = {told.comment: told for told in queue if not told.where.startswith("(")}
-    waiting = {told.comment: told for told in queue if told.where.startswith("(")}
-    runs = [job for job in to_make if submission(job) in running]
-    waits = [job for job in to_make if submission(job) in waiting and job not in runs]
-    failed = {
-        job.certificate: reason
-        for job in to_make
-        if job not in runs and job not in waits and (reason := failure(plan, job))
-    }
+    queued = [(told, [job for job in to_make if _is_of(told.comment, job, packs)]) for told in queue]
+    runs = [(told, jobs) for told, jobs in queued if jobs and told.state != "PENDING"]
+    waits = [(told, jobs) for told, jobs in queued if jobs and told.state == "PENDING"]
+    there = {job.certificate for _, jobs in queued for job in jobs}
+    failed = [why for job in to_make if job.certificate not in there and (why := failure(plan, job, packs))]
+    number = {"run": len(_certificates(runs)), "wait": len(_certificates(waits)), "failed": len(failed)}
     made = len(list(plan.behind(wanted))) - len(to_make)
-    rest = len(to_make) - len(runs) - len(waits) - len(failed)
-    yield (
-        f"{made} of {counted(made + len(to_make), 'job')} made; {len(runs)} run, {len(waits)} wait, {len(failed)} "
-        f"failed, {rest} not submitted."
-    )
-    yield from _named("Run", [_running(plan, job, running[submission(job)]) for job in runs])
-    yield from _named("Wait", [_waiting(job, waiting[submission(job)]) for job in waits])
-    yield from _named("Failed", list(dict.fromkeys(failed.values())))
-    if to_make:
-        alive = cluster.submitter()
-        yield f"{alive} submits from this folder." if alive else (
-            "Nobody submits from this folder: start the same command again to go on."
-        )
+    number["not submitted"] = len(to_make) - len(there) - len(failed)
+    yield f"{made} of {counted(made + len(to_make), 'job')} made, " + ", ".join(f"{n} {what}" for what, n in number.items())
+    yield from _listed("Run", [_running(plan, told, jobs) for told, jobs in runs])
+    yield from _listed("Wait", [f"{_names(jobs)}: {told.where.strip('()')} (job {told.number})" for told, jobs in waits])
+    yield from _listed("Failed", list(dict.fromkeys(failed)))
+    if to_make and (alive := cluster.submitter()):
+        yield f"{alive} submits from this folder."
+    elif to_make:
+        yield "Nobody submits from this folder: start the same command again to go on."
 
 
-def submission(job: Job) -> str:
-    """Return the comment with which the plug-in submits a job."""
+def failure(plan: Plan, job: Job, packs: dict[str, str]) -> str:
+    """Return why a job failed since it was last made; "" if it did not."""
+    made, own = Path(job.certificate), _log(plan, job)
+    since = made.stat().st_mtime if made.exists() else 0.0
+    pack = packs.get(job.certificate)
+    rule, _, wildcards = _comment(job).partition("_wildcards_")
+    slurm = Path(SLURM_LOGS).glob(f"group_{pack}_*/*.log" if pack else f"{rule}/{wildcards}/*.log")
+    newest = sorted(slurm, key=lambda log: log.stat().st_mtime)[-1:]
+    logs = [str(log) for log in [own, *newest] if log.exists() and log.stat().st_mtime > since]
+    known = own_reason(logs)
+    if pack and not own.exists():  # another one of the pack had failed
+        return ""
+    tells = known and (known[-1].startswith("error: ") or "Traceback (most recent call last):" in known)
+    return problem(_name(job), logs) if tells or any(SLURM_LOGS in log for log in logs) else ""
+
+
+def _comment(job: Job) -> str:
+    """Return the comment with which the plug-in submits a job by itself."""
     wildcards = re.findall(r"{(\w+)}", next(iter(OUTPUTS[job.stage].values())))
     return f"rule_{job.stage}_wildcards_{'_'.join(job.names[name] for name in wildcards).replace('/', '_')}"
 
 
-def failure(plan: Plan, job: Job) -> str:
-    """Return why a job failed since it was last made; "" if it did not."""
-    rule, _, wildcards = submission(job).partition("_wildcards_")
-    made = Path(job.certificate)
-    since = made.stat().st_mtime if made.exists() else 0.0
-    logs = sorted(Path(SLURM_LOGS, rule, wildcards).glob("*.log"), key=lambda log: log.stat().st_mtime)
-    own = _log(plan, job)
-    newer = [str(log) for log in [own, *logs[-1:]] if log.exists() and log.stat().st_mtime > since]
-    known = own_reason(newer)
-    if not (newer and (logs or (known and ("Traceback (most recent call last):" in known or known[-1][:7] == "error: ")))):
-        return ""
-    return problem(_name(job), newer)
+def _is_of(comment: str, job: Job, packs: dict[str, str]) -> bool:
+    """Whether Slurm's job with this comment makes this job's outputs."""
+    pack = packs.get(job.certificate)
+    return comment.startswith(f"rule_{pack}_") if pack else comment == _comment(job)
+
+
+def _running(plan: Plan, told: Queued, jobs: list[Job]) -> str:
+    last = [line for job in jobs for line in lines_of(str(_log(plan, job))) if PROGRESS.match(line)][-1:]
+    line = f"{_names(jobs)}: {told.used} of {told.limit} on {told.where} (job {told.number})"
+    return "\n      ".join([line, *last])
 
 
 def _log(plan: Plan, job: Job) -> Path:
@@ -76,18 +84,15 @@ def _name(job: Job) -> str:
     return job.certificate.removesuffix(CERTIFIED)
 
 
-def _running(plan: Plan, job: Job, told: Queued) -> str:
-    last = [line for line in lines_of(str(_log(plan, job))) if PROGRESS.match(line)][-1:]
-    return f"{_name(job)}: {told.used} of {told.limit} on {told.where} (job {told.number})" + "".join(
-        f"\n    {line}" for line in last
-    )
+def _names(jobs: list[Job]) -> str:
+    return f"{_name(jobs[0])}{f' and {len(jobs) - 1} more' if jobs[1:] else ''}"
 
 
-def _waiting(job: Job, told: Queued) -> str:
-    return f"{_name(job)}: {told.where.strip('()')} (job {told.number})"
+def _certificates(found: list[tuple[Queued, list[Job]]]) -> set[str]:
+    return {job.certificate for _, jobs in found for job in jobs}
 
 
-def _named(heading: str, lines: list[str]) -> Iterator[str]:
+def _listed(heading: str, lines: list[str]) -> Iterator[str]:
     if lines:
         yield f"{heading}:"
         yield from (f"  {line}" for line in lines[:NAMED])
