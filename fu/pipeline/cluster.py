@@ -27,7 +27,7 @@ TEXT = Field(None, min_length=1, pattern=r"^\S+$")
 
 
 class Queued(NamedTuple):
-    """A job in Slurm's queue; `where`: its nodes, or in brackets why it waits; `comment`: the rule and its wildcards."""
+    """A job in Slurm's queue. `where`: its nodes, or in brackets why it waits; `comment`: its rule and wildcards."""
 
     number: str
     name: str

@@ -34,9 +34,13 @@ EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
 LOG_BYTES = 100_000  # read from the end of a log
 SLURM_LOGS = ".snakemake/slurm_logs"  # as profiles/slurm says
-SLURM_SAYS = re.compile(r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$")  # in its log of a job
+SLURM_SAYS = re.compile(
+    r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$"
+)  # in its log of a job
 SLURM_SAID = re.compile(r"status is: '(\w+)'|error message was '(.+?)'", re.DOTALL)  # through the plug-in
-PASSES = re.compile("process was killed|is making the same outputs|interrupted")  # a reason that a second try may not meet
+PASSES = re.compile(
+    "process was killed|is making the same outputs|interrupted"
+)  # a reason that a second try may not meet
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,9 @@ class Screen(logging.Handler):
         """Tell why jobs failed, of a group those that know; have the scheduler give up those that would fail again."""
         found = {number: self.running.pop(number) for number in numbers if number in self.running}
         unmade = {number: job for number, job in found.items() if not job.is_made()} or found
-        known = {number: job for number, job in unmade.items() if own_reason(job.logs)} or dict(list(unmade.items())[:1])
+        known = {number: job for number, job in unmade.items() if own_reason(job.logs)} or dict(
+            list(unmade.items())[:1]
+        )
         for number, job in known.items():
             others = [log for log in map(str, logs) if SLURM_LOGS in log]
             self.failures[number] = problem(job.name, [*job.logs, *others], said)
@@ -207,7 +213,9 @@ def problem(name: str, logs: list[str], said: str = "") -> str:
     `said`: what the Slurm plug-in says, where Slurm refused the job or ended it.
     """
     lines = own_reason(logs)
-    slurm = [found[1] for log in logs if SLURM_LOGS in log for line in lines_of(log) if (found := SLURM_SAYS.match(line))]
+    slurm = [
+        found[1] for log in logs if SLURM_LOGS in log for line in lines_of(log) if (found := SLURM_SAYS.match(line))
+    ]
     slurm += [" ".join(word.split()) for found in SLURM_SAID.finditer(said) for word in found.groups() if word]
     last = lines[-1] if lines else f"Slurm: {slurm[0]}" if slurm else "the job ended without a message, as if killed"
     if last.startswith("error: "):
@@ -219,7 +227,11 @@ def problem(name: str, logs: list[str], said: str = "") -> str:
 def own_reason(logs: Iterable[str]) -> list[str]:
     """Return the lines of a job's own log that are not on its progress."""
     return [
-        line for log in logs if SLURM_LOGS not in log for line in lines_of(log) if line.strip() and not PROGRESS.match(line)
+        line
+        for log in logs
+        if SLURM_LOGS not in log
+        for line in lines_of(log)
+        if line.strip() and not PROGRESS.match(line)
     ]
 
 

@@ -17,6 +17,7 @@ from fu.pipeline.plan import Job, Plan
 from fu.pipeline.screen import PROGRESS, SLURM_LOGS, lines_of, own_reason, problem
 
 NAMED = 20  # of each kind
+RULES = re.compile(rf"(_({'|'.join(OUTPUTS)}|\.\.\.))+$")  # at the end of a pack's comment
 
 
 def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
@@ -24,7 +25,10 @@ def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     to_make = [job for job, _ in Pending(plan).to_make(wanted)]
     packs = cluster.packs()
     queue = cluster.queue(Path.cwd()) if shutil.which("squeue") else []
-    queued = [(told, [job for job in to_make if _is_of(told.comment, job, packs)]) for told in queue]
+    submitted: dict[str, list[Job]] = {}
+    for job in to_make:
+        submitted.setdefault(_comment(job, packs), []).append(job)
+    queued = [(told, submitted.get(RULES.sub("", told.comment), [])) for told in queue]
     runs = [(told, jobs) for told, jobs in queued if jobs and told.state != "PENDING"]
     waits = [(told, jobs) for told, jobs in queued if jobs and told.state == "PENDING"]
     there = {job.certificate for _, jobs in queued for job in jobs}
@@ -32,9 +36,13 @@ def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     number = {"run": len(_certificates(runs)), "wait": len(_certificates(waits)), "failed": len(failed)}
     made = len(list(plan.behind(wanted))) - len(to_make)
     number["not submitted"] = len(to_make) - len(there) - len(failed)
-    yield f"{made} of {counted(made + len(to_make), 'job')} made, " + ", ".join(f"{n} {what}" for what, n in number.items())
+    yield f"{made} of {counted(made + len(to_make), 'job')} made, " + ", ".join(
+        f"{n} {what}" for what, n in number.items()
+    )
     yield from _listed("Run", [_running(plan, told, jobs) for told, jobs in runs])
-    yield from _listed("Wait", [f"{_names(jobs)}: {told.where.strip('()')} (job {told.number})" for told, jobs in waits])
+    yield from _listed(
+        "Wait", [f"{_names(jobs)}: {told.where.strip('()')} (job {told.number})" for told, jobs in waits]
+    )
     yield from _listed("Failed", list(dict.fromkeys(failed)))
     if to_make and (alive := cluster.submitter()):
         yield f"{alive} submits from this folder."
@@ -47,7 +55,7 @@ def failure(plan: Plan, job: Job, packs: dict[str, str]) -> str:
     made, own = Path(job.certificate), _log(plan, job)
     since = made.stat().st_mtime if made.exists() else 0.0
     pack = packs.get(job.certificate)
-    rule, _, wildcards = _comment(job).partition("_wildcards_")
+    rule, _, wildcards = _comment(job, packs).partition("_wildcards_")
     slurm = Path(SLURM_LOGS).glob(f"group_{pack}_*/*.log" if pack else f"{rule}/{wildcards}/*.log")
     newest = sorted(slurm, key=lambda log: log.stat().st_mtime)[-1:]
     logs = [str(log) for log in [own, *newest] if log.exists() and log.stat().st_mtime > since]
@@ -58,16 +66,12 @@ def failure(plan: Plan, job: Job, packs: dict[str, str]) -> str:
     return problem(_name(job), logs) if tells or any(SLURM_LOGS in log for log in logs) else ""
 
 
-def _comment(job: Job) -> str:
-    """Return the comment with which the plug-in submits a job by itself."""
+def _comment(job: Job, packs: dict[str, str]) -> str:
+    """Return the comment with which the plug-in submits a job, without the rules of a pack."""
+    if pack := packs.get(job.certificate):
+        return f"rule_{pack}"
     wildcards = re.findall(r"{(\w+)}", next(iter(OUTPUTS[job.stage].values())))
     return f"rule_{job.stage}_wildcards_{'_'.join(job.names[name] for name in wildcards).replace('/', '_')}"
-
-
-def _is_of(comment: str, job: Job, packs: dict[str, str]) -> bool:
-    """Whether Slurm's job with this comment makes this job's outputs."""
-    pack = packs.get(job.certificate)
-    return comment.startswith(f"rule_{pack}_") if pack else comment == _comment(job)
 
 
 def _running(plan: Plan, told: Queued, jobs: list[Job]) -> str:

@@ -71,7 +71,7 @@ class Slurm:
         }
         # In a job the plug-in removes SLURM_CONF; an installed Slurm has its configuration in /etc.
         srun = root / "bin/srun"
-        srun.write_text(f"#!/bin/sh\nSLURM_CONF={root}/slurm.conf exec {shutil.which('srun')} \"$@\"\n")
+        srun.write_text(f'#!/bin/sh\nSLURM_CONF={root}/slurm.conf exec {shutil.which("srun")} "$@"\n')
         srun.chmod(0o755)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         (root / "munge.key").write_bytes(secrets.token_bytes(128))
