@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,24 +32,33 @@ REPEATS = re.compile(
 )
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
+TRACEBACK = "Traceback (most recent call last):"
+KILLED = "the job ended without a message, as if killed"
 LOG_BYTES = 100_000  # read from the end of a log
 SLURM_LOGS = ".snakemake/slurm_logs"  # as profiles/slurm says
-SLURM_SAYS = re.compile(
-    r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$"
-)  # in its log of a job
-SLURM_SAID = re.compile(r"status is: '(\w+)'|error message was '(.+?)'", re.DOTALL)  # through the plug-in
-PASSES = re.compile(
-    "process was killed|is making the same outputs|interrupted"
-)  # a reason that a second try may not meet
+# In Slurm's log of a job, and through the plug-in.
+SLURM_SAYS = re.compile(r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$")
+SLURM_SAID = re.compile(r"status is: '(\w+)'|error message was '(.+?)'", re.DOTALL)
+PASSES = re.compile("process was killed|is making the same outputs|interrupted")  # what a second try may not meet
 
 
 @dataclass(frozen=True)
 class Running:
-    """A running job, its start time and its logs."""
+    """A running job, its start time, and its logs with the times at which they were last written before."""
 
     job: Job
     logs: list[str]
     began: float
+    before: Mapping[str, float | None]
+
+    @classmethod
+    def now(cls, job: Job, logs: list[str]) -> "Running":
+        """Return a job that begins now."""
+        return cls(job, logs, time.monotonic(), {log: _written(log) for log in logs})
+
+    def written(self) -> list[str]:
+        """Return those of its logs that it has written."""
+        return [log for log in self.logs if _written(log) != self.before[log]]
 
     @property
     def name(self) -> str:
@@ -102,7 +111,7 @@ class Screen(logging.Handler):
         about: Any = record
         if event == "job_info":
             if job := self.jobs.get((about.rule_name, frozenset(dict(about.wildcards or {}).items()))):
-                self.running[about.jobid] = Running(job, [str(path) for path in about.log], time.monotonic())
+                self.running[about.jobid] = Running.now(job, [str(path) for path in about.log])
         elif event == "job_finished":
             self._finish(about.job_id)
         elif event == "group_error":
@@ -129,18 +138,16 @@ class Screen(logging.Handler):
             self._show()
 
     def _fail(self, numbers: list[int], logs: Iterable[str] = (), said: str = "") -> None:
-        """Tell why jobs failed, of a group those that know; have the scheduler give up those that would fail again."""
+        """Tell why jobs failed, of a pack those that know; have the scheduler give up those that would fail again."""
         found = {number: self.running.pop(number) for number in numbers if number in self.running}
         unmade = {number: job for number, job in found.items() if not job.is_made()} or found
-        known = {number: job for number, job in unmade.items() if own_reason(job.logs)} or dict(
-            list(unmade.items())[:1]
-        )
-        for number, job in known.items():
-            others = [log for log in map(str, logs) if SLURM_LOGS in log]
-            self.failures[number] = problem(job.name, [*job.logs, *others], said)
+        known = {number: job for number, job in unmade.items() if tells(job.written())}
+        others = [log for log in map(str, logs) if SLURM_LOGS in log]
+        for number, job in (known or dict(list(unmade.items())[:1])).items():
+            self.failures[number] = problem(job.name, [*job.written(), *others] or job.logs, said)
             self._say(f"{job.name}: failed")
-            if own_reason(job.logs) and not PASSES.search(self.failures[number]):
-                self.give_up(set(found))
+        if any(not PASSES.search(self.failures[number]) for number in known):
+            self.give_up(set(found))
 
     def _watch(self) -> None:
         while not self._ended.wait(1):
@@ -208,31 +215,35 @@ class Targets(logging.Filter):
 
 
 def problem(name: str, logs: list[str], said: str = "") -> str:
-    """Return in one sentence why a job failed, and where to find the rest: the last line of its log, or what Slurm says.
+    """Return in one sentence why a job failed, as its log or Slurm says, and where the rest is.
 
     `said`: what the Slurm plug-in says, where Slurm refused the job or ended it.
     """
-    lines = own_reason(logs)
-    slurm = [
-        found[1] for log in logs if SLURM_LOGS in log for line in lines_of(log) if (found := SLURM_SAYS.match(line))
-    ]
+    lines = _own(logs)
+    others = [line for log in logs if SLURM_LOGS in log for line in lines_of(log)]
+    slurm = [found[1] for line in others if (found := SLURM_SAYS.match(line))]
     slurm += [" ".join(word.split()) for found in SLURM_SAID.finditer(said) for word in found.groups() if word]
-    last = lines[-1] if lines else f"Slurm: {slurm[0]}" if slurm else "the job ended without a message, as if killed"
+    last = f"Slurm: {slurm[0]}" if slurm and not tells(logs) else lines[-1] if lines else KILLED
     if last.startswith("error: "):
         return last
-    what = "the whole traceback" if "Traceback (most recent call last):" in lines else "its log"
+    what = "the whole traceback" if TRACEBACK in lines else "its log"
     return f"error: {name}: {last.rstrip('.')} ({what}: {', '.join(logs)})."
 
 
-def own_reason(logs: Iterable[str]) -> list[str]:
-    """Return the lines of a job's own log that are not on its progress."""
-    return [
-        line
-        for log in logs
-        if SLURM_LOGS not in log
-        for line in lines_of(log)
-        if line.strip() and not PROGRESS.match(line)
-    ]
+def tells(logs: list[str]) -> bool:
+    """Whether a job says itself why it failed: with a sentence or a traceback."""
+    lines = _own(logs)
+    return bool(lines) and (lines[-1].startswith("error: ") or TRACEBACK in lines)
+
+
+def _own(logs: list[str]) -> list[str]:
+    """Return the lines of a job's own logs that are not on its progress."""
+    lines = [line for log in logs if SLURM_LOGS not in log for line in lines_of(log)]
+    return [line for line in lines if line and not PROGRESS.match(line)]
+
+
+def _written(log: str) -> float | None:
+    return Path(log).stat().st_mtime if Path(log).exists() else None
 
 
 def lines_of(path: str) -> list[str]:

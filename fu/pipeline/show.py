@@ -153,7 +153,8 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(found) and asked == "verify")
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|status|version; `make help` lists what make does."
+                "usage: python -m fu.pipeline.show results|cell|why|verify|status|version; `make help` lists what make "
+                "does."
             )
 
 

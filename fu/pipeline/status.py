@@ -14,7 +14,7 @@ from fu.pipeline.estimates import counted
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.screen import PROGRESS, SLURM_LOGS, lines_of, own_reason, problem
+from fu.pipeline.screen import PROGRESS, SLURM_LOGS, lines_of, problem, tells
 
 NAMED = 20  # of each kind
 RULES = re.compile(rf"(_({'|'.join(OUTPUTS)}|\.\.\.))+$")  # at the end of a pack's comment
@@ -33,16 +33,13 @@ def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     waits = [(told, jobs) for told, jobs in queued if jobs and told.state == "PENDING"]
     there = {job.certificate for _, jobs in queued for job in jobs}
     failed = [why for job in to_make if job.certificate not in there and (why := failure(plan, job, packs))]
-    number = {"run": len(_certificates(runs)), "wait": len(_certificates(waits)), "failed": len(failed)}
+    numbers = {"run": _number(runs), "wait": _number(waits), "failed": len(failed)}
+    numbers["not submitted"] = len(to_make) - len(there) - len(failed)
     made = len(list(plan.behind(wanted))) - len(to_make)
-    number["not submitted"] = len(to_make) - len(there) - len(failed)
-    yield f"{made} of {counted(made + len(to_make), 'job')} made, " + ", ".join(
-        f"{n} {what}" for what, n in number.items()
-    )
+    rest = ", ".join(f"{number} {what}" for what, number in numbers.items())
+    yield f"{made} of {counted(made + len(to_make), 'job')} made, {rest}"
     yield from _listed("Run", [_running(plan, told, jobs) for told, jobs in runs])
-    yield from _listed(
-        "Wait", [f"{_names(jobs)}: {told.where.strip('()')} (job {told.number})" for told, jobs in waits]
-    )
+    yield from _listed("Wait", [_queued(told, jobs, told.where.strip("()")) for told, jobs in waits])
     yield from _listed("Failed", list(dict.fromkeys(failed)))
     if to_make and (alive := cluster.submitter()):
         yield f"{alive} submits from this folder."
@@ -59,11 +56,9 @@ def failure(plan: Plan, job: Job, packs: dict[str, str]) -> str:
     slurm = Path(SLURM_LOGS).glob(f"group_{pack}_*/*.log" if pack else f"{rule}/{wildcards}/*.log")
     newest = sorted(slurm, key=lambda log: log.stat().st_mtime)[-1:]
     logs = [str(log) for log in [own, *newest] if log.exists() and log.stat().st_mtime > since]
-    known = own_reason(logs)
     if pack and not own.exists():  # another one of the pack had failed
         return ""
-    tells = known and (known[-1].startswith("error: ") or "Traceback (most recent call last):" in known)
-    return problem(_name(job), logs) if tells or any(SLURM_LOGS in log for log in logs) else ""
+    return problem(_name(job), logs) if tells(logs) or any(SLURM_LOGS in log for log in logs) else ""
 
 
 def _comment(job: Job, packs: dict[str, str]) -> str:
@@ -76,8 +71,12 @@ def _comment(job: Job, packs: dict[str, str]) -> str:
 
 def _running(plan: Plan, told: Queued, jobs: list[Job]) -> str:
     last = [line for job in jobs for line in lines_of(str(_log(plan, job))) if PROGRESS.match(line)][-1:]
-    line = f"{_names(jobs)}: {told.used} of {told.limit} on {told.where} (job {told.number})"
-    return "\n      ".join([line, *last])
+    return "\n      ".join([_queued(told, jobs, f"{told.used} of {told.limit} on {told.where}"), *last])
+
+
+def _queued(told: Queued, jobs: list[Job], text: str) -> str:
+    more = f" and {len(jobs) - 1} more" if jobs[1:] else ""
+    return f"{_name(jobs[0])}{more}: {text} (job {told.number})"
 
 
 def _log(plan: Plan, job: Job) -> Path:
@@ -88,12 +87,8 @@ def _name(job: Job) -> str:
     return job.certificate.removesuffix(CERTIFIED)
 
 
-def _names(jobs: list[Job]) -> str:
-    return f"{_name(jobs[0])}{f' and {len(jobs) - 1} more' if jobs[1:] else ''}"
-
-
-def _certificates(found: list[tuple[Queued, list[Job]]]) -> set[str]:
-    return {job.certificate for _, jobs in found for job in jobs}
+def _number(found: list[tuple[Queued, list[Job]]]) -> int:
+    return len({job.certificate for _, jobs in found for job in jobs})
 
 
 def _listed(heading: str, lines: list[str]) -> Iterator[str]:
