@@ -62,7 +62,7 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
 cluster: .venv/cluster
 
-reproduce: .venv/installed
+reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
 	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
 	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \

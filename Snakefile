@@ -111,11 +111,12 @@ onstart:
     cores = workflow.nodes or workflow.cores
     try:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
-        submitting = cluster.begin(Path.cwd()) if submits else None
+        submitting = cluster.begin(Path.cwd(), packs()) if submits else None
     except UserError as error:
         sys.exit(f"error: {error}")
     if submits:
         snapshot.begin(config, by_hand())
+        shown.give_up = give_up
         workflow.execution_settings.keep_incomplete = (
             True  # else Snakemake would remove what a failed job has kept
         )
