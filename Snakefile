@@ -111,7 +111,8 @@ onstart:
     cores = workflow.nodes or workflow.cores
     try:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
-        submitting = cluster.begin(Path.cwd(), packs()) if submits else None
+        if submits:
+            cluster.begin(Path.cwd(), packs())
     except UserError as error:
         sys.exit(f"error: {error}")
     if submits:

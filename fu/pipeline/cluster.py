@@ -23,6 +23,7 @@ SUBMITTING = Path(".snakemake/submitting")  # locked by the process that submits
 PACKS = Path(".snakemake/packs.json")  # what it submits together: certificate -> name
 RETRIES = 2  # after a node failed, a job was cancelled, its memory or time was too short
 ENDING_S = 120.0  # in which Slurm ends a cancelled job; it gives a job 30 s by default
+_held: list[TextIO] = []  # locks are lost when their files are closed
 TEXT = Field(None, min_length=1, pattern=r"^\S+$")
 
 
@@ -108,8 +109,8 @@ def _minutes(text: str) -> float:
     return 24 * 60 * int(days or 0) + 60 * hours + least + seconds / 60
 
 
-def begin(root: Path, packs: Mapping[str, str]) -> TextIO:
-    """Be the one process that submits from this folder while the returned file is open; cancel what a killed one left.
+def begin(root: Path, packs: Mapping[str, str]) -> None:
+    """Be the one process that submits from this folder, as long as it lives; cancel what a killed one left.
 
     Cancelled jobs are submitted again where they are needed, and go on from their checkpoints. `packs`: the name of the
     pack of each job that is submitted with others, by certificate.
@@ -121,6 +122,7 @@ def begin(root: Path, packs: Mapping[str, str]) -> TextIO:
     except BlockingIOError:
         file.seek(0)
         raise UserError(f"{file.read()} submits from this folder; wait until it ends, or kill it.") from None
+    _held.append(file)
     file.truncate(0)
     file.write(f"process {os.getpid()} on {socket.gethostname()}")
     file.flush()
@@ -135,7 +137,6 @@ def begin(root: Path, packs: Mapping[str, str]) -> TextIO:
                 )
             time.sleep(0.5)
     PACKS.write_text(json.dumps(packs))
-    return file
 
 
 def submitter() -> str:
