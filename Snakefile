@@ -111,11 +111,13 @@ onstart:
     cores = workflow.nodes or workflow.cores
     try:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
-        submitting = cluster.begin(Path.cwd()) if submits else None
+        if submits:
+            cluster.begin(Path.cwd(), packs())
     except UserError as error:
         sys.exit(f"error: {error}")
     if submits:
         snapshot.begin(config, by_hand())
+        shown.give_up = give_up
         workflow.execution_settings.keep_incomplete = (
             True  # else Snakemake would remove what a failed job has kept
         )

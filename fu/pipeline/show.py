@@ -2,7 +2,7 @@
 
 python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.show why|verify [target ...] [key=value ...]
+python -m fu.pipeline.show why|verify|status [target ...] [key=value ...]
 python -m fu.pipeline.show version
 """
 
@@ -27,6 +27,7 @@ from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.status import status
 
 
 def results(plan: Plan) -> None:
@@ -141,6 +142,9 @@ def main(arguments: list[str]) -> None:
             cell(Plan(_config(pairs)), name)
         case ["version"]:
             print(version())
+        case ["status", *words]:
+            plan = Plan(_config([word for word in words if "=" in word]))
+            print("\n".join(status(plan, _wanted(plan, [word for word in words if "=" not in word]))))
         case ["why" | "verify" as asked, *words]:
             plan = Plan(_config([word for word in words if "=" in word]))
             wanted = _wanted(plan, [word for word in words if "=" not in word])
@@ -149,7 +153,8 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(found) and asked == "verify")
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|version; `make help` lists what make does."
+                "usage: python -m fu.pipeline.show results|cell|why|verify|status|version; `make help` lists what make "
+                "does."
             )
 
 
