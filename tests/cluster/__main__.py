@@ -1,12 +1,11 @@
 """Run a toy paper and an artefact of a real one on a Slurm on this machine, under faults: `make test-cluster`.
 
-The toy paper's training takes two minutes in a job, and all that may happen to it there happens: a real failure, drained
-nodes, an edit while it waits, scancel, a node that dies, the submitting process killed, a time limit. At the end every
-artefact, model and evaluation must have the bytes of a run on the desk, and nothing may be left.
+The toy paper's training takes two minutes in a job, and all that may happen to it happens: a failure of its own, drained
+nodes, an edit while it waits, scancel, a node that dies, the submitting process killed, a time limit. At the end
+every artefact, model and evaluation must have the bytes of a run on the desk, and nothing may be left.
 """
 
 import contextlib
-import os
 import re
 import shutil
 import subprocess
@@ -14,9 +13,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
-
-import psutil
 
 from tests.cluster.slurm import NODES, Slurm, slurm
 from tests.faults.kills import comparable
@@ -29,7 +27,14 @@ CHECKPOINT = "results/toy/toy/iid/seed0/.original.trained.checkpoint"
 SLOW = """{toy: {scenarios: {iid: {settings: {training: {method: {name: slow}, rounds: 130}}},
   pat: {settings: {training: {method: {name: fedavg}, rounds: 4}}}}}}"""
 # Statuses are asked for often, because here jobs last seconds.
-QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1", "--latency-wait", "9")
+QUICK = (
+    "--slurm-init-seconds-before-status-checks",
+    "1",
+    "--seconds-between-status-checks",
+    "1",
+    "--latency-wait",
+    "9",
+)
 REAL = "fedosd_table2"
 
 
@@ -73,6 +78,10 @@ class Login:
         """Return the numbers of the training's jobs in a state."""
         rows = self.slurm.ask("squeue", "--states=all", "--noheader", "--format=%i|%T|%k").splitlines()
         return [row.partition("|")[0] for row in rows if f"|{state}|{PACK}" in row]
+
+    def state(self, node: str) -> str:
+        """Return the state of a node."""
+        return self.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T")
 
     def running(self, process: "subprocess.Popen[bytes]", after: int = 2) -> str:
         """Wait until the training runs and has done some rounds; return its number."""
@@ -137,10 +146,14 @@ def node_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
     number = login.running(run)
     node = login.slurm.ask("squeue", "--noheader", "--format=%N", f"--jobs={number}")
     login.slurm.kill(node)
-    wait_until(lambda: "down" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "no node is down")
+    wait_until(
+        lambda: "down" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "no node is down"
+    )
     time.sleep(5)
     login.slurm.start(node)
-    wait_until(lambda: "idle" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "a node stays down")
+    wait_until(
+        lambda: "idle" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "a node stays down"
+    )
     return "SIGKILL of slurmd, its job alive: requeued, not computed twice at a time"
 
 
@@ -177,7 +190,7 @@ def overlapping(login: Login) -> list[str]:
     found = []
     for comment in {row.partition("|")[0] for row in rows}:
         times = sorted(row.split("|")[1:] for row in rows if row.startswith(f"{comment}|") and "N/A" not in row)
-        found += [comment for (_, end), (begin, _) in zip(times, times[1:], strict=False) if begin < end]
+        found += [comment for (_, end), (begin, _) in pairwise(times) if begin < end]
     return found
 
 
@@ -257,5 +270,4 @@ def say(faults: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    assert psutil and os
     main()
