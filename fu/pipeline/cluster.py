@@ -15,6 +15,7 @@ from typing import NamedTuple, TextIO
 from pydantic import field_validator
 
 from fu.errors import UserError, nearest
+from fu.pipeline.groups import LONGEST_S
 from fu.pipeline.settings.papers import read_yaml, validate
 from fu.pipeline.settings.records import Strict
 
@@ -43,6 +44,7 @@ class Queued(NamedTuple):
 class Cluster(Strict):
     """cluster.yaml: what jobs ask for beyond memory and time."""
 
+<<<<<<< HEAD
     account: str | None = None
     partition: str | None = None
     constraint: str | None = None
@@ -63,6 +65,15 @@ class Cluster(Strict):
         if text is not None and not re.fullmatch(r"gpu(:[A-Za-z][\w.]*)?(:\d+)?", text):
             raise ValueError("must be gpu, gpu:2, gpu:a100 or gpu:a100:2, or null")
         return text
+=======
+    account: str | None = TEXT
+    partition: str | None = TEXT
+    constraint: str | None = TEXT
+    gpu_partition: str | None = TEXT
+    gpu_constraint: str | None = TEXT
+    gres: str | None = Field(None, pattern=r"^gpu(:[A-Za-z0-9_.]+)?(:\d+)?$")
+    pack_minutes: float = Field(LONGEST_S / 60, ge=0)
+>>>>>>> 2ccd062c998e9689f04cfd63886e51306a6a564a
 
     def resources(self, gpu: bool) -> dict[str, str | int]:
         """Return what a job asks for, with the names that the Slurm plug-in gives it."""

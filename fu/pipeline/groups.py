@@ -1,10 +1,9 @@
-"""Which jobs a cluster gets as one: those of a scenario and seed that take seconds or minutes in packs, long ones alone.
+"""Which jobs a cluster gets as one: those of a scenario and seed that take seconds or minutes in packs, others alone.
 
 A submission costs most of a minute: the queue, Snakemake twice, torch. No pack waits for itself, not even through
 others, because what a job waits for is in its own pack, in an earlier one of its kind, or on a lower level.
 """
 
-import math
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -29,8 +28,8 @@ class Place(NamedTuple):
 
     def minutes(self, job: Job, whole: int) -> int:
         """Return a job's share of the minutes that its pack asks for; the shares of a pack add up to the whole."""
-        ends = (math.ceil(whole * spent / self.seconds) for spent in (self.before + job.seconds, self.before))
-        return next(ends) - next(ends)
+        begin, end = (round(whole * spent / self.seconds) for spent in (self.before, self.before + job.seconds))
+        return end - begin
 
 
 def places(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> dict[str, Place]:
@@ -54,14 +53,17 @@ def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[l
     """Return these jobs in packs of at most `longest` estimated seconds, dependencies first; many are of one job."""
     asked = {job.certificate: job for job in jobs}
     levels: dict[str, tuple[int, str]] = {}  # by certificate, with the kind
-    for name, job in ((job.certificate, job) for job in plan.behind(asked.values()) if job.certificate in asked):
+    for job in plan.behind(asked.values()):
         makers = {plan.job(*plan.producers[file]).certificate for file in job.files if file in plan.producers}
-        before, kind = [levels[maker] for maker in makers & levels.keys()], _kind(job, longest)
-        levels[name] = max((level + (other != kind) for level, other in before), default=0), kind
+        kind = _kind(job, longest) if job.certificate in asked else job.certificate
+        level = max((level + (other != kind) for level, other in map(levels.__getitem__, makers)), default=0)
+        levels[job.certificate] = level, kind
     found: list[list[Job]] = []
-    for _, names in groupby(sorted(levels, key=lambda name: levels[name]), key=lambda name: levels[name]):
+    for _, names in groupby(
+        sorted((name for name in levels if name in asked), key=levels.__getitem__), key=levels.__getitem__
+    ):
         left = 0.0
-        for job in (asked[name] for name in names):
+        for job in map(asked.__getitem__, names):
             if job.seconds > left:
                 found.append([])
                 left = longest
