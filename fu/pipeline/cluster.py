@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from fu.errors import UserError, nearest
 from fu.pipeline.groups import LONGEST_S
@@ -44,15 +44,15 @@ class Queued(NamedTuple):
 class Cluster(Strict):
     """cluster.yaml: what jobs ask for beyond memory and time."""
 
-<<<<<<< HEAD
     account: str | None = None
     partition: str | None = None
     constraint: str | None = None
     gpu_partition: str | None = None
     gpu_constraint: str | None = None
     gres: str | None = None
+    pack_minutes: float = Field(LONGEST_S / 60, ge=0)
 
-    @field_validator("*")
+    @field_validator("account", "partition", "constraint", "gpu_partition", "gpu_constraint")
     @classmethod
     def _one_word(cls, text: str | None) -> str | None:
         if text is not None and not re.fullmatch(r"\S+", text):
@@ -65,15 +65,6 @@ class Cluster(Strict):
         if text is not None and not re.fullmatch(r"gpu(:[A-Za-z][\w.]*)?(:\d+)?", text):
             raise ValueError("must be gpu, gpu:2, gpu:a100 or gpu:a100:2, or null")
         return text
-=======
-    account: str | None = TEXT
-    partition: str | None = TEXT
-    constraint: str | None = TEXT
-    gpu_partition: str | None = TEXT
-    gpu_constraint: str | None = TEXT
-    gres: str | None = Field(None, pattern=r"^gpu(:[A-Za-z0-9_.]+)?(:\d+)?$")
-    pack_minutes: float = Field(LONGEST_S / 60, ge=0)
->>>>>>> 2ccd062c998e9689f04cfd63886e51306a6a564a
 
     def resources(self, gpu: bool) -> dict[str, str | int]:
         """Return what a job asks for, with the names that the Slurm plug-in gives it."""

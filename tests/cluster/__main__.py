@@ -1,8 +1,8 @@
 """Run a toy paper and an artefact of a real one on a Slurm on this machine, under faults: `make test-cluster`.
 
-The toy paper's training takes two minutes in a job, and all that may happen to it happens: a failure of its own, drained
-nodes, an edit while it waits, scancel, a node that dies, the submitting process killed, a time limit. At the end
-every artefact, model and evaluation must have the bytes of a run on the desk, and nothing may be left.
+The toy paper's training takes two minutes in a job, and all that may happen to it happens: a failure of its own,
+drained nodes, an edit while it waits, scancel, a node that dies, the submitting process killed, a time limit. At the
+end every artefact, model and evaluation must have the bytes of a run on the desk, and nothing may be left.
 """
 
 import contextlib
