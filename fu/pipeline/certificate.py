@@ -27,7 +27,10 @@ PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
 
 @dataclass(frozen=True)
 class Certificate:
-    """`parts`: the modules and libraries behind the code digest; `outputs`: file name -> size in bytes, SHA-256."""
+    """`parts`: the modules and libraries behind the code digest; `outputs`: file name -> size in bytes, SHA-256.
+
+    `point`: of the chosen one of several points, the key that its own job has.
+    """
 
     key: str
     stage: str
@@ -37,6 +40,7 @@ class Certificate:
     inputs: Mapping[str, str]
     outputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     seal: str = ""
+    point: str = ""
 
 
 def key_of(stage: str, spec: str, code: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import fields
 from importlib import import_module
 
 from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan import MAKES, Job, Plan
 from fu.pipeline.stages.common import ModelSpec
 
 
@@ -24,6 +24,8 @@ def command_line(stage: str) -> str:
     for name in arguments(stage):
         place = "output" if name in OUTPUTS[stage] else "resources" if name in ("root", "data_dir") else "input"
         words.append(f"--{name.replace('_', '-')} {{{place}.{name}:q}}")
+    if stage in MAKES:
+        words.append("--chosen {input.chosen:q} --candidates {params.candidates:q}")
     if issubclass(import_module(module).Spec, ModelSpec):
         words.append("--threads {threads} --device {resources.device}")
     return " ".join([*words, "--plugins {resources.plugins:q} 2> {log:q}"])
@@ -36,6 +38,8 @@ def complete(plan: Plan, job: Job, python: str) -> str:
     for name in arguments(job.stage):
         value = job.inputs.get(name) or job.outputs.get(name) or settings.get(name) or []
         words += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+    if job.inputs.get("chosen"):
+        words += ["--chosen", *job.listed["chosen"], "--candidates", *job.made]
     words += ["--threads", str(plan.config.threads), "--device", plan.config.device]
     words += ["--plugins", plan.config.plugins] if plan.config.plugins else []
     return shlex.join(words)

@@ -58,6 +58,15 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
         name: {scenario: _trials_shown(plan, f"{paper}/{scenario}", name) for scenario in shown.scenarios}
         for name in shown.shown
     }
+    several = shown.shown if catalogue.chooses(shown.kind, shown.points) else ()
+    chosen = {
+        name: {
+            scenario: _chosen(plan, f"{paper}/{scenario}", name)
+            for scenario in (shown.scenarios if name in several else ())
+            if (f"{paper}/{scenario}", name) in plan.grid.chosen
+        }
+        for name in shown.shown
+    }
     methods = [
         artefacts.Method(
             **source.trainings[name].model_dump(include={"label", "in_paper"}),
@@ -65,6 +74,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
             post_training="none",
             trains=True,
             trials=trials[name],
+            chosen=chosen[name],
         )
         for name in shown.shown
         if name in source.trainings
@@ -75,13 +85,9 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
             name=name,
             retrains=bool(_declares(source, name).get("RETRAINS")),
             trials=trials[name],
+            chosen=chosen[name],
         )
         for name in shown.methods
-    ]
-    last = [
-        plan.trials[f"{paper}/{s}", plan.names[f"{paper}/{s}", shown.shown[-1]][0]]
-        for s in shown.scenarios[:1]
-        if shown.shown
     ]
     return Entry(
         paper=paper,
@@ -89,7 +95,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
         preset=plan.config.preset,
         reads=reads,  # type: ignore[arg-type]
         chooses=catalogue.chooses(shown.kind, shown.points),
-        rule=plan.rule(last[0]) if last else "",
+        rule=plan.rule(f"{paper}/{shown.scenarios[0]}", shown.shown[-1]) if shown.scenarios and shown.shown else "",
         citation=source.citation,
         published=checksum(digest.ROOT / numbers[0]) if numbers else None,
         seeds=tuple(plan.seeds(paper)),
@@ -127,6 +133,18 @@ def _declares(paper: Paper, method: str) -> dict[str, Any]:
 
 def _trials_shown(plan: "Plan", scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
     return tuple(_trial_shown(plan, scenario, name) for name in plan.names[scenario, method])
+
+
+def _chosen(plan: "Plan", scenario: str, method: str) -> artefacts.Chosen:
+    name = plan.grid.chosen[scenario, method]
+    trial, shown = plan.trials[scenario, name], _trial_shown(plan, scenario, name)
+    folder, by = trial.chosen_by
+    return artefacts.Chosen(
+        by=(folder.partition("/")[2], by),
+        points=dict(trial.points),
+        files=name,
+        **shown.model_dump(include={"trained", "unlearned", "recovers", "home", "evaluated"}),
+    )
 
 
 def _trial_shown(plan: "Plan", scenario: str, name: str) -> artefacts.Trial:

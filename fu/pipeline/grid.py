@@ -24,6 +24,7 @@ from fu.pipeline.specs import Trial
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
 NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
+CHOSEN = "+chosen"  # after the name of a training or method: the chosen point of its grid
 STARTS_FROM = "trained."  # before the settings of a training in the values of a method that starts from it
 MUST = ("lr", "lr_decay", "batch_size")  # null is an error where no phase before has a value
 POINTS = 1000  # at most, in one grid
@@ -118,6 +119,7 @@ class Grid:
         self.partitions: dict[str, str] = {}  # paper/scenario -> the one in whose folder its partition lies
         self.at: dict[str, Mapping[str, float | int | str]] = {}  # paper/scenario -> its coordinates
         self.homes: dict[tuple[str, str], str] = {}  # (paper/scenario, trial of a training) -> the same for its model
+        self.chosen: dict[tuple[str, str], str] = {}  # (paper/scenario, training or method) -> its chosen trial
         for name, paper in resolved.papers.items():
             self._check(name, paper)
 
@@ -142,6 +144,8 @@ class Grid:
                     if special not in entries:
                         hint = nearest(special, entries)
                         raise UserError(f"{self.where[name]}: scenarios.{key}.{group}: there is no {special!r}{hint}.")
+        chosen: list[tuple[str, str]] = []
+        all_shown: set[tuple[str, str]] = set()
         for artefact, entry in paper.artefacts.items():
             where = f"{self.where[name]}: artefacts.{artefact}"
             catalogue.check("artefacts", entry.kind, where)
@@ -161,10 +165,19 @@ class Grid:
                 checks.evaluated(self, name, scenario, entry, where)
                 if catalogue.chooses(entry.kind, entry.points):
                     checks.selection(self, name, scenario, entry.shown)
+                    chosen += [(scenario, shown) for shown in entry.shown]
+                else:
+                    all_shown |= {(f"{name}/{scenario}", shown) for shown in entry.shown}
             if catalogue.reads(entry.kind) in ("evaluations", "traces"):
                 checks.drawn(self, name, entry, where)
             if catalogue.reads(entry.kind) == "nothing":
                 checks.sampled(self, name, entry, where)
+        for scenario, shown in dict.fromkeys(chosen):
+            self._choose(name, paper, scenario, shown)
+        for at in self.chosen.keys() - all_shown:
+            if not self.varies_after(*at):
+                for trial in self.names[at]:
+                    self.trials[at[0], trial] = replace(self.trials[at[0], trial], compared=True)
 
     def _expand(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         """Add the trials of a training or a method, one for every point of its grid."""
@@ -243,6 +256,76 @@ class Grid:
             if specs.of_training(there, 0) == specs.of_training(trial, 0):
                 self.homes[scope, trial.trained] = self.homes[other, trial.trained]
                 return
+
+    def varies_after(self, scope: str, shown: str) -> bool:
+        """Whether the points of a grid differ in post-training, so that all are post-trained to choose one."""
+        after = [
+            {key: value for key, value in self.trials[scope, trial].values.items() if key.startswith("recovery.")}
+            for trial in self.names[scope, shown]
+        ]
+        return any(values != after[0] for values in after)
+
+    def _choose(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
+        """Add the trial that stands for the chosen point of a grid, whichever it will be."""
+        scope, names = f"{name}/{scenario}", self.names[f"{name}/{scenario}", shown]
+        if len(names) < 2 or (scope, shown) in self.chosen:
+            return
+        trials = {trial: self.trials[scope, trial] for trial in names}
+        if len({trial.recovers for trial in trials.values()}) > 1:
+            raise UserError(
+                f"{self.where[name]}: scenarios.{scenario}: some points of the grid of {shown!r} leave rounds for "
+                "post-training and some do not; let all or none, or show them all (points: all)."
+            )
+        found = self.chosen[scope, shown] = f"{shown}{CHOSEN}"
+        first, by, points = trials[names[0]], (scope, shown), {trial: trial for trial in names}
+        if first.method is None:
+            home = self._chosen_home(name, paper, scope, shown)
+            self.homes[scope, found] = home
+            self.trials[scope, found] = replace(
+                first, trained=found, values={}, points=points, chosen_by=(home, shown), compared=False
+            )
+            return
+        base = paper.methods[shown].unlearned_from
+        if base and not self.varies_after(scope, shown):
+            self._expand(name, paper, scenario, base)
+            unlearned = {self.trials[scope, trial].unlearned: trial for trial in self.names[scope, base]}
+            same = unlearned.keys() == {trial.unlearned for trial in trials.values()}
+            if same and len(unlearned) == len(self.names[scope, base]):
+                self._choose(name, paper, scenario, base)
+                by, points = (scope, base), {unlearned[about.unlearned]: trial for trial, about in trials.items()}
+        start = first.trained
+        if by[1] != shown:
+            start = self.trials[scope, self.chosen[by]].trained
+        elif len({trial.trained for trial in trials.values()}) > 1:
+            start = f"{first.trained.partition('+')[0]}{CHOSEN}-for-{shown}"
+            self.homes[scope, start] = scope
+            self.trials[scope, start] = replace(
+                self.trials[scope, first.trained],
+                trained=start,
+                values={},
+                points={trial: about.trained for trial, about in trials.items()},
+                chosen_by=by,
+            )
+        self.trials[scope, found] = replace(
+            first, trained=start, unlearned=f"{by[1]}{CHOSEN}", values={}, points=points, chosen_by=by
+        )
+
+    def _chosen_home(self, name: str, paper: Paper, scope: str, shown: str) -> str:
+        """Return the scenario whose choice of a training this is: the one where all points lie and are judged alike."""
+        homes = {self.homes[scope, trial] for trial in self.names[scope, shown]}
+        (other, *more) = homes
+        if more or other == scope:
+            return scope
+        mine, theirs = (self.trials[at, self.names[scope, shown][0]].settings for at in (scope, other))
+        alike = ("chosen_by", "evaluations")
+        if (
+            self.names[other, shown] != self.names[scope, shown]
+            or any(getattr(mine, one) != getattr(theirs, one) for one in alike)
+            or mine.data.forget != theirs.data.forget
+        ):
+            return scope
+        self._choose(name, paper, other.partition("/")[2], shown)
+        return other
 
     def _points(self, grid: Any, where: str) -> list[dict[str, Any]]:
         """Return every combination of a grid's values."""

@@ -4,7 +4,7 @@ A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its f
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -24,14 +24,18 @@ from fu.pipeline.settings.papers import Resolved, blamed, configured
 from fu.pipeline.settings.records import Artefact
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
-from fu.pipeline.stages.common import Spec, canonical
+from fu.pipeline.stages.common import Chosen, Spec, canonical
 
 Files = dict[str, str | list[str]]
+MAKES = {"train": specs.of_training, "unlearn": specs.of_unlearning, "recover": specs.of_recovery}
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job: a stage and its names (the wildcards), its inputs and outputs, and its resources."""
+    """One job: a stage and its names (the wildcards), its inputs and outputs, and its resources.
+
+    `candidates`: where its spec is that of the chosen one of several points, the certificates of the points' own jobs.
+    """
 
     stage: str
     names: Mapping[str, str]
@@ -40,6 +44,7 @@ class Job:
     outputs: dict[str, str]
     mem_mb: int = estimates.SMALL_MB
     minutes: int = 30
+    candidates: Mapping[str, str] = field(default_factory=dict)
     seconds: float = estimates.JOB_S
     disk_mb: float = estimates.SMALL_FILES_MB
 
@@ -83,6 +88,11 @@ class Job:
     def counted(self) -> list[str]:
         """The input files whose contents count: all but costs, whose times differ from run to run."""
         return list(chain.from_iterable(found for name, found in self.listed.items() if name != "costs"))
+
+    @property
+    def made(self) -> list[str]:
+        """The certificates of the points' own jobs, in the order of the points' names."""
+        return [self.candidates[point] for point in sorted(self.candidates)]
 
     @property
     def listed(self) -> dict[str, list[str]]:
@@ -133,8 +143,33 @@ class Plan:
         key = (stage, tuple(sorted(names.items())))
         if key not in self._jobs:
             spec, inputs, needs = getattr(self, f"_{stage}")(**names)
+            if stage in MAKES:
+                spec, inputs, needs = self._of_chosen(stage, names["run"], names["trial"], spec, inputs, needs)
             self._jobs[key] = Job(stage, dict(names), spec, inputs, self.paths.outputs(stage, names), **needs)
         return self._jobs[key]
+
+    def _of_chosen(
+        self, stage: str, run: str, trial: str, spec: Spec, inputs: Files, needs: dict[str, Any]
+    ) -> tuple[Spec, Files, dict[str, Any]]:
+        """Return a job; where it makes a model of the chosen point of a grid, with the specs of all points."""
+        planned, seed = self._trial(run, trial)
+        scenario = run.rpartition("/")[0]
+        points = {point: MAKES[stage](self.trials[scenario, own], seed) for point, own in planned.points.items()}
+        if all(one == spec for one in points.values()):
+            return spec, {**inputs, "chosen": []}, needs
+        folder, by = planned.chosen_by
+        selection = self.paths("select", "selection", scenario=folder, method=by)
+        made = {
+            point: self.paths.certificate(
+                stage,
+                run=self._home(run, own) if stage == "train" else run,
+                trial=self.trials[scenario, own].unlearned if stage == "unlearn" else own,
+            )
+            for point, own in planned.points.items()
+        }
+        there = seed in self.choosing(folder) and (stage != "recover" or self.grid.varies_after(folder, by))
+        about = {**needs, "candidates": made, **({"seconds": estimates.JOB_S} if there else {})}
+        return Chosen(points=points), {**inputs, "chosen": [selection]}, about
 
     def _data(self, dataset: str) -> tuple[data.Spec, Files, dict[str, Any]]:
         archive = None
@@ -220,26 +255,37 @@ class Plan:
         files = [
             self.paths("evaluate", "evaluation", run=self.evaluated(run, name), trial=name, evaluation=evaluation)
             for name in names
-            for seed in self.seeds(scenario.partition("/")[0])
+            for seed in self.choosing(scenario)
             for run in [f"{scenario}/seed{seed}"]
         ]
         known = catalogue.metrics()
         spec = select.Spec(
             trials=tuple(names),
             terms=tuple((name, -1 if known[name].better == "lower" else 1) for name in by),
-            roles=("unlearned", "recovered") if first.method else (ORIGINAL,),
-            rule=self.rule(first),
+            roles=self._compared(scenario, method),
+            rule=self.rule(scenario, method),
         )
         return spec, {"evaluations": files}, {"mem_mb": 200, "minutes": 10}
 
-    def rule(self, trial: Trial) -> str:
+    def choosing(self, scenario: str) -> list[int]:
+        """The seeds of a paper/scenario on which the points of a grid are compared."""
+        return self.seeds(scenario.partition("/")[0])[: self.config.choose_on]
+
+    def _compared(self, scenario: str, method: str) -> tuple[str, ...]:
+        """Return the roles of the models by which the points of a grid are compared."""
+        if self.trials[scenario, self.names[scenario, method][0]].method is None:
+            return (ORIGINAL,)
+        return ("unlearned", "recovered") if self.grid.varies_after(scenario, method) else ("unlearned",)
+
+    def rule(self, scenario: str, method: str) -> str:
         """Return in words how the point of a grid is chosen."""
+        trial = self.trials[scenario, self.names[scenario, method][0]]
         known = catalogue.metrics()
         said = ""
         for metric in (known[name] for name in trial.settings.chosen_by):
             joined = " minus " if metric.better == "lower" else " plus "
             said += (joined if said else "") + metric.label.removesuffix(" (validation)")
-        return selection.rule(said, ("unlearned", "recovered") if trial.method else (ORIGINAL,))
+        return selection.rule(said, self._compared(scenario, method), self.choosing(scenario))
 
     def _publish(self, paper: str, artefact: str) -> tuple[publish.Spec, Files, dict[str, Any]]:
         entry = entry_of(self, paper, artefact)
@@ -363,9 +409,8 @@ class Plan:
                         add("evaluate", run=run, trial=name, evaluation=evaluation)
                         if _needs_shadows(trial, evaluation):
                             add("shadow", run=run)
-        for (scenario, method), names in self.names.items():
-            if len(names) > 1:
-                add("select", scenario=scenario, method=method)
+        for scenario, method in self.grid.chosen:
+            add("select", scenario=scenario, method=method)
         for paper, artefact in self.artefacts:
             add("publish", paper=paper, artefact=artefact)
         return found

@@ -45,6 +45,10 @@ class Config(Strict):
     seeds: Annotated[Seeds | None, BeforeValidator(typed)] = Field(
         None, description="replaces the seeds of the preset and the paper"
     )
+    choose_on: Count = Field(
+        1,
+        description="on how many seeds, from the first on, the points of a grid are compared; the others run the best",
+    )
     plugins: str | None = Field(
         None, min_length=1, description="folder with your own plug-ins: methods/mine.py, evaluation/mine.py, ..."
     )

@@ -6,8 +6,9 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
@@ -19,7 +20,7 @@ from fu.contents import checksum
 from fu.errors import UserError, first_problem
 from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.paths import CERTIFIED, OUTPUTS
 from fu.plugins import Choice, Kind
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
@@ -37,6 +38,12 @@ class Spec(Record):
     """Exactly the values that a stage reads; built by the plan, passed to the stage's main."""
 
     stage: ClassVar[str]
+
+
+class Chosen(Spec):
+    """The specs of one stage at the points of a grid, by the name of the trial; a job runs that of the chosen one."""
+
+    points: dict[str, Any]
 
 
 class Local(Record):
@@ -155,39 +162,97 @@ def run(
     """
     try:
         args = _parser(spec_type, files_type).parse_args(argv)
-        try:
-            spec = spec_type.model_validate_json(args.spec)
-        except ValidationError as error:
-            text = first_problem(error, spec_type, "--spec")
-            raise UserError(f"{text.removesuffix('.')}; `make show CELL=...` prints a complete command.") from None
+        stage = spec_type.stage
+        points = _points(spec_type, args)
+        spec: Spec = Chosen(points=points) if args.chosen else points[""]
         if args.plugins:
             plugins.add_folder(Path(args.plugins))
-        modules = digest.modules_of(spec.stage, spec)
+        modules = digest.modules_of(stage, spec)
         digest.check_installed(*modules)
         code = digest.digest(*modules)
         if args.code not in (None, code):
-            raise UserError(f"{spec.stage}: {EDITED}")
+            raise UserError(f"{stage}: {EDITED}")
         files = files_type(**{field.name: getattr(args, field.name) for field in dataclasses.fields(files_type)})  # type: ignore[arg-type]
         options = Options(code, args.threads, args.device, args.checkpoint_seconds)
         if args.certificate is None:
-            main(spec, files, options)
+            main(points[_selected(args.chosen, points)], files, options)
             return
         with certificate.locked(args.certificate):
-            found = reads(spec, files) if reads else _read(spec.stage, files)
-            key = certificate.key_of(spec.stage, canonical(spec), code)
+            found = reads(points[""], files) if reads else [*_read(stage, files), *args.chosen]
+            key = certificate.key_of(stage, canonical(spec), code)
             inputs = certificate.check(found)
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
-                print(f"{spec.stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
+                print(f"{stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
             about = spec.model_dump(mode="json")
-            draft = Certificate(key, spec.stage, about, code, digest.parts(*modules), inputs)
-            main(spec, files, dataclasses.replace(options, signature=Signature(args.certificate, draft, modules)))
+            draft = Certificate(key, stage, about, code, digest.parts(*modules), inputs)
+            point = _selected(args.chosen, points)
+            if args.chosen:
+                own = certificate.key_of(stage, canonical(points[point]), code)
+                draft = dataclasses.replace(draft, point=own)
+            options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
+            for candidate in (args.certificate, *_made(args, points, point)):
+                if take_over(candidate, options, [str(path) for path in args.chosen]):
+                    print(f"{stage}: {point} is chosen, and its outputs are taken over.", file=sys.stderr)
+                    return
+            main(points[point], files, options)
     except UserError as error:
         sys.exit(f"error: {error}")
     except OSError as error:
         if error.errno not in OUTSIDE:
             raise
         sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
+
+
+def _points(spec_type: type[S], args: argparse.Namespace) -> dict[str, S]:
+    """Return the specs of all points by name; of a job without a choice the only one, without name."""
+    try:
+        if not args.chosen:
+            return {"": spec_type.model_validate_json(args.spec)}
+        given = Chosen.model_validate_json(args.spec).points
+        return {name: spec_type.model_validate(spec) for name, spec in given.items()}
+    except ValidationError as error:
+        text = first_problem(error, spec_type, "--spec")
+        raise UserError(f"{text.removesuffix('.')}; `make show CELL=...` prints a complete command.") from None
+
+
+def _selected(chosen: list[Path], points: dict[str, S]) -> str:
+    """Return the name of the point that was chosen."""
+    if not chosen:
+        return ""
+    try:
+        name = json.loads(chosen[0].read_text())["selected"]
+    except (OSError, ValueError, LookupError, TypeError):
+        name = None
+    if name not in points:
+        raise UserError(f"{chosen[0]}: names none of {', '.join(points)}; delete the file and run snakemake again.")
+    return str(name)
+
+
+def _made(args: argparse.Namespace, points: dict[str, S], point: str) -> list[Path]:
+    """Return the certificate of the chosen point's own job, as the command line names it."""
+    return [args.candidates[sorted(points).index(point)]] if args.candidates else []
+
+
+def take_over(made: Path, options: Options, beside: Sequence[str] = ()) -> bool:
+    """Take the outputs of another job over where it had the same spec, code and contents of inputs (not `beside`)."""
+    signature, found = options.signature, certificate.read(made)
+    if signature is None or found is None or signature.draft.point not in (found.key, found.point):
+        return False
+    mine, theirs = (
+        sorted(content for path, content in inputs.items() if path not in beside)
+        for inputs in (signature.draft.inputs, found.inputs)
+    )
+    if mine != theirs or not certificate.holds(made, found.key, found.inputs):
+        return False
+    names = {
+        name: signature.path.name.removesuffix(CERTIFIED) + name.removeprefix(made.name.removesuffix(CERTIFIED))
+        for name in found.outputs
+    }
+    with atomic_outputs(options, *(signature.path.with_name(name) for name in names.values())) as parts:
+        for name, part in zip(names, parts, strict=True):
+            shutil.copyfile(made.with_name(name), part)
+    return True
 
 
 def _read(stage: str, files: Any) -> list[Path]:
@@ -202,6 +267,8 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     for name, kind in get_type_hints(files_type).items():
         several = {"nargs": "*", "default": []} if kind != Path else {"required": True}
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, **several)  # type: ignore[arg-type]
+    parser.add_argument("--chosen", nargs="*", type=Path, default=[], help="the selection: --spec has all points")
+    parser.add_argument("--candidates", nargs="*", type=Path, default=[], help="certificates of the points' own jobs")
     parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
     parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
     parser.add_argument("--code", help="the planned digest of the code")
