@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def rows_to(path: Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -
 
 
 def make_results(folder: Path) -> Path:
-    """Write everything that an artefact may read: `ours` with three trials, one chosen, and `scratch`."""
+    """Write everything that an artefact may read: `ours` with three trials and the chosen one, and `scratch`."""
     (folder / "data").mkdir(parents=True)
     split = {"x_train": IMAGES[:40], "y_train": LABELS[:40], "x_test": IMAGES[40:], "y_test": LABELS[40:]}
     np.savez(folder / "data/digits.npz", **split)
@@ -50,5 +51,8 @@ def make_results(folder: Path) -> Path:
 
 
 def choose(results: Path, trial: str) -> None:
+    """Select a trial of `ours`, whose files become those of the chosen one."""
     content = {"selected": trial, "rule": "", "scores": {}}
     (results / "toy/small/ours.selected.json").write_text(json.dumps(content))
+    for file in list(results.glob(f"toy/small/seed*/{trial}.*")):
+        shutil.copy(file, file.with_name(file.name.replace(trial, "ours+chosen")))
