@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fu import plugins
 from fu.contents import checksum
 from fu.errors import UserError, first_problem
-from fu.pipeline import certificate, digest
+from fu.pipeline import certificate, digest, store
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.paths import CERTIFIED, OUTPUTS
 from fu.plugins import Choice, Kind
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
@@ -173,7 +173,8 @@ def run(
             main(spec, files, options)
             return
         with certificate.locked(args.certificate):
-            found = reads(spec, files) if reads else _read(spec.stage, files)
+            named = _read(spec.stage, files)
+            found = reads(spec, files) if reads else [path for paths in named.values() for path in paths]
             key = certificate.key_of(spec.stage, canonical(spec), code)
             inputs = certificate.check(found)
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
@@ -181,7 +182,19 @@ def run(
                 return
             about = spec.model_dump(mode="json")
             draft = Certificate(key, spec.stage, about, code, digest.parts(*modules), inputs)
-            main(spec, files, dataclasses.replace(options, signature=Signature(args.certificate, draft, modules)))
+            options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
+            if not args.cache:
+                main(spec, files, options)
+                return
+            contents = {role: options.contents(paths) for role, paths in named.items()}
+            machine = store.machine(options.device, options.threads)
+            entry = store.Entry(Path(args.cache), (spec.stage, key), contents, machine)
+            if args.unless_made and entry.exists():
+                if take(entry.certificate, entry.key, [*entry.inputs.values()], options):
+                    return
+                entry.drop()
+            main(spec, files, options)
+            entry.keep(args.certificate)
     except UserError as error:
         sys.exit(f"error: {error}")
     except OSError as error:
@@ -190,10 +203,34 @@ def run(
         sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
 
 
-def _read(stage: str, files: Any) -> list[Path]:
-    """Return the outputs of other jobs that the command line names."""
-    named = (getattr(files, field.name) for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage])
-    return [path for value in named for path in (value if isinstance(value, list) else [value])]
+def _read(stage: str, files: Any) -> dict[str, list[Path]]:
+    """Return the outputs of other jobs that the command line names, by their roles."""
+    names = [field.name for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage]]
+    return {name: [found] if isinstance(found := getattr(files, name), Path) else found for name in names}
+
+
+def take(source: Path, key: str, contents: Sequence[str], options: Options) -> bool:
+    """Take over the outputs of another job as those of this one, which get their own certificate.
+
+    `source`: the other's certificate, which must have this key and these contents as its inputs, in order. Returns
+    False where it has not, or where an output cannot be read or has changed since it was made, which is said.
+    """
+    made, own = certificate.read(source), options.signature
+    if own is None or made is None or made.key != key or list(made.inputs.values()) != list(contents):
+        return False
+    draft = dataclasses.replace(own.draft, taken=f"{source.parent.name}/{source.name}")
+    options = dataclasses.replace(options, signature=dataclasses.replace(own, draft=draft))
+    stem, name = source.name.removesuffix(CERTIFIED), own.path.name.removesuffix(CERTIFIED)
+    paths = [own.path.with_name(name + output.removeprefix(stem)) for output in made.outputs]
+    try:
+        with atomic_outputs(options, *paths) as parts:
+            for (output, (_, content)), part in zip(made.outputs.items(), parts, strict=True):
+                store.copy(source.with_name(output), part, content)
+    except store.DamagedError as error:
+        print(f"{draft.stage}: not taken over: {error}; it is computed again.", file=sys.stderr)
+        return False
+    print(f"{draft.stage}: taken over from {source}; nothing is computed.", file=sys.stderr)
+    return True
 
 
 def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentParser:
@@ -204,6 +241,7 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, **several)  # type: ignore[arg-type]
     parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
     parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
+    parser.add_argument("--cache", nargs="?", help="folder that keeps what was made; with --unless-made also read")
     parser.add_argument("--code", help="the planned digest of the code")
     parser.add_argument("--plugins", nargs="?", help="folder with your own plug-ins")
     parser.add_argument("--threads", type=int, default=Options.threads)
