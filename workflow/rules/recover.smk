@@ -14,6 +14,7 @@ rule recover:
         runtime=lambda w: plan.job("recover", dict(w)).minutes,
         plugins=plan.config.plugins or "",
         device=plan.config.device,
+        cache=plan.config.cache or "",
     params:
         spec=lambda w: plan.job("recover", dict(w)).json,
         code=lambda w: plan.job("recover", dict(w)).code,

@@ -14,6 +14,7 @@ rule train:
         runtime=lambda w: plan.job("train", dict(w)).minutes,
         plugins=plan.config.plugins or "",
         device=plan.config.device,
+        cache=plan.config.cache or "",
     params:
         spec=lambda w: plan.job("train", dict(w)).json,
         code=lambda w: plan.job("train", dict(w)).code,

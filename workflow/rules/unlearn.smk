@@ -13,6 +13,7 @@ rule unlearn:
         runtime=lambda w: plan.job("unlearn", dict(w)).minutes,
         plugins=plan.config.plugins or "",
         device=plan.config.device,
+        cache=plan.config.cache or "",
     params:
         spec=lambda w: plan.job("unlearn", dict(w)).json,
         code=lambda w: plan.job("unlearn", dict(w)).code,

@@ -6,7 +6,6 @@ import dataclasses
 import errno
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fu import plugins
 from fu.contents import checksum
 from fu.errors import UserError, first_problem
-from fu.pipeline import certificate, digest
+from fu.pipeline import certificate, digest, store
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import CERTIFIED, OUTPUTS
+from fu.pipeline.paths import CERTIFIED, OUTPUTS, SELECTED
 from fu.plugins import Choice, Kind
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
@@ -178,9 +177,10 @@ def run(
             main(points[_selected(args.chosen, points)], files, options)
             return
         with certificate.locked(args.certificate):
-            found = reads(points[""], files) if reads else [*_read(stage, files), *args.chosen]
+            named = _read(stage, files)
+            found = reads(points[""], files) if reads else [path for paths in named.values() for path in paths]
             key = certificate.key_of(stage, canonical(spec), code)
-            inputs = certificate.check(found)
+            inputs = certificate.check([*found, *args.chosen])
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
                 print(f"{stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
@@ -188,14 +188,24 @@ def run(
             draft = Certificate(key, stage, about, code, digest.parts(*modules), inputs)
             point = _selected(args.chosen, points)
             if args.chosen:
-                own = certificate.key_of(stage, canonical(points[point]), code)
-                draft = dataclasses.replace(draft, point=own)
+                key = certificate.key_of(stage, canonical(points[point]), code)
+                draft = dataclasses.replace(draft, point=key)
             options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
-            for candidate in (args.certificate, *_made(args, points, point)):
-                if take_over(candidate, options, [str(path) for path in args.chosen]):
-                    print(f"{stage}: {point} is chosen, and its outputs are taken over.", file=sys.stderr)
+            own = [args.certificate, *_own(args, points, point)] if args.chosen and args.unless_made else []
+            if any(take(made, key, options.contents(found), options) for made in own):
+                return
+            if not args.cache:
+                main(points[point], files, options)
+                return
+            contents = {role: options.contents(paths) for role, paths in named.items()}
+            machine = store.machine(options.device, options.threads)
+            entry = store.Entry(Path(args.cache), (stage, key), contents, machine)
+            if args.unless_made and entry.used():
+                if take(entry.certificate, entry.key, [*entry.inputs.values()], options):
                     return
+                entry.drop()
             main(points[point], files, options)
+            entry.keep(args.certificate)
     except UserError as error:
         sys.exit(f"error: {error}")
     except OSError as error:
@@ -229,36 +239,42 @@ def _selected(chosen: list[Path], points: dict[str, S]) -> str:
     return str(name)
 
 
-def _made(args: argparse.Namespace, points: dict[str, S], point: str) -> list[Path]:
+def _own(args: argparse.Namespace, points: dict[str, S], point: str) -> list[Path]:
     """Return the certificate of the chosen point's own job, as the command line names it."""
     return [args.candidates[sorted(points).index(point)]] if args.candidates else []
 
 
-def take_over(made: Path, options: Options, beside: Sequence[str] = ()) -> bool:
-    """Take the outputs of another job over where it had the same spec, code and contents of inputs (not `beside`)."""
-    signature, found = options.signature, certificate.read(made)
-    if signature is None or found is None or signature.draft.point not in (found.key, found.point):
+def _read(stage: str, files: Any) -> dict[str, list[Path]]:
+    """Return the outputs of other jobs that the command line names, by their roles."""
+    names = [field.name for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage]]
+    return {name: [found] if isinstance(found := getattr(files, name), Path) else found for name in names}
+
+
+def take(source: Path, key: str, contents: Sequence[str], options: Options) -> bool:
+    """Take over the outputs of another job as those of this one, which get their own certificate.
+
+    `source`: the other's certificate, which must have this key and these contents as its inputs, in order. Returns
+    False where it has not, or where an output cannot be read or has changed since it was made, which is said.
+    """
+    made, own = certificate.read(source), options.signature
+    if own is None or made is None or key not in (made.key, made.point):
         return False
-    mine, theirs = (
-        sorted(content for path, content in inputs.items() if path not in beside)
-        for inputs in (signature.draft.inputs, found.inputs)
-    )
-    if mine != theirs or not certificate.holds(made, found.key, found.inputs):
+    if [content for path, content in made.inputs.items() if not path.endswith(SELECTED)] != list(contents):
         return False
-    names = {
-        name: signature.path.name.removesuffix(CERTIFIED) + name.removeprefix(made.name.removesuffix(CERTIFIED))
-        for name in found.outputs
-    }
-    with atomic_outputs(options, *(signature.path.with_name(name) for name in names.values())) as parts:
-        for name, part in zip(names, parts, strict=True):
-            shutil.copyfile(made.with_name(name), part)
+    taken = made.taken if source == own.path else f"{source.parent.name}/{source.name}"
+    draft = dataclasses.replace(own.draft, taken=taken)
+    options = dataclasses.replace(options, signature=dataclasses.replace(own, draft=draft))
+    stem, name = source.name.removesuffix(CERTIFIED), own.path.name.removesuffix(CERTIFIED)
+    paths = [own.path.with_name(name + output.removeprefix(stem)) for output in made.outputs]
+    try:
+        with atomic_outputs(options, *paths) as parts:
+            for (output, (_, content)), part in zip(made.outputs.items(), parts, strict=True):
+                store.copy(source.with_name(output), part, content)
+    except store.DamagedError as error:
+        print(f"{draft.stage}: not taken over: {error}; it is computed again.", file=sys.stderr)
+        return False
+    print(f"{draft.stage}: taken over from {source}; nothing is computed.", file=sys.stderr)
     return True
-
-
-def _read(stage: str, files: Any) -> list[Path]:
-    """Return the outputs of other jobs that the command line names."""
-    named = (getattr(files, field.name) for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage])
-    return [path for value in named for path in (value if isinstance(value, list) else [value])]
 
 
 def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentParser:
@@ -271,6 +287,7 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     parser.add_argument("--candidates", nargs="*", type=Path, default=[], help="certificates of the points' own jobs")
     parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
     parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
+    parser.add_argument("--cache", nargs="?", help="folder that keeps what was made; with --unless-made also read")
     parser.add_argument("--code", help="the planned digest of the code")
     parser.add_argument("--plugins", nargs="?", help="folder with your own plug-ins")
     parser.add_argument("--threads", type=int, default=Options.threads)
