@@ -33,7 +33,6 @@ class Certificate:
     the certificate of the job that computed them, where that was another one; empty where it was this one. `point`: of
     the chosen one of several points, the key that its own job has.
     """
-    """
 
     key: str
     stage: str

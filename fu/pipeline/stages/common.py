@@ -200,7 +200,7 @@ def run(
             contents = {role: options.contents(paths) for role, paths in named.items()}
             machine = store.machine(options.device, options.threads)
             entry = store.Entry(Path(args.cache), (stage, key), contents, machine)
-            if args.unless_made and entry.used():
+            if args.unless_made and entry.exists():
                 if take(entry.certificate, entry.key, [*entry.inputs.values()], options):
                     return
                 entry.drop()
