@@ -78,7 +78,10 @@ class Trial(Record):
 
 
 class Sampling(Record):
-    """What a training draws: K of M `clients` for each of R rounds, b of a client's N `samples` for each of E steps."""
+    """What a training draws: K of M `clients` for each of R rounds, b of a client's N `samples` for each of E steps.
+
+    `fewest`: how many the smallest client holds at least, where clients differ in size and N is a mean.
+    """
 
     clients: int
     samples: int
@@ -86,6 +89,7 @@ class Sampling(Record):
     rounds: int
     steps: int
     batch_size: int
+    fewest: int | None = None
 
 
 class Asked(Record):

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fu import plugins
 from fu.artefacts import entry as artefacts
 from fu.artefacts.entry import ORIGINAL, Entry
 from fu.contents import checksum
@@ -10,7 +11,8 @@ from fu.errors import UserError
 from fu.pipeline import catalogue, digest, estimates
 from fu.pipeline.checks import evaluations_with
 from fu.pipeline.grid import inherited
-from fu.pipeline.settings.records import Forget, Paper, Settings
+from fu.pipeline.settings.records import Data, Forget, Paper, Settings
+from fu.plugins import Choice
 
 if TYPE_CHECKING:
     from fu.pipeline.plan import Plan
@@ -181,7 +183,17 @@ def _sampling(settings: Settings) -> artefacts.Sampling | None:
         rounds=training.rounds,
         steps=training.local_steps,
         batch_size=training.batch_size,
+        fewest=_fewest(data),
     )
+
+
+def _fewest(data: Data) -> int | None:
+    """Return how many training samples each client holds at least, where the clients are the data's own."""
+    name = data.partition.name
+    if not catalogue.declared("partitions", name).get("NATURAL"):
+        return None
+    params = plugins.params("partitions", Choice(name=name, params=data.partition.params), "data.partition")
+    return int(params.minimum)
 
 
 def _asked(forget: Forget | None) -> artefacts.Asked | None:
