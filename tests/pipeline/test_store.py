@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -464,7 +465,7 @@ def test_processes_that_make_the_same_at_once_make_one_whole_entry(tmp_path: Pat
 
 
 def test_who_comes_second_leaves_the_entry_of_the_first(
-    first: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (entry,) = first.entries
     kept = entry.rename(tmp_path / "kept")
@@ -479,6 +480,38 @@ def test_who_comes_second_leaves_the_entry_of_the_first(
     assert Checkout(tmp_path / "other").run()
     assert first.entries == [entry]
     assert contents(entry) == contents(kept)
+    assert capsys.readouterr().err == ""
+
+
+def stuck(folder: Path, said: Any) -> None:
+    """Train, and never come to the second file of the entry."""
+    copy, files = store.copy, list[Path]()
+
+    def once(source: Path, target: Path, content: str) -> None:
+        files.append(target)
+        if len(files) > 1:
+            said.set()
+            time.sleep(60)
+        copy(source, target, content)
+
+    store.copy = once
+    Checkout(folder / "killed").run()
+
+
+def test_a_process_that_is_killed_while_it_stores_leaves_no_entry(tmp_path: Path) -> None:
+    forked = multiprocessing.get_context("fork")
+    said = forked.Event()
+    process = forked.Process(target=stuck, args=(tmp_path, said))
+    process.start()
+    assert said.wait(60)
+    process.kill()
+    process.join()
+    other = Checkout(tmp_path / "other")
+    (left,) = other.entries
+    assert contents(left) == {"train.safetensors": b"model of 0.1"}
+    assert other.run()
+    assert not Checkout(tmp_path / "third").run()
+    assert len(other.entries) == 2
 
 
 # ---- a folder that cannot be a store -------------------------------------------------------------------------------
