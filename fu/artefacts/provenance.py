@@ -22,8 +22,11 @@ def git(*arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Path]) -> dict[str, Any]:
-    """Return the provenance of one artefact; `inputs`: path -> SHA-256; `costs`: files of the models behind it."""
+def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: Mapping[Path, str]) -> dict[str, Any]:
+    """Return the provenance of one artefact.
+
+    `inputs`: path -> SHA-256; `costs`: files of the models behind it -> which job computed the model, if another one.
+    """
     changed = git("status", "--porcelain", "--untracked-files=no")
     spent = {str(path): json.loads(path.read_text()) for path in costs}
     return {
@@ -37,5 +40,6 @@ def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Pat
         "devices": sorted({cost["device"] for cost in spent.values()}),
         "threads": sorted({cost["threads"] for cost in spent.values()}),
         "inputs": dict(inputs),
+        "taken": {str(path): source for path, source in costs.items() if source},
         "costs": spent,
     }

@@ -63,6 +63,12 @@ def read(path: Path) -> Certificate | None:
     return Certificate(**content, seal=seal[:64].decode()) if content.pop("format") == FORMAT else None
 
 
+def taken(file: Path) -> str:
+    """Return the certificate of the job that computed a file, where that was not its own job; empty otherwise."""
+    made = read(certificate_of(file))
+    return made.taken if made else ""
+
+
 def _seal(head: bytes) -> bytes:
     return hashlib.sha256(head).hexdigest().encode() + b'"\n}\n'
 

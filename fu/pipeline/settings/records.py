@@ -63,7 +63,7 @@ class Config(Strict):
         None,
         min_length=1,
         description="folder that keeps what training, unlearning and post-training make, for other settings, presets "
-        "and checkouts",
+        "and checkouts (docs/cache.md)",
     )
     overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
         default_factory=dict, description="paper -> anything in its YAML file; wins over the paper and the preset"

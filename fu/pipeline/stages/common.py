@@ -200,7 +200,7 @@ def run(
             contents = {role: options.contents(paths) for role, paths in named.items()}
             machine = store.machine(options.device, options.threads)
             entry = store.Entry(Path(args.cache), (stage, key), contents, machine)
-            if args.unless_made and entry.exists():
+            if args.unless_made and entry.used():
                 if take(entry.certificate, entry.key, [*entry.inputs.values()], options):
                     return
                 entry.drop()
@@ -271,7 +271,7 @@ def take(source: Path, key: str, contents: Sequence[str], options: Options) -> b
             for (output, (_, content)), part in zip(made.outputs.items(), parts, strict=True):
                 store.copy(source.with_name(output), part, content)
     except store.DamagedError as error:
-        print(f"{draft.stage}: not taken over: {error}; it is computed again.", file=sys.stderr)
+        print(f"{draft.stage}: {error}, so nothing is taken over.", file=sys.stderr)
         return False
     print(f"{draft.stage}: taken over from {source}; nothing is computed.", file=sys.stderr)
     return True
