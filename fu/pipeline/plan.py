@@ -216,7 +216,7 @@ class Plan:
         trial, seed = self._shadowed(run)
         files = self._shared(run, trial)
         inputs = {name: files[name] for name in ("data", "partition", "request")}
-        seconds = trial.settings.shadows.number * estimates.training_seconds(trial.settings, "training")
+        seconds = estimates.shadows_seconds(trial.settings)
         needs = {
             "seconds": seconds,
             "minutes": estimates.minutes(seconds),
