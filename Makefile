@@ -22,7 +22,7 @@ CORES ?= all
 BIN := .venv/bin
 
 # User input is text: neither make nor the shell runs any of it.
-GIVEN := PYTHON CORES PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS
+GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS
 define line_break
 
 
@@ -57,7 +57,8 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 reproduce: .venv/installed
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
 	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
-	$(BIN)/snakemake --cores $(CORES) $(WITH_CONFIG) $(if $(targets),-- $(targets))
+	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
+	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
 
 test: lint

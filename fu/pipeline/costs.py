@@ -12,14 +12,13 @@ from tabulate import SEPARATING_LINE, tabulate  # type: ignore[import-untyped]
 
 from fu.data import leaf
 from fu.data.dataset import about
-from fu.pipeline import catalogue, estimates
+from fu.pipeline import catalogue, estimates, groups
 from fu.pipeline.estimates import counted
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.stages.common import ModelSpec
 
-LOGIN = ("data", "select", "publish")  # stages that are not submitted
 Jobs = Mapping[str, Job]  # by certificate
 
 
@@ -80,18 +79,13 @@ def _row(plan: Plan, label: str, jobs: Jobs, uses: Counter[str]) -> list[str]:
         label,
         f"{len(every):,}",
         f"{len(own):,}",
-        f"{submissions(plan, every):,}",
+        f"{groups.submissions(plan, every):,}",
         _hours(plan, every),
         _hours(plan, own),
         _amount(max(job.mem_mb for job in every)),
         _amount(sum(job.disk_mb for job in every)),
         _amount(sum(one.mb for one in sources(plan, every) if not one.there)),
     ]
-
-
-def submissions(plan: Plan, jobs: Iterable[Job]) -> int:
-    """Return how many jobs a scheduler gets."""
-    return sum(job.stage not in LOGIN for job in jobs)
 
 
 def _unit(plan: Plan) -> str:
@@ -103,7 +97,7 @@ def _hours(plan: Plan, jobs: Iterable[Job]) -> str:
     gpu, threads = estimates.on_gpu(plan.config.device), plan.config.threads
     seconds = 0.0
     for job in jobs:
-        computes = isinstance(job.spec, ModelSpec)
+        computes = groups.computes(job.stage)
         seconds += job.seconds * (computes if gpu else threads if computes else 1)
     return f"{seconds / 3600:,.1f}"
 
@@ -132,8 +126,9 @@ def sources(plan: Plan, jobs: Iterable[Job]) -> list[Source]:
 def _sources(plan: Plan, job: Job) -> Iterator[Source]:
     if job.stage == "data" and not about(job.names["dataset"]).embedded:
         yield _archive(job.names["dataset"], Path(plan.config.data_dir))
-    if isinstance(job.spec, ModelSpec) and job.spec.model.params.get("weights") != "random":
-        told = catalogue.declared("models", job.spec.model.name)
+    spec = job.specs[0]  # one model for all points
+    if isinstance(spec, ModelSpec) and spec.model.params.get("weights") != "random":
+        told = catalogue.declared("models", spec.model.name)
         if file := told.get("PRETRAINED"):
             cache = os.environ.get("TORCH_HOME") or f"{os.environ.get('XDG_CACHE_HOME', '~/.cache')}/torch"
             path = Path(cache, "hub/checkpoints", file).expanduser()

@@ -90,6 +90,11 @@ class Job:
         return list(chain.from_iterable(found for name, found in self.listed.items() if name != "costs"))
 
     @property
+    def specs(self) -> list[Spec]:
+        """The spec; of a job for the chosen one of several points, those of all points."""
+        return list(self.spec.points.values()) if isinstance(self.spec, Chosen) else [self.spec]
+
+    @property
     def made(self) -> list[str]:
         """The certificates of the points' own jobs, in the order of the points' names."""
         return [self.candidates[point] for point in sorted(self.candidates)]

@@ -50,7 +50,7 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
 
 
 def _specs(planned: Iterable[Job]) -> list[ModelSpec]:
-    return [job.spec for job in planned if isinstance(job.spec, ModelSpec)]
+    return [spec for job in planned for spec in job.specs if isinstance(spec, ModelSpec)]
 
 
 def _available(name: str, data_dir: Path) -> bool:
