@@ -27,6 +27,7 @@ from fu.pipeline.estimates import CALIBRATION, Calibration, Device, Speed
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import names
 from fu.pipeline.settings.records import Settings
+from fu.pipeline.stages import train
 from fu.pipeline.stages.common import Options, atomic_outputs
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def load_seconds(device: "torch.device", threads: int) -> float:
 def job_seconds(values: dict[str, Any], kind: str) -> float:
     """Return the seconds of a small training, run as in a workflow, less those of its rounds."""
     plan = Plan({**values, "preset": "smoke", "device": kind})
-    trainings = [job for job in plan.jobs() if job.stage == "train" and about(job.spec.dataset).embedded]  # type: ignore[attr-defined]
+    trainings = [job for job in plan.jobs() if isinstance(job.spec, train.Spec) and about(job.spec.dataset).embedded]
     if not trainings:
         return estimates.JOB_S
     found = []

@@ -160,11 +160,11 @@ def _trial_shown(plan: "Plan", scenario: str, name: str) -> artefacts.Trial:
     return artefacts.Trial(
         name=name,
         rate=rate,
-        recovery_rate=settings.recovery.lr if settings.recovery and trial.recovers else None,
+        recovery_rate=settings.recovery.lr if settings.recovery and trial.leaves_rounds else None,
         values=dict(trial.values),
         trained=trial.trained,
         unlearned=trial.unlearned,
-        recovers=trial.recovers,
+        recovers=trial.leaves_rounds,
         home=_other(plan.grid.homes[scenario, trial.trained], scenario),
         evaluated=evaluated,
     )

@@ -31,16 +31,15 @@ class Trial:
     chosen_by: tuple[str, str] = ("", "")
 
     @property
-    def recovers(self) -> bool:
-        """Whether post-training follows: rounds are left after unlearning."""
+    def leaves_rounds(self) -> bool:
+        """Whether rounds are left after unlearning, so that its model, if it is chosen, is post-trained."""
         after, total = self.settings.unlearning, self.settings.total_rounds
-        return (
-            not self.compared
-            and self.method is not None
-            and after is not None
-            and total is not None
-            and total > after.rounds
-        )
+        return self.method is not None and after is not None and total is not None and total > after.rounds
+
+    @property
+    def recovers(self) -> bool:
+        """Whether post-training follows."""
+        return self.leaves_rounds and not self.compared
 
 
 def of_partition(trial: Trial, seed: int) -> partition.Spec:

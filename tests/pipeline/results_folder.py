@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fu.artefacts.entry import Chosen, Entry
 from fu.evaluation.trace import COUNTS
-from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, number
+from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_entry, number
 from tests.factories import CLASSES, make_partition
 
 IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 28, 28, 1), dtype=np.uint8)
@@ -56,3 +57,22 @@ def choose(results: Path, trial: str) -> None:
     (results / "toy/small/ours.selected.json").write_text(json.dumps(content))
     for file in list(results.glob(f"toy/small/seed*/{trial}.*")):
         shutil.copy(file, file.with_name(file.name.replace(trial, "ours+chosen")))
+
+
+def entry_of(kind: str, **changes: Any) -> Entry:
+    """Return an entry as the plan makes it: it knows where the files of what will be chosen lie."""
+    entry = make_entry(kind, **changes)
+    if not make_entry(kind).chosen:
+        return entry
+    scratch, ours = entry.methods
+    about = Chosen(
+        by=("small", "ours"),
+        points={trial.name: trial.name for trial in ours.trials["small"]},
+        files="ours+chosen",
+        trained="original",
+        unlearned="ours+chosen",
+        recovers=True,
+        home=None,
+        evaluated=None,
+    )
+    return entry.model_copy(update={"methods": (scratch, ours.model_copy(update={"chosen": {"small": about}}))})

@@ -8,13 +8,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.artefacts.entry import Chosen, Entry, Method, Trial
+from fu.artefacts.entry import Entry, Method, Trial
 from fu.errors import UserError
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
 from tests.factories import CLASSES, COLOUR, MARK
-from tests.pipeline.results_folder import IMAGES, LABELS, MEASURED, PART, TRACE, choose, make_results, rows_to
+from tests.pipeline.results_folder import (
+    IMAGES,
+    LABELS,
+    MEASURED,
+    PART,
+    TRACE,
+    choose,
+    entry_of,
+    make_results,
+    rows_to,
+)
 
 KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
 
@@ -39,25 +49,6 @@ def frame_of(
     if entry.chooses and entry.methods:
         frame["model"] = frame["model"].str.replace(r"ours\+lr[0-9]\.[0-9]", "ours+chosen", regex=True)
     return frame
-
-
-def entry_of(kind: str, **changes: Any) -> Entry:
-    """Return an entry as the plan makes it: it knows where the files of what will be chosen lie."""
-    entry = make_entry(kind, **changes)
-    if not make_entry(kind).chosen:
-        return entry
-    scratch, ours = entry.methods
-    about = Chosen(
-        by=("small", "ours"),
-        points={trial.name: trial.name for trial in ours.trials["small"]},
-        files="ours+chosen",
-        trained="original",
-        unlearned="ours+chosen",
-        recovers=True,
-        home=None,
-        evaluated=None,
-    )
-    return entry.model_copy(update={"methods": (scratch, ours.model_copy(update={"chosen": {"small": about}}))})
 
 
 def sort(frame: pd.DataFrame) -> pd.DataFrame:

@@ -14,10 +14,10 @@ from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import Paths, certificate_of
 from fu.pipeline.stages import publish
 from fu.pipeline.stages.common import Options
-from tests.artefacts.factories import CHOSEN, make_entry
+from tests.artefacts.factories import CHOSEN
 from tests.mistakes import contents
 from tests.pipeline.plans import made
-from tests.pipeline.results_folder import make_results
+from tests.pipeline.results_folder import entry_of, make_results
 
 
 def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
         return make(frame, entry)
 
     monkeypatch.setattr(table, "make", spied)
-    entry = make_entry("table", chosen={}, published=checksum(numbers))
+    entry = entry_of("table", chosen={}, published=checksum(numbers))
     outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "html", "tex", "pdf", "png", "json")}
     files = publish.Files(root, [numbers], **outputs)
     paths = Paths(str(root))
