@@ -14,7 +14,7 @@ from typing import Any
 
 from fu.artefacts.entry import ORIGINAL
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, checks, specs, stability
+from fu.pipeline import catalogue, checks, estimates, specs, stability
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Plugin, Settings
@@ -258,12 +258,15 @@ class Grid:
                 return
 
     def varies_after(self, scope: str, shown: str) -> bool:
-        """Whether the points of a grid differ in post-training, so that all are post-trained to choose one."""
-        after = [
-            {key: value for key, value in self.trials[scope, trial].values.items() if key.startswith("recovery.")}
-            for trial in self.names[scope, shown]
-        ]
-        return any(values != after[0] for values in after)
+        """Whether the points of a grid may differ in post-training alone, so that all are post-trained to choose one.
+
+        They may where its rate is in the grid, and where nobody trains while unlearning, so that all points tie.
+        """
+        trials = [self.trials[scope, trial] for trial in self.names[scope, shown]]
+        if trials[0].method is None:
+            return False
+        after = [{key: value for key, value in trial.values.items() if key.startswith("recovery.")} for trial in trials]
+        return any(values != after[0] for values in after) or not any(estimates.trained(trials[0]).values())
 
     def _choose(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         """Add the trial that stands for the chosen point of a grid, whichever it will be."""

@@ -365,6 +365,20 @@ def test_where_post_training_has_a_grid_all_points_are_post_trained_to_choose_on
     assert spec["roles"] == ("unlearned", "recovered")
 
 
+def test_where_nobody_trains_while_unlearning_points_are_compared_after_post_training_too() -> None:
+    """FedRecovery's rate is that of its post-training: after unlearning all its points tie."""
+    planned = made()
+    roles = {
+        method: planned.job("select", {"scenario": "fedosd/mnist-pat50", "method": method}).spec.model_dump()["roles"]
+        for method in ("fedrecovery", "mode", "fedosd")
+    }
+    both = ("unlearned", "recovered")
+    assert roles == {"fedrecovery": both, "mode": ("unlearned",), "fedosd": ("unlearned",)}
+    wanted = {job.names["trial"] for job in planned.jobs() if job.stage == "recover"}
+    assert {f"fedrecovery+lr{rate:g}" for rate in RATES} | {"fedrecovery+chosen", "mode+chosen"} <= wanted
+    assert not {f"mode+lr{rate:g}" for rate in RATES} & wanted
+
+
 def test_an_artefact_of_all_points_needs_them_whole_on_all_seeds() -> None:
     about = {**ALONE, "table5": {"methods": ["fedosd"], "points": "all"}}
     whole = {f"fedosd+lr{rate} {stage}" for rate in (0.02, 0.01) for stage in ("unlearn", "recover", "evaluate")}
