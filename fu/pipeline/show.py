@@ -157,8 +157,8 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(found) and asked == "verify")
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|calibrate|version; `make help` says what "
-                "make does."
+                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|calibrate|version; "
+                "`make help` lists what make does."
             )
 
 
