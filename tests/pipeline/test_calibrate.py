@@ -52,7 +52,7 @@ def test_a_step_s_own_time_and_that_of_a_sample_follow_from_two_batches(
 
 def test_every_size_of_a_model_is_measured_once_with_what_all_presets_ask_for(with_toy: Path) -> None:
     smaller = {"settings": {"training": {"batch_size": 5}}}
-    wider = {"settings": {"model": {"params": {"hidden": 32}}, "training": {"clients_per_round": 2, "history": []}}}
+    wider = {"settings": {"model": {"params": {"hidden": 32}}, "data": {"clients": 6}}}
     (with_toy / "presets" / "paper.yaml").write_text("description: as it is.\npapers: {}\n")
     for preset, parts in (("smoke", smaller), ("reduced", wider)):
         (with_toy / "presets" / f"{preset}.yaml").write_text(
@@ -61,7 +61,7 @@ def test_every_size_of_a_model_is_measured_once_with_what_all_presets_ask_for(wi
     found = {one.settings.model.params["hidden"]: one for one in calibrate.used(toy())}
     assert found.keys() == {16, 32}
     assert (found[16].batches, found[16].clients) == ({5, 20}, {4})
-    assert (found[32].batches, found[32].clients) == ({20}, {2, 4})
+    assert (found[32].batches, found[32].clients) == ({20}, {6})
 
 
 @pytest.mark.usefixtures("with_toy")
