@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 
 from snakemake.logging import logger
@@ -12,7 +13,16 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from fu.errors import UserError
-from fu.pipeline import digest, fork_server, preflight, screen
+from fu.pipeline import (
+    cluster,
+    digest,
+    estimates,
+    fork_server,
+    groups,
+    preflight,
+    screen,
+    snapshot,
+)
 from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
@@ -28,13 +38,16 @@ os.environ["PATH"] = (
 
 
 try:  # report mistakes in one sentence, before Snakemake does
-    if Path("config.yaml").exists():
-        read_yaml(Path("config.yaml"))
+    if Path(snapshot.file("config.yaml")).exists():
+        read_yaml(Path(snapshot.file("config.yaml")))
 except UserError as error:
     sys.exit(f"error: {error}")
 
 
-configfile: "config.yaml"
+configfile: snapshot.file("config.yaml")
+
+
+snapshot.enter(config, workflow.is_main_process)
 
 
 envvars:
@@ -43,7 +56,12 @@ envvars:
 
 try:
     plan = Plan(config)
+    estimates.use_calibration(plan.config.device, plan.config.threads)
     targets = plan.targets()
+    gpu = plan.config.device == "cuda"
+    submits = workflow.is_main_process and snapshot.INSIDE
+    site = cluster.read() if submits else cluster.Cluster()
+    limit = site.limit(gpu) if submits else float("inf")
 except UserError as error:
     sys.exit(f"error: {error}")
 
@@ -51,10 +69,20 @@ except UserError as error:
 # The plan decides what runs (fu/pipeline/pending.py), by contents, not by timestamps or Snakemake's records.
 pending = Pending(plan)
 if workflow.is_main_process:
+    if submits:
+        atexit.register(snapshot.leave)
     atexit.register(pending.remember)
     shown = screen.take_over(logger, workflow.output_settings)
     logger.addFilter(screen.Targets(plan, lambda: workflow.dag_settings.targets))
     atexit.register(shown.end)
+
+
+if snapshot.INSIDE:
+    workflow.register_resource("turn", 1)  # one job of a pack after the other
+
+
+resource_scopes:
+    turn="local",
 
 
 wildcard_constraints:
@@ -70,17 +98,36 @@ wildcard_constraints:
 
 onstart:
     gc.enable()
+    if not (workflow.local_exec or snapshot.INSIDE):
+        sys.exit(
+            "error: jobs wait in the queue of a cluster and must run the code that was planned; start with "
+            "`make reproduce PROFILE=...`, or `python -m fu.pipeline.snapshot` in place of `snakemake`."
+        )
     conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
     planned = [
         plan.job(job.rule.name, job.wildcards_dict)
         for job in workflow.dag.needrun_jobs()
         if job.rule.name in OUTPUTS
     ]
-    cores = workflow.cores or workflow.nodes
+    cores = workflow.nodes or workflow.cores
     try:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
+        if submits:
+            cluster.begin(Path.cwd(), packs())
     except UserError as error:
         sys.exit(f"error: {error}")
+    if submits:
+        snapshot.begin(config, by_hand())
+        shown.give_up = give_up
+        workflow.execution_settings.keep_incomplete = (
+            True  # else Snakemake would remove what a failed job has kept
+        )
+        for rule in workflow.rules:
+            longest = max(
+                (job.minutes for job in planned if job.stage == rule.name),
+                default=1,
+            )
+            rule.restart_times = cluster.retries(longest, limit)
     pending.set_clocks()
     print(plan.overview(planned, cores), file=sys.stderr)
     shown.begin(planned, cores)
@@ -99,6 +146,12 @@ onerror:
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()
+
+
+localrules:
+    data,
+    select,
+    publish,
 
 
 rule all:

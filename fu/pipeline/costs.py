@@ -12,7 +12,7 @@ from tabulate import SEPARATING_LINE, tabulate  # type: ignore[import-untyped]
 
 from fu.data import leaf
 from fu.data.dataset import about
-from fu.pipeline import catalogue, estimates
+from fu.pipeline import catalogue, estimates, groups
 from fu.pipeline.estimates import counted
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.pending import Pending
@@ -20,7 +20,6 @@ from fu.pipeline.plan import Job, Plan
 from fu.pipeline.stages.common import ModelSpec
 
 DOWNLOADED = "downloaded where there is a network"
-LOGIN = ("data", "select", "publish")  # stages that are not submitted
 Jobs = Mapping[str, Job]  # by certificate
 
 
@@ -82,18 +81,13 @@ def _row(plan: Plan, label: str, jobs: Jobs, uses: Counter[str]) -> list[str]:
         label,
         f"{len(every):,}",
         f"{len(own):,}",
-        f"{submissions(plan, every):,}",
+        f"{groups.submissions(plan, every):,}",
         _hours(plan, every),
         _hours(plan, own),
         _amount(max(job.mem_mb for job in every)),
         _amount(sum(job.disk_mb for job in every)),
         _amount(sum(one.mb for one in sources(plan, every) if not one.there)),
     ]
-
-
-def submissions(plan: Plan, jobs: Iterable[Job]) -> int:
-    """Return how many jobs a scheduler gets."""
-    return sum(job.stage not in LOGIN for job in jobs)
 
 
 def _unit(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import costs, estimates
+from fu.pipeline import costs, estimates, groups
 from fu.pipeline.costs import Source
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Job, Plan
@@ -23,13 +23,14 @@ TWO = ["toy_bars", "toy_times"]
 
 @pytest.fixture(autouse=True)
 def _by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No results; a model takes an hour to train and half an hour to evaluate, and has a gigabyte; the rest is free."""
+    """No results; a model takes an hour to train, half an hour to evaluate and a gigabyte; each job is submitted alone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(estimates, "_used", [])
     monkeypatch.setattr(estimates, "training_seconds", lambda *_: 3600.0)
     monkeypatch.setattr(estimates, "evaluation_seconds", lambda settings, models: 1800.0 * models)
     monkeypatch.setattr(estimates, "mem_mb", lambda _: 2600)
     monkeypatch.setattr(estimates, "models_mb", lambda settings, models=1: 1000.0 * models)
+    monkeypatch.setattr(groups, "submissions", lambda plan, jobs: sum(job.stage not in groups.HERE for job in jobs))
 
 
 def rows(text: str) -> dict[str, list[str]]:

@@ -8,13 +8,101 @@ def by_hand():
     return bool(forced) and workflow.is_main_process
 
 
+@cache
+def ordered():
+    """Return the jobs that this submitted process was told to run; where it runs them itself, prepare for several."""
+    told = {
+        (job.rulename, frozenset(job.wildcards_dict.items()))
+        for job in workflow.dag_settings.target_jobs
+    }
+    if workflow.local_exec:
+        gc.enable()
+        workflow.execution_settings.keep_going = True
+        if len(told) > 1:
+            fork_server.start()
+    return told
+
+
+@cache
+def places():
+    """Return where in packs the jobs of this run are submitted."""
+    asked = [
+        job
+        for target in workflow.dag_settings.targets or ["all"]
+        for job in plan.wanted(target)
+    ]
+    running = (
+        plan.behind(asked) if by_hand() else (job for job, _ in pending.to_make(asked))
+    )
+    found = groups.places(plan, running)
+    whole = dict.fromkeys({place.pack for place in found.values()}, sys.maxsize)
+    workflow.group_settings.group_components = (
+        whole  # also jobs that do not depend on each other
+    )
+    return found
+
+
+def pack(stage):
+    """Return the function that names the pack in which a job is submitted; None where all jobs run on their own."""
+    if not snapshot.INSIDE:
+        return None
+
+    def name(wildcards):
+        if workflow.is_main_process:
+            place = places().get(plan.job(stage, dict(wildcards)).certificate)
+            return place and place.pack
+        workflow.group_settings.group_components = {"pack": sys.maxsize}
+        return "pack" if len(ordered()) > 1 else None
+
+    return name
+
+
+def needs(stage):
+    """Return the resources of a stage: what a job is started with, and what it asks of a cluster."""
+    computes, alone = (
+        groups.computes(stage),
+        not snapshot.INSIDE or stage in groups.HERE,
+    )
+
+    def minutes(wildcards, attempt):
+        job = plan.job(stage, dict(wildcards))
+        place = None if alone or not submits else places().get(job.certificate)
+        if place is None:
+            return cluster.minutes(job.minutes, attempt, limit)
+        return place.minutes(
+            job, cluster.minutes(estimates.minutes(place.seconds), attempt, limit)
+        )
+
+    return {
+        "mem_mb": lambda wildcards: plan.job(stage, dict(wildcards)).mem_mb,
+        "runtime": minutes,
+        "plugins": plan.config.plugins or "",
+        **({"device": plan.config.device} if computes else {}),
+        **({} if alone else {"turn": 1, **site.resources(gpu and computes)}),
+    }
+
+
+def packs():
+    """Return the name of the pack of each job that is submitted with others, by certificate."""
+    return {certificate: place.pack for certificate, place in places().items()}
+
+
+def give_up(numbers):
+    """Have the scheduler not submit jobs again that would fail again."""
+    for job in list(workflow.scheduler.running):
+        if numbers & {one.jobid for one in (job.jobs if job.is_group() else [job])}:
+            job.attempt = job.restart_times + 1
+
+
 def known(stage):
     """Return the input function of a stage, which tells Snakemake what the plan has found."""
 
     def inputs(wildcards):
         job = plan.job(stage, dict(wildcards))
         if not workflow.is_main_process:
-            return job.inputs
+            return (
+                job.inputs if (stage, frozenset(wildcards.items())) in ordered() else {}
+            )
         reason = pending.reason(job)
         if reason and reason.kind != "new":  # absent outputs are made anyway
             workflow.dag.forcefiles.add(job.certificate)
@@ -22,7 +110,11 @@ def known(stage):
         idle = pending.idle(job, workflow.dag_settings.targets) and not by_hand()
         return {
             name: [
-                path if pending.made_again(path) else ancient(path)
+                (
+                    path
+                    if pending.made_again(path)
+                    else ancient(snapshot.file(path) if name == "published" else path)
+                )
                 for path in paths
                 if not idle or os.path.exists(path)
             ]
@@ -39,4 +131,5 @@ def kept(stage):
 
 def unless_made(wildcards):
     """Return the flag that ends a job at once if its inputs were remade with equal contents."""
-    return "" if by_hand() else "--unless-made"
+    forced = by_hand() if workflow.is_main_process else snapshot.planned()["forced"]
+    return "" if forced else "--unless-made"

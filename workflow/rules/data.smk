@@ -9,9 +9,7 @@ rule data:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w: plan.job("data", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("data", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
+        **needs("data"),
         data_dir=plan.config.data_dir,
     params:
         spec=lambda w: plan.job("data", dict(w)).json,

@@ -6,14 +6,13 @@ rule evaluate:
         **kept("evaluate"),
     log:
         plan.paths.log("evaluate"),
+    group:
+        pack("evaluate")
     conda:
         "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
-        mem_mb=lambda w: plan.job("evaluate", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("evaluate", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
-        device=plan.config.device,
+        **needs("evaluate"),
     params:
         spec=lambda w: plan.job("evaluate", dict(w)).json,
         code=lambda w: plan.job("evaluate", dict(w)).code,

@@ -5,13 +5,13 @@ rule partition:
         **kept("partition"),
     log:
         plan.paths.log("partition"),
+    group:
+        pack("partition")
     conda:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w: plan.job("partition", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("partition", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
+        **needs("partition"),
     params:
         spec=lambda w: plan.job("partition", dict(w)).json,
         code=lambda w: plan.job("partition", dict(w)).code,

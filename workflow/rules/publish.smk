@@ -14,9 +14,7 @@ rule publish:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w: plan.job("publish", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("publish", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
+        **needs("publish"),
         root=plan.root,
     params:
         spec=lambda w: plan.job("publish", dict(w)).json,

@@ -6,14 +6,13 @@ rule recover:
         **kept("recover"),
     log:
         plan.paths.log("recover"),
+    group:
+        pack("recover")
     conda:
         "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
-        mem_mb=lambda w: plan.job("recover", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("recover", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
-        device=plan.config.device,
+        **needs("recover"),
     params:
         spec=lambda w: plan.job("recover", dict(w)).json,
         code=lambda w: plan.job("recover", dict(w)).code,

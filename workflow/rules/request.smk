@@ -6,13 +6,13 @@ rule request:
         **kept("request"),
     log:
         plan.paths.log("request"),
+    group:
+        pack("request")
     conda:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w: plan.job("request", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("request", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
+        **needs("request"),
     params:
         spec=lambda w: plan.job("request", dict(w)).json,
         code=lambda w: plan.job("request", dict(w)).code,

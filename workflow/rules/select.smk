@@ -10,9 +10,7 @@ rule select:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w: plan.job("select", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("select", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
+        **needs("select"),
     params:
         spec=lambda w: plan.job("select", dict(w)).json,
         code=lambda w: plan.job("select", dict(w)).code,

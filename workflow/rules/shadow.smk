@@ -6,14 +6,13 @@ rule shadow:
         **kept("shadow"),
     log:
         plan.paths.log("shadow"),
+    group:
+        pack("shadow")
     conda:
         "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
-        mem_mb=lambda w: plan.job("shadow", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("shadow", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
-        device=plan.config.device,
+        **needs("shadow"),
     params:
         spec=lambda w: plan.job("shadow", dict(w)).json,
         code=lambda w: plan.job("shadow", dict(w)).code,

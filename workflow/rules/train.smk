@@ -6,14 +6,13 @@ rule train:
     log:
         plan.paths.log("train"),
     priority: 10  # everything else waits for it
+    group:
+        pack("train")
     conda:
         "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
-        mem_mb=lambda w: plan.job("train", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("train", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
-        device=plan.config.device,
+        **needs("train"),
     params:
         spec=lambda w: plan.job("train", dict(w)).json,
         code=lambda w: plan.job("train", dict(w)).code,

@@ -5,14 +5,13 @@ rule unlearn:
         **kept("unlearn"),
     log:
         plan.paths.log("unlearn"),
+    group:
+        pack("unlearn")
     conda:
         "../../envs/environment.yaml"
     threads: plan.config.threads
     resources:
-        mem_mb=lambda w: plan.job("unlearn", dict(w)).mem_mb,
-        runtime=lambda w: plan.job("unlearn", dict(w)).minutes,
-        plugins=plan.config.plugins or "",
-        device=plan.config.device,
+        **needs("unlearn"),
     params:
         spec=lambda w: plan.job("unlearn", dict(w)).json,
         code=lambda w: plan.job("unlearn", dict(w)).code,

@@ -1,0 +1,174 @@
+"""A Slurm cluster: what a person says of it (`cluster.yaml`), what it says itself, and what a killed run left there."""
+
+import fcntl
+import json
+import math
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from pydantic import Field
+
+from fu.errors import UserError, nearest
+from fu.pipeline.settings.papers import read_yaml, validate
+from fu.pipeline.settings.records import Strict
+
+FILE = "cluster.yaml"
+PREFIX = "fu_"  # of the names of our jobs (profiles/slurm)
+SUBMITTING = Path(".snakemake/submitting")  # locked by the process that submits
+PACKS = Path(".snakemake/packs.json")  # what it submits together: certificate -> name
+RETRIES = 2  # after a node failed, a job was cancelled, its memory or time was too short
+ENDING_S = 120.0  # in which Slurm ends a cancelled job; it gives a job 30 s by default
+_held: list[TextIO] = []  # locks are lost when their files are closed
+TEXT = Field(None, min_length=1, pattern=r"^\S+$")
+
+
+class Queued(NamedTuple):
+    """A job in Slurm's queue. `where`: its nodes, or in brackets why it waits; `comment`: its rule and wildcards."""
+
+    number: str
+    name: str
+    state: str
+    used: str
+    limit: str
+    where: str
+    comment: str
+    folder: str
+
+
+class Cluster(Strict):
+    """cluster.yaml: what jobs ask for beyond memory and time."""
+
+    account: str | None = TEXT
+    partition: str | None = TEXT
+    constraint: str | None = TEXT
+    gpu_partition: str | None = TEXT
+    gpu_constraint: str | None = TEXT
+    gres: str | None = Field(None, pattern=r"^gpu(:[A-Za-z0-9_.]+)?(:\d+)?$")
+
+    def resources(self, gpu: bool) -> dict[str, str | int]:
+        """Return what a job asks for, with the names that the Slurm plug-in gives it."""
+        found = {
+            "slurm_account": self.account,
+            "slurm_partition": (gpu and self.gpu_partition) or self.partition,
+            "constraint": (gpu and self.gpu_constraint) or self.constraint,
+            "gres": self.gres if gpu else None,
+            "gpu": 1 if gpu and not self.gres else None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def limit(self, gpu: bool) -> float:
+        """Return the time limit of the partition in minutes, infinite where it has none; refuse an unknown one."""
+        known = _limits()
+        key = "gpu_partition" if gpu and self.gpu_partition else "partition"
+        name = getattr(self, key)
+        if name is None:
+            return known.get("", math.inf)
+        if name not in known:
+            raise UserError(f"{FILE}: {key}: there is no partition {name!r}{nearest(name, {*known} - {''})}.")
+        return known[name]
+
+
+def read(path: Path = Path(FILE)) -> Cluster:
+    """Read `cluster.yaml`; where there is none, all is as the cluster does by itself."""
+    return validate(Cluster, read_yaml(path), FILE) if path.exists() else Cluster()
+
+
+def minutes(estimated: int, attempt: int, limit: float) -> int:
+    """Return the minutes that a job asks for: more after each attempt, at most the partition's limit."""
+    return int(min(estimated * attempt, limit))
+
+
+def retries(estimated: int, limit: float) -> int:
+    """Return how often a job may be submitted again: a few times, and whenever the partition's limit cuts it off."""
+    return RETRIES + math.ceil(estimated / limit)
+
+
+def _limits() -> dict[str, float]:
+    """Return the time limit of every partition in minutes; the default one also has the name ""."""
+    found = {}
+    for line in _ask("sinfo", "--noheader", "--format=%P|%l"):
+        name, _, limit = line.partition("|")
+        found[name.rstrip("*")] = _minutes(limit)
+        if name.endswith("*"):
+            found[""] = _minutes(limit)
+    return found
+
+
+def _minutes(text: str) -> float:
+    """Return the minutes of a time such as 30:00, 1:30:00 or 2-00:00:00; infinite where it is none."""
+    days, _, clock = text.strip().rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdigit() for part in [*parts, days or "0"]):  # infinite, n/a
+        return math.inf
+    hours, least, seconds = (int(part) for part in ["0", "0", *parts][-3:])
+    return 24 * 60 * int(days or 0) + 60 * hours + least + seconds / 60
+
+
+def begin(root: Path, packs: Mapping[str, str]) -> None:
+    """Be the one process that submits from this folder, as long as it lives; cancel what a killed one left.
+
+    Cancelled jobs are submitted again where they are needed, and go on from their checkpoints. `packs`: the name of the
+    pack of each job that is submitted with others, by certificate.
+    """
+    SUBMITTING.parent.mkdir(exist_ok=True)
+    file = SUBMITTING.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        raise UserError(f"{file.read()} submits from this folder; wait until it ends, or kill it.") from None
+    _held.append(file)
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}")
+    file.flush()
+    if left := [job.number for job in queue(root)]:
+        _ask("scancel", *left)
+        until = time.monotonic() + ENDING_S
+        while queue(root):
+            if time.monotonic() > until:
+                raise UserError(
+                    f"Slurm has not yet ended {', '.join(left)}, which a killed run left; start again when squeue no "
+                    "longer shows them."
+                )
+            time.sleep(0.5)
+    PACKS.write_text(json.dumps(packs))
+
+
+def submitter() -> str:
+    """Return which process submits from this folder; "" if none does."""
+    try:
+        with SUBMITTING.open(encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return SUBMITTING.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        pass
+    return ""
+
+
+def packs() -> dict[str, str]:
+    """Return what the last run submitted together: the name of a pack by certificate."""
+    return dict(json.loads(PACKS.read_text())) if PACKS.exists() else {}
+
+
+def queue(root: Path) -> list[Queued]:
+    """Return the jobs in Slurm's queue that were submitted from a folder."""
+    lines = _ask("squeue", "--me", "--array", "--noheader", "--format=%i|%j|%T|%M|%l|%R|%k|%Z")
+    found = [Queued(*line.split("|", 7)) for line in lines]
+    return [job for job in found if job.name.startswith(PREFIX) and Path(job.folder) == root]
+
+
+def _ask(*command: str) -> Sequence[str]:
+    """Return the lines that one of Slurm's commands prints."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UserError(f"{command[0]}: {error.strerror}; start this on a login node of a Slurm cluster.") from None
+    if done.returncode:
+        raise UserError(f"{' '.join((done.stderr or done.stdout).split()).rstrip('.') or command[0]}.")
+    return done.stdout.splitlines()

@@ -1,0 +1,82 @@
+"""Which jobs a cluster gets as one: those of a scenario and seed that take seconds or minutes in packs, others alone.
+
+A submission costs most of a minute: the queue, Snakemake twice, torch. No pack waits for itself, not even through
+others, because what a job waits for is in its own pack, in an earlier one of its kind, or on a lower level.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from itertools import groupby
+from typing import NamedTuple
+
+from fu.pipeline.plan import Job, Plan
+from fu.pipeline.stages.common import ModelSpec
+
+HERE = ("data", "select", "publish")  # on the login node
+# The estimated seconds of a pack: what a submission costs is then about a hundredth, and the time limit that it asks
+# for, some four hours, is below that of most partitions.
+LONGEST_S = 3600.0
+
+
+class Place(NamedTuple):
+    """Where a job is in a pack: the pack's name, its seconds, and those of the jobs before this one."""
+
+    pack: str
+    seconds: float
+    before: float
+
+    def minutes(self, job: Job, whole: int) -> int:
+        """Return a job's share of the minutes that its pack asks for; the shares of a pack add up to the whole."""
+        begin, end = (round(whole * spent / self.seconds) for spent in (self.before, self.before + job.seconds))
+        return end - begin
+
+
+def places(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> dict[str, Place]:
+    """Return, by certificate, the places of those of these jobs that are submitted with others."""
+    found = {}
+    for number, pack in enumerate(pack for pack in packs(plan, jobs, longest) if len(pack) > 1):
+        name = f"{(pack[0].names['run'] if computes(pack[0].stage) else pack[0].paper).replace('/', '-')}-{number}"
+        seconds, before = sum(job.seconds for job in pack), 0.0
+        for job in pack:
+            found[job.certificate] = Place(name, seconds, before)
+            before += job.seconds
+    return found
+
+
+def submissions(plan: Plan, jobs: Iterable[Job]) -> int:
+    """Return how many jobs a cluster gets if these are to run."""
+    return sum(pack[0].stage not in HERE for pack in packs(plan, jobs))
+
+
+def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[list[Job]]:
+    """Return these jobs in packs of at most `longest` estimated seconds, dependencies first; many are of one job."""
+    asked = {job.certificate: job for job in jobs}
+    levels: dict[str, tuple[int, str]] = {}  # by certificate, with the kind
+    for name, job in ((job.certificate, job) for job in plan.behind(asked.values()) if job.certificate in asked):
+        makers = {plan.job(*plan.producers[file]).certificate for file in job.files if file in plan.producers}
+        before, kind = [levels[maker] for maker in makers & levels.keys()], _kind(job, longest)
+        levels[name] = max((level + (other != kind) for level, other in before), default=0), kind
+    found: list[list[Job]] = []
+    for _, names in groupby(sorted(levels, key=lambda name: levels[name]), key=lambda name: levels[name]):
+        left = 0.0
+        for job in (asked[name] for name in names):
+            if job.seconds > left:
+                found.append([])
+                left = longest
+            found[-1].append(job)
+            left -= job.seconds
+    return found
+
+
+@cache
+def computes(stage: str) -> bool:
+    """Whether the jobs of a stage compute with models, on a GPU where there is one."""
+    return issubclass(import_module(f"fu.pipeline.stages.{stage}").Spec, ModelSpec)
+
+
+def _kind(job: Job, longest: float) -> str:
+    """Return what the jobs of a pack have in common: a run, or a paper whose data they prepare; else the job itself."""
+    if job.stage in HERE or job.seconds > longest:
+        return job.certificate
+    return job.names["run"] if computes(job.stage) else job.paper

@@ -1,0 +1,108 @@
+"""Run Snakemake from a copy of the code, so that a person can go on editing while jobs wait in the queue of a cluster.
+
+`python -m fu.pipeline.snapshot ARGUMENT ...` is `snakemake ARGUMENT ...`. Where these name the executor of a cluster,
+the code is copied to `.snakemake/code` first, and the plan and all jobs come from there. A run removes its copy when it
+ends, and that of a killed run before it submits.
+"""
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fu.pipeline.catalogue import KINDS
+from fu.pipeline.digest import ROOT
+
+COPIES = Path(".snakemake/code")
+PARTS = ("Snakefile", "config.yaml", "workflow", "fu", "envs")
+INSIDE = ROOT.parts[-3:-1] == COPIES.parts  # whether this code is a copy
+PLANNED = ROOT / "planned.yaml"  # of the run: its config, with the command line's, and whether a person forces jobs
+
+
+def main(arguments: list[str]) -> None:
+    """Become Snakemake, from a copy of the code where it submits jobs."""
+    if _submits(arguments):
+        place = arguments.index("--") if "--" in arguments else len(arguments)
+        arguments[place:place] = ["--snakefile", f"{_copied()}/Snakefile"]
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
+
+
+def file(name: str) -> str:
+    """Return where a file of the repository is read: in the copy, else in the working directory."""
+    return str(ROOT / name) if INSIDE else name
+
+
+def enter(config: dict[str, Any], is_main_process: bool) -> None:
+    """In a copy: have all jobs import `fu` from there; take its plug-ins and, in a submitted job, its config."""
+    if not INSIDE:
+        return
+    above = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
+    os.environ.update(PYTHONPATH=os.pathsep.join([str(ROOT), *above]), PYTHONSAFEPATH="1")
+    if not is_main_process:
+        config.clear()
+        config.update(planned()["config"])
+    elif isinstance(own := config.get("plugins"), str) and Path(own).is_dir():
+        for kind in KINDS:
+            if (Path(own) / kind).is_dir():
+                _copy(Path(own) / kind, ROOT / "plugins" / kind)
+        config["plugins"] = str(ROOT / "plugins")
+
+
+def begin(config: dict[str, Any], forced: bool) -> None:
+    """Say what is planned to the jobs that will be submitted, and remove other copies: no other run is left."""
+    PLANNED.write_text(yaml.safe_dump({"config": config, "forced": forced}))
+    for folder in ROOT.parent.iterdir():
+        if folder != ROOT:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def planned() -> dict[str, Any]:
+    """Return what `begin` has said."""
+    found: dict[str, Any] = yaml.safe_load(PLANNED.read_text())
+    return found
+
+
+def leave() -> None:
+    """Remove this copy."""
+    shutil.rmtree(ROOT, ignore_errors=True)
+
+
+def _submits(arguments: list[str]) -> bool:
+    """Whether Snakemake would submit jobs, as its arguments and profiles say."""
+    from snakemake.cli import parse_args
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    with contextlib.redirect_stderr(io.StringIO()):  # Snakemake says it again
+        try:
+            _, args = parse_args(arguments)
+        except SystemExit:  # a mistake, or --help
+            return False
+    executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
+    return executor.common_settings.non_local_exec and not args.dryrun
+
+
+def _copied() -> Path:
+    """Return a new copy of the code."""
+    COPIES.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=time.strftime("%Y-%m-%d-%H%M%S-"), dir=COPIES)).resolve()
+    for name in PARTS:
+        _copy(ROOT / name, folder / name)
+    return folder
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy2(source, target)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
