@@ -6,11 +6,14 @@
 # make plan           say what it would cost: jobs, hours, memory, disk, data   TARGETS
 # make calibrate      measure for that how fast this machine is; a minute
 # make verify         check that all results are as they were made and every artefact follows from its inputs
+# make status         say what runs, waits, failed and why      TARGETS; on a cluster from any terminal
+# make cluster        install what PROFILE=slurm needs (docs/cluster.md)
 # make test           set up, run lint, format, types, import contracts and all tests
 # make lint           the same without the tests
 # make contract       test plug-ins of your own                 PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
 # make test-faults    kill, fill the disk, fuzz: minutes, not part of make test
+# make test-cluster   run on a Slurm on this machine, with faults: minutes, not part of make test
 # make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
 # make benchmark-peers  the same against pfl and Flower, in an environment of their own; minutes     DATA_DIR=...
@@ -38,7 +41,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce test test-faults mutants lint contract show why verify plan calibrate benchmark benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-faults test-cluster mutants lint contract show why verify plan calibrate benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -54,7 +57,14 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
-reproduce: .venv/installed
+# What only a cluster needs: no part of the lock, so that nobody else installs it.
+.venv/cluster: envs/cluster.txt .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/cluster.txt
+	@touch $@
+
+cluster: .venv/cluster
+
+reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
 	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
 	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
@@ -87,7 +97,7 @@ version: .venv/installed
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
-why verify plan: .venv/installed
+why verify plan status: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
 
 calibrate: .venv/installed
@@ -97,6 +107,9 @@ test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files
 	$(BIN)/python -m tests.faults.fuzz_settings
 	$(BIN)/python -m tests.faults.kills
+
+test-cluster: .venv/cluster
+	$(BIN)/python -m tests.cluster
 
 mutants: .venv/installed
 	$(BIN)/python -m tests.mutants $(parts)

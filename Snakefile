@@ -56,6 +56,7 @@ envvars:
 
 try:
     plan = Plan(config)
+    estimates.use_calibration(plan.config.device, plan.config.threads)
     targets = plan.targets()
     gpu = plan.config.device == "cuda"
     submits = workflow.is_main_process and snapshot.INSIDE
@@ -111,11 +112,13 @@ onstart:
     cores = workflow.nodes or workflow.cores
     try:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
-        submitting = cluster.begin(Path.cwd()) if submits else None
+        if submits:
+            cluster.begin(Path.cwd(), packs())
     except UserError as error:
         sys.exit(f"error: {error}")
     if submits:
         snapshot.begin(config, by_hand())
+        shown.give_up = give_up
         workflow.execution_settings.keep_incomplete = (
             True  # else Snakemake would remove what a failed job has kept
         )

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,9 +53,10 @@ def calibrate(values: dict[str, Any]) -> None:
     import torch
     from tqdm import tqdm
 
-    from fu.pipeline.stages.compute import device_of
+    from fu.pipeline.stages.compute import check_device, device_of
 
     plan, begun = Plan(values), time.monotonic()
+    check_device(plan.config.device)
     works = used(values)
     kinds = ["cpu", "cuda"] if torch.cuda.is_available() and plan.config.device != "cpu" else ["cpu"]
     devices = []
@@ -75,8 +75,8 @@ def calibrate(values: dict[str, Any]) -> None:
             devices.append(
                 Device(kind=device.type, name=name, threads=options.threads, job_s=job_s, load_s=load_s, speeds=speeds)
             )
-    libraries = {name: version(name).partition("+")[0] for name in ("torch", "numpy")}
-    found = Calibration(date=str(datetime.date.today()), libraries=libraries, devices=tuple(devices))
+    today, libraries = str(datetime.date.today()), estimates.libraries()
+    found = Calibration(date=today, libraries=libraries, devices=tuple(devices))
     with atomic_outputs(Options(), CALIBRATION) as (part,):
         part.write_text(found.model_dump_json(indent=1) + "\n")
     lasted = estimates.lasting(time.monotonic() - begun)

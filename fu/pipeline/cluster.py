@@ -1,12 +1,13 @@
 """A Slurm cluster: what a person says of it (`cluster.yaml`), what it says itself, and what a killed run left there."""
 
 import fcntl
+import json
 import math
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -19,13 +20,15 @@ from fu.pipeline.settings.records import Strict
 FILE = "cluster.yaml"
 PREFIX = "fu_"  # of the names of our jobs (profiles/slurm)
 SUBMITTING = Path(".snakemake/submitting")  # locked by the process that submits
+PACKS = Path(".snakemake/packs.json")  # what it submits together: certificate -> name
 RETRIES = 2  # after a node failed, a job was cancelled, its memory or time was too short
 ENDING_S = 120.0  # in which Slurm ends a cancelled job; it gives a job 30 s by default
+_held: list[TextIO] = []  # locks are lost when their files are closed
 TEXT = Field(None, min_length=1, pattern=r"^\S+$")
 
 
 class Queued(NamedTuple):
-    """A job in Slurm's queue; `where`: its nodes, or in brackets why it waits; `comment`: the rule and its wildcards."""
+    """A job in Slurm's queue. `where`: its nodes, or in brackets why it waits; `comment`: its rule and wildcards."""
 
     number: str
     name: str
@@ -106,10 +109,11 @@ def _minutes(text: str) -> float:
     return 24 * 60 * int(days or 0) + 60 * hours + least + seconds / 60
 
 
-def begin(root: Path) -> TextIO:
-    """Be the one process that submits from this folder while the returned file is open; cancel what a killed one left.
+def begin(root: Path, packs: Mapping[str, str]) -> None:
+    """Be the one process that submits from this folder, as long as it lives; cancel what a killed one left.
 
-    Cancelled jobs are submitted again where they are needed, and go on from their checkpoints.
+    Cancelled jobs are submitted again where they are needed, and go on from their checkpoints. `packs`: the name of the
+    pack of each job that is submitted with others, by certificate.
     """
     SUBMITTING.parent.mkdir(exist_ok=True)
     file = SUBMITTING.open("a+", encoding="utf-8")
@@ -118,6 +122,7 @@ def begin(root: Path) -> TextIO:
     except BlockingIOError:
         file.seek(0)
         raise UserError(f"{file.read()} submits from this folder; wait until it ends, or kill it.") from None
+    _held.append(file)
     file.truncate(0)
     file.write(f"process {os.getpid()} on {socket.gethostname()}")
     file.flush()
@@ -131,7 +136,7 @@ def begin(root: Path) -> TextIO:
                     "longer shows them."
                 )
             time.sleep(0.5)
-    return file
+    PACKS.write_text(json.dumps(packs))
 
 
 def submitter() -> str:
@@ -144,6 +149,11 @@ def submitter() -> str:
     except FileNotFoundError:
         pass
     return ""
+
+
+def packs() -> dict[str, str]:
+    """Return what the last run submitted together: the name of a pack by certificate."""
+    return dict(json.loads(PACKS.read_text())) if PACKS.exists() else {}
 
 
 def queue(root: Path) -> list[Queued]:

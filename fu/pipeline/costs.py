@@ -19,6 +19,7 @@ from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.stages.common import ModelSpec
 
+DOWNLOADED = "downloaded where there is a network"
 Jobs = Mapping[str, Job]  # by certificate
 
 
@@ -53,9 +54,10 @@ def table(plan: Plan, targets: Iterable[str]) -> str:
     rows: list[list[str] | str] = []
     for paper, jobs in papers.items():
         rows += [_row(plan, name, some, each) for (of, name), some in artefacts.items() if of == paper]
-        rows += [_row(plan, f"all of {paper}", jobs, of_papers), SEPARATING_LINE]
+        rows.append(_row(plan, f"all of {paper}", jobs, of_papers))
+        rows += [SEPARATING_LINE] * (len(papers) > 1)
     if len(papers) > 1:
-        rows.append(_row(plan, "all", running, Counter(list(running))))
+        rows.append(_row(plan, "all", running, Counter(running.keys())))
     headings = ("", "jobs", "own", "submissions", _unit(plan), "own", "largest job", "disk", "missing data")
     outside = [(one.path, _amount(one.mb), one.origin) for one in sources(plan, running.values())]
     return "\n\n".join(
@@ -133,9 +135,7 @@ def _sources(plan: Plan, job: Job) -> Iterator[Source]:
             cache = os.environ.get("TORCH_HOME") or f"{os.environ.get('XDG_CACHE_HOME', '~/.cache')}/torch"
             path = Path(cache, "hub/checkpoints", file).expanduser()
             yield _source(
-                path,
-                told.get("ESTIMATE", {}).get("pretrained_mb", 0),
-                "torchvision's weights, downloaded where there is a network",
+                path, told.get("ESTIMATE", {}).get("pretrained_mb", 0), f"torchvision's weights, {DOWNLOADED}", False
             )
 
 
@@ -144,21 +144,19 @@ def _archive(dataset: str, folder: Path) -> Source:
     mb = estimates.archive_mb(dataset) + facts.samples * (5 if facts.owners else 1) / 1e6  # with labels and owners
     origin = "an archive of your own (docs/data.md)"
     if facts.owners:
-        origin, found = (
-            f"an archive, or LEAF's files in {folder / dataset} (docs/data.md)",
-            leaf.exists(folder / dataset),
-        )
+        found = leaf.exists(folder / dataset)
+        origin = f"{'' if found else 'an archive, or '}LEAF's files in {folder / dataset} (docs/data.md)"
     elif facts.torchvision:
-        origin = f"torchvision's {facts.torchvision}, downloaded"
         found = _is_downloaded(folder / "torchvision", facts.torchvision)
+        origin = f"torchvision's {facts.torchvision}, {'is there' if found else DOWNLOADED}"
     return _source(path, mb, origin, found)
 
 
-def _source(path: Path, mb: float, origin: str, found: bool = False) -> Source:
-    """Return a file as it is or, if it is `found` in another form or not there, as it will be at most."""
+def _source(path: Path, mb: float, origin: str, found: bool) -> Source:
+    """Return a file as it is, or else as large as it can be; `found`: what it is made from is there."""
     if path.is_file():
         return Source(str(path), path.stat().st_size / 1e6, "is there", True)
-    return Source(str(path), mb, f"{'is there: ' if found else ''}{origin}", found)
+    return Source(str(path), mb, origin, found)
 
 
 def _is_downloaded(folder: Path, name: str) -> bool:

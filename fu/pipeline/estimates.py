@@ -11,13 +11,14 @@ conflicts trains the retained clients once more.
 
 import math
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
 
 from fu.data.dataset import about
-from fu.pipeline import catalogue, digest
+from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Settings
 from fu.pipeline.specs import Trial
 
@@ -78,6 +79,11 @@ class Calibration(BaseModel):
     devices: tuple[Device, ...]
 
 
+def libraries() -> dict[str, str]:
+    """Return the installed versions of the libraries that speed rests on."""
+    return {name: version(name).partition("+")[0] for name in ("torch", "numpy")}
+
+
 _used: list[Device] = []  # at most one: what the estimates rest on
 
 
@@ -91,8 +97,8 @@ def use_calibration(device: str, threads: int) -> str:
         return f"{declared}; `make calibrate` measures them here."
     except (OSError, ValidationError):
         return f"{declared}: {CALIBRATION} cannot be read; `make calibrate` makes it anew."
-    pinned = digest.disk().pinned
-    other = [f"{name} {version}" for name, version in found.libraries.items() if pinned.get(name) != version]
+    now = libraries()
+    other = [f"{name} {known}" for name, known in found.libraries.items() if now.get(name) != known]
     fit = {one.kind: one for one in found.devices if one.kind == "cuda" or one.threads == threads}
     chosen = fit.get("cuda") if device != "cpu" else None
     chosen = chosen or (fit.get("cpu") if device != "cuda" else None)

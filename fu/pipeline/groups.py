@@ -1,10 +1,9 @@
-"""Which jobs a cluster gets as one: those of a scenario and seed that take seconds or minutes in packs, long ones alone.
+"""Which jobs a cluster gets as one: those of a scenario and seed that take seconds or minutes in packs, others alone.
 
 A submission costs most of a minute: the queue, Snakemake twice, torch. No pack waits for itself, not even through
 others, because what a job waits for is in its own pack, in an earlier one of its kind, or on a lower level.
 """
 
-import math
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -29,8 +28,8 @@ class Place(NamedTuple):
 
     def minutes(self, job: Job, whole: int) -> int:
         """Return a job's share of the minutes that its pack asks for; the shares of a pack add up to the whole."""
-        ends = (math.ceil(whole * spent / self.seconds) for spent in (self.before + job.seconds, self.before))
-        return next(ends) - next(ends)
+        begin, end = (round(whole * spent / self.seconds) for spent in (self.before, self.before + job.seconds))
+        return end - begin
 
 
 def places(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> dict[str, Place]:

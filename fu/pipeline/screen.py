@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from tqdm import tqdm
 
 from fu.errors import UserError
+from fu.pipeline import certificate
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
@@ -26,25 +27,48 @@ ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources
 MATTERS = re.compile("Nothing to be done|Will exit after")
 REPEATS = re.compile(
     "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
-    "WorkflowError:\nAt least one job did not complete"
+    "WorkflowError:\nAt least one job did not complete|"
+    "No SLURM account given|No account was given|Unable to guess SLURM account"  # cluster.yaml says so
 )
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
+TRACEBACK = "Traceback (most recent call last):"
+KILLED = "the job ended without a message, as if killed"
 LOG_BYTES = 100_000  # read from the end of a log
+SLURM_LOGS = ".snakemake/slurm_logs"  # as profiles/slurm says
+# In Slurm's log of a job, and through the plug-in.
+SLURM_SAYS = re.compile(r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$")
+SLURM_SAID = re.compile(r"status is: '(\w+)'|error message was '(.+?)'", re.DOTALL)
+PASSES = re.compile("process was killed|is making the same outputs|interrupted")  # what a second try may not meet
 
 
 @dataclass(frozen=True)
 class Running:
-    """A running job, its start time and its logs."""
+    """A running job, its start time, and its logs with the times at which they were last written before."""
 
     job: Job
     logs: list[str]
     began: float
+    before: Mapping[str, float | None]
+
+    @classmethod
+    def now(cls, job: Job, logs: list[str]) -> "Running":
+        """Return a job that begins now."""
+        return cls(job, logs, time.monotonic(), {log: _written(log) for log in logs})
+
+    def written(self) -> list[str]:
+        """Return those of its logs that it has written."""
+        return [log for log in self.logs if _written(log) != self.before[log]]
 
     @property
     def name(self) -> str:
         """The path of its outputs, without suffix."""
         return self.job.certificate.removesuffix(CERTIFIED)
+
+    def is_made(self) -> bool:
+        """Whether it has ended well, in a group of which another job failed."""
+        made = certificate.read(Path(self.job.certificate))
+        return made is not None and made.key == self.job.key
 
     def files(self) -> str:
         """Return the files to look at in one word: `folder/table8.{csv,md}`."""
@@ -67,6 +91,7 @@ class Screen(logging.Handler):
         self._bar: Any = None
         self._said, self._share_said = 0.0, 0.0
         self._ended = threading.Event()
+        self.give_up: Callable[[set[int]], None] = lambda numbers: None
 
     def begin(self, jobs: Iterable[Job], cores: int) -> None:
         """Show the progress of these jobs from now on."""
@@ -86,11 +111,13 @@ class Screen(logging.Handler):
         about: Any = record
         if event == "job_info":
             if job := self.jobs.get((about.rule_name, frozenset(dict(about.wildcards or {}).items()))):
-                self.running[about.jobid] = Running(job, [str(path) for path in about.log], time.monotonic())
+                self.running[about.jobid] = Running.now(job, [str(path) for path in about.log])
         elif event == "job_finished":
             self._finish(about.job_id)
+        elif event == "group_error":
+            self._fail([found["jobid"] for found in about.job_error_info], about.aux_logs)
         elif event == "job_error":
-            self._fail(about.jobid)
+            self._fail([about.jobid], getattr(about, "log", []), getattr(about, "rule_msg", None) or "")
         elif self.usual is not None and self._shown(event, record):
             self._write(lambda usual: usual.handle(record))
         self.started |= event == "workflow_started"
@@ -110,10 +137,17 @@ class Screen(logging.Handler):
                 self._say(f"{found.files()} ({time.monotonic() - found.began:.1f} s)")
             self._show()
 
-    def _fail(self, number: int) -> None:
-        if found := self.running.pop(number, None):
-            self.failures[number] = problem(found.name, found.logs)
-            self._say(f"{found.name}: failed")
+    def _fail(self, numbers: list[int], logs: Iterable[str] = (), said: str = "") -> None:
+        """Tell why jobs failed, of a pack those that know; have the scheduler give up those that would fail again."""
+        found = {number: self.running.pop(number) for number in numbers if number in self.running}
+        unmade = {number: job for number, job in found.items() if not job.is_made()} or found
+        known = {number: job for number, job in unmade.items() if tells(job.written())}
+        others = [log for log in map(str, logs) if SLURM_LOGS in log]
+        for number, job in (known or dict(list(unmade.items())[:1])).items():
+            self.failures[number] = problem(job.name, [*job.written(), *others] or job.logs, said)
+            self._say(f"{job.name}: failed")
+        if any(not PASSES.search(self.failures[number]) for number in known):
+            self.give_up(set(found))
 
     def _watch(self) -> None:
         while not self._ended.wait(1):
@@ -180,19 +214,46 @@ class Targets(logging.Filter):
         return True
 
 
-def problem(name: str, logs: list[str]) -> str:
-    """Return in one sentence why a job failed: the last line of its log, and where to find the rest."""
-    text = ""
-    for log in filter(Path.is_file, map(Path, logs)):
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - LOG_BYTES))
-            text += file.read().decode(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not PROGRESS.match(line)]
-    last = lines[-1] if lines else "the job ended without a message, as if killed"
+def problem(name: str, logs: list[str], said: str = "") -> str:
+    """Return in one sentence why a job failed, as its log or Slurm says, and where the rest is.
+
+    `said`: what the Slurm plug-in says, where Slurm refused the job or ended it.
+    """
+    lines = _own(logs)
+    others = [line for log in logs if SLURM_LOGS in log for line in lines_of(log)]
+    slurm = [found[1] for line in others if (found := SLURM_SAYS.match(line))]
+    slurm += [" ".join(word.split()) for found in SLURM_SAID.finditer(said) for word in found.groups() if word]
+    last = f"Slurm: {slurm[0]}" if slurm and not tells(logs) else lines[-1] if lines else KILLED
     if last.startswith("error: "):
         return last
-    what = "the whole traceback" if "Traceback (most recent call last):" in lines else "its log"
+    what = "the whole traceback" if TRACEBACK in lines else "its log"
     return f"error: {name}: {last.rstrip('.')} ({what}: {', '.join(logs)})."
+
+
+def tells(logs: list[str]) -> bool:
+    """Whether a job says itself why it failed: with a sentence or a traceback."""
+    lines = _own(logs)
+    return bool(lines) and (lines[-1].startswith("error: ") or TRACEBACK in lines)
+
+
+def _own(logs: list[str]) -> list[str]:
+    """Return the lines of a job's own logs that are not on its progress."""
+    lines = [line for log in logs if SLURM_LOGS not in log for line in lines_of(log)]
+    return [line for line in lines if line and not PROGRESS.match(line)]
+
+
+def _written(log: str) -> float | None:
+    return Path(log).stat().st_mtime if Path(log).exists() else None
+
+
+def lines_of(path: str) -> list[str]:
+    """Return the last lines of a log; none where there is no such file."""
+    log = Path(path)
+    if not log.is_file():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LOG_BYTES))
+        return [line.strip() for line in file.read().decode(errors="replace").splitlines()]
 
 
 def take_over(logger: logging.Logger, settings: Any) -> Screen:

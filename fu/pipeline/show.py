@@ -4,7 +4,7 @@ Also what it would cost, and how fast this machine is.
 
 python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.show why|verify|plan [target ...] [key=value ...]
+python -m fu.pipeline.show why|verify|plan|status [target ...] [key=value ...]
 python -m fu.pipeline.show calibrate [key=value ...]
 python -m fu.pipeline.show version
 """
@@ -30,6 +30,7 @@ from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.status import status
 
 
 def results(plan: Plan) -> None:
@@ -149,6 +150,9 @@ def main(arguments: list[str]) -> None:
             calibrate.calibrate(_config(pairs))
         case ["version"]:
             print(version())
+        case ["status", *words]:
+            plan = Plan(_config([word for word in words if "=" in word]))
+            print("\n".join(status(plan, _wanted(plan, [word for word in words if "=" not in word]))))
         case ["why" | "verify" as asked, *words]:
             plan = Plan(_config([word for word in words if "=" in word]))
             wanted = _wanted(plan, [word for word in words if "=" not in word])
@@ -157,8 +161,8 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(found) and asked == "verify")
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|calibrate|version; `make help` says what "
-                "make does."
+                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|calibrate|version; "
+                "`make help` lists what make does."
             )
 
 

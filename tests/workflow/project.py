@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TRACKED = ("fu", "workflow", "profiles", "envs", "Snakefile", "config.yaml", "Makefile")
+TRACKED = ("fu", "workflow", "profiles", "envs", "Snakefile", "config.yaml", "cluster.yaml", "Makefile")
 # Asks the plan of the copy, with the copy's own code: what makes what of what.
 GRAPH = """
 import json, yaml

@@ -86,6 +86,18 @@ def needs(stage):
     }
 
 
+def packs():
+    """Return the name of the pack of each job that is submitted with others, by certificate."""
+    return {certificate: place.pack for certificate, place in places().items()}
+
+
+def give_up(numbers):
+    """Have the scheduler not submit jobs again that would fail again."""
+    for job in list(workflow.scheduler.running):
+        if numbers & {one.jobid for one in (job.jobs if job.is_group() else [job])}:
+            job.attempt = job.restart_times + 1
+
+
 def known(stage):
     """Return the input function of a stage, which tells Snakemake what the plan has found."""
 

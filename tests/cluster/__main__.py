@@ -1,0 +1,272 @@
+"""Run a toy paper and an artefact of a real one on a Slurm on this machine, under faults: `make test-cluster`.
+
+The toy paper's training takes two minutes in a job, and all that may happen to it there happens: a real failure, drained
+nodes, an edit while it waits, scancel, a node that dies, the submitting process killed, a time limit. At the end every
+artefact, model and evaluation must have the bytes of a run on the desk, and nothing may be left.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+from tests.cluster.slurm import NODES, Slurm, slurm
+from tests.faults.kills import comparable
+from tests.workflow.project import Project, from_repository, with_toy
+
+SECONDS = 300.0  # after which something is said to hang
+PACK = "rule_toy-iid-seed0-"  # how the comment of the pack with the training begins
+OF_TRAIN = "results/toy/logs/toy/iid/seed0/original.trained.log"
+CHECKPOINT = "results/toy/toy/iid/seed0/.original.trained.checkpoint"
+SLOW = """{toy: {scenarios: {iid: {settings: {training: {method: {name: slow}, rounds: 130}}},
+  pat: {settings: {training: {method: {name: fedavg}, rounds: 4}}}}}}"""
+# Statuses are asked for often, because here jobs last seconds.
+QUICK = (
+    "--slurm-init-seconds-before-status-checks",
+    "1",
+    "--seconds-between-status-checks",
+    "1",
+    "--latency-wait",
+    "9",
+)
+REAL = "fedosd_table2"
+
+
+class Login:
+    """A person at a login node, in a project's folder."""
+
+    def __init__(self, project: Project, slurm: Slurm) -> None:
+        self.project, self.slurm = project, slurm
+        self.log = project.root / "last.log"
+        self.environment = {**slurm.environment, "PYTHONPATH": ""}
+
+    def start(self, *targets: str) -> "subprocess.Popen[bytes]":
+        """Start `make reproduce PROFILE=slurm`."""
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "fu.pipeline.snapshot", "--workflow-profile", "slurm", *QUICK, *targets],
+                cwd=self.project.root,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+            )
+
+    def finish(self, process: "subprocess.Popen[bytes]", expected: int = 0) -> str:
+        """Wait for a run and return what it showed."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2 * SECONDS)
+        shown = self.log.read_text(errors="replace")
+        assert process.poll() == expected, f"{process.poll()} instead of {expected}:\n{shown}"
+        return shown
+
+    def status(self) -> str:
+        """Return what `make status` shows, as from another terminal."""
+        command = [sys.executable, "-m", "fu.pipeline.show", "status"]
+        done = subprocess.run(
+            command, cwd=self.project.root, env=self.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def jobs(self, state: str) -> list[str]:
+        """Return the numbers of the training's jobs in a state."""
+        rows = self.slurm.ask("squeue", "--states=all", "--noheader", "--format=%i|%T|%k").splitlines()
+        return [row.partition("|")[0] for row in rows if f"|{state}|{PACK}" in row]
+
+    def running(self, process: "subprocess.Popen[bytes]", after: int = 2) -> str:
+        """Wait until the training runs and has done some rounds; return its number."""
+        log, since = self.project.root / OF_TRAIN, time.time()
+
+        def is_there() -> bool:
+            assert process.poll() is None, self.log.read_text(errors="replace")
+            return bool(self.jobs("RUNNING")) and log.exists() and log.stat().st_mtime > since - 1
+
+        wait_until(is_there, "the training does not run")
+        time.sleep(after)
+        return self.jobs("RUNNING")[0]
+
+
+def wait_until(happens: Callable[[], object], problem: str, seconds: float = SECONDS) -> None:
+    """Wait for something to happen."""
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end, problem
+        time.sleep(0.2)
+
+
+def real_failure(login: Login) -> str:
+    """A job that would fail again is submitted once, and its sentence is on the screen and in the status."""
+    plugin = login.project.root / "mine/training/slow.py"
+    text = plugin.read_text()
+    plugin.write_text(text.replace("time.sleep(1)", "raise ValueError('no such client')"))
+    shown = login.finish(login.start("toy_bars"), expected=1)
+    plugin.write_text(text)
+    assert "original.trained: ValueError: no such client (the whole traceback: " in shown, shown
+    assert "original.trained: ValueError: no such client" in login.status(), login.status()
+    assert len(login.jobs("FAILED")) == 1, "a real failure was submitted again"
+    return "a job that fails for a reason of its own: submitted once, its sentence shown"
+
+
+def drained_and_edited(login: Login) -> "subprocess.Popen[bytes]":
+    """Jobs wait for drained nodes, which `make status` says; meanwhile a person edits the code."""
+    login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=drain", "reason=test")
+    run = login.start()
+    wait_until(lambda: login.jobs("PENDING"), "nothing waits for the drained nodes")
+    time.sleep(2)
+    told = login.status()
+    assert "iid/seed0/original.trained and " in told.partition("Wait:")[2], told
+    assert "submits from this folder" in told, told
+    code = login.project.root / "fu/federation/local.py"
+    code.write_text(code.read_text() + "\nraise RuntimeError('edited while jobs wait')\n")
+    login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume")
+    return run
+
+
+def cancelled(login: Login, run: "subprocess.Popen[bytes]") -> str:
+    """A job is cancelled by hand, and submitted again."""
+    number = login.running(run)
+    login.slurm.ask("scancel", number)
+    wait_until(lambda: login.jobs("CANCELLED"), "scancel does nothing")
+    assert number not in login.jobs("RUNNING")
+    return "scancel of a running job: submitted again"
+
+
+def node_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
+    """A node's daemon is killed while its job goes on; the job is started elsewhere, and never runs twice."""
+    number = login.running(run)
+    node = login.slurm.ask("squeue", "--noheader", "--format=%N", f"--jobs={number}")
+    login.slurm.kill(node)
+    wait_until(
+        lambda: "down" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "no node is down"
+    )
+    time.sleep(5)
+    login.slurm.start(node)
+    wait_until(
+        lambda: "idle" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "a node stays down"
+    )
+    return "SIGKILL of slurmd, its job alive: requeued, not computed twice at a time"
+
+
+def login_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
+    """The submitting process is killed; its jobs stay in the queue until the next start takes their place."""
+    login.running(run)
+    wait_until((login.project.root / CHECKPOINT).exists, "there is no checkpoint")
+    run.kill()
+    run.wait()
+    told = login.status()
+    assert "Nobody submits from this folder" in told, told
+    assert "original.trained and " in told.partition("Run:")[2], told
+    subprocess.run(
+        [sys.executable, "-m", "snakemake", "--unlock"],
+        cwd=login.project.root,
+        env=login.environment,
+        capture_output=True,
+        check=True,
+    )
+    return "SIGKILL of the submitting process: its jobs cancelled at the next start, gone on from their checkpoint"
+
+
+def over_its_time(login: Login, run: "subprocess.Popen[bytes]") -> str:
+    """A job reaches the time limit of its partition, and goes on from its checkpoint."""
+    wait_until(lambda: login.jobs("TIMEOUT"), "no job reaches its limit")
+    log = login.project.root / OF_TRAIN
+    wait_until(lambda: login.jobs("RUNNING") and "resumed after round" in log.read_text(), "it does not resume")
+    return f"a job over its time limit: {re.findall(r'resumed after round [0-9]+', log.read_text())[0]}"
+
+
+def overlapping(login: Login) -> list[str]:
+    """Return the jobs that ran twice at a time."""
+    rows = login.slurm.ask("squeue", "--states=all", "--noheader", "--format=%k|%S|%e").splitlines()
+    found = []
+    for comment in {row.partition("|")[0] for row in rows}:
+        times = sorted(row.split("|")[1:] for row in rows if row.startswith(f"{comment}|") and "N/A" not in row)
+        found += [comment for (_, end), (begin, _) in zip(times, times[1:], strict=False) if begin < end]
+    return found
+
+
+def compare(login: Login, desk: Project) -> int:
+    """Return how many files are equal to those of the desk; end with an error where one is not."""
+    found, expected = comparable(login.project), comparable(desk)
+    different = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+    assert not different, f"{len(different)} files differ from the run on the desk: {different[:5]}"
+    return len(found)
+
+
+@contextlib.contextmanager
+def projects() -> Iterator[tuple[Path, Project, Project]]:
+    """Yield a folder, the toy paper in it, and the paper whose artefact is made at smoke."""
+    folder = Path(tempfile.mkdtemp(prefix="fu-cluster-")).resolve()
+    try:
+        toy, real = with_toy(folder / "toy"), from_repository(folder / "real")
+        toy.override(SLOW)
+        toy.edit("config.yaml", "plugins: null", "plugins: mine")
+        (toy.root / "mine/training").mkdir(parents=True)
+        shutil.copy2(Path(__file__).with_name("slow.py"), toy.root / "mine/training")
+        yield folder, toy, real
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def timed(run: Callable[[], object]) -> float:
+    """Return the seconds that something takes."""
+    began = time.monotonic()
+    run()
+    return time.monotonic() - began
+
+
+def main() -> None:
+    """Inject the faults, compare, and say what it took."""
+    began = time.monotonic()
+    with projects() as (folder, toy, real):
+        desks = [toy.copied(folder / "toy-desk"), real.copied(folder / "real-desk")]
+        seconds = [timed(desks[0].snakemake), timed(lambda: desks[1].snakemake(REAL))]
+        with slurm() as started:
+            login = Login(toy, started)
+            faults = [real_failure(login)]
+            say(faults)
+            run = drained_and_edited(login)
+            faults.append("drained nodes: the queue waits, `make status` says why")
+            say(faults)
+            for fault in (cancelled, node_dies, login_dies):
+                faults.append(fault(login, run))
+                say(faults)
+            faults.insert(2, "an edit of the code between submission and start: what was planned ran")
+            (toy.root / "fu/federation/local.py").write_text((desks[0].root / "fu/federation/local.py").read_text())
+            (toy.root / "cluster.yaml").write_text("partition: brief\n")
+            run = login.start()
+            faults.append(over_its_time(login, run))
+            say(faults)
+            shown = login.finish(run)
+            toy_jobs = started.ask("squeue", "--states=all", "--noheader", "--format=%i").count("\n") + 1
+            assert not overlapping(login), overlapping(login)
+            equal = compare(login, desks[0])
+            other = Login(real, started)
+            wall = timed(lambda: other.finish(other.start(REAL)))
+            all_jobs = started.ask("squeue", "--states=all", "--noheader", "--format=%i").count("\n") + 1
+            equal += compare(other, desks[1])
+            login.project.expect([])
+            left = [process for process in started.left() if process.name() not in ("munged", "slurmctld", "slurmd")]
+            assert not left, f"processes are left: {left}"
+        assert not started.left(), f"processes are left: {started.left()}"
+        assert shown
+    print(f"{len(faults)} faults survived; {toy_jobs} submissions of the toy paper under faults.")
+    print(f"{REAL} at smoke: {seconds[1]:.0f} s on the desk, {wall:.0f} s in {all_jobs - toy_jobs} submissions.")
+    print(f"{equal} files with the bytes of the desk; nothing is left. {time.monotonic() - began:.0f} s in all.")
+
+
+def say(faults: list[str]) -> None:
+    """Print the latest."""
+    print(f"{time.strftime('%H:%M:%S')} {len(faults)}. {faults[-1]}", flush=True)
+
+
+if __name__ == "__main__":
+    assert psutil and os
+    main()

@@ -1,0 +1,106 @@
+"""What a cluster gets as one submission: packs of short jobs of a scenario and seed, none of which waits for itself."""
+
+from collections.abc import Iterable
+from functools import cache
+from graphlib import TopologicalSorter
+from itertools import pairwise
+
+import pytest
+
+from fu.pipeline import groups
+from fu.pipeline.groups import HERE, LONGEST_S, Place, packs, places, submissions
+from fu.pipeline.plan import Job, Plan
+from tests.pipeline.plans import made
+
+PRESETS = ("smoke", "reduced", "paper")
+
+
+@cache
+def planned(preset: str) -> tuple[Plan, list[Job], list[list[Job]]]:
+    plan = Plan({"preset": preset, "papers": ["fedosd", "safari", "fats"]})
+    jobs = list(plan.jobs())
+    return plan, jobs, packs(plan, jobs)
+
+
+def waits(plan: Plan, found: list[list[Job]]) -> dict[int, set[int]]:
+    """Return for which packs each one waits."""
+    pack = {path: k for k, jobs in enumerate(found) for job in jobs for path in job.outputs.values()}
+    return {k: {pack[path] for job in jobs for path in job.files if path in pack} - {k} for k, jobs in enumerate(found)}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_pack_waits_for_itself(preset: str) -> None:
+    plan, jobs, found = planned(preset)
+    list(TopologicalSorter(waits(plan, found)).static_order())  # refuses a circle
+    assert sorted(job.certificate for pack in found for job in pack) == sorted(job.certificate for job in jobs)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_pack_is_of_one_run_and_short_and_what_is_long_is_alone(preset: str) -> None:
+    _, _, found = planned(preset)
+    for pack in (pack for pack in found if len(pack) > 1):
+        assert sum(job.seconds for job in pack) <= LONGEST_S
+        assert len({job.names["run"] if groups.computes(job.stage) else job.paper for job in pack}) == 1
+        assert len({groups.computes(job.stage) for job in pack}) == 1  # else a GPU would wait for a partition
+        assert not {job.stage for job in pack} & set(HERE)
+
+
+def test_jobs_of_a_pack_come_after_what_they_read() -> None:
+    plan, _, found = planned("smoke")
+    for pack in found:
+        made_so_far: set[str] = set()
+        own = {path for job in pack for path in job.outputs.values()}
+        for job in pack:
+            assert own & set(job.files) <= made_so_far
+            made_so_far |= set(job.outputs.values())
+    assert len(plan.papers) == 3
+
+
+def test_few_submissions() -> None:
+    for preset, most in (("smoke", 120), ("reduced", 250)):
+        plan, jobs, found = planned(preset)
+        assert submissions(plan, jobs) == sum(pack[0].stage not in HERE for pack in found) <= most
+
+
+def test_what_has_been_made_is_in_no_pack() -> None:
+    plan, jobs, _ = planned("smoke")
+    some = [job for job in jobs if job.stage == "evaluate"][:7]
+    assert {job.certificate for pack in packs(plan, some) for job in pack} == {job.certificate for job in some}
+
+
+def test_a_pack_takes_jobs_until_it_is_full() -> None:
+    plan = made("smoke")
+    jobs = [job for job in plan.jobs() if job.names.get("run") == "fedosd/mnist-iid/seed0" and job.stage == "evaluate"]
+    each = max(job.seconds for job in jobs)
+    found = packs(plan, jobs, 2 * each)
+    assert len(found) == -(-sum(job.seconds for job in jobs) // (2 * each)) > 2
+    assert all(sum(job.seconds for job in [*one, other[0]]) > 2 * each for one, other in pairwise(found))
+    longest = [job.certificate for job in jobs if job.seconds == each]
+    alone = [pack[0].certificate for pack in packs(plan, jobs, 0.99 * each) if pack[0].seconds == each]
+    assert sorted(alone) == sorted(longest)
+
+
+def shares(plan: Plan, jobs: Iterable[Job], whole: int) -> dict[str, int]:
+    asked: dict[str, int] = {}
+    found = places(plan, jobs)
+    for job in (job for job in plan.jobs() if job.certificate in found):
+        place = found[job.certificate]
+        asked[place.pack] = asked.get(place.pack, 0) + place.minutes(job, whole)
+    return asked
+
+
+def test_the_shares_of_a_pack_in_its_minutes_add_up() -> None:
+    plan = made("smoke")
+    for whole in (1, 21, 1000):
+        assert set(shares(plan, plan.jobs(), whole).values()) == {whole}
+    job = next(plan.jobs())
+    assert Place("p", 4 * job.seconds, 2 * job.seconds).minutes(job, 100) == 25
+
+
+def test_packs_have_names_of_their_own_and_a_single_job_has_none() -> None:
+    plan = made("smoke")
+    found = places(plan, plan.jobs())
+    several = [pack for pack in packs(plan, plan.jobs()) if len(pack) > 1]
+    assert len({place.pack for place in found.values()}) == len(several)
+    assert len(found) == sum(map(len, several))
+    assert all("/" not in place.pack for place in found.values())

@@ -1,0 +1,169 @@
+"""Jobs that wait in a queue run the code that was planned, in few submissions, whatever a person edits meanwhile."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fu.pipeline import snapshot
+from tests.workflow.project import Project, with_toy
+
+QUEUE = Path(__file__).parent / "cluster"  # holds an executor named `queue`
+ARGUMENTS = (
+    *("--executor", "queue", "--jobs", "9", "--seconds-between-status-checks", "1", "--workflow-profile", "none"),
+    *("--scheduler", "greedy", "--rerun-triggers", "mtime", "--max-checksum-file-size", "0", "--ignore-incomplete"),
+    *("--quiet", "host", "--keep-going"),
+)
+
+
+class Queue:
+    """A project whose runs submit; Slurm's commands find nothing."""
+
+    def __init__(self, project: Project, programs: Path) -> None:
+        self.project, self.root = project, project.root
+        programs.mkdir()
+        for name in ("sinfo", "squeue", "scancel"):
+            (programs / name).write_text("#!/bin/sh\n")
+            (programs / name).chmod(0o755)
+        self.environment = {
+            **{name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ},
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(QUEUE),
+        }
+
+    def start(self, *arguments: str, program: str = "fu.pipeline.snapshot") -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", program, *ARGUMENTS, *arguments],
+            cwd=self.root,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        (self.root / "go").touch()
+        process = self.start(*arguments)
+        said = process.communicate(timeout=300)[0]
+        return process.returncode, said
+
+    def submitted(self) -> list[tuple[int, str]]:
+        """Return how many jobs each submission had, and the rest that was noted of it."""
+        lines = (self.root / "submitted").read_text().splitlines()
+        return [(int(line.partition("\t")[0]), line.partition("\t")[2]) for line in lines]
+
+    def copies(self) -> list[Path]:
+        return list((self.root / ".snakemake/code").glob("*"))
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Iterator[Queue]:
+    yield Queue(with_toy(tmp_path / "project"), tmp_path / "programs")
+    shutil.rmtree(tmp_path / "project", ignore_errors=True)
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.05)
+
+
+def own(queue: Queue, kind: str, name: str) -> Path:
+    """Make a plug-in of the project one of a person's own, with the same content."""
+    file = queue.root / "mine" / kind / f"{name}.py"
+    file.parent.mkdir(parents=True)
+    shutil.move(queue.root / "fu" / kind / f"{name}.py", file)
+    queue.project.edit("config.yaml", "plugins: null", "plugins: mine")
+    return file
+
+
+def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> None:
+    own(queue, "methods", "fupga")
+    (queue.root / ".snakemake/code/of-a-killed-run").mkdir(parents=True)
+    run = queue.start("toy_numbers")
+    until(lambda: (queue.root / "submitted").exists() or run.poll() is not None)
+    assert len(queue.copies()) == 1, run.communicate()
+    for file in (file for folder in ("fu", "mine", "workflow/rules") for file in queue.root.glob(f"{folder}/**/*.*")):
+        file.write_text("raise SystemExit('edited')\n")
+    for file in [*queue.root.glob("workflow/p*/**/*.*"), queue.root / "config.yaml", queue.root / "envs/lock.txt"]:
+        file.write_text("{edited")
+    (queue.root / "Snakefile").unlink()
+    (queue.root / "go").touch()
+    assert run.wait(300) == 0, (queue.root / "queue.log").read_text()[-3000:]
+    for suffix in ("csv", "md", "html", "tex", "pdf", "png"):
+        path = f"results/toy/artefacts/toy/numbers.{suffix}"
+        assert (queue.root / path).read_bytes() == (toy.root / path).read_bytes()
+    assert not queue.copies()
+
+
+def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_made(queue: Queue) -> None:
+    fupga = own(queue, "methods", "fupga")
+    works = fupga.read_text()
+    raises = "def start(*given, **named):\n    from fu.errors import UserError\n    raise UserError('fupga: no.')\n"
+    fupga.write_text(works.replace("def start(", "def once_start(") + raises)
+    status, said = queue.run("toy_times")
+    assert status == 1
+    assert "fupga: no." in said
+    partition, *packs = queue.submitted()
+    assert partition[0] == 1
+    for attempt, (number, resources) in enumerate(packs, start=1):
+        assert number == 4
+        assert all(f"'{name}': 1" in resources for name in ("_cores", "turn"))
+        assert "'mem_mb': 513" in resources
+        assert f"'runtime': {21 * attempt}" in resources
+    assert not queue.copies()
+    made = {path.name for path in queue.root.glob("results/toy/toy/iid/**/*.made.json")}
+    names = ("original.trained", "retraining.unlearned")
+    assert made == {"partition.made.json", *(f"{name}.made.json" for name in names)}
+    fupga.write_text(works)
+    left = queue.project.scheduled("toy_times")
+    assert sorted(key.split()[0] for key in left) == ["publish", "recover", "unlearn"]
+    log = queue.root / "results/toy/logs/toy/iid/seed0/retraining.unlearned.log"
+    assert "already made" in log.read_text()  # by the second attempt
+    assert queue.run("toy_times", "--forcerun", "unlearn")[0] == 0
+    assert "already made" not in log.read_text()
+
+
+def test_a_cluster_gets_no_job_without_a_copy_of_the_code(queue: Queue) -> None:
+    run = queue.start("toy_losses", program="snakemake")
+    said = run.communicate(timeout=100)[0]
+    assert run.returncode == 1
+    assert "start with `make reproduce PROFILE=...`" in said
+    assert not (queue.root / "submitted").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "copies"),
+    [
+        (["--cores", "1", "toy"], False),
+        ([*ARGUMENTS, "--config", "preset=toy", "--", "toy"], True),
+        ([*ARGUMENTS, "toy"], True),
+        ([*ARGUMENTS, "-n"], False),
+        (["--no-such-thing"], False),
+    ],
+)
+def test_only_what_is_submitted_needs_a_copy(
+    arguments: list[str], copies: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    became: list[list[str]] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "execv", lambda _, words: became.append(words))
+    monkeypatch.setattr(snapshot, "_submits", lambda words: "queue" in words and "-n" not in words)
+    snapshot.main(list(arguments))
+    made = list((tmp_path / ".snakemake/code").glob("*"))
+    assert len(made) == copies
+    ((_, *words),) = became
+    if copies:
+        place = words.index("--snakefile")
+        assert words[place + 1] == f"{made[0]}/Snakefile"
+        assert "--" not in words[:place]
+        del words[place : place + 2]
+        assert {path.name for path in made[0].iterdir()} == set(snapshot.PARTS)
+        assert not list(made[0].rglob("__pycache__"))
+    assert words == ["-m", "snakemake", *arguments]
