@@ -14,6 +14,7 @@ from typing import NamedTuple, TextIO
 from pydantic import Field
 
 from fu.errors import UserError, nearest
+from fu.pipeline.groups import LONGEST_S
 from fu.pipeline.settings.papers import read_yaml, validate
 from fu.pipeline.settings.records import Strict
 
@@ -49,6 +50,7 @@ class Cluster(Strict):
     gpu_partition: str | None = TEXT
     gpu_constraint: str | None = TEXT
     gres: str | None = Field(None, pattern=r"^gpu(:[A-Za-z0-9_.]+)?(:\d+)?$")
+    pack_minutes: float = Field(LONGEST_S / 60, ge=0)
 
     def resources(self, gpu: bool) -> dict[str, str | int]:
         """Return what a job asks for, with the names that the Slurm plug-in gives it."""
