@@ -117,7 +117,8 @@ def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_m
     fupga.write_text(works.replace("def start(", "def once_start(") + RAISES)
     status, said = queue.run("toy_times")
     assert status == 1
-    assert "fupga: no, in a fork of the pack's server." in said
+    assert said.endswith("error: fupga: no, in a fork of the pack's server.\n")
+    assert "incomplete" not in said
     (alone, _), (number, resources) = queue.submitted()
     assert (alone, number) == (1, 4)
     for asked in ("'_cores': 1", "'turn': 1", "'mem_mb': 513", "'runtime': 21"):
