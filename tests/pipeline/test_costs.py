@@ -23,7 +23,7 @@ TWO = ["toy_bars", "toy_times"]
 
 @pytest.fixture(autouse=True)
 def _by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No results; a model takes an hour to train, half an hour to evaluate and a gigabyte; each job is submitted alone."""
+    """No results; a model takes an hour to train, half an hour to evaluate, a gigabyte; each job is alone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(estimates, "_used", [])
     monkeypatch.setattr(estimates, "training_seconds", lambda *_: 3600.0)
