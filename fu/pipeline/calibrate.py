@@ -218,15 +218,12 @@ def load_seconds(device: "torch.device", threads: int) -> float:
 
 def job_seconds(values: dict[str, Any], kind: str) -> float:
     """Return the seconds of a small training, run as in a workflow, less those of its rounds."""
-<<<<<<< HEAD
-    plan = Plan({**values, "preset": "smoke", "device": kind})
-    trainings = [job for job in plan.jobs() if isinstance(job.spec, train.Spec) and about(job.spec.dataset).embedded]
-=======
     trainings = list[Job]()
     with suppress(UserError):  # as in `used`
         plan = Plan({**values, "preset": "smoke", "device": kind})
-        trainings = [job for job in plan.jobs() if job.stage == "train" and about(job.spec.dataset).embedded]  # type: ignore[attr-defined]
->>>>>>> 817e7d62e512c70b7c3e7fa36934f47e97cf6935
+        trainings = [
+            job for job in plan.jobs() if isinstance(job.spec, train.Spec) and about(job.spec.dataset).embedded
+        ]
     if not trainings:
         return estimates.JOB_S
     found = []
