@@ -5,13 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
-from fu.pipeline import cluster, show
+from fu.pipeline import cluster, show, snapshot
 from fu.pipeline.digest import ROOT
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job
 from fu.pipeline.screen import SLURM_LOGS
-from fu.pipeline.status import status
+from fu.pipeline.status import planned, status
 from tests.pipeline.plans import made
 from tests.pipeline.slurm import FakeSlurm
 
@@ -136,6 +137,27 @@ def test_a_log_from_before_a_job_was_made_is_no_failure(slurm: FakeSlurm, monkey
 def test_when_all_is_made_nobody_has_to_submit(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pending, "to_make", lambda *_: iter(()))
     assert told() == [f"{len(ALL)} of {len(ALL)} jobs made, 0 run, 0 wait, 0 failed, 0 not submitted"]
+
+
+def test_after_an_edit_the_code_and_config_that_were_planned_say_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".snakemake/code/2026-01-01").mkdir(parents=True)
+    copy = (tmp_path / ".snakemake/code/2026-01-01/planned.yaml").resolve()
+    copy.write_text(yaml.safe_dump({"config": {"preset": "smoke", "papers": ["fedosd"]}, "forced": False}))
+    monkeypatch.chdir(tmp_path)
+    became: list[tuple[list[str], str]] = []
+    monkeypatch.setattr(os, "execve", lambda _, words, there: became.append((words[1:], there["PYTHONPATH"])))
+    with pytest.raises(AssertionError, match="today"):
+        planned(["fedosd_table2"], _today)
+    assert became == [(["-m", "fu.pipeline.show", "status", "fedosd_table2"], str(copy.parent))]
+    monkeypatch.setattr(snapshot, "INSIDE", True)
+    monkeypatch.setattr(snapshot, "PLANNED", copy)
+    assert planned([], _today).config.papers == ["fedosd"]
+
+
+def _today() -> dict[str, object]:
+    raise AssertionError("the config of today was read")
 
 
 def test_it_is_asked_for_by_target_and_without_slurm(
