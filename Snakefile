@@ -119,9 +119,8 @@ onstart:
     if submits:
         snapshot.begin(config, by_hand())
         shown.give_up = give_up
-        workflow.execution_settings.keep_incomplete = (
-            True  # else Snakemake would remove what a failed job has kept
-        )
+        # Else Snakemake would remove what a failed job has kept, and others of its pack have made.
+        workflow.execution_settings.keep_incomplete = True
         for rule in workflow.rules:
             longest = max(
                 (job.minutes for job in planned if job.stage == rule.name),

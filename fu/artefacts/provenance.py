@@ -1,6 +1,7 @@
 """Where an artefact comes from: commit, spec, digests, versions, devices, seconds, inputs."""
 
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from fu.artefacts.entry import Entry
 
+COMMIT = "FU_COMMIT"  # tells jobs what `commit` was when a run began that computes from a copy of the code
 PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors")
 
 
@@ -22,13 +24,22 @@ def git(*arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Path]) -> dict[str, Any]:
-    """Return the provenance of one artefact; `inputs`: path -> SHA-256; `costs`: files of the models behind it."""
+def commit() -> dict[str, Any]:
+    """Return the commit of the code, and whether it was clean; of a copy, when it was made."""
+    if told := os.environ.get(COMMIT):
+        return dict(json.loads(told))
     changed = git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": git("rev-parse", "HEAD"), "clean": None if changed is None else not changed}
+
+
+def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: Mapping[Path, str]) -> dict[str, Any]:
+    """Return the provenance of one artefact.
+
+    `inputs`: path -> SHA-256; `costs`: files of the models behind it -> which job computed the model, if another one.
+    """
     spent = {str(path): json.loads(path.read_text()) for path in costs}
     return {
-        "commit": git("rev-parse", "HEAD"),
-        "clean": None if changed is None else not changed,
+        **commit(),
         "preset": entry.preset,
         "spec": entry.model_dump(mode="json"),
         "code": code,
@@ -37,5 +48,6 @@ def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Pat
         "devices": sorted({cost["device"] for cost in spent.values()}),
         "threads": sorted({cost["threads"] for cost in spent.values()}),
         "inputs": dict(inputs),
+        "taken": {str(path): source for path, source in costs.items() if source},
         "costs": spent,
     }

@@ -27,6 +27,7 @@ from fu.pipeline.estimates import CALIBRATION, Calibration, Device, Speed
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import names
 from fu.pipeline.settings.records import Settings
+from fu.pipeline.stages import train
 from fu.pipeline.stages.common import Options, atomic_outputs
 
 if TYPE_CHECKING:
@@ -220,7 +221,9 @@ def job_seconds(values: dict[str, Any], kind: str) -> float:
     trainings = list[Job]()
     with suppress(UserError):  # as in `used`
         plan = Plan({**values, "preset": "smoke", "device": kind})
-        trainings = [job for job in plan.jobs() if job.stage == "train" and about(job.spec.dataset).embedded]  # type: ignore[attr-defined]
+        trainings = [
+            job for job in plan.jobs() if isinstance(job.spec, train.Spec) and about(job.spec.dataset).embedded
+        ]
     if not trainings:
         return estimates.JOB_S
     found = []

@@ -4,6 +4,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import socket
 import subprocess
 import time
@@ -11,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from fu.errors import UserError, nearest
+from fu.pipeline.groups import LONGEST_S
 from fu.pipeline.settings.papers import read_yaml, validate
 from fu.pipeline.settings.records import Strict
 
@@ -24,7 +26,6 @@ PACKS = Path(".snakemake/packs.json")  # what it submits together: certificate -
 RETRIES = 2  # after a node failed, a job was cancelled, its memory or time was too short
 ENDING_S = 120.0  # in which Slurm ends a cancelled job; it gives a job 30 s by default
 _held: list[TextIO] = []  # locks are lost when their files are closed
-TEXT = Field(None, min_length=1, pattern=r"^\S+$")
 
 
 class Queued(NamedTuple):
@@ -43,12 +44,27 @@ class Queued(NamedTuple):
 class Cluster(Strict):
     """cluster.yaml: what jobs ask for beyond memory and time."""
 
-    account: str | None = TEXT
-    partition: str | None = TEXT
-    constraint: str | None = TEXT
-    gpu_partition: str | None = TEXT
-    gpu_constraint: str | None = TEXT
-    gres: str | None = Field(None, pattern=r"^gpu(:[A-Za-z0-9_.]+)?(:\d+)?$")
+    account: str | None = None
+    partition: str | None = None
+    constraint: str | None = None
+    gpu_partition: str | None = None
+    gpu_constraint: str | None = None
+    gres: str | None = None
+    pack_minutes: float = Field(LONGEST_S / 60, ge=0)
+
+    @field_validator("account", "partition", "constraint", "gpu_partition", "gpu_constraint")
+    @classmethod
+    def _one_word(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(r"\S+", text):
+            raise ValueError("must be one word, or null")
+        return text
+
+    @field_validator("gres")
+    @classmethod
+    def _of_a_gpu(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(r"gpu(:[A-Za-z][\w.]*)?(:\d+)?", text):
+            raise ValueError("must be gpu, gpu:2, gpu:a100 or gpu:a100:2, or null")
+        return text
 
     def resources(self, gpu: bool) -> dict[str, str | int]:
         """Return what a job asks for, with the names that the Slurm plug-in gives it."""

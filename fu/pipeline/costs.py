@@ -99,7 +99,7 @@ def _hours(plan: Plan, jobs: Iterable[Job]) -> str:
     gpu, threads = estimates.on_gpu(plan.config.device), plan.config.threads
     seconds = 0.0
     for job in jobs:
-        computes = isinstance(job.spec, ModelSpec)
+        computes = groups.computes(job.stage)
         seconds += job.seconds * (computes if gpu else threads if computes else 1)
     return f"{seconds / 3600:,.1f}"
 
@@ -128,8 +128,9 @@ def sources(plan: Plan, jobs: Iterable[Job]) -> list[Source]:
 def _sources(plan: Plan, job: Job) -> Iterator[Source]:
     if job.stage == "data" and not about(job.names["dataset"]).embedded:
         yield _archive(job.names["dataset"], Path(plan.config.data_dir))
-    if isinstance(job.spec, ModelSpec) and job.spec.model.params.get("weights") != "random":
-        told = catalogue.declared("models", job.spec.model.name)
+    spec = job.specs[0]  # one model for all points
+    if isinstance(spec, ModelSpec) and spec.model.params.get("weights") != "random":
+        told = catalogue.declared("models", spec.model.name)
         if file := told.get("PRETRAINED"):
             cache = os.environ.get("TORCH_HOME") or f"{os.environ.get('XDG_CACHE_HOME', '~/.cache')}/torch"
             path = Path(cache, "hub/checkpoints", file).expanduser()

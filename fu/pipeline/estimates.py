@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, Pos
 from fu.data.dataset import about
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Settings
+from fu.pipeline.specs import Trial
 
 CALIBRATION = Path("results/.cache/calibration.json")
 JOB_S = 0.25
@@ -193,6 +194,12 @@ def _share(settings: Settings) -> float:
     method = settings.training.method
     share = catalogue.declared("training", method.name).get("ESTIMATE", {}).get("share", 1.0)
     return float(method.params.get(share, 0.5)) if isinstance(share, str) else float(share)
+
+
+def trained(trial: Trial) -> dict[str, float]:
+    """Return how often forgotten and retained clients train in a round of unlearning."""
+    assert trial.method is not None
+    return ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
 
 
 def models_kept(settings: Settings) -> int:

@@ -15,8 +15,8 @@ from fu.pipeline.stages.common import ModelSpec
 
 HERE = ("data", "select", "publish")  # on the login node
 # The estimated seconds of a pack: what a submission costs is then about a hundredth, and the time limit that it asks
-# for, some four hours, is below that of most partitions.
-LONGEST_S = 3600.0
+# for, some six hours, is below that of most partitions.
+LONGEST_S = 5400.0
 
 
 class Place(NamedTuple):
@@ -53,14 +53,17 @@ def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[l
     """Return these jobs in packs of at most `longest` estimated seconds, dependencies first; many are of one job."""
     asked = {job.certificate: job for job in jobs}
     levels: dict[str, tuple[int, str]] = {}  # by certificate, with the kind
-    for name, job in ((job.certificate, job) for job in plan.behind(asked.values()) if job.certificate in asked):
+    for job in plan.behind(asked.values()):
         makers = {plan.job(*plan.producers[file]).certificate for file in job.files if file in plan.producers}
-        before, kind = [levels[maker] for maker in makers & levels.keys()], _kind(job, longest)
-        levels[name] = max((level + (other != kind) for level, other in before), default=0), kind
+        kind = _kind(job, longest) if job.certificate in asked else job.certificate
+        level = max((level + (other != kind) for level, other in map(levels.__getitem__, makers)), default=0)
+        levels[job.certificate] = level, kind
     found: list[list[Job]] = []
-    for _, names in groupby(sorted(levels, key=lambda name: levels[name]), key=lambda name: levels[name]):
+    for _, names in groupby(
+        sorted((name for name in levels if name in asked), key=levels.__getitem__), key=levels.__getitem__
+    ):
         left = 0.0
-        for job in (asked[name] for name in names):
+        for job in map(asked.__getitem__, names):
             if job.seconds > left:
                 found.append([])
                 left = longest

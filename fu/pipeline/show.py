@@ -30,7 +30,7 @@ from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
-from fu.pipeline.status import status
+from fu.pipeline.status import planned, status
 
 
 def results(plan: Plan) -> None:
@@ -151,7 +151,7 @@ def main(arguments: list[str]) -> None:
         case ["version"]:
             print(version())
         case ["status", *words]:
-            plan = Plan(_config([word for word in words if "=" in word]))
+            plan = planned(words, lambda: _config([word for word in words if "=" in word]))
             print("\n".join(status(plan, _wanted(plan, [word for word in words if "=" not in word]))))
         case ["why" | "verify" as asked, *words]:
             plan = Plan(_config([word for word in words if "=" in word]))

@@ -7,6 +7,7 @@ ends, and that of a killed run before it submits.
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from fu.artefacts import provenance
 from fu.pipeline.catalogue import KINDS
 from fu.pipeline.digest import ROOT
 
@@ -30,6 +32,7 @@ def main(arguments: list[str]) -> None:
     """Become Snakemake, from a copy of the code where it submits jobs."""
     if _submits(arguments):
         place = arguments.index("--") if "--" in arguments else len(arguments)
+        os.environ[provenance.COMMIT] = json.dumps(provenance.commit())
         arguments[place:place] = ["--snakefile", f"{_copied()}/Snakefile"]
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 

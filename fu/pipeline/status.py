@@ -3,12 +3,15 @@
 `make status` asks from any terminal in the folder, also after the process that submitted was killed.
 """
 
+import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from fu.pipeline import cluster
+from fu.pipeline import cluster, snapshot
 from fu.pipeline.cluster import Queued
 from fu.pipeline.estimates import counted
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
@@ -18,6 +21,19 @@ from fu.pipeline.screen import PROGRESS, SLURM_LOGS, lines_of, problem, tells
 
 NAMED = 20  # of each kind
 RULES = re.compile(rf"(_({'|'.join(OUTPUTS)}|\.\.\.))+$")  # at the end of a pack's comment
+
+
+def planned(words: Sequence[str], config: Callable[[], dict[str, Any]]) -> Plan:
+    """Return the plan of the run that goes on or was killed, as its own code sees it; without such a run, today's.
+
+    A person may have edited the code and the config since: then another process, with the code as it was, goes on here.
+    """
+    if snapshot.INSIDE:
+        return Plan(snapshot.planned()["config"])
+    if copies := [path.parent.resolve() for path in snapshot.COPIES.glob("*/planned.yaml")]:
+        there = {**os.environ, "PYTHONPATH": str(copies[0]), "PYTHONSAFEPATH": "1"}
+        os.execve(sys.executable, [sys.executable, "-m", "fu.pipeline.show", "status", *words], there)
+    return Plan(config())
 
 
 def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:

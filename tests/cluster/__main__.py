@@ -1,12 +1,11 @@
 """Run a toy paper and an artefact of a real one on a Slurm on this machine, under faults: `make test-cluster`.
 
-The toy paper's training takes two minutes in a job, and all that may happen to it there happens: a real failure, drained
-nodes, an edit while it waits, scancel, a node that dies, the submitting process killed, a time limit. At the end every
-artefact, model and evaluation must have the bytes of a run on the desk, and nothing may be left.
+The toy paper's training takes two minutes in a job, and all that may happen to it happens: a failure of its own,
+drained nodes, an edit while it waits, scancel, a node that dies, the submitting process killed, a time limit. At the
+end every artefact, model and evaluation must have the bytes of a run on the desk, and nothing may be left.
 """
 
 import contextlib
-import os
 import re
 import shutil
 import subprocess
@@ -14,9 +13,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
-
-import psutil
 
 from tests.cluster.slurm import NODES, Slurm, slurm
 from tests.faults.kills import comparable
@@ -31,6 +29,7 @@ SLOW = """{toy: {scenarios: {iid: {settings: {training: {method: {name: slow}, r
 # Statuses are asked for often, because here jobs last seconds.
 QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1", "--latency-wait", "9")
 REAL = "fedosd_table2"
+EDITED = "fu/training/fedavg.py"
 
 
 class Login:
@@ -73,6 +72,10 @@ class Login:
         """Return the numbers of the training's jobs in a state."""
         rows = self.slurm.ask("squeue", "--states=all", "--noheader", "--format=%i|%T|%k").splitlines()
         return [row.partition("|")[0] for row in rows if f"|{state}|{PACK}" in row]
+
+    def state(self, node: str) -> str:
+        """Return the state of a node."""
+        return self.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T")
 
     def running(self, process: "subprocess.Popen[bytes]", after: int = 2) -> str:
         """Wait until the training runs and has done some rounds; return its number."""
@@ -117,8 +120,7 @@ def drained_and_edited(login: Login) -> "subprocess.Popen[bytes]":
     told = login.status()
     assert "iid/seed0/original.trained and " in told.partition("Wait:")[2], told
     assert "submits from this folder" in told, told
-    code = login.project.root / "fu/federation/local.py"
-    code.write_text(code.read_text() + "\nraise RuntimeError('edited while jobs wait')\n")
+    login.project.edit(EDITED, "theta + aggregate(", "theta + 0 * aggregate(")
     login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume")
     return run
 
@@ -177,7 +179,7 @@ def overlapping(login: Login) -> list[str]:
     found = []
     for comment in {row.partition("|")[0] for row in rows}:
         times = sorted(row.split("|")[1:] for row in rows if row.startswith(f"{comment}|") and "N/A" not in row)
-        found += [comment for (_, end), (begin, _) in zip(times, times[1:], strict=False) if begin < end]
+        found += [comment for (_, end), (begin, _) in pairwise(times) if begin < end]
     return found
 
 
@@ -228,7 +230,7 @@ def main() -> None:
                 faults.append(fault(login, run))
                 say(faults)
             faults.insert(2, "an edit of the code between submission and start: what was planned ran")
-            (toy.root / "fu/federation/local.py").write_text((desks[0].root / "fu/federation/local.py").read_text())
+            toy.edit(EDITED, "theta + 0 * aggregate(", "theta + aggregate(")
             (toy.root / "cluster.yaml").write_text("partition: brief\n")
             run = login.start()
             faults.append(over_its_time(login, run))
@@ -257,5 +259,4 @@ def say(faults: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    assert psutil and os
     main()

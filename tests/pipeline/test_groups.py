@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from functools import cache
 from graphlib import TopologicalSorter
-from itertools import pairwise
 
 import pytest
 
@@ -68,16 +67,31 @@ def test_what_has_been_made_is_in_no_pack() -> None:
     assert {job.certificate for pack in packs(plan, some) for job in pack} == {job.certificate for job in some}
 
 
+def test_a_job_that_need_not_run_again_still_lies_between_two_that_do() -> None:
+    plan = made("smoke")
+    jobs = [job for job in plan.jobs() if job.names.get("run") == "fedosd/mnist-iid/seed0"]
+    before, after = (next(job for job in jobs if job.stage == stage) for stage in ("train", "recover"))
+    assert packs(plan, [before, after]) == [[before], [after]]
+
+
 def test_a_pack_takes_jobs_until_it_is_full() -> None:
     plan = made("smoke")
-    jobs = [job for job in plan.jobs() if job.names.get("run") == "fedosd/mnist-iid/seed0" and job.stage == "evaluate"]
-    each = max(job.seconds for job in jobs)
-    found = packs(plan, jobs, 2 * each)
-    assert len(found) == -(-sum(job.seconds for job in jobs) // (2 * each)) > 2
-    assert all(sum(job.seconds for job in [*one, other[0]]) > 2 * each for one, other in pairwise(found))
-    longest = [job.certificate for job in jobs if job.seconds == each]
-    alone = [pack[0].certificate for pack in packs(plan, jobs, 0.99 * each) if pack[0].seconds == each]
-    assert sorted(alone) == sorted(longest)
+    jobs = [job for job in plan.jobs() if job.stage == "partition"][:5]
+    each = jobs[0].seconds
+    assert [len(pack) for pack in packs(plan, jobs, 2.5 * each)] == [2, 2, 1]
+    assert [len(pack) for pack in packs(plan, jobs, 2 * each)] == [2, 2, 1]
+    assert [len(pack) for pack in packs(plan, jobs, 0.9 * each)] == [1] * 5
+
+
+def test_what_follows_long_jobs_is_submitted_together() -> None:
+    plan = made("smoke")
+    jobs = [job for job in plan.jobs() if job.names.get("run") == "fedosd/mnist-iid/seed0"]
+    long = [job for job in jobs if job.stage == "recover"][:3]
+    after = [
+        job for job in jobs if job.stage == "evaluate" and job.names["trial"] in {one.names["trial"] for one in long}
+    ]
+    found = packs(plan, [*long, *after], 0.99 * min(job.seconds for job in long))
+    assert sorted(map(len, found)) == [1, 1, 1, 1, 2]
 
 
 def shares(plan: Plan, jobs: Iterable[Job], whole: int) -> dict[str, int]:

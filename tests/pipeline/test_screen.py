@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from fu.pipeline import certificate
+from fu.pipeline.certificate import Certificate
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.screen import Screen, Targets, problem, take_over
+from fu.pipeline.screen import Running, Screen, Targets, problem, take_over
 from tests.pipeline.plans import made
 
 PUBLISH = {"paper": "fedosd", "artefact": "table8"}
@@ -102,6 +105,106 @@ def test_a_failed_job_is_told_in_one_sentence(tmp_path: Path, text: str, told: s
 
 def test_a_job_without_a_log_is_told_too(tmp_path: Path) -> None:
     assert "ended without a message" in problem("x", [str(tmp_path / "none.log")])
+
+
+SLURM = ".snakemake/slurm_logs/rule_train/x/12.log"
+LIMIT = "slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT ***\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "slurm", "said", "told"),
+    [
+        ("", LIMIT, "", "x: Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT (its log: own.log, {slurm})."),
+        ("Warning: w\n", LIMIT, "", "x: Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT (its log: own.log,"),
+        ("error: no.\n", LIMIT, "", "error: no."),
+        (TRACEBACK, LIMIT, "", "x: ValueError: boom (the whole traceback: own.log, {slurm})."),
+        ("", "", "SLURM-job '12' failed, SLURM status is: 'NODE_FAIL'. More.", "x: Slurm: NODE_FAIL (its log:"),
+        (
+            "",
+            "",
+            "SLURM sbatch failed. The error message was 'sbatch: error: Invalid account.\n sorry'.\n",
+            "x: Slurm: sbatch: error: Invalid account. sorry (its log:",
+        ),
+        ("", "Building DAG of jobs...\n", "", "x: the job ended without a message, as if killed (its log: own.log,"),
+    ],
+    ids=["limit", "limit after a warning", "a sentence", "a traceback", "a node", "refused", "nothing"],
+)
+def test_where_a_job_could_not_say_why_slurm_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, slurm: str, said: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.log").write_text(own)
+    Path(SLURM).parent.mkdir(parents=True)
+    Path(SLURM).write_text(slurm)
+    assert told.format(slurm=SLURM) in problem("x", ["own.log", SLURM], said)
+
+
+def failed(told: Told, tmp_path: Path, *texts: str | None, event: str = "job_error") -> list[set[int]]:
+    """Have jobs fail, together as a pack or each alone, and return which the scheduler is to give up."""
+    given_up: list[set[int]] = []
+    told.screen.give_up = given_up.append
+    told.screen.begin(JOBS, cores=1)
+    logs = [tmp_path / f"{number}.log" for number in range(len(texts))]
+    for number, log in enumerate(logs):
+        log.write_text("error: of an earlier run.\n")
+        os.utime(log, (1, 1))
+        told.start(number, JOBS[number], log)
+    for log, text in zip(logs, texts, strict=True):
+        if text is not None:
+            log.write_text(text)
+    if event == "group_error":
+        told("", logging.ERROR, event=event, job_error_info=[{"jobid": n} for n in range(len(texts))], aux_logs=[SLURM])
+    for number, log in enumerate(logs):
+        told("", logging.ERROR, event="job_error", jobid=number, log=[str(log)], rule_msg=None)
+    told.screen.end()
+    return given_up
+
+
+@pytest.mark.parametrize(
+    ("text", "given_up"),
+    [
+        ("error: no archive.\n", [{0}]),
+        (TRACEBACK, [{0}]),
+        ("10:00:00 x: round 1/3\n", []),
+        ("UserWarning: w\n", []),
+        (None, []),
+        ("error: x: the job's process was killed; if memory is short, use fewer CORES.\n", []),
+        ("error: x: process 1 on y is making the same outputs; wait.\n", []),
+    ],
+)
+def test_only_a_job_that_would_fail_again_is_given_up(
+    told: Told, tmp_path: Path, text: str | None, given_up: list[set[int]]
+) -> None:
+    assert failed(told, tmp_path, text) == given_up
+
+
+def test_of_a_pack_those_are_told_that_know_why_and_all_are_given_up(told: Told, tmp_path: Path) -> None:
+    assert failed(told, tmp_path, "", "error: b.\n", None, event="group_error") == [{0, 1, 2}]
+    assert [line for line in told.lines if line.startswith("error: ")] == ["error: b."]
+
+
+def test_of_a_pack_that_was_killed_one_job_is_told(told: Told, tmp_path: Path) -> None:
+    assert failed(told, tmp_path, "", "10:00:00 x: round 1/3\n", None, event="group_error") == []
+    assert len([line for line in told.lines if line.endswith(": failed")]) == 1
+    assert sum(SLURM in line for line in told.lines) == 1
+
+
+def test_of_a_pack_a_job_that_was_made_has_not_failed(
+    told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Running, "is_made", lambda found: found.job is JOBS[0])
+    failed(told, tmp_path, "", "", None, event="group_error")
+    assert told.lines[0].endswith(f"{JOBS[1].certificate.removesuffix('.made.json')}: failed")
+
+
+def test_a_job_is_made_when_its_certificate_has_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    running = Running.now(JOBS[0], [])
+    assert not running.is_made()
+    Path(JOBS[0].certificate).parent.mkdir(parents=True)
+    for key, is_made in ((JOBS[0].key, True), ("another", False)):
+        certificate.write(Path(JOBS[0].certificate), Certificate(key, "evaluate", {}, "", {}, {}))
+        assert running.is_made() is is_made
 
 
 def test_every_reason_stands_once_and_last(told: Told, tmp_path: Path) -> None:

@@ -26,20 +26,18 @@ def ordered():
 @cache
 def places():
     """Return where in packs the jobs of this run are submitted."""
-    asked = [
-        job
-        for target in workflow.dag_settings.targets or ["all"]
-        for job in plan.wanted(target)
-    ]
-    running = (
-        plan.behind(asked) if by_hand() else (job for job, _ in pending.to_make(asked))
-    )
-    found = groups.places(plan, running)
-    whole = dict.fromkeys({place.pack for place in found.values()}, sys.maxsize)
-    workflow.group_settings.group_components = (
-        whole  # also jobs that do not depend on each other
-    )
+    targets = workflow.dag_settings.targets or ["all"]
+    asked = [job for target in targets for job in plan.wanted(target)]
+    due = [job for job, _ in pending.to_make(asked)]
+    jobs = plan.behind(asked) if by_hand() else due
+    found = groups.places(plan, jobs, 60 * site.pack_minutes)
+    join({place.pack for place in found.values()})
     return found
+
+
+def join(packs):
+    """Have Snakemake submit each pack as one job, though not all in it depend on each other."""
+    workflow.group_settings.group_components = dict.fromkeys(packs, sys.maxsize)
 
 
 def pack(stage):
@@ -51,7 +49,7 @@ def pack(stage):
         if workflow.is_main_process:
             place = places().get(plan.job(stage, dict(wildcards)).certificate)
             return place and place.pack
-        workflow.group_settings.group_components = {"pack": sys.maxsize}
+        join({"pack"})
         return "pack" if len(ordered()) > 1 else None
 
     return name
@@ -59,14 +57,12 @@ def pack(stage):
 
 def needs(stage):
     """Return the resources of a stage: what a job is started with, and what it asks of a cluster."""
-    computes, alone = (
-        groups.computes(stage),
-        not snapshot.INSIDE or stage in groups.HERE,
-    )
+    computes = groups.computes(stage)
+    here = not snapshot.INSIDE or stage in groups.HERE
 
     def minutes(wildcards, attempt):
         job = plan.job(stage, dict(wildcards))
-        place = None if alone or not submits else places().get(job.certificate)
+        place = places().get(job.certificate) if submits and not here else None
         if place is None:
             return cluster.minutes(job.minutes, attempt, limit)
         return place.minutes(
@@ -77,8 +73,12 @@ def needs(stage):
         "mem_mb": lambda wildcards: plan.job(stage, dict(wildcards)).mem_mb,
         "runtime": minutes,
         "plugins": plan.config.plugins or "",
-        **({"device": plan.config.device} if computes else {}),
-        **({} if alone else {"turn": 1, **site.resources(gpu and computes)}),
+        **(
+            {"device": plan.config.device, "cache": plan.config.cache or ""}
+            if computes
+            else {}
+        ),
+        **({} if here else {"turn": 1, **site.resources(gpu and computes)}),
     }
 
 
