@@ -27,7 +27,14 @@ CHECKPOINT = "results/toy/toy/iid/seed0/.original.trained.checkpoint"
 SLOW = """{toy: {scenarios: {iid: {settings: {training: {method: {name: slow}, rounds: 130}}},
   pat: {settings: {training: {method: {name: fedavg}, rounds: 4}}}}}}"""
 # Statuses are asked for often, because here jobs last seconds.
-QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1", "--latency-wait", "9")
+QUICK = (
+    "--slurm-init-seconds-before-status-checks",
+    "1",
+    "--seconds-between-status-checks",
+    "1",
+    "--latency-wait",
+    "9",
+)
 REAL = "fedosd_table2"
 EDITED = "fu/training/fedavg.py"
 
@@ -139,10 +146,14 @@ def node_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
     number = login.running(run)
     node = login.slurm.ask("squeue", "--noheader", "--format=%N", f"--jobs={number}")
     login.slurm.kill(node)
-    wait_until(lambda: "down" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "no node is down")
+    wait_until(
+        lambda: "down" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "no node is down"
+    )
     time.sleep(5)
     login.slurm.start(node)
-    wait_until(lambda: "idle" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "a node stays down")
+    wait_until(
+        lambda: "idle" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "a node stays down"
+    )
     return "SIGKILL of slurmd, its job alive: requeued, not computed twice at a time"
 
 

@@ -136,7 +136,7 @@ def test_what_must_be_put_in_place_is_counted_and_listed() -> None:
 
 def source(dataset: str) -> Source:
     """Return where a data set comes from, in the folder `data`."""
-    job: Any = SimpleNamespace(stage="data", names={"dataset": dataset}, spec=None)
+    job: Any = SimpleNamespace(stage="data", names={"dataset": dataset}, specs=[None])
     plan: Any = SimpleNamespace(config=SimpleNamespace(data_dir="data"))
     (found,) = costs.sources(plan, [job])
     return found
