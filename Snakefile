@@ -56,6 +56,7 @@ envvars:
 
 try:
     plan = Plan(config)
+    estimates.use_calibration(plan.config.device, plan.config.threads)
     targets = plan.targets()
     gpu = plan.config.device == "cuda"
     submits = workflow.is_main_process and snapshot.INSIDE

@@ -78,8 +78,10 @@ def params(kind: str, choice: Choice, where: str) -> Any:
 
 def named_by(record: BaseModel) -> list[str]:
     """Return, sorted, the modules of the plug-ins that a record names in its `Kind` fields."""
-    found = set()
+    found: set[str] = set()
     for field, about in type(record).model_fields.items():
+        if isinstance(inside := getattr(record, field), dict):
+            found.update(*(named_by(one) for one in inside.values() if isinstance(one, BaseModel)))
         for kind in (mark.name for mark in about.metadata if isinstance(mark, Kind)):
             value = getattr(record, field)
             for one in value if isinstance(value, tuple) else (value,):

@@ -39,7 +39,8 @@ class Trial(Record):
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
     `trained` names the trial whose trained model it has, `unlearned` the one whose unlearned model it has ("" for a
     training); `recovers`: post-training follows. `home`: the scenario in whose folder the trained model lies, and
-    `evaluated`: the one in whose folder a training's evaluation lies (None: its own).
+    `evaluated`: the one in whose folder a training's evaluation lies (None: its own). `files`: the name that its
+    files have (None: its own).
     """
 
     name: str
@@ -51,6 +52,7 @@ class Trial(Record):
     recovers: bool = False
     home: str | None = None
     evaluated: str | None = None
+    files: str | None = None
 
     @property
     def models(self) -> dict[str, str]:
@@ -58,7 +60,7 @@ class Trial(Record):
         if not self.unlearned:
             return {"original": f"{self.trained}.trained"}
         found = {"unlearned": f"{self.unlearned}.unlearned"}
-        return {**found, "recovered": f"{self.name}.recovered"} if self.recovers else found
+        return {**found, "recovered": f"{self.files or self.name}.recovered"} if self.recovers else found
 
     def setting(self, stage: Stage) -> str:
         """Return the rate of a stage and what else the grid sets for it, hyper-parameters with their names."""
@@ -76,7 +78,10 @@ class Trial(Record):
 
 
 class Sampling(Record):
-    """What a training draws: K of M `clients` for each of R rounds, b of a client's N `samples` for each of E steps."""
+    """What a training draws: K of M `clients` for each of R rounds, b of a client's N `samples` for each of E steps.
+
+    `fewest`: how many the smallest client holds at least, where clients differ in size and N is a mean.
+    """
 
     clients: int
     samples: int
@@ -84,6 +89,7 @@ class Sampling(Record):
     rounds: int
     steps: int
     batch_size: int
+    fewest: int | None = None
 
 
 class Asked(Record):
@@ -125,10 +131,27 @@ class Scenario(Record):
         return [trained + k * (after or 0) // self.requests for k in range(self.requests)]
 
 
+class Chosen(Record):
+    """The files of the chosen point of a grid: what `Trial` says of them.
+
+    `by`: the scenario and the method whose selection it follows; `points`: the selected trial -> the own one.
+    """
+
+    by: tuple[str, str]
+    points: dict[str, str]
+    files: str
+    trained: str
+    unlearned: str
+    recovers: bool
+    home: str | None
+    evaluated: str | None
+
+
 class Method(Record):
     """A method or a training (`trains`), and its trials in every scenario.
 
-    `retrains`: from scratch, so that it shows what forgetting is.
+    `retrains`: from scratch, so that it shows what forgetting is. `chosen`: by scenario, where the files of the one
+    chosen from several trials are.
     """
 
     name: str
@@ -138,6 +161,7 @@ class Method(Record):
     retrains: bool = False
     trains: bool = False
     trials: dict[str, tuple[Trial, ...]]
+    chosen: dict[str, Chosen] = Field(default_factory=dict)
 
     @property
     def marked(self) -> str:
@@ -186,10 +210,16 @@ class Entry(Record):
     chosen: dict[str, dict[str, str]] = Field(default_factory=dict, exclude=True)
 
     def trial(self, scenario: str, method: Method) -> Trial:
-        """Return the trial that is shown: the chosen one, or the only one."""
+        """Return the trial that is shown: the chosen one (any, before the choice is known), or the only one."""
         trials = method.trials[scenario]
         name = self.chosen.get(scenario, {}).get(method.name, trials[0].name)
-        return next(trial for trial in trials if trial.name == name)
+        found = next(trial for trial in trials if trial.name == name)
+        about = method.chosen.get(scenario)
+        return found.model_copy(update=about.model_dump(exclude={"by", "points"})) if about else found
+
+    def trials(self, scenario: str, method: Method) -> tuple[Trial, ...]:
+        """Return the trials that are shown: the chosen one, or all."""
+        return (self.trial(scenario, method),) if self.chooses else method.trials[scenario]
 
     def scenario(self, name: str) -> Scenario:
         """Return a scenario by its name."""

@@ -44,7 +44,7 @@ def group(entry: Entry) -> Groups:
         (method, scenario, trial)
         for method in entry.methods
         for scenario in entry.scenarios
-        for trial in ((entry.trial(scenario.name, method),) if entry.chooses else method.trials[scenario.name])
+        for trial in entry.trials(scenario.name, method)
     ]
     if not (entry.x or entry.lines or entry.panels):
         spots = [Spot(scenario.name, method.name, None, scenario.name, method.name, t) for method, scenario, t in shown]
@@ -178,7 +178,7 @@ def _same(entry: Entry, method: Method) -> bool:
     """Whether a training has one model wherever panel and place on the axis are the same."""
     found: dict[Values, set[tuple[str, str]]] = {}
     for scenario in entry.scenarios:
-        for trial in (entry.trial(scenario.name, method),) if entry.chooses else method.trials[scenario.name]:
+        for trial in entry.trials(scenario.name, method):
             at = _values(entry, [*entry.panels, *([entry.x] if entry.x else [])], scenario, trial)
             found.setdefault(at, set()).add((trial.home or scenario.name, trial.trained))
     return all(len(models) == 1 for models in found.values())

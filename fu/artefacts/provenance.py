@@ -32,8 +32,11 @@ def commit() -> dict[str, Any]:
     return {"commit": git("rev-parse", "HEAD"), "clean": None if changed is None else not changed}
 
 
-def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Path]) -> dict[str, Any]:
-    """Return the provenance of one artefact; `inputs`: path -> SHA-256; `costs`: files of the models behind it."""
+def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: Mapping[Path, str]) -> dict[str, Any]:
+    """Return the provenance of one artefact.
+
+    `inputs`: path -> SHA-256; `costs`: files of the models behind it -> which job computed the model, if another one.
+    """
     spent = {str(path): json.loads(path.read_text()) for path in costs}
     return {
         **commit(),
@@ -45,5 +48,6 @@ def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: list[Pat
         "devices": sorted({cost["device"] for cost in spent.values()}),
         "threads": sorted({cost["threads"] for cost in spent.values()}),
         "inputs": dict(inputs),
+        "taken": {str(path): source for path, source in costs.items() if source},
         "costs": spent,
     }

@@ -23,6 +23,7 @@ SYMBOLS = {
     "batch_size": "b",
     "rho_c": "ρ_C",
     "rho_s": "ρ_S",
+    "rho_s_most": "ρ_S ≤",
 }
 PUBLISHED = {"metrics": ("all_samples", "clients", "clients_per_round", "rounds", "steps", "batch_size")}
 APART = 0.01  # of a number, from which on sizes are said to differ: those of clients are whole
@@ -36,8 +37,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         own, paper = _ours(entry, scenario), _theirs(theirs[theirs["scenario"] == scenario.name])
         for name, symbol in SYMBOLS.items():
             about = {"scenario": scenario.name, "quantity": name, "symbol": symbol}
-            rows.append({**about, "ours": own[name], "published": paper.get(name, float("nan"))})
+            rows.append({**about, "ours": own.get(name, float("nan")), "published": paper.get(name, float("nan"))})
     found = pd.DataFrame(rows)
+    found = found[found.groupby("quantity")["ours"].transform("count") > 0].reset_index(drop=True)
     panel = pd.DataFrame([_cells(entry, scenario, found) for scenario in entry.scenarios])
     panel.columns = pd.MultiIndex.from_tuples([*panel.columns])
     return of_table(found, [("Settings", panel)], _notes(entry, found), names=("settings",))
@@ -48,7 +50,10 @@ def _ours(entry: Entry, scenario: Scenario) -> dict[str, float]:
         raise UserError(
             f"{entry.artefact}: {scenario.name!r} needs training.clients_per_round and training.local_steps."
         )
-    return _with_rhos(scenario.sampling.model_dump())
+    numbers = scenario.sampling.model_dump()
+    fewest = numbers.pop("fewest")
+    most = {"rho_s_most": _with_rhos({**numbers, "samples": fewest})["rho_s"]} if fewest else {}
+    return _with_rhos(numbers) | most
 
 
 def _theirs(rows: pd.DataFrame) -> dict[str, float]:
@@ -71,7 +76,8 @@ def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[tuple[
     for row in found[found["scenario"] == scenario.name].to_dict("records"):
         if entry.compares:
             cells[row["symbol"], OURS] = _text(row["quantity"], row["ours"])
-            cells[row["symbol"], "paper"] = _text(row["quantity"], row["published"])
+            if row["quantity"] != "rho_s_most":
+                cells[row["symbol"], "paper"] = _text(row["quantity"], row["published"])
         else:
             cells["", row["symbol"]] = _text(row["quantity"], row["ours"])
     return cells
@@ -84,10 +90,11 @@ def _text(quantity: str, value: float) -> str:
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:
+    varies = (found["quantity"] == "rho_s_most").any()
     said = [
         "M clients with N training samples each, K drawn for each of R rounds, E steps a round, b samples a step; "
         "ρ_C = K R / M, ρ_S = b K R E / (M N). N is a mean: where clients differ in size, a sample of a smaller client "
-        "is met more often.",
+        "is met more often" + (", up to ρ_S ≤ in the smallest that the partition admits." if varies else "."),
         *([f"The paper's N is its number of samples by its M.{_contradicted(entry, found)}"] if entry.compares else []),
         *[text for text in comparison(entry) if not text.startswith("diff")],
     ]

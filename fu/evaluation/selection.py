@@ -9,14 +9,15 @@ Terms = Mapping[str, int]  # metric -> 1, or -1 where lower is better; a model w
 ROLES = {"original": "", "unlearned": " after unlearning", "recovered": " after post-training"}
 
 
-def rule(what: str, roles: Sequence[str]) -> str:
-    """Return the rule in words: what is highest, after which stages."""
+def rule(what: str, roles: Sequence[str], seeds: Sequence[int]) -> str:
+    """Return the rule in words: what is highest, after which stages, on which seeds."""
     first, *later = [ROLES[role] for role in roles]
     then = "".join(f", then the same{place}" for place in later)
-    return (
-        f"fewest diverged seeds, then highest mean {what} on validation data{first}{then}, then the first; if all "
-        "diverged, the last to do so"
-    )
+    few = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
+    best = f"highest {'mean ' * (len(seeds) > 1)}{what} on validation data{first}{then}, then the first"
+    if len(seeds) == 1:
+        return f"on {few}: {best}; if all diverged, the last to do so"
+    return f"on {few}: fewest diverged, then {best}; if all diverged, the last to do so"
 
 
 def score(evaluations: Sequence[Evaluation], role: str, terms: Terms) -> float | None:

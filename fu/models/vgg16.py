@@ -19,7 +19,7 @@ PRETRAINED = "vgg16-397923af.pth"  # unless `weights` is random
 Width = Annotated[int, Field(gt=0)]
 
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
-ESTIMATE = {"step_ms": 3300.0, "parameters": 14_719_818}
+ESTIMATE = {"step_ms": 3300.0, "parameters": 14_719_818, "pretrained_mb": 553.4}
 
 
 class Params(BaseModel):

@@ -20,14 +20,19 @@ from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline.paths import certificate_of
 
-FORMAT = 1
+FORMAT = 2
 SEAL = b',\n "seal": "'  # before the digest of everything above it: a damaged certificate is invalid
 PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """`parts`: the modules and libraries behind the code digest; `outputs`: file name -> size in bytes, SHA-256."""
+    """What a job's outputs were made from.
+
+    `parts`: the modules and libraries behind the code digest; `outputs`: file name -> size in bytes, SHA-256. `taken`:
+    the certificate of the job that computed them, where that was another one; empty where it was this one. `point`: of
+    the chosen one of several points, the key that its own job has.
+    """
 
     key: str
     stage: str
@@ -36,7 +41,9 @@ class Certificate:
     parts: Mapping[str, str]
     inputs: Mapping[str, str]
     outputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    taken: str = ""
     seal: str = ""
+    point: str = ""
 
 
 def key_of(stage: str, spec: str, code: str) -> str:
@@ -54,6 +61,12 @@ def read(path: Path) -> Certificate | None:
         return None
     content = json.loads(head + b"}")
     return Certificate(**content, seal=seal[:64].decode()) if content.pop("format") == FORMAT else None
+
+
+def taken(file: Path) -> str:
+    """Return the certificate of the job that computed a file, where that was not its own job; empty otherwise."""
+    made = read(certificate_of(file))
+    return made.taken if made else ""
 
 
 def _seal(head: bytes) -> bytes:

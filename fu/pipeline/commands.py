@@ -5,8 +5,8 @@ from dataclasses import fields
 from importlib import import_module
 
 from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.plan import Job, Plan
-from fu.pipeline.stages.common import ModelSpec
+from fu.pipeline.plan import MAKES, Job, Plan
+from fu.pipeline.stages.common import ModelSpec, TrainingSpec
 
 
 def arguments(stage: str) -> list[str]:
@@ -24,8 +24,12 @@ def command_line(stage: str) -> str:
     for name in arguments(stage):
         place = "output" if name in OUTPUTS[stage] else "resources" if name in ("root", "data_dir") else "input"
         words.append(f"--{name.replace('_', '-')} {{{place}.{name}:q}}")
+    if stage in MAKES:
+        words.append("--chosen {input.chosen:q} --candidates {params.candidates:q}")
     if issubclass(import_module(module).Spec, ModelSpec):
         words.append("--threads {threads} --device {resources.device}")
+    if issubclass(import_module(module).Spec, TrainingSpec):
+        words.append("--cache {resources.cache:q}")
     return " ".join([*words, "--plugins {resources.plugins:q} 2> {log:q}"])
 
 
@@ -36,6 +40,8 @@ def complete(plan: Plan, job: Job, python: str) -> str:
     for name in arguments(job.stage):
         value = job.inputs.get(name) or job.outputs.get(name) or settings.get(name) or []
         words += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+    if job.inputs.get("chosen"):
+        words += ["--chosen", *job.listed["chosen"], "--candidates", *job.made]
     words += ["--threads", str(plan.config.threads), "--device", plan.config.device]
     words += ["--plugins", plan.config.plugins] if plan.config.plugins else []
     return shlex.join(words)

@@ -1,22 +1,32 @@
 """Rough estimates of what a job needs: seconds, memory, disk. For people and schedulers, never part of a result.
 
-The cost model, for one core. A job takes `JOB_S` to start, load its data and write its outputs. A training step on b
-samples takes `OPERATION_MS` per operation of a forward pass, whatever b is (most of the time of a small model), plus
-arithmetic proportional to b and to the FLOPs: as measured at 200 samples with default hyper-parameters (`ESTIMATE` in
-the model's file), else at `FLOPS`. Clients train as often per round as the method's file says (`ESTIMATE`), else once;
-counting conflicts trains the retained clients once more. A measurement is forward passes only, a third of a step's
-arithmetic.
+A job takes a while to start and to write its outputs, and loads its data set. A training step takes a time of its own,
+whatever its batch (most of the time of a small model), and a time for each sample; a measurement only passes samples
+forwards. `make calibrate` measures all of this for every model. Without it, declared numbers hold, for one core of a
+server CPU: `JOB_S`, `LOAD_S`; `OPERATION_MS` per operation of a forward pass, the rest of what the model's file says of
+a step on 200 samples (`ESTIMATE`; without it, `FLOPS`), a third of that forwards. A model of another size scales with
+operations and FLOPs. Clients train as often per round as the method's file says (`ESTIMATE`), else once; counting
+conflicts trains the retained clients once more.
 """
 
 import math
 from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
 
 from fu.data.dataset import about
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Settings
+from fu.pipeline.specs import Trial
 
+CALIBRATION = Path("results/.cache/calibration.json")
 JOB_S = 0.25
+LOAD_S = 4.0  # for a gigabyte of pixels
 DRAWING_S = 1.2
+DAY_S = 86_400.0
 ATTACKS_S = 1.5  # to train the models of a hundred attacks on 2,000 samples
 OPERATION_MS = 0.08
 FLOPS = 60e9  # per second, for models without a measured step time
@@ -28,39 +38,155 @@ SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
 DRAWN_MB = 0.4
 
 
+class Speed(BaseModel):
+    """Milliseconds of a model of some size: of a training step and of each sample in it, and of a sample forwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model: str
+    flops: PositiveInt
+    operations: PositiveInt
+    step: NonNegativeFloat
+    sample: PositiveFloat
+    forward: PositiveFloat
+
+    def at(self, size: catalogue.Size) -> "Speed":
+        """Return the speed of a model of the same kind and another size."""
+        operations, flops = size.operations / self.operations, size.flops / self.flops
+        times = {"step": self.step * operations, "sample": self.sample * flops, "forward": self.forward * flops}
+        return self.model_copy(update={"flops": size.flops, "operations": size.operations, **times})
+
+
+class Device(BaseModel):
+    """What was measured on one device; `job_s`, `load_s`: seconds of a job with next to no work, and to load a
+    gigabyte of pixels.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    kind: Literal["cpu", "cuda"]
+    name: str
+    threads: PositiveInt
+    job_s: PositiveFloat
+    load_s: PositiveFloat
+    speeds: tuple[Speed, ...]
+
+
+class Calibration(BaseModel):
+    """What `make calibrate` keeps."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    date: str
+    libraries: dict[str, str]
+    devices: tuple[Device, ...]
+
+
+def libraries() -> dict[str, str]:
+    """Return the installed versions of the libraries that speed rests on."""
+    return {name: version(name).partition("+")[0] for name in ("torch", "numpy")}
+
+
+_used: list[Device] = []  # at most one: what the estimates rest on
+
+
+def use_calibration(device: str, threads: int) -> str:
+    """Take what was measured on a device (auto: the GPU if one was measured) into the estimates; return where from."""
+    _used.clear()
+    declared = "Times are those declared for one core of a server CPU"
+    try:
+        found = Calibration.model_validate_json(CALIBRATION.read_bytes())
+    except FileNotFoundError:
+        return f"{declared}; `make calibrate` measures them here."
+    except (OSError, ValidationError):
+        return f"{declared}: {CALIBRATION} cannot be read; `make calibrate` makes it anew."
+    now = libraries()
+    other = [f"{name} {known}" for name, known in found.libraries.items() if now.get(name) != known]
+    fit = {one.kind: one for one in found.devices if one.kind == "cuda" or one.threads == threads}
+    chosen = fit.get("cuda") if device != "cpu" else None
+    chosen = chosen or (fit.get("cpu") if device != "cuda" else None)
+    if other or chosen is None:
+        there = [f"{one.kind} with {counted(one.threads, 'thread')}" for one in found.devices]
+        return f"{declared}: {CALIBRATION} is of {', '.join(other or there)}; `make calibrate` makes it anew."
+    _used.append(chosen)
+    return (
+        f"Times were measured on {found.date} on {chosen.name} ({chosen.kind}, {counted(chosen.threads, 'thread')}); "
+        "`make calibrate` measures again."
+    )
+
+
+def on_gpu(device: str) -> bool:
+    """Whether estimates are those of a GPU, or only it may compute."""
+    return any(one.kind == "cuda" for one in _used) or device == "cuda"
+
+
 def size(settings: Settings) -> catalogue.Size:
     """Return the size of the model in these settings."""
     facts, model = about(settings.data.dataset), settings.model
     return catalogue.size(model.name, model.params, facts.shape, facts.classes) or UNKNOWN
 
 
-def arithmetic_ms(settings: Settings) -> float:
-    """Return the milliseconds of arithmetic in a training step on 200 samples."""
-    facts, here = about(settings.data.dataset), size(settings)
-    measured = catalogue.declared("models", settings.model.name).get("ESTIMATE", {}).get("step_ms")
-    usual = catalogue.size(settings.model.name, {}, facts.shape, facts.classes)
-    if measured is None or usual is None:
-        return 1000 * 3 * 200 * here.flops / FLOPS
-    return max(measured - OPERATION_MS * usual.operations, 0.1 * measured) * here.flops / usual.flops
+def speed(settings: Settings) -> Speed:
+    """Return the speed of the model in these settings: measured, of the nearest size, or else declared."""
+    here = size(settings)
+    measured = [one for device in _used for one in device.speeds if one.model == settings.model.name]
+    near = min(measured, key=lambda one: abs(math.log(one.flops / here.flops)), default=None)
+    return (near or _declared(settings)).at(here)
+
+
+def _declared(settings: Settings) -> Speed:
+    facts, name = about(settings.data.dataset), settings.model.name
+    step_ms = catalogue.declared("models", name).get("ESTIMATE", {}).get("step_ms")
+    usual = catalogue.size(name, {}, facts.shape, facts.classes)
+    if step_ms is None or usual is None:
+        return Speed(
+            model=name, flops=1, operations=1, step=OPERATION_MS, sample=3 * 1000 / FLOPS, forward=1000 / FLOPS
+        )
+    step = OPERATION_MS * usual.operations
+    sample = max(step_ms - step, 0.1 * step_ms) / 200
+    return Speed(
+        model=name, flops=usual.flops, operations=usual.operations, step=step, sample=sample, forward=sample / 3
+    )
+
+
+def start_seconds(settings: Settings) -> float:
+    """Return the seconds that a job takes apart from training and measuring, its data set read."""
+    job_s, load_s = (_used[0].job_s, _used[0].load_s) if _used else (JOB_S, LOAD_S)
+    return job_s + load_s * archive_mb(settings.data.dataset) / 1000
 
 
 def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float] = ALL_CLIENTS) -> float:
     """Return the seconds of one phase; `trained`: how often forgotten and retained clients train in a round."""
-    data, local = settings.data, getattr(settings, phase)
+    local, rounds = getattr(settings, phase), _rounds(settings, phase)
+    measured = rounds // local.evaluate_every + local.evaluate_last
+    forward = _forward_seconds(settings, measured * _tested(settings))
+    return start_seconds(settings) + _steps_seconds(settings, phase, trained) + forward
+
+
+def shadows_seconds(settings: Settings) -> float:
+    """Return the seconds of the shadow models: each trains on half of the retained clients' data and is not measured
+    before the end, on a pool, on members and on non-members.
+    """
+    training = _steps_seconds(settings, "training", {"forgotten": 0.0, "retained": 1.0}, part=0.5)
+    rows = 3 * (settings.shadows.most or _samples(settings))
+    return start_seconds(settings) + settings.shadows.number * (training + _forward_seconds(settings, rows))
+
+
+def _rounds(settings: Settings, phase: str) -> int:
     after = settings.unlearning.rounds if settings.unlearning else 0
-    rounds = local.rounds if phase != "recovery" else (settings.total_rounds or 0) - after
+    rounds: int = getattr(settings, phase).rounds if phase != "recovery" else (settings.total_rounds or 0) - after
+    return rounds
+
+
+def _steps_seconds(settings: Settings, phase: str, trained: Mapping[str, float], part: float = 1) -> float:
+    """Return the seconds of the gradient steps of a phase, on a part of every client's samples."""
+    data, local = settings.data, getattr(settings, phase)
     there = local.clients_per_round or data.clients - data.absent
     gone = 0 if local.clients_per_round else min(data.forget.gone if data.forget else 0, there - 1)
     conflicts = phase == "unlearning" and bool(settings.unlearning and settings.unlearning.conflicts)
     clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (there - gone)
-    kept = _samples(settings) * (data.train_share or 1) - data.server - data.held_out
-    of_client = kept * (1 - data.validation_share) / data.clients
-    step_ms = OPERATION_MS * size(settings).operations + arithmetic_ms(settings) * local.batch_size / 200
+    of_client = part * _kept(settings) * (1 - data.validation_share) / data.clients
     each = local.local_steps or (local.local_epochs or 1) * math.ceil(of_client / local.batch_size)
-    share = _share(settings)
-    steps = rounds * (share * clients * each + (1 - share))
-    measured = rounds // local.evaluate_every + local.evaluate_last
-    return JOB_S + steps * step_ms / 1000 + _forward_seconds(settings, measured * _tested(settings))
+    share, here = _share(settings), speed(settings)
+    steps = _rounds(settings, phase) * (share * clients * each + (1 - share))
+    return steps * (here.step + here.sample * local.batch_size) / 1000
 
 
 def _share(settings: Settings) -> float:
@@ -68,6 +194,12 @@ def _share(settings: Settings) -> float:
     method = settings.training.method
     share = catalogue.declared("training", method.name).get("ESTIMATE", {}).get("share", 1.0)
     return float(method.params.get(share, 0.5)) if isinstance(share, str) else float(share)
+
+
+def trained(trial: Trial) -> dict[str, float]:
+    """Return how often forgotten and retained clients train in a round of unlearning."""
+    assert trial.method is not None
+    return ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
 
 
 def models_kept(settings: Settings) -> int:
@@ -81,13 +213,19 @@ def models_kept(settings: Settings) -> int:
 
 
 def evaluation_seconds(settings: Settings, models: int) -> float:
-    """Return the seconds that evaluating models on all samples takes."""
-    return JOB_S + _forward_seconds(settings, models * _samples(settings))
+    """Return the seconds that evaluating models takes: on all that nobody trains on, and on the forgotten clients'."""
+    data = settings.data
+    forgotten = (data.forget.gone if data.forget else 0) / data.clients
+    trained_on = _kept(settings) * (1 - data.validation_share)
+    shown = _tested(settings) + _kept(settings) * data.validation_share + forgotten * trained_on
+    return start_seconds(settings) + _forward_seconds(settings, models * shown)
 
 
 def minutes(seconds: float) -> int:
-    """Return a run-time limit: four times the estimate (twice for its error, twice for a slower machine) + 20 min."""
-    return 20 + math.ceil(4 * seconds / 60)
+    """Return a run-time limit: four times the estimate (twice for its error, twice for a slower machine), of a long job
+    a day more, as a job that is cut off goes on where it was; and 20 min.
+    """
+    return 20 + math.ceil(min(4 * seconds, seconds + DAY_S) / 60)
 
 
 def mem_mb(settings: Settings) -> int:
@@ -140,6 +278,12 @@ def _samples(settings: Settings) -> int:
     return settings.data.samples or settings.data.pool
 
 
+def _kept(settings: Settings) -> float:
+    """Return how many samples clients have to train and to validate."""
+    data = settings.data
+    return _samples(settings) * (data.train_share or 1) - data.server - data.held_out
+
+
 def _tested(settings: Settings) -> float:
     """Return on how many samples a model is measured after a round."""
     data, facts = settings.data, about(settings.data.dataset)
@@ -149,4 +293,4 @@ def _tested(settings: Settings) -> float:
 
 
 def _forward_seconds(settings: Settings, samples: float) -> float:
-    return samples / 200 * arithmetic_ms(settings) / 3 / 1000
+    return samples * speed(settings).forward / 1000

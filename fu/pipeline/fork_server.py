@@ -1,8 +1,9 @@
 """Run a module in a process that has already imported torch: `python -m fu.pipeline.fork_server MODULE ARGUMENT ...`.
 
-Importing torch takes longer than most jobs of a small run. Snakemake's process starts one server, which imports the
-libraries (and from `fu` only what no result depends on) and forks for every job; without a server, the module simply
-runs here. Each side imports only what it needs, because a client is started for every job.
+Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, that of a pack of jobs)
+starts one server, which imports the libraries (and from `fu` only what no result depends on) and forks for every job;
+without a server, the module simply runs here. Each side imports only what it needs, because a client is started for
+every job.
 
 No job outlives its run. A client, or a module that runs here, ends when its shell or Snakemake's process is gone; a
 forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's standard

@@ -38,7 +38,7 @@ def shown(entry: Entry) -> list[Shown]:
     for scenario in entry.scenarios:
         found += [Shown(scenario.name, ORIGINAL, scenario.original)] if scenario.original else []
         for method in entry.methods:
-            found += [Shown(scenario.name, method.name, trial) for trial in method.trials[scenario.name]]
+            found += [Shown(scenario.name, method.name, trial) for trial in entry.trials(scenario.name, method)]
     return found
 
 
@@ -68,39 +68,34 @@ def costs(entry: Entry, paths: Paths) -> list[str]:
 
 def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
     """Return, by scenario and method, the file that names the chosen one of several trials."""
-    if not entry.chooses:
-        return {}
     return {
-        (scenario.name, method.name): paths(
-            "select", "selection", scenario=f"{entry.paper}/{scenario.name}", method=method.name
+        (scenario, method.name): paths(
+            "select", "selection", scenario=f"{entry.paper}/{about.by[0]}", method=about.by[1]
         )
-        for scenario in entry.scenarios
         for method in entry.methods
-        if len(method.trials[scenario.name]) > 1
+        for scenario, about in method.chosen.items()
     }
 
 
 def with_choice(entry: Entry, paths: Paths) -> Entry:
     """Return the entry with the trials that were chosen."""
     chosen: dict[str, dict[str, str]] = {}
+    points = {(scenario, m.name): about.points for m in entry.methods for scenario, about in m.chosen.items()}
     for (scenario, method), path in selections(entry, paths).items():
         try:
-            chosen.setdefault(scenario, {})[method] = json.loads(Path(path).read_text())["selected"]
+            selected = json.loads(Path(path).read_text())["selected"]
+            chosen.setdefault(scenario, {})[method] = points[scenario, method][selected]
         except (OSError, json.JSONDecodeError, KeyError):
             raise UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.") from None
     return entry.model_copy(update={"chosen": chosen})
 
 
 def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
-    """Return the frame of an entry with its chosen trials; no file of other trials is read."""
+    """Return the frame of an entry with its chosen trials."""
     if entry.reads == "data":
         return pd.DataFrame(_examples(entry, paths))
     parts = []
-    methods = {method.name: method for method in entry.methods}
     for part in shown(entry) if entry.reads != "nothing" else ():
-        method = methods.get(part.method)
-        if method and entry.chooses and entry.trial(part.scenario, method).name != part.trial.name:
-            continue
         for seed in entry.seeds:
             rows = (
                 _evaluations(entry, paths, part, seed)
@@ -127,7 +122,10 @@ def _files(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[str]:
     if entry.reads == "evaluations":
         run = _run(entry, part.trial.evaluated or part.scenario, seed)
         evaluations = entry.scenario(part.scenario).evaluations
-        return [paths("evaluate", "evaluation", run=run, trial=part.trial.name, evaluation=e) for e in evaluations]
+        return [
+            paths("evaluate", "evaluation", run=run, trial=part.trial.files or part.trial.name, evaluation=e)
+            for e in evaluations
+        ]
     return [path for _, _, path in _traced(entry, paths, part, seed, "trace")] if entry.reads == "traces" else []
 
 

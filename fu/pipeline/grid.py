@@ -7,25 +7,25 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import Any, get_args
+from typing import Any
 
-from fu.artefacts.entry import ORIGINAL, Stage
+from fu.artefacts.entry import ORIGINAL
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, specs, stability
+from fu.pipeline import catalogue, checks, estimates, specs, stability
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
-from fu.pipeline.settings.records import INHERITED, LENGTH, Artefact, Paper, Plugin, Settings
+from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Plugin, Settings
 from fu.pipeline.specs import Trial
 
 # What a method may set for itself; the rest is shared by all methods of a scenario and the models that they start from.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
 NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
+CHOSEN = "+chosen"  # after the name of a training or method: the chosen point of its grid
 STARTS_FROM = "trained."  # before the settings of a training in the values of a method that starts from it
-NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
 MUST = ("lr", "lr_decay", "batch_size")  # null is an error where no phase before has a value
 POINTS = 1000  # at most, in one grid
 
@@ -119,6 +119,7 @@ class Grid:
         self.partitions: dict[str, str] = {}  # paper/scenario -> the one in whose folder its partition lies
         self.at: dict[str, Mapping[str, float | int | str]] = {}  # paper/scenario -> its coordinates
         self.homes: dict[tuple[str, str], str] = {}  # (paper/scenario, trial of a training) -> the same for its model
+        self.chosen: dict[tuple[str, str], str] = {}  # (paper/scenario, training or method) -> its chosen trial
         for name, paper in resolved.papers.items():
             self._check(name, paper)
 
@@ -143,10 +144,12 @@ class Grid:
                     if special not in entries:
                         hint = nearest(special, entries)
                         raise UserError(f"{self.where[name]}: scenarios.{key}.{group}: there is no {special!r}{hint}.")
+        chosen: list[tuple[str, str]] = []
+        all_shown: set[tuple[str, str]] = set()
         for artefact, entry in paper.artefacts.items():
             where = f"{self.where[name]}: artefacts.{artefact}"
             catalogue.check("artefacts", entry.kind, where)
-            self._check_shown(entry, where)
+            checks.shown(entry, where)
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
                 ("training", [*entry.trainings, *entry.against], [ORIGINAL, *paper.trainings]),
@@ -159,123 +162,22 @@ class Grid:
             for scenario in entry.scenarios:
                 for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
-                self._check_evaluated(name, scenario, entry, where)
+                checks.evaluated(self, name, scenario, entry, where)
                 if catalogue.chooses(entry.kind, entry.points):
-                    self._check_selection(name, scenario, entry.shown)
+                    checks.selection(self, name, scenario, entry.shown)
+                    chosen += [(scenario, shown) for shown in entry.shown]
+                else:
+                    all_shown |= {(f"{name}/{scenario}", shown) for shown in entry.shown}
             if catalogue.reads(entry.kind) in ("evaluations", "traces"):
-                self._check_drawn(name, entry, where)
+                checks.drawn(self, name, entry, where)
             if catalogue.reads(entry.kind) == "nothing":
-                self._check_sampled(name, entry, where)
-
-    def _check_shown(self, entry: Artefact, where: str) -> None:
-        reads = catalogue.reads(entry.kind)
-        if reads != "nothing" and not entry.scenarios:
-            raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
-        if reads in ("evaluations", "traces") and not (entry.shown and entry.metrics):
-            raise UserError(
-                f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
-            )
-        about = catalogue.declared("artefacts", entry.kind)
-        traced = list(about.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
-        untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
-        if untraced:
-            what = "does not add up over rounds" if "COUNTS" in about else "is not measured per round"
-            raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
-        for field in about.get("NEEDS", ()):
-            if not getattr(entry, field):
-                raise UserError(f"{where}: kind {entry.kind} needs {field}.")
-
-    def _check_drawn(self, name: str, entry: Artefact, where: str) -> None:
-        """Raise `UserError` where something to be shown does not exist: metrics, a stage, the one varying setting."""
-        about = catalogue.declared("artefacts", entry.kind)
-        trials = {
-            (scenario, method): [self.trials[f"{name}/{scenario}", trial] for trial in found]
-            for scenario, method in product(entry.scenarios, entry.shown)
-            for found in [self.names[f"{name}/{scenario}", method]]
-        }
-        needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
-        if not any(_get(trial.settings, need) for found in trials.values() for trial in found for need in needs):
-            raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
-        for (scenario, method), found in trials.items() if catalogue.reads(entry.kind) == "traces" else ():
-            phase = "training" if method in entry.trainings else "unlearning"
-            counted = about.get("COUNTS") or catalogue.COUNTS
-            for trial in found:
-                measured = [*counted, *catalogue.traced(_get(trial.settings, f"{phase}.traced"))]
-                lacking = [metric for metric in entry.metrics if metric not in measured]
-                lacking += [
-                    one for one in about.get("TRACED", ()) if one not in _get(trial.settings, f"{phase}.traced")
-                ]
-                if lacking:
-                    raise UserError(
-                        f"{where}: kind {entry.kind} needs {lacking[0]!r} of {scenario!r}: "
-                        f"add its evaluator to settings.{phase}.traced."
-                    )
-        drawn = about.get("STAGES", get_args(Stage))
-        stages = [stage for stage in entry.stages if stage in drawn]
-        read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind, entry.points)
-        for scenario in entry.scenarios if read and entry.methods else ():
-            recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
-            lacking = [stage for stage in stages if stage == "recovered" and not recovers]
-            if lacking == stages or (lacking and "STAGES" in about):
-                raise UserError(
-                    f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} for "
-                    f"{scenario!r}; allowed: {', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
-                )
-        self._check_coordinates(name, entry, trials, where)
-        if "SETTINGS" in about:
-            lone = [method for (_, method), found in trials.items() if len(found) < 2]
-            if lone:
-                raise UserError(f"{where}: kind {entry.kind} needs a grid of two or more values; {lone[0]!r} has none.")
-            values: dict[tuple[str, str], set[Any]] = {}
-            for (_, method), found in trials.items():
-                for key, value in (item for trial in found for item in trial.values.items()):
-                    values.setdefault((method, key), set()).add(value)
-            varied = sorted({key for (_, key), several in values.items() if len(several) > 1})
-            if len(varied) != about["SETTINGS"]:
-                raise UserError(
-                    f"{where}: kind {entry.kind} needs grids in which one setting varies, got "
-                    f"{', '.join(varied) or 'none'}."
-                )
-
-    def _check_coordinates(
-        self, name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
-    ) -> None:
-        """Raise `UserError` where an axis, line or panel is no coordinate of the scenarios and no setting of a grid."""
-        shown = [method for method in entry.shown if method not in entry.against]
-        for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
-            for key in wanted:
-                for scenario in entry.scenarios:
-                    at = self.at[f"{name}/{scenario}"]
-                    grids = {value for method in shown for trial in trials[scenario, method] for value in trial.values}
-                    if key not in at and key not in grids:
-                        known = [*at, *sorted(grids)]
-                        raise UserError(
-                            f"{where}: {field}: {key!r} is no coordinate of {scenario!r} and in no grid"
-                            f"{nearest(key, known) if known else ''}."
-                        )
-
-    def _check_sampled(self, name: str, entry: Artefact, where: str) -> None:
-        """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs.
-
-        Each needs the axis; a line or a panel may be a coordinate of some of them.
-        """
-        for scenario in entry.scenarios:
-            training = self.trials[f"{name}/{scenario}", ORIGINAL].settings.training
-            if training.clients_per_round is None or training.local_steps is None:
-                raise UserError(
-                    f"{where}: kind {entry.kind} needs settings.training.clients_per_round and local_steps of "
-                    f"{scenario!r}."
-                )
-        places = [self.at[f"{name}/{scenario}"] for scenario in entry.scenarios]
-        for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
-            for key in wanted:
-                there = [key in at for at in places]
-                if not (all(there) if field == "x" else any(there)):
-                    of = f"{entry.scenarios[there.index(False)]!r}" if field == "x" else "any scenario"
-                    known = sorted({short for at in places for short in at})
-                    raise UserError(
-                        f"{where}: {field}: {key!r} is no coordinate of {of}{nearest(key, known) if known else ''}."
-                    )
+                checks.sampled(self, name, entry, where)
+        for scenario, shown in dict.fromkeys(chosen):
+            self._choose(name, paper, scenario, shown)
+        for at in self.chosen.keys() - all_shown:
+            if not self.varies_after(*at):
+                for trial in self.names[at]:
+                    self.trials[at[0], trial] = replace(self.trials[at[0], trial], compared=True)
 
     def _expand(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         """Add the trials of a training or a method, one for every point of its grid."""
@@ -354,6 +256,79 @@ class Grid:
             if specs.of_training(there, 0) == specs.of_training(trial, 0):
                 self.homes[scope, trial.trained] = self.homes[other, trial.trained]
                 return
+
+    def varies_after(self, scope: str, shown: str) -> bool:
+        """Whether the points of a grid may differ in post-training alone, so that all are post-trained to choose one.
+
+        They may where its rate is in the grid, and where nobody trains while unlearning, so that all points tie.
+        """
+        trials = [self.trials[scope, trial] for trial in self.names[scope, shown]]
+        if trials[0].method is None:
+            return False
+        after = [{key: value for key, value in trial.values.items() if key.startswith("recovery.")} for trial in trials]
+        return any(values != after[0] for values in after) or not any(estimates.trained(trials[0]).values())
+
+    def _choose(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
+        """Add the trial that stands for the chosen point of a grid, whichever it will be."""
+        scope, names = f"{name}/{scenario}", self.names[f"{name}/{scenario}", shown]
+        if len(names) < 2 or (scope, shown) in self.chosen:
+            return
+        trials = {trial: self.trials[scope, trial] for trial in names}
+        if len({trial.recovers for trial in trials.values()}) > 1:
+            raise UserError(
+                f"{self.where[name]}: scenarios.{scenario}: some points of the grid of {shown!r} leave rounds for "
+                "post-training and some do not; let all or none, or show them all (points: all)."
+            )
+        found = self.chosen[scope, shown] = f"{shown}{CHOSEN}"
+        first, by, points = trials[names[0]], (scope, shown), {trial: trial for trial in names}
+        if first.method is None:
+            home = self._chosen_home(name, paper, scope, shown)
+            self.homes[scope, found] = home
+            self.trials[scope, found] = replace(
+                first, trained=found, values={}, points=points, chosen_by=(home, shown), compared=False
+            )
+            return
+        base = paper.methods[shown].unlearned_from
+        if base and not self.varies_after(scope, shown):
+            self._expand(name, paper, scenario, base)
+            unlearned = {self.trials[scope, trial].unlearned: trial for trial in self.names[scope, base]}
+            same = unlearned.keys() == {trial.unlearned for trial in trials.values()}
+            if same and len(unlearned) == len(self.names[scope, base]):
+                self._choose(name, paper, scenario, base)
+                by, points = (scope, base), {unlearned[about.unlearned]: trial for trial, about in trials.items()}
+        start = first.trained
+        if by[1] != shown:
+            start = self.trials[scope, self.chosen[by]].trained
+        elif len({trial.trained for trial in trials.values()}) > 1:
+            start = f"{first.trained.partition('+')[0]}{CHOSEN}-for-{shown}"
+            self.homes[scope, start] = scope
+            self.trials[scope, start] = replace(
+                self.trials[scope, first.trained],
+                trained=start,
+                values={},
+                points={trial: about.trained for trial, about in trials.items()},
+                chosen_by=by,
+            )
+        self.trials[scope, found] = replace(
+            first, trained=start, unlearned=f"{by[1]}{CHOSEN}", values={}, points=points, chosen_by=by
+        )
+
+    def _chosen_home(self, name: str, paper: Paper, scope: str, shown: str) -> str:
+        """Return the scenario whose choice of a training this is: the one where all points lie and are judged alike."""
+        homes = {self.homes[scope, trial] for trial in self.names[scope, shown]}
+        (other, *more) = homes
+        if more or other == scope:
+            return scope
+        mine, theirs = (self.trials[at, self.names[scope, shown][0]].settings for at in (scope, other))
+        alike = ("chosen_by", "evaluations")
+        if (
+            self.names[other, shown] != self.names[scope, shown]
+            or any(getattr(mine, one) != getattr(theirs, one) for one in alike)
+            or mine.data.forget != theirs.data.forget
+        ):
+            return scope
+        self._choose(name, paper, other.partition("/")[2], shown)
+        return other
 
     def _points(self, grid: Any, where: str) -> list[dict[str, Any]]:
         """Return every combination of a grid's values."""
@@ -500,50 +475,6 @@ class Grid:
             entry = entry.model_copy(update={"params": {**entry.params, **params}})
         return Trial(settings, entry, values=point)
 
-    def _check_evaluated(self, name: str, scenario: str, entry: Artefact, where: str) -> None:
-        """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
-        if catalogue.reads(entry.kind) != "evaluations":
-            return
-        first = self.names[f"{name}/{scenario}", entry.shown[0]][0]
-        evaluations = self.trials[f"{name}/{scenario}", first].settings.evaluations
-        for metric in entry.metrics:
-            if not evaluations_with([metric], evaluations):
-                raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
-
-    def _check_selection(self, name: str, scenario: str, shown: Sequence[str]) -> None:
-        """Raise `UserError` where the best point of a grid cannot be chosen on validation data."""
-        where = f"{self.where[name]}: scenarios.{scenario}"
-        for method in shown:
-            names = self.names[f"{name}/{scenario}", method]
-            if len(names) < 2:
-                continue
-            settings = self.trials[f"{name}/{scenario}", names[0]].settings
-            data, known = settings.data, catalogue.metrics()
-            for metric in settings.chosen_by:
-                if metric not in known:
-                    raise UserError(f"{where}: chosen_by: there is no metric {metric!r}{nearest(metric, known)}.")
-                if known[metric].better == "neither":
-                    raise UserError(f"{where}: chosen_by: {metric!r} is better neither higher nor lower.")
-            judged = [one for one in settings.chosen_by if _get(settings, NEEDS.get(one, "data"))]
-            homes = [evaluations_with([metric], settings.evaluations) for metric in judged]
-            if not homes or len(homes[0]) != 1 or any(home != homes[0] for home in homes):
-                raise UserError(
-                    f"{where}: evaluations: {method} has a grid; its best point is chosen by "
-                    f"{' and '.join(judged)}, so their evaluators must be in one evaluation."
-                )
-            if not data.validation_share and not data.held_out:
-                raise UserError(
-                    f"{where}: data.validation_share is 0, but {method} has a grid; "
-                    "its best point is chosen on validation data, so hold some out."
-                )
-            _, train, held_out = data.fewest
-            if data.validation_share and not held_out:
-                raise UserError(
-                    f"{where}: data.validation_share: {data.validation_share} holds out none of "
-                    f"the smallest client's training samples (at most {train}), but {method} needs some to "
-                    "choose the best point of its grid; hold out more or use fewer clients."
-                )
-
     def planned_params(self) -> Iterator[Planned]:
         """Yield every plug-in with its hyper-parameters."""
         for (scenario, name), trial in self.trials.items():
@@ -564,24 +495,6 @@ class Grid:
                 )
 
 
-def _get(settings: Settings, path: str) -> Any:
-    """Return a part of the settings; None where a part above it is left out."""
-    found: Any = settings
-    for key in path.split("."):
-        found = getattr(found, key) if found is not None else None
-    return found
-
-
 def params_of(plugin: Plugin) -> str:
     """Return hyper-parameters as canonical JSON."""
     return json.dumps(plugin.params, sort_keys=True)
-
-
-def evaluations_with(metrics: Iterable[str], evaluations: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return, in order, the evaluations with an evaluator that returns any of the metrics."""
-    wanted = set(metrics)
-    return [
-        name
-        for name, evaluators in evaluations.items()
-        if any(metric.name in wanted for evaluator in evaluators for metric in catalogue.metrics_of(evaluator))
-    ]

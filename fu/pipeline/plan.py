@@ -4,34 +4,38 @@ A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its f
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fu.artefacts import entry as artefacts
-from fu.artefacts.entry import ORIGINAL, Entry
-from fu.contents import checksum
+from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.evaluation import selection
 from fu.pipeline import catalogue, certificate, digest, estimates, frames, published, specs
+from fu.pipeline.checks import evaluations_with
+from fu.pipeline.entries import entry_of
 from fu.pipeline.estimates import counted, lasting
-from fu.pipeline.grid import Grid, evaluations_with, inherited
+from fu.pipeline.grid import Grid
 from fu.pipeline.paths import Paths
 from fu.pipeline.settings.papers import Resolved, blamed, configured
-from fu.pipeline.settings.records import Artefact, Forget, Paper, Settings
+from fu.pipeline.settings.records import Artefact
 from fu.pipeline.specs import Trial
 from fu.pipeline.stages import data, publish, select
-from fu.pipeline.stages.common import Spec, canonical
+from fu.pipeline.stages.common import Chosen, Spec, canonical
 
 Files = dict[str, str | list[str]]
+MAKES = {"train": specs.of_training, "unlearn": specs.of_unlearning, "recover": specs.of_recovery}
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job: a stage and its names (the wildcards), its inputs and outputs, and its resources."""
+    """One job: a stage and its names (the wildcards), its inputs and outputs, and its resources.
+
+    `candidates`: where its spec is that of the chosen one of several points, the certificates of the points' own jobs.
+    """
 
     stage: str
     names: Mapping[str, str]
@@ -40,6 +44,7 @@ class Job:
     outputs: dict[str, str]
     mem_mb: int = estimates.SMALL_MB
     minutes: int = 30
+    candidates: Mapping[str, str] = field(default_factory=dict)
     seconds: float = estimates.JOB_S
     disk_mb: float = estimates.SMALL_FILES_MB
 
@@ -83,6 +88,16 @@ class Job:
     def counted(self) -> list[str]:
         """The input files whose contents count: all but costs, whose times differ from run to run."""
         return list(chain.from_iterable(found for name, found in self.listed.items() if name != "costs"))
+
+    @property
+    def specs(self) -> list[Spec]:
+        """The spec; of a job for the chosen one of several points, those of all points."""
+        return list(self.spec.points.values()) if isinstance(self.spec, Chosen) else [self.spec]
+
+    @property
+    def made(self) -> list[str]:
+        """The certificates of the points' own jobs, in the order of the points' names."""
+        return [self.candidates[point] for point in sorted(self.candidates)]
 
     @property
     def listed(self) -> dict[str, list[str]]:
@@ -133,8 +148,33 @@ class Plan:
         key = (stage, tuple(sorted(names.items())))
         if key not in self._jobs:
             spec, inputs, needs = getattr(self, f"_{stage}")(**names)
+            if stage in MAKES:
+                spec, inputs, needs = self._of_chosen(stage, names["run"], names["trial"], spec, inputs, needs)
             self._jobs[key] = Job(stage, dict(names), spec, inputs, self.paths.outputs(stage, names), **needs)
         return self._jobs[key]
+
+    def _of_chosen(
+        self, stage: str, run: str, trial: str, spec: Spec, inputs: Files, needs: dict[str, Any]
+    ) -> tuple[Spec, Files, dict[str, Any]]:
+        """Return a job; where it makes a model of the chosen point of a grid, with the specs of all points."""
+        planned, seed = self._trial(run, trial)
+        scenario = run.rpartition("/")[0]
+        points = {point: MAKES[stage](self.trials[scenario, own], seed) for point, own in planned.points.items()}
+        if all(one == spec for one in points.values()):
+            return spec, {**inputs, "chosen": []}, needs
+        folder, by = planned.chosen_by
+        selection = self.paths("select", "selection", scenario=folder, method=by)
+        made = {
+            point: self.paths.certificate(
+                stage,
+                run=self._home(run, own) if stage == "train" else run,
+                trial=self.trials[scenario, own].unlearned if stage == "unlearn" else own,
+            )
+            for point, own in planned.points.items()
+        }
+        there = seed in self.choosing(folder) and (stage != "recover" or self.grid.varies_after(folder, by))
+        about = {**needs, "candidates": made, **({"seconds": estimates.JOB_S} if there else {})}
+        return Chosen(points=points), {**inputs, "chosen": [selection]}, about
 
     def _data(self, dataset: str) -> tuple[data.Spec, Files, dict[str, Any]]:
         archive = None
@@ -174,14 +214,14 @@ class Plan:
         needed = catalogue.needs(plugin) or catalogue.declared("methods", plugin).get("CONTINUES")
         history = [self.paths("train", "history", run=home, trial=planned.trained)] if needed else []
         inputs = {**self._shared(run, planned), "history": history}
-        needs = self._needs(planned, "unlearning", _trained(planned))
+        needs = self._needs(planned, "unlearning", estimates.trained(planned))
         return specs.of_unlearning(planned, seed), inputs, needs
 
     def _shadow(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
         trial, seed = self._shadowed(run)
         files = self._shared(run, trial)
         inputs = {name: files[name] for name in ("data", "partition", "request")}
-        seconds = trial.settings.shadows.number * estimates.training_seconds(trial.settings, "training")
+        seconds = estimates.shadows_seconds(trial.settings)
         needs = {
             "seconds": seconds,
             "minutes": estimates.minutes(seconds),
@@ -218,31 +258,42 @@ class Plan:
         by = first.settings.chosen_by
         (evaluation,) = evaluations_with(by[:1], first.settings.evaluations)
         files = [
-            self.paths("evaluate", "evaluation", run=self._evaluated(run, name), trial=name, evaluation=evaluation)
+            self.paths("evaluate", "evaluation", run=self.evaluated(run, name), trial=name, evaluation=evaluation)
             for name in names
-            for seed in self.seeds(scenario.partition("/")[0])
+            for seed in self.choosing(scenario)
             for run in [f"{scenario}/seed{seed}"]
         ]
         known = catalogue.metrics()
         spec = select.Spec(
             trials=tuple(names),
             terms=tuple((name, -1 if known[name].better == "lower" else 1) for name in by),
-            roles=("unlearned", "recovered") if first.method else (ORIGINAL,),
-            rule=self._rule(first),
+            roles=self._compared(scenario, method),
+            rule=self.rule(scenario, method),
         )
         return spec, {"evaluations": files}, {"mem_mb": 200, "minutes": 10}
 
-    def _rule(self, trial: Trial) -> str:
+    def choosing(self, scenario: str) -> list[int]:
+        """The seeds of a paper/scenario on which the points of a grid are compared."""
+        return self.seeds(scenario.partition("/")[0])[: self.config.choose_on]
+
+    def _compared(self, scenario: str, method: str) -> tuple[str, ...]:
+        """Return the roles of the models by which the points of a grid are compared."""
+        if self.trials[scenario, self.names[scenario, method][0]].method is None:
+            return (ORIGINAL,)
+        return ("unlearned", "recovered") if self.grid.varies_after(scenario, method) else ("unlearned",)
+
+    def rule(self, scenario: str, method: str) -> str:
         """Return in words how the point of a grid is chosen."""
+        trial = self.trials[scenario, self.names[scenario, method][0]]
         known = catalogue.metrics()
         said = ""
         for metric in (known[name] for name in trial.settings.chosen_by):
             joined = " minus " if metric.better == "lower" else " plus "
             said += (joined if said else "") + metric.label.removesuffix(" (validation)")
-        return selection.rule(said, ("unlearned", "recovered") if trial.method else (ORIGINAL,))
+        return selection.rule(said, self._compared(scenario, method), self.choosing(scenario))
 
     def _publish(self, paper: str, artefact: str) -> tuple[publish.Spec, Files, dict[str, Any]]:
-        entry = self._entry(paper, artefact)
+        entry = entry_of(self, paper, artefact)
         inputs: Files = {
             "results": frames.inputs(entry, self.paths),
             "published": self.published(paper, artefact),
@@ -280,7 +331,7 @@ class Plan:
         scenario, _, seed = run.rpartition("/")
         return f"{self.grid.homes[scenario, trained]}/{seed}"
 
-    def _evaluated(self, run: str, name: str) -> str:
+    def evaluated(self, run: str, name: str) -> str:
         """Return the run in which a trial is evaluated: that of its model where the same would be measured there."""
         trial, _ = self._trial(run, name)
         if trial.method:
@@ -334,135 +385,6 @@ class Plan:
             raise UserError(f"{self.where[paper]}: artefacts.{artefact}: published is true, but {path} does not exist.")
         return [path]
 
-    def _entry(self, paper: str, artefact: str) -> Entry:
-        """Return an artefact's full entry, with what it needs of its scenarios, methods and metrics."""
-        shown, source = self.artefacts[paper, artefact], self.papers[paper]
-        numbers = self.published(paper, artefact)
-        reads, known = catalogue.reads(shown.kind), catalogue.metrics()
-        metrics = tuple(known[name] for name in shown.metrics)
-        read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
-        starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
-        original = ORIGINAL in starts or (not shown.shown and reads != "nothing")
-        scenarios, attacks = [], []
-        for name in shown.scenarios:
-            scope = f"{paper}/{name}"
-            first = self.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
-            settings = self.trials[scope, first].settings
-            used, replaces = _called(settings.data.dataset), self._replaced(paper, name)
-            evaluations = evaluations_with(filter(None, read), settings.evaluations) if reads == "evaluations" else []
-            scenarios.append(
-                artefacts.Scenario(
-                    name=name,
-                    label=source.scenarios[name].label + (f" [on {used}]" if replaces else ""),
-                    dataset=settings.data.dataset,
-                    data=used,
-                    replaces=replaces,
-                    rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
-                    requests=settings.data.forget.requests if settings.data.forget else 1,
-                    evaluations=tuple(evaluations),
-                    at=dict(source.scenarios[name].at),
-                    original=self._trial_shown(scope, ORIGINAL) if original else None,
-                    partition=_other(self.grid.partitions[scope], scope),
-                    model=settings.model.name,
-                    sampling=_sampling(settings),
-                    asked=_asked(settings.data.forget),
-                )
-            )
-            if reads == "data":
-                if settings.data.attack is None:
-                    raise UserError(f"{self.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
-                attacks.append(settings.data.attack.name)
-        trials = {
-            name: {scenario: self._trials_shown(f"{paper}/{scenario}", name) for scenario in shown.scenarios}
-            for name in shown.shown
-        }
-        methods = [
-            artefacts.Method(
-                **source.trainings[name].model_dump(include={"label", "in_paper"}),
-                name=name,
-                post_training="none",
-                trains=True,
-                trials=trials[name],
-            )
-            for name in shown.shown
-            if name in source.trainings
-        ]
-        methods += [
-            artefacts.Method(
-                **source.methods[name].model_dump(include={"label", "in_paper", "post_training"}),
-                name=name,
-                retrains=bool(self._declares(source, name).get("RETRAINS")),
-                trials=trials[name],
-            )
-            for name in shown.methods
-        ]
-        last = [
-            self.trials[f"{paper}/{s}", self.names[f"{paper}/{s}", shown.shown[-1]][0]]
-            for s in shown.scenarios[:1]
-            if shown.shown
-        ]
-        return Entry(
-            paper=paper,
-            artefact=artefact,
-            preset=self.config.preset,
-            reads=reads,  # type: ignore[arg-type]
-            chooses=catalogue.chooses(shown.kind, shown.points),
-            rule=self._rule(last[0]) if last else "",
-            citation=source.citation,
-            published=checksum(digest.ROOT / numbers[0]) if numbers else None,
-            seeds=tuple(self.seeds(paper)),
-            metrics=metrics,
-            spreads=tuple(known[metric.spread] for metric in metrics if metric.spread in known),
-            scenarios=tuple(scenarios),
-            methods=tuple(methods),
-            datasets=tuple(scenario.dataset for scenario in scenarios) if reads == "data" else (),
-            attacks=tuple(attacks),
-            lines=tuple(shown.lines),
-            panels=tuple(shown.panels),
-            against=tuple(shown.against),
-            names={
-                short: about.label or short
-                for name in shown.scenarios
-                for short, about in source.scenarios[name].vary.items()
-            },
-            **shown.model_dump(
-                include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training", "draws"}
-            ),
-        )
-
-    def _replaced(self, paper: str, scenario: str) -> str | None:
-        """Return the paper's data set if the preset replaces it, else None."""
-        named = str(inherited(self.where[paper], self.papers[paper], scenario)[0]["data"]["dataset"])
-        return None if self.preset.replace_datasets.get(named, named) == named else _called(named)
-
-    def _declares(self, paper: Paper, method: str) -> dict[str, Any]:
-        """Return what the plug-in of a method declares; none where it starts from another method's model."""
-        plugin = paper.methods[method].plugin
-        return catalogue.declared("methods", plugin) if plugin else {}
-
-    def _trials_shown(self, scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
-        return tuple(self._trial_shown(scenario, name) for name in self.names[scenario, method])
-
-    def _trial_shown(self, scenario: str, name: str) -> artefacts.Trial:
-        trial = self.trials[scenario, name]
-        settings, run = trial.settings, f"{scenario}/seed0"
-        evaluated = None if trial.method else _other(self._evaluated(run, name).rpartition("/")[0], scenario)
-        rate: float | None = settings.training.lr
-        if trial.method:
-            assert settings.unlearning is not None
-            rate = settings.unlearning.lr if any(_trained(trial).values()) else None
-        return artefacts.Trial(
-            name=name,
-            rate=rate,
-            recovery_rate=settings.recovery.lr if settings.recovery and trial.recovers else None,
-            values=dict(trial.values),
-            trained=trial.trained,
-            unlearned=trial.unlearned,
-            recovers=trial.recovers,
-            home=_other(self.grid.homes[scenario, trial.trained], scenario),
-            evaluated=evaluated,
-        )
-
     # ---- the graph -------------------------------------------------------------------------------------------
 
     @cached_property
@@ -487,14 +409,13 @@ class Plan:
                     add("unlearn", run=run, trial=name)
                 if trial.recovers:
                     add("recover", run=run, trial=name)
-                if self._evaluated(run, name) == run:
+                if self.evaluated(run, name) == run:
                     for evaluation in trial.settings.evaluations:
                         add("evaluate", run=run, trial=name, evaluation=evaluation)
                         if _needs_shadows(trial, evaluation):
                             add("shadow", run=run)
-        for (scenario, method), names in self.names.items():
-            if len(names) > 1:
-                add("select", scenario=scenario, method=method)
+        for scenario, method in self.grid.chosen:
+            add("select", scenario=scenario, method=method)
         for paper, artefact in self.artefacts:
             add("publish", paper=paper, artefact=artefact)
         return found
@@ -574,49 +495,8 @@ class Plan:
         return f"\n{'; '.join(told)}."
 
 
-def _trained(trial: Trial) -> dict[str, float]:
-    """Return how often forgotten and retained clients train in a round of unlearning."""
-    assert trial.method is not None
-    return estimates.ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
-
-
 def _needs_shadows(trial: Trial, evaluation: str) -> bool:
     """Return whether an evaluator of an evaluation infers membership, and something is to be forgotten."""
     found = trial.settings.evaluations[evaluation]
     asked = trial.settings.data.forget is not None
     return asked and any(catalogue.declared("evaluation", one).get("SHADOWS") for one in found)
-
-
-def _sampling(settings: Settings) -> artefacts.Sampling | None:
-    """Return what a training draws; None where all clients take part or take epochs, not steps."""
-    data, training = settings.data, settings.training
-    if training.clients_per_round is None or training.local_steps is None:
-        return None
-    _, train, held_out = data.fewest
-    return artefacts.Sampling(
-        clients=data.clients - data.absent,
-        samples=train - held_out,
-        clients_per_round=training.clients_per_round,
-        rounds=training.rounds,
-        steps=training.local_steps,
-        batch_size=training.batch_size,
-    )
-
-
-def _asked(forget: Forget | None) -> artefacts.Asked | None:
-    """Return what a request names."""
-    if forget is None:
-        return None
-    if forget.samples is not None:
-        return artefacts.Asked(level="sample", number=forget.samples)
-    return artefacts.Asked(level="client", number=forget.gone // forget.requests)
-
-
-def _other(scenario: str, own: str) -> str | None:
-    """Return the name of another scenario of the paper; None for one's own."""
-    return None if scenario == own else scenario.partition("/")[2]
-
-
-def _called(dataset: str) -> str:
-    """Return the common name of a data set."""
-    return about(dataset).torchvision or dataset.replace("_", " ")

@@ -1,8 +1,11 @@
 """Show where results are, what exists, the command that makes one result, what would be made, or what is damaged.
 
+Also what it would cost, and how fast this machine is.
+
 python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.show why|verify|status [target ...] [key=value ...]
+python -m fu.pipeline.show why|verify|plan|status [target ...] [key=value ...]
+python -m fu.pipeline.show calibrate [key=value ...]
 python -m fu.pipeline.show version
 """
 
@@ -22,7 +25,7 @@ import yaml
 from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
-from fu.pipeline import commands, explain
+from fu.pipeline import calibrate, commands, costs, explain
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
@@ -140,6 +143,11 @@ def main(arguments: list[str]) -> None:
             everything(Plan(_config(pairs)))
         case ["cell", name, *pairs]:
             cell(Plan(_config(pairs)), name)
+        case ["plan", *words]:
+            plan = Plan(_config([word for word in words if "=" in word]))
+            print(costs.table(plan, [word for word in words if "=" not in word]))
+        case ["calibrate", *pairs]:
+            calibrate.calibrate(_config(pairs))
         case ["version"]:
             print(version())
         case ["status", *words]:
@@ -153,8 +161,8 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(found) and asked == "verify")
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|status|version; `make help` lists what make "
-                "does."
+                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|calibrate|version; "
+                "`make help` lists what make does."
             )
 
 

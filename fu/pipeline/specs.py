@@ -16,7 +16,9 @@ class Trial:
     """One training (`method` is None) or method at one point of its grid in one scenario, settings validated.
 
     `trained`: the trial of the training whose model it starts from, or that it is. `unlearned`: the trial that makes
-    its unlearned model, which several trials may share. `values`: the settings that the grid sets.
+    its unlearned model, which several trials may share. `values`: the settings that the grid sets. `compared`: it ends
+    there, to be compared with others. The chosen one of several is a trial, too: `points` says which trial it is, by
+    the one that is selected, and `chosen_by` whose selection that is (paper/scenario, training or method).
     """
 
     settings: Settings
@@ -24,12 +26,20 @@ class Trial:
     trained: str = ORIGINAL
     unlearned: str = ""
     values: Mapping[str, float | int | str] = field(default_factory=dict)
+    compared: bool = False
+    points: Mapping[str, str] = field(default_factory=dict)
+    chosen_by: tuple[str, str] = ("", "")
+
+    @property
+    def leaves_rounds(self) -> bool:
+        """Whether rounds are left after unlearning, so that its model, if it is chosen, is post-trained."""
+        after, total = self.settings.unlearning, self.settings.total_rounds
+        return self.method is not None and after is not None and total is not None and total > after.rounds
 
     @property
     def recovers(self) -> bool:
-        """Whether post-training follows: rounds are left after unlearning."""
-        after, total = self.settings.unlearning, self.settings.total_rounds
-        return self.method is not None and after is not None and total is not None and total > after.rounds
+        """Whether post-training follows."""
+        return self.leaves_rounds and not self.compared
 
 
 def of_partition(trial: Trial, seed: int) -> partition.Spec:

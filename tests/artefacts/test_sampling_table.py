@@ -41,6 +41,18 @@ def test_both_rhos_follow_from_ours_and_from_what_is_printed() -> None:
     has(result.notes, "CIFAR-10: N is 83, not 100, so that ρ_S is 0.502, not 0.417.")
 
 
+def test_where_clients_differ_in_size_the_rho_of_the_smallest_stands_beside_that_of_the_mean() -> None:
+    result = made(entry(CIFAR.model_copy(update={"fewest": 40})), frame())
+    found = result.frame.set_index("quantity")["ours"]
+    assert found["rho_s"] == pytest.approx(10 * 5 * 500 / (600 * 83))
+    assert found["rho_s_most"] == pytest.approx(10 * 5 * 500 / (600 * 40))
+    head, row = cells(result.body)
+    assert (head[-1], row[-1]) == ("ρ_S ≤", "1.042")
+    has(result.notes, "up to ρ_S ≤ in the smallest that the partition admits.")
+    assert "rho_s_most" not in set(made(entry(), frame()).frame["quantity"])
+    assert "ρ_S ≤" not in made(entry(), frame()).notes
+
+
 @pytest.mark.parametrize("changes", [{"all_samples": 600 * 83.5}, {"clients": 300}, {"all_samples": None}])
 def test_nothing_contradicts_where_sizes_are_about_equal_the_scale_is_another_or_it_is_not_printed(
     changes: dict[str, Any],

@@ -121,11 +121,10 @@ def test_trainings_are_chosen_by_their_trained_models() -> None:
 
 
 def test_the_rule_is_said_in_words() -> None:
-    assert selection.rule("R-Acc minus ASR", ROLES) == (
-        "fewest diverged seeds, then highest mean R-Acc minus ASR on validation data after unlearning, then the same "
-        "after post-training, then the first; if all diverged, the last to do so"
+    assert selection.rule("R-Acc minus ASR", ROLES, [3, 4]) == (
+        "on seeds 3, 4: fewest diverged, then highest mean R-Acc minus ASR on validation data after unlearning, then "
+        "the same after post-training, then the first; if all diverged, the last to do so"
     )
-    assert selection.rule("Accuracy", ["original"]) == (
-        "fewest diverged seeds, then highest mean Accuracy on validation data, then the first; if all diverged, the "
-        "last to do so"
+    assert selection.rule("Accuracy", ["original"], [3]) == (
+        "on seed 3: highest Accuracy on validation data, then the first; if all diverged, the last to do so"
     )

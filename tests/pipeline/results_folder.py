@@ -2,13 +2,15 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fu.artefacts.entry import Chosen, Entry
 from fu.evaluation.trace import COUNTS
-from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, number
+from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_entry, number
 from tests.factories import CLASSES, make_partition
 
 IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 28, 28, 1), dtype=np.uint8)
@@ -24,7 +26,7 @@ def rows_to(path: Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -
 
 
 def make_results(folder: Path) -> Path:
-    """Write everything that an artefact may read: `ours` with three trials, one chosen, and `scratch`."""
+    """Write everything that an artefact may read: `ours` with three trials and the chosen one, and `scratch`."""
     (folder / "data").mkdir(parents=True)
     split = {"x_train": IMAGES[:40], "y_train": LABELS[:40], "x_test": IMAGES[40:], "y_test": LABELS[40:]}
     np.savez(folder / "data/digits.npz", **split)
@@ -50,5 +52,27 @@ def make_results(folder: Path) -> Path:
 
 
 def choose(results: Path, trial: str) -> None:
+    """Select a trial of `ours`, whose files become those of the chosen one."""
     content = {"selected": trial, "rule": "", "scores": {}}
     (results / "toy/small/ours.selected.json").write_text(json.dumps(content))
+    for file in list(results.glob(f"toy/small/seed*/{trial}.*")):
+        shutil.copy(file, file.with_name(file.name.replace(trial, "ours+chosen")))
+
+
+def entry_of(kind: str, **changes: Any) -> Entry:
+    """Return an entry as the plan makes it: it knows where the files of what will be chosen lie."""
+    entry = make_entry(kind, **changes)
+    if not make_entry(kind).chosen:
+        return entry
+    scratch, ours = entry.methods
+    about = Chosen(
+        by=("small", "ours"),
+        points={trial.name: trial.name for trial in ours.trials["small"]},
+        files="ours+chosen",
+        trained="original",
+        unlearned="ours+chosen",
+        recovers=True,
+        home=None,
+        evaluated=None,
+    )
+    return entry.model_copy(update={"methods": (scratch, ours.model_copy(update={"chosen": {"small": about}}))})

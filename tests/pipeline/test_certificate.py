@@ -52,7 +52,7 @@ def test_a_certificate_in_which_any_byte_differs_is_none(made: Path) -> None:
 
 
 def test_a_certificate_of_another_format_or_none_at_all_is_none(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate, "FORMAT", 2)
+    monkeypatch.setattr(certificate, "FORMAT", certificate.FORMAT + 1)
     assert certificate.read(made) is None
     assert certificate.read(made.with_name("absent")) is None
     assert certificate.read(made.parent) is None
@@ -62,7 +62,7 @@ def test_a_key_is_that_of_stage_spec_code_and_format(monkeypatch: pytest.MonkeyP
     keys = [
         certificate.key_of(*about) for about in (("a", "b", "c"), ("x", "b", "c"), ("a", "x", "c"), ("a", "b", "x"))
     ]
-    monkeypatch.setattr(certificate, "FORMAT", 2)
+    monkeypatch.setattr(certificate, "FORMAT", certificate.FORMAT + 1)
     assert len({*keys, certificate.key_of("a", "b", "c")}) == 5
 
 

@@ -1,5 +1,7 @@
 """The model of cost, on numbers worked out by hand."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "declared", lambda kind, name: TOLD[name])
     monkeypatch.setattr(estimates, "OPERATION_MS", 0.02)
     monkeypatch.setattr(estimates, "JOB_S", 0.5)
+    monkeypatch.setattr(estimates, "LOAD_S", 0.0)
 
 
 def settings(model: str = "mlp", params: Any = None, **changes: Any) -> Settings:
@@ -49,18 +52,19 @@ def settings(model: str = "mlp", params: Any = None, **changes: Any) -> Settings
 
 
 @pytest.mark.parametrize(
-    ("model", "params", "expected"),
+    ("model", "params", "step", "sample"),
     [
-        ("mlp", {}, 8.0),  # 10 ms, of which 100 operations take 2
-        ("mlp", {"wide": True}, 16.0),
-        ("own", {}, 1000 * 3 * 200 * 10 / 60e9),  # backwards it is twice as much as forwards
-        ("own", {"unknown": True}, 1000 * 3 * 200 * 20_000_000 / 60e9),
+        ("mlp", {}, 2.0, 0.04),  # 10 ms for 200 samples, of which 100 operations take 2
+        ("mlp", {"wide": True}, 2.0, 0.08),
+        ("own", {}, 2.0, 1000 * 3 * 10 / 60e9),  # backwards it is twice as much as forwards
+        ("own", {"unknown": True}, 0.4, 1000 * 3 * 20_000_000 / 60e9),  # 20 operations
     ],
-    ids=["measured", "scaled", "not measured", "of no known size"],
+    ids=["declared", "scaled", "not declared", "of no known size"],
 )
 @pytest.mark.usefixtures("sizes")
-def test_the_arithmetic_of_a_step(model: str, params: Any, expected: float) -> None:
-    assert estimates.arithmetic_ms(settings(model, params)) == pytest.approx(expected)
+def test_the_milliseconds_of_a_step_that_nobody_measured(model: str, params: Any, step: float, sample: float) -> None:
+    found = estimates.speed(settings(model, params))
+    assert (found.step, found.sample, found.forward) == pytest.approx((step, sample, sample / 3))
 
 
 # A step on 50 samples takes 2 + 8 / 4 = 4 ms, and a client's 48 samples are one step; 200 test samples take 8 / 3 ms.
@@ -114,8 +118,29 @@ def test_the_seconds_of_a_phase(
 
 
 @pytest.mark.usefixtures("sizes")
-def test_the_seconds_of_an_evaluation() -> None:
-    assert estimates.evaluation_seconds(settings(), models=2) == pytest.approx(0.5 + 2 * 5 * 0.008 / 3)
+def test_a_model_is_evaluated_on_what_nobody_trains_on_and_on_what_is_forgotten() -> None:
+    samples = 10 * 20 + 10 * 32 + 48  # to test, to validate, and of the one forgotten client
+    assert estimates.evaluation_seconds(settings(), models=2) == pytest.approx(0.5 + 2 * samples * 0.00004 / 3)
+    nobody = estimates.evaluation_seconds(settings(data__forget=None), models=2)
+    assert nobody == pytest.approx(0.5 + 2 * (200 + 320) * 0.00004 / 3)
+
+
+@pytest.mark.usefixtures("sizes")
+def test_shadows_train_on_halves_without_the_forgotten_client_and_say_something_on_three_sets() -> None:
+    given = settings(training__batch_size=20)  # of 48 samples three steps, of 24 two; a step takes 2 + .8 ms
+    assert estimates.training_seconds(given, "training") == pytest.approx(0.5 + 10 * 10 * 3 * 0.0028 + 3 * 0.008 / 3)
+    assert (given.shadows.number, given.shadows.most) == (8, 2000)
+    each = 10 * 9 * 2 * 0.0028 + 6000 * 0.00004 / 3
+    assert estimates.shadows_seconds(given) == pytest.approx(0.5 + 8 * each)
+    all_samples = settings(training__batch_size=20, shadows__most=None)
+    assert estimates.shadows_seconds(all_samples) == pytest.approx(0.5 + 8 * (each - 3000 * 0.00004 / 3))
+
+
+def test_a_job_reads_its_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimates, "LOAD_S", 10.0)
+    monkeypatch.setattr(estimates, "JOB_S", 0.5)
+    mnist = 28 * 28 * 70_000 / 1e9  # gigabytes
+    assert estimates.start_seconds(settings()) == pytest.approx(0.5 + 10 * mnist)
 
 
 @pytest.mark.usefixtures("sizes")
@@ -124,8 +149,99 @@ def test_the_disk_of_models() -> None:
     assert estimates.archive_mb("digits") == pytest.approx(28 * 28 * 1797 / 1e6)
 
 
-def test_a_limit_is_four_times_the_estimate_and_twenty_minutes() -> None:
+def test_a_limit_is_four_times_the_estimate_but_at_most_a_day_more_and_twenty_minutes() -> None:
     assert [estimates.minutes(seconds) for seconds in (0, 15, 16, 3600)] == [20, 21, 22, 260]
+    eight_hours, weeks = 8 * 3600.0, 1000 * 3600.0
+    assert estimates.minutes(eight_hours) == 20 + 4 * 8 * 60 == 20 + (8 + 24) * 60
+    assert estimates.minutes(weeks) == 20 + (1000 + 24) * 60
+
+
+# ---- measured --------------------------------------------------------------------------------------------------------
+
+
+def device(kind: str = "cpu", **changes: Any) -> dict[str, Any]:
+    """What was measured on a device of a model of 5 FLOPs and of one of 40, both of 50 operations."""
+    small = {"model": "mlp", "flops": 5, "operations": 50, "step": 1.0, "sample": 0.1, "forward": 0.02}
+    speeds = [small, {**small, "flops": 40, "step": 3.0, "sample": 0.6, "forward": 0.2}]
+    return {"kind": kind, "name": f"a {kind}", "threads": 1, "job_s": 0.25, "load_s": 2.0, "speeds": speeds, **changes}
+
+
+def kept(*devices: dict[str, Any], **changes: Any) -> None:
+    """Keep what was measured, as `make calibrate` does."""
+    content = {"date": "2026-01-02", "libraries": estimates.libraries(), "devices": devices, **changes}
+    estimates.CALIBRATION.write_text(json.dumps(content))
+
+
+@pytest.fixture
+def calibration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of its own, and nothing taken from it afterwards."""
+    monkeypatch.setattr(estimates, "CALIBRATION", tmp_path / "calibration.json")
+    monkeypatch.setattr(estimates, "_used", [])
+
+
+@pytest.mark.usefixtures("sizes", "calibration")
+def test_a_measured_speed_scales_from_the_nearest_size() -> None:
+    kept(device())
+    estimates.use_calibration("cpu", 1)
+    near, wide = estimates.speed(settings()), estimates.speed(settings(params={"wide": True}))
+    assert (near.step, near.sample, near.forward) == pytest.approx((2.0, 0.2, 0.04))  # twice 50 operations, 5 FLOPs
+    assert (wide.step, wide.sample, wide.forward) == pytest.approx((6.0, 0.3, 0.1))  # twice 50 operations, half of 40
+    assert estimates.speed(settings("own")).step == pytest.approx(2.0)  # not measured
+    assert estimates.start_seconds(settings()) == pytest.approx(0.25 + 2 * 28 * 28 * 70_000 / 1e9)
+
+
+DECLARED = "Times are those declared for one core of a server CPU"
+
+
+@pytest.mark.usefixtures("sizes", "calibration")
+@pytest.mark.parametrize(
+    ("devices", "asked", "used", "words"),
+    [
+        (["cpu"], ("auto", 1), "cpu", "Times were measured on 2026-01-02 on a cpu (cpu, 1 thread)"),
+        (["cpu", "cuda"], ("auto", 1), "cuda", "Times were measured on 2026-01-02 on a cuda (cuda, 1 thread)"),
+        (["cpu", "cuda"], ("cuda", 3), "cuda", "Times were measured on 2026-01-02 on a cuda (cuda, 1 thread)"),
+        (["cpu", "cuda"], ("cpu", 1), "cpu", "Times were measured on 2026-01-02 on a cpu (cpu, 1 thread)"),
+        (["cpu"], ("cuda", 1), None, f"{DECLARED}: {{}} is of cpu with 1 thread; `make calibrate` makes it anew."),
+        (["cpu"], ("auto", 2), None, f"{DECLARED}: {{}} is of cpu with 1 thread; `make calibrate` makes it anew."),
+        (["cpu", "cuda"], ("cpu", 2), None, f"{DECLARED}: {{}} is of cpu with 1 thread, cuda with 1 thread; `make"),
+    ],
+)
+def test_the_device_and_the_threads_that_are_configured_count(
+    devices: list[str], asked: tuple[str, int], used: str | None, words: str
+) -> None:
+    kept(*map(device, devices))
+    assert estimates.use_calibration(*asked).startswith(words.format(estimates.CALIBRATION))
+    assert (estimates.speed(settings()).sample == pytest.approx(0.2)) == (used is not None)
+    assert estimates.on_gpu(asked[0]) == (used == "cuda" or asked[0] == "cuda")
+
+
+@pytest.mark.usefixtures("sizes", "calibration")
+def test_without_a_measurement_that_fits_declared_numbers_hold() -> None:
+    assert estimates.use_calibration("auto", 1) == f"{DECLARED}; `make calibrate` measures them here."
+    kept(device(), libraries={"torch": "1.0"})
+    assert f"{estimates.CALIBRATION} is of torch 1.0; `make calibrate`" in estimates.use_calibration("auto", 1)
+    for damage in (device(threads=0), device(job_s=0), device(speeds=[{"model": "mlp"}]), {}):
+        kept(damage)
+        assert f"{estimates.CALIBRATION} cannot be read; `make calibrate`" in estimates.use_calibration("auto", 1)
+    estimates.CALIBRATION.write_text("{")
+    assert "cannot be read" in estimates.use_calibration("auto", 1)
+    assert estimates.speed(settings()).sample == pytest.approx(0.04)
+    kept(device())
+    estimates.use_calibration("auto", 1)
+    estimates.CALIBRATION.unlink()
+    estimates.use_calibration("auto", 1)
+    assert estimates.speed(settings()).sample == pytest.approx(0.04)
+
+
+@pytest.mark.usefixtures("calibration")
+def test_a_measurement_changes_no_result() -> None:
+    names = {"run": RUN, "trial": "original"}
+    before = plan("smoke").job("train", names)
+    kept(device(job_s=100.0))
+    estimates.use_calibration("cpu", 1)
+    after = plan("smoke").job("train", names)
+    assert after.seconds > before.seconds + 99
+    assert after.key == before.key
 
 
 @pytest.mark.parametrize(

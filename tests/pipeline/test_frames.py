@@ -14,7 +14,17 @@ from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
 from tests.factories import CLASSES, COLOUR, MARK
-from tests.pipeline.results_folder import IMAGES, LABELS, MEASURED, PART, TRACE, choose, make_results, rows_to
+from tests.pipeline.results_folder import (
+    IMAGES,
+    LABELS,
+    MEASURED,
+    PART,
+    TRACE,
+    choose,
+    entry_of,
+    make_results,
+    rows_to,
+)
 
 KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
 
@@ -34,7 +44,11 @@ def frame_of(
 ) -> pd.DataFrame:
     """Return what a kind is to be given: curves all that was traced, such as the distance to where a method starts."""
     metrics = MEASURED if kind == "curves" else ("asr", "r_acc")
-    return make_frame(make_entry(kind, metrics=metrics, rates=rates), published)
+    entry = make_entry(kind, metrics=metrics, rates=rates)
+    frame = make_frame(entry, published)
+    if entry.chooses and entry.methods:
+        frame["model"] = frame["model"].str.replace(r"ours\+lr[0-9]\.[0-9]", "ours+chosen", regex=True)
+    return frame
 
 
 def sort(frame: pd.DataFrame) -> pd.DataFrame:
@@ -43,16 +57,16 @@ def sort(frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.parametrize("kind", ["table", "sweep", "curves", "losses"])
 def test_a_frame_has_the_numbers_of_the_files(kind: str, results: Path) -> None:
-    entry = make_entry(kind, chosen={})
+    entry = entry_of(kind, chosen={})
     pd.testing.assert_frame_equal(read(entry, results), frame_of(kind), check_dtype=False)
 
 
 @pytest.mark.parametrize("kind", ["table", "curves"])
 def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str, results: Path) -> None:
-    frame = read(make_entry(kind), results)
+    frame = read(entry_of(kind), results)
     seconds = frame[frame["metric"] == "seconds"]
     assert set(frame[frame["metric"] != "seconds"]["device"].dropna()) == set()
-    models = {"scratch.unlearned": 2, f"{CHOSEN}.unlearned": 2, f"{CHOSEN}.recovered": 4}
+    models = {"scratch.unlearned": 2, "ours+chosen.unlearned": 2, "ours+chosen.recovered": 4}
     wanted = {(model, last, "toy, 1 thread(s)") for model, last in models.items()} if kind == "curves" else set()
     assert set(seconds[["model", "round", "device"]].itertuples(index=False, name=None)) == wanted
 
@@ -61,10 +75,10 @@ def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str,
 def test_only_the_chosen_trial_is_read(kind: str, results: Path) -> None:
     choose(results, "ours+lr0.4")
     other = frame_of(kind, rates=(0.4,))
-    for rate in (0.1, 0.2):
+    for rate in RATES:
         for file in results.glob(f"toy/small/seed*/ours+lr{rate}.*"):
             file.unlink()
-    pd.testing.assert_frame_equal(read(make_entry(kind), results), other, check_dtype=False)
+    pd.testing.assert_frame_equal(read(entry_of(kind), results), other, check_dtype=False)
 
 
 def test_a_method_with_one_trial_needs_no_choice(results: Path) -> None:
@@ -84,7 +98,7 @@ def test_a_choice_that_is_missing_or_damaged_is_one_sentence(kind: str, content:
     path = results / "toy/small/ours.selected.json"
     path.unlink() if content is None else path.write_text(content)
     with pytest.raises(UserError, match=r"ours\.selected\.json: the file is missing or damaged; delete it and run"):
-        read(make_entry(kind), results)
+        read(entry_of(kind), results)
 
 
 @pytest.mark.parametrize(("kind", "file"), [("table", "scratch.conflicts.csv"), ("curves", "scratch.unlearned.csv")])
@@ -100,7 +114,7 @@ def test_a_table_file_that_is_missing_or_damaged_is_one_sentence(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_stated_files_are_enough(kind: str, results: Path) -> None:
-    entry, paths = make_entry(kind), Paths(str(results))
+    entry, paths = entry_of(kind), Paths(str(results))
     whole = read(entry, results)
     stated = {Path(path) for path in (*frames.inputs(entry, paths), *frames.costs(entry, paths))}
     for file in [path for path in results.rglob("*") if path.is_file() and path not in stated]:
@@ -111,21 +125,18 @@ def test_the_stated_files_are_enough(kind: str, results: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "number_of_inputs", "number_of_costs"),
     [
-        ("table", 2 * 2 * (1 + 1 + 3) + 1, None),  # seeds, evaluations, trials; the choice
-        ("sweep", 2 * 2 * (1 + 3), None),
-        ("curves", 2 * (1 + 2 * 3) + 1, None),
+        ("table", 2 * 2 * (1 + 1 + 1) + 1, 2 * (1 + 1 + 2)),  # seeds, evaluations, trials; the choice
+        ("sweep", 2 * 2 * (1 + 3), 2 * (1 + 2 * 3)),
+        ("curves", 2 * (1 + 2) + 1, 2 * (1 + 1 + 2)),
         ("images", 2, 0),
         ("losses", 0, 0),
     ],
 )
-def test_every_file_behind_an_artefact_is_stated_once(
-    kind: str, number_of_inputs: int, number_of_costs: int | None
-) -> None:
-    entry, paths = make_entry(kind), Paths("results/smoke")
+def test_every_file_behind_an_artefact_is_stated_once(kind: str, number_of_inputs: int, number_of_costs: int) -> None:
+    entry, paths = entry_of(kind), Paths("results/smoke")
     inputs, costs = frames.inputs(entry, paths), frames.costs(entry, paths)
     assert len(set(inputs)) == len(inputs) == number_of_inputs
-    models = len(SEEDS) * (1 + sum(len(t.models) for m in entry.methods for t in m.trials["small"]))
-    assert len(set(costs)) == len(costs) == (models if number_of_costs is None else number_of_costs)
+    assert len(set(costs)) == len(costs) == number_of_costs
 
 
 def test_images_are_those_of_the_first_seed_s_partition_wherever_it_lies() -> None:
@@ -190,7 +201,7 @@ def test_the_published_numbers_are_rows_of_their_own(results: Path, tmp_path: Pa
     )
     numbers = {("ours", "recovered", "asr"): 0.25, ("scratch", "total", "seconds"): 63.5}
     for kind in ("table", "curves"):
-        found = read(make_entry(kind), results, path)
+        found = read(entry_of(kind), results, path)
         pd.testing.assert_frame_equal(found, frame_of(kind, numbers), check_dtype=False)
         assert found["published"].dtype == bool
         assert found["published"].sum() == 2
@@ -202,10 +213,12 @@ def test_a_diverged_run_has_its_round_once_and_no_metrics(kind: str, results: Pa
     folder = results / "toy/small/seed0"  # as the stages leave it: no metrics, and no round of post-training
     for evaluation in EVALUATIONS:
         lost = [(role, "diverged_round", LOST) for role in ("unlearned", "recovered")]
-        rows_to(folder / f"{CHOSEN}.{evaluation}.csv", ("role", "metric", "value"), lost)
+        for trial in (CHOSEN, "ours+chosen"):
+            rows_to(folder / f"{trial}.{evaluation}.csv", ("role", "metric", "value"), lost)
     rows_to(folder / f"{CHOSEN}.recovered.csv", TRACE, [])
+    rows_to(folder / "ours+chosen.recovered.csv", TRACE, [])
     wanted = diverge(frame_of(kind))
-    pd.testing.assert_frame_equal(sort(read(make_entry(kind), results)), sort(wanted), check_dtype=False)
+    pd.testing.assert_frame_equal(sort(read(entry_of(kind), results)), sort(wanted), check_dtype=False)
 
 
 def test_a_metric_that_a_round_lacks_is_no_row(results: Path) -> None:

@@ -1,10 +1,12 @@
 """A grid is every combination of its values; what a phase leaves open follows from the phase before."""
 
+import json
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from fu.errors import UserError
 from fu.pipeline.grid import Grid, completed, trial_name, unlearned_by
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import Resolved, load, names
@@ -257,6 +259,8 @@ def test_a_grid_over_the_rate_of_post_training_shares_its_unlearned_model() -> N
     assert rate(planned, PAT50, "fedosd+lr0.02") == 0.02
     wanted = [path for path in of(planned, PAT50, "fedosd+") if path.endswith(".safetensors")]
     assert sorted(path.rpartition("/")[2] for path in wanted) == [
+        "fedosd+chosen.recovered.safetensors",
+        "fedosd+chosen.unlearned.safetensors",
         "fedosd+lr0.02-recovery-lr0.01.recovered.safetensors",
         "fedosd+lr0.02-recovery-lr0.03.recovered.safetensors",
         "fedosd+lr0.02.unlearned.safetensors",
@@ -274,7 +278,11 @@ def test_a_grid_over_post_training_alone_begins_at_the_model_of_the_method_s_own
     planned = plan("smoke", methods=grid("mode", {"unlearning.lr": [], "recovery.lr": [0.01, 0.03]}))
     assert trials(planned, PAT50, "mode") == ["mode+recovery-lr0.01", "mode+recovery-lr0.03"]
     assert models(planned, PAT50, "mode+recovery-lr0.01") == ["mode.unlearned", "mode+recovery-lr0.01.recovered"]
-    assert len([path for path in of(planned, PAT50, "mode") if path.endswith(".unlearned.safetensors")]) == 1
+    unlearned = [path for path in of(planned, PAT50, "mode") if path.endswith(".unlearned.safetensors")]
+    assert [path.rpartition("/")[2] for path in unlearned] == [
+        "mode+chosen.unlearned.safetensors",
+        "mode.unlearned.safetensors",
+    ]
 
 
 def test_a_method_may_set_what_another_one_that_begins_at_its_model_has_a_grid_over() -> None:
@@ -289,21 +297,112 @@ def test_a_method_may_set_what_another_one_that_begins_at_its_model_has_a_grid_o
         assert spec(planned, "recover", SHARED, name) == spec(made(), "recover", SHARED, name)
 
 
-def test_m5_begins_at_the_unlearned_models_of_fedosd_and_unlearns_nothing_itself() -> None:
-    assert trials(made(), PAT50, "fedosd.m5") == [f"fedosd.m5+lr{value:g}" for value in RATES]
+def test_m5_begins_at_the_chosen_unlearned_model_of_fedosd_and_unlearns_and_chooses_nothing_itself() -> None:
+    planned = made()
+    assert trials(planned, PAT50, "fedosd.m5") == [f"fedosd.m5+lr{value:g}" for value in RATES]
+    assert models(planned, PAT50, "fedosd.m5+chosen") == ["fedosd+chosen.unlearned", "fedosd.m5+chosen.recovered"]
+    assert {path.rpartition("/")[2].partition(".recovered")[0] for path in of(planned, PAT50, "fedosd.m5")} == {
+        "fedosd.m5+chosen",
+        "fedosd.m5+chosen.evaluation.csv",
+        "fedosd.m5+chosen.evaluation.made.json",
+    }
+    assert not [path for path in files(planned) if path.endswith("fedosd.m5.selected.json")]
+    here, there = (
+        planned.job("recover", {"run": PAT50, "trial": f"{name}+chosen"}) for name in ("fedosd.m5", "fedosd")
+    )
+    assert here.inputs == there.inputs
     for value in RATES:
-        own, other = f"fedosd.m5+lr{value:g}", f"fedosd+lr{value:g}"
-        assert models(made(), PAT50, own) == [f"{other}.unlearned", f"{own}.recovered"]
-        here, there = (
-            made().job("evaluate", {"run": PAT50, "trial": trial, "evaluation": "evaluation"}).inputs
-            for trial in (own, other)
-        )
-        for kind in ("models", "traces"):
-            assert here[kind][0] == there[kind][0]
-            assert here[kind][1] != there[kind][1]
-        mine, theirs = spec(made(), "recover", PAT50, own), spec(made(), "recover", PAT50, other)
+        mine, theirs = (json.loads(job.json)["points"][f"fedosd+lr{value:g}"] for job in (here, there))
         assert {key for key in mine if mine[key] != theirs[key]} == {"projection"}
         assert (mine["projection"], theirs["projection"]["name"]) == (None, "away_from_original")
+
+
+# ---- the chosen point ----------------------------------------------------------------------------------------------
+
+FEDOSD = {"unlearning.lr": [0.02, 0.01]}
+SEEDS = ("seed0", "seed1")
+
+
+def with_choice(**changes: Any) -> Plan:
+    methods = {"fedosd": {"settings": {"grid": FEDOSD, **changes.pop("settings", {})}}}
+    config: dict[str, Any] = {"preset": "smoke", "papers": ["fedosd"], "seeds": [0, 1], **changes.pop("config", {})}
+    return Plan({**config, "overrides": {"fedosd": {"methods": methods, "artefacts": ALONE, **changes}}})
+
+
+def of_fedosd(planned: Plan) -> dict[str, set[str]]:
+    """Return the jobs of FedOSD in a scenario, by seed: trial and stage."""
+    found: dict[str, set[str]] = {seed: set() for seed in SEEDS}
+    for job in planned.jobs():
+        scenario, _, seed = job.names.get("run", "").rpartition("/")
+        if scenario == "fedosd/fmnist-pat50" and job.names.get("trial", "").startswith("fedosd+"):
+            found[seed].add(f"{job.names['trial']} {job.stage}")
+    return found
+
+
+CHOSEN = {"fedosd+chosen unlearn", "fedosd+chosen recover", "fedosd+chosen evaluate"}
+COMPARED = {f"fedosd+lr{rate} {stage}" for rate in (0.02, 0.01) for stage in ("unlearn", "evaluate")}
+
+
+def test_points_are_compared_on_the_first_seed_and_the_chosen_one_alone_goes_on() -> None:
+    assert of_fedosd(with_choice()) == {"seed0": COMPARED | CHOSEN, "seed1": CHOSEN}
+
+
+def test_points_are_compared_on_as_many_seeds_as_the_config_says() -> None:
+    planned = with_choice(config={"choose_on": 2})
+    assert of_fedosd(planned) == {"seed0": COMPARED | CHOSEN, "seed1": COMPARED | CHOSEN}
+    job = planned.job("select", {"scenario": "fedosd/fmnist-pat50", "method": "fedosd"})
+    assert [path.split("/")[-2] for path in job.files] == [*SEEDS, *SEEDS]
+    assert "on seeds 0, 1:" in job.json
+
+
+def test_where_post_training_has_a_grid_all_points_are_post_trained_to_choose_one() -> None:
+    recovery = {"unlearning.lr": [0.02], "recovery.lr": [0.01, 0.03]}
+    planned = with_choice(settings={"grid": recovery})
+    points = [f"fedosd+lr0.02-recovery-lr{lr}" for lr in (0.01, 0.03)]
+    compared = {f"{point} {stage}" for point in points for stage in ("recover", "evaluate")}
+    assert of_fedosd(planned) == {"seed0": compared | CHOSEN | {"fedosd+lr0.02 unlearn"}, "seed1": CHOSEN}
+    spec = planned.job("select", {"scenario": "fedosd/fmnist-pat50", "method": "fedosd"}).spec.model_dump()
+    assert spec["roles"] == ("unlearned", "recovered")
+
+
+def test_where_nobody_trains_while_unlearning_points_are_compared_after_post_training_too() -> None:
+    """FedRecovery's rate is that of its post-training: after unlearning all its points tie."""
+    planned = made()
+    roles = {
+        method: planned.job("select", {"scenario": "fedosd/mnist-pat50", "method": method}).spec.model_dump()["roles"]
+        for method in ("fedrecovery", "mode", "fedosd")
+    }
+    both = ("unlearned", "recovered")
+    assert roles == {"fedrecovery": both, "mode": ("unlearned",), "fedosd": ("unlearned",)}
+    wanted = {job.names["trial"] for job in planned.jobs() if job.stage == "recover"}
+    assert {f"fedrecovery+lr{rate:g}" for rate in RATES} | {"fedrecovery+chosen", "mode+chosen"} <= wanted
+    assert not {f"mode+lr{rate:g}" for rate in RATES} & wanted
+
+
+def test_an_artefact_of_all_points_needs_them_whole_on_all_seeds() -> None:
+    about = {**ALONE, "table5": {"methods": ["fedosd"], "points": "all"}}
+    whole = {f"fedosd+lr{rate} {stage}" for rate in (0.02, 0.01) for stage in ("unlearn", "recover", "evaluate")}
+    found = of_fedosd(with_choice(artefacts=about))
+    assert found == {"seed0": whole | CHOSEN, "seed1": whole | CHOSEN}  # which other artefacts show
+
+
+def test_a_job_of_the_chosen_point_has_the_specs_of_all_and_knows_their_own_jobs() -> None:
+    planned = with_choice()
+    names = {"run": "fedosd/fmnist-pat50/seed1", "trial": "fedosd+chosen"}
+    job = planned.job("unlearn", names)
+    points = [f"fedosd+lr{rate}" for rate in (0.02, 0.01)]
+    own = {point: planned.job("unlearn", {**names, "trial": point}) for point in points}
+    assert json.loads(job.json)["points"] == {point: json.loads(found.json) for point, found in own.items()}
+    assert job.candidates == {point: found.certificate for point, found in own.items()}
+    assert job.made == [own[point].certificate for point in sorted(points)]
+    assert job.listed["chosen"] == ["results/smoke/fedosd/fmnist-pat50/fedosd.selected.json"]
+    assert own[points[0]].listed["chosen"] == []
+    assert job.code == own[points[0]].code
+
+
+def test_points_of_which_only_some_are_post_trained_are_no_choice() -> None:
+    with pytest.raises(UserError, match=r"some points of the grid of 'mode' leave rounds .*\(points: all\)"):
+        plan("smoke", methods=grid("mode", {"unlearning.lr": [0.02], "unlearning.rounds": [1, 4]}))
 
 
 @pytest.mark.parametrize("preset", names("presets"))

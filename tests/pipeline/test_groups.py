@@ -83,6 +83,17 @@ def test_a_pack_takes_jobs_until_it_is_full() -> None:
     assert [len(pack) for pack in packs(plan, jobs, 0.9 * each)] == [1] * 5
 
 
+def test_what_follows_long_jobs_is_submitted_together() -> None:
+    plan = made("smoke")
+    jobs = [job for job in plan.jobs() if job.names.get("run") == "fedosd/mnist-iid/seed0"]
+    long = [job for job in jobs if job.stage == "recover"][:3]
+    after = [
+        job for job in jobs if job.stage == "evaluate" and job.names["trial"] in {one.names["trial"] for one in long}
+    ]
+    found = packs(plan, [*long, *after], 0.99 * min(job.seconds for job in long))
+    assert sorted(map(len, found)) == [1, 1, 1, 1, 2]
+
+
 def shares(plan: Plan, jobs: Iterable[Job], whole: int) -> dict[str, int]:
     asked: dict[str, int] = {}
     found = places(plan, jobs)

@@ -123,3 +123,11 @@ def test_a_line_may_be_a_coordinate_of_some_of_the_scenarios() -> None:
 def test_a_table_of_settings_needs_no_axis() -> None:
     found = entry(drawn(kind="sampling_table", x=None))
     assert (found.reads, len(found.scenarios)) == ("nothing", 2)
+
+
+def test_only_where_clients_are_the_data_s_own_they_differ_in_size_and_the_partition_names_the_smallest() -> None:
+    planned = Plan({"preset": "paper", "papers": ["fats"]})
+    found = planned.job("publish", {"paper": "fats", "artefact": "table2"}).spec
+    assert isinstance(found, Entry)
+    fewest = {scenario.name: scenario.sampling.fewest for scenario in found.scenarios if scenario.sampling}
+    assert (fewest["mnist"], fewest["femnist"], fewest["shakespeare"]) == (None, 90, 80)

@@ -112,10 +112,10 @@ def stage_of(file: str) -> str:
 @pytest.mark.parametrize(
     ("name", "lines"),
     [
-        (f"{PAT50}/fedosd.unlearned", [f"{PAT50}/{point}.unlearned" for point in POINTS]),
+        (f"{PAT50}/fedosd.unlearned", [f"{PAT50}/{point}.unlearned" for point in (*POINTS, "fedosd+chosen")]),
         (
-            f"{PAT50}/{POINTS[1]}",
-            [f"{PAT50}/{POINTS[1]}.{stage}" for stage in ("unlearned", "recovered", "evaluation")],
+            f"{PAT50}/fedosd+chosen",
+            [f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation")],
         ),
         ("data", ["data/digits", "data/digits_rgb", "data/topics"]),
     ],
@@ -138,8 +138,10 @@ def test_a_scenario_a_run_and_a_method_list_what_lies_below(capsys: pytest.Captu
     }
     assert set(run) < set(scenario)
     assert len(run) > 30
+    compared = [f"{PAT50}/{point}.{stage}" for point in POINTS for stage in ("unlearned", "evaluation")]
     assert method == [
-        f"{PAT50}/{point}.{stage}" for point in POINTS for stage in ("unlearned", "recovered", "evaluation")
+        *compared,
+        *(f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation")),
     ]
 
 
@@ -158,9 +160,9 @@ def test_the_chosen_point_is_marked(
     path.parent.mkdir(parents=True)
     path.write_text(selection)
     (path.parent.parent / "mnist-pat20").mkdir()
-    show.main(["cell", f"{PAT50}/fedosd.recovered"])
-    lines = [f"{PAT50}/{point}.recovered{mark}" for point, mark in zip(POINTS, marks, strict=True)]
-    assert capsys.readouterr().out.splitlines() == lines
+    show.main(["cell", f"{PAT50}/fedosd.unlearned"])
+    lines = [f"{PAT50}/{point}.unlearned{mark}" for point, mark in zip(POINTS, marks, strict=True)]
+    assert capsys.readouterr().out.splitlines() == [*lines, f"{PAT50}/fedosd+chosen.unlearned"]
 
 
 @pytest.mark.usefixtures("folder")

@@ -38,6 +38,11 @@ class Job:
         """What a dry run calls it."""
         return " ".join([self.stage, *(f"{name}={value}" for name, value in sorted(self.names.items()))])
 
+    @property
+    def specs(self) -> list[dict[str, Any]]:
+        """The spec, or those of all points of which the chosen one is run."""
+        return list(self.spec["points"].values()) if "points" in self.spec else [self.spec]
+
     def has(self, **names: str) -> bool:
         """Whether it has these names."""
         return all(self.names.get(name) == value for name, value in names.items())

@@ -3,6 +3,7 @@
 What is affected is read off the plan's graph (who reads whose output), never off a digest.
 """
 
+import json
 import os
 import re
 import shlex
@@ -57,7 +58,7 @@ MINE = "{label: Mine, plugin: mine, in_paper: false, source: a test, shown_in: [
 
 def of_plugin(job: Job, *methods: str) -> bool:
     """Whether a job unlearns with one of these plug-ins."""
-    return job.stage == "unlearn" and job.spec["method"]["name"] in methods
+    return job.stage == "unlearn" and job.specs[0]["method"]["name"] in methods
 
 
 def following(project: Project, *stages: str) -> set[str]:
@@ -109,6 +110,8 @@ def test_a_finished_run_has_nothing_to_do(toy: Project) -> None:
         ("fu/pipeline/fork_server.py", "the job's process was killed", "somebody killed the job"),
         ("config.yaml", "threads: 1 ", "threads: 2 "),
         ("config.yaml", "device: auto ", "device: cpu "),
+        ("config.yaml", "cache: null ", "cache: here "),
+        ("fu/pipeline/store.py", "errno.EFBIG}", "errno.EFBIG, errno.EIO}"),
         ("workflow/rules/evaluate.smk", "minutes", "mem_mb"),
         ("workflow/papers/toy.yaml", "  unlearning:\n    rounds: {value: 2, source: a test}",
          "  unlearning:\n    rounds: {value: 2, source: another source}"),
@@ -259,8 +262,49 @@ def test_a_value_of_one_methods_grid_runs_that_trial_and_what_shows_it(project: 
     project.edit("workflow/papers/toy.yaml", "value: [0.02, 0.005]", "value: [0.02, 0.006]")
     graph = project.graph()
     new = graph.where(lambda job: True) - before
-    assert {key.rpartition("trial=")[2] for key in new} == {"fedosd+lr0.006", "fedosd.m5+lr0.006"}
-    project.expect(graph.with_downstream(new))
+    assert {key.rpartition("trial=")[2] for key in new} == {"fedosd+lr0.006"}
+    affected = graph.with_downstream(new)
+    assert {key.rpartition("trial=")[2] for key in affected if key.startswith("unlearn")} == {
+        "fedosd+lr0.006",
+        "fedosd+chosen",
+    }
+    project.expect(affected)
+
+
+def test_a_point_that_is_not_chosen_computes_nothing_but_its_own_comparison(project: Project) -> None:
+    """What follows from the choice is planned, but ends at once: it is the same point of the same contents."""
+    selection = project.root / "results/toy/toy/pat/fedosd.selected.json"
+    chosen = json.loads(selection.read_text())["selected"]
+    other = {"fedosd+lr0.02": "[0.02, 1.0e-8]", "fedosd+lr0.005": "[1.0e-8, 0.005]"}[chosen]
+    models = project.root.glob("results/toy/toy/pat/seed0/*+chosen.*.safetensors")
+    before = {path: path.read_bytes() for path in models}
+    assert {path.name.partition(".safe")[0] for path in before} == {
+        "fedosd+chosen.unlearned",
+        "fedosd+chosen.recovered",
+        "fedosd.m5+chosen.recovered",
+    }
+    project.edit("workflow/papers/toy.yaml", "value: [0.02, 0.005]", f"value: {other}")
+    project.snakemake()
+    assert json.loads(selection.read_text())["selected"] == chosen
+    assert {path: path.read_bytes() for path in before} == before
+    logs = project.root / "results/toy/logs/toy/pat/seed0"
+    for stem in ("fedosd+chosen.unlearned", "fedosd+chosen.recovered", "fedosd.m5+chosen.recovered"):
+        assert "taken over from" in (logs / f"{stem}.log").read_text()
+    project.expect([])
+
+
+def test_the_chosen_point_is_what_its_own_job_makes_on_seeds_that_compare_nothing(project: Project) -> None:
+    project.edit("workflow/papers/toy.yaml", "seeds: {value: [0]", "seeds: {value: [0, 1]")
+    project.snakemake("--", "toy_utility")
+    folder = project.root / "results/toy/toy/pat"
+    chosen = json.loads((folder / "fedosd.selected.json").read_text())["selected"]
+    assert [path.name for path in (folder / "seed1").glob("fedosd+*.unlearned.safetensors")] == [
+        "fedosd+chosen.unlearned.safetensors"
+    ]
+    project.snakemake("--", f"results/toy/toy/pat/seed1/{chosen}.unlearned.safetensors")
+    for seed in ("seed0", "seed1"):
+        own, taken = (folder / seed / f"{name}.unlearned.safetensors" for name in (chosen, "fedosd+chosen"))
+        assert own.read_bytes() == taken.read_bytes()
 
 
 def test_a_setting_of_one_method_runs_that_method_and_what_shows_it(project: Project) -> None:

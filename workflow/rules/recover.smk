@@ -16,6 +16,7 @@ rule recover:
     params:
         spec=lambda w: plan.job("recover", dict(w)).json,
         code=lambda w: plan.job("recover", dict(w)).code,
+        candidates=lambda w: plan.job("recover", dict(w)).made,
         unless_made=unless_made,
     shell:
         command_line("recover")

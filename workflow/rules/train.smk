@@ -16,6 +16,7 @@ rule train:
     params:
         spec=lambda w: plan.job("train", dict(w)).json,
         code=lambda w: plan.job("train", dict(w)).code,
+        candidates=lambda w: plan.job("train", dict(w)).made,
         unless_made=unless_made,
     shell:
         command_line("train")

@@ -15,6 +15,7 @@ rule unlearn:
     params:
         spec=lambda w: plan.job("unlearn", dict(w)).json,
         code=lambda w: plan.job("unlearn", dict(w)).code,
+        candidates=lambda w: plan.job("unlearn", dict(w)).made,
         unless_made=unless_made,
     shell:
         command_line("unlearn")

@@ -45,6 +45,10 @@ class Config(Strict):
     seeds: Annotated[Seeds | None, BeforeValidator(typed)] = Field(
         None, description="replaces the seeds of the preset and the paper"
     )
+    choose_on: Count = Field(
+        1,
+        description="on how many seeds, from the first on, the points of a grid are compared; the others run the best",
+    )
     plugins: str | None = Field(
         None, min_length=1, description="folder with your own plug-ins: methods/mine.py, evaluation/mine.py, ..."
     )
@@ -55,11 +59,17 @@ class Config(Strict):
     threads: Count = Field(
         1, description="CPU threads per job; for small models, two one-thread jobs beat one two-thread job"
     )
+    cache: str | None = Field(
+        None,
+        min_length=1,
+        description="folder that keeps what training, unlearning and post-training make, for other settings, presets "
+        "and checkouts (docs/cache.md)",
+    )
     overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
         default_factory=dict, description="paper -> anything in its YAML file; wins over the paper and the preset"
     )
 
-    @field_validator("plugins", "data_dir")
+    @field_validator("plugins", "data_dir", "cache")
     @classmethod
     def _at_home(cls, folder: str | None) -> str | None:
         try:

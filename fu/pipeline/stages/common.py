@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fu import plugins
 from fu.contents import checksum
 from fu.errors import UserError, first_problem
-from fu.pipeline import certificate, digest
+from fu.pipeline import certificate, digest, store
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.paths import CERTIFIED, OUTPUTS, SELECTED
 from fu.plugins import Choice, Kind
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
@@ -37,6 +37,12 @@ class Spec(Record):
     """Exactly the values that a stage reads; built by the plan, passed to the stage's main."""
 
     stage: ClassVar[str]
+
+
+class Chosen(Spec):
+    """The specs of one stage at the points of a grid, by the name of the trial; a job runs that of the chosen one."""
+
+    points: dict[str, Any]
 
 
 class Local(Record):
@@ -155,33 +161,51 @@ def run(
     """
     try:
         args = _parser(spec_type, files_type).parse_args(argv)
-        try:
-            spec = spec_type.model_validate_json(args.spec)
-        except ValidationError as error:
-            text = first_problem(error, spec_type, "--spec")
-            raise UserError(f"{text.removesuffix('.')}; `make show CELL=...` prints a complete command.") from None
+        stage = spec_type.stage
+        points = _points(spec_type, args)
+        spec: Spec = Chosen(points=points) if args.chosen else points[""]
         if args.plugins:
             plugins.add_folder(Path(args.plugins))
-        modules = digest.modules_of(spec.stage, spec)
+        modules = digest.modules_of(stage, spec)
         digest.check_installed(*modules)
         code = digest.digest(*modules)
         if args.code not in (None, code):
-            raise UserError(f"{spec.stage}: {EDITED}")
+            raise UserError(f"{stage}: {EDITED}")
         files = files_type(**{field.name: getattr(args, field.name) for field in dataclasses.fields(files_type)})  # type: ignore[arg-type]
         options = Options(code, args.threads, args.device, args.checkpoint_seconds)
         if args.certificate is None:
-            main(spec, files, options)
+            main(points[_selected(args.chosen, points)], files, options)
             return
         with certificate.locked(args.certificate):
-            found = reads(spec, files) if reads else _read(spec.stage, files)
-            key = certificate.key_of(spec.stage, canonical(spec), code)
-            inputs = certificate.check(found)
+            named = _read(stage, files)
+            found = reads(points[""], files) if reads else [path for paths in named.values() for path in paths]
+            key = certificate.key_of(stage, canonical(spec), code)
+            inputs = certificate.check([*found, *args.chosen])
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
-                print(f"{spec.stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
+                print(f"{stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
             about = spec.model_dump(mode="json")
-            draft = Certificate(key, spec.stage, about, code, digest.parts(*modules), inputs)
-            main(spec, files, dataclasses.replace(options, signature=Signature(args.certificate, draft, modules)))
+            draft = Certificate(key, stage, about, code, digest.parts(*modules), inputs)
+            point = _selected(args.chosen, points)
+            if args.chosen:
+                key = certificate.key_of(stage, canonical(points[point]), code)
+                draft = dataclasses.replace(draft, point=key)
+            options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
+            own = [args.certificate, *_own(args, points, point)] if args.chosen and args.unless_made else []
+            if any(take(made, key, options.contents(found), options) for made in own):
+                return
+            if not args.cache:
+                main(points[point], files, options)
+                return
+            contents = {role: options.contents(paths) for role, paths in named.items()}
+            machine = store.machine(options.device, options.threads)
+            entry = store.Entry(Path(args.cache), (stage, key), contents, machine)
+            if args.unless_made and entry.used():
+                if take(entry.certificate, entry.key, [*entry.inputs.values()], options):
+                    return
+                entry.drop()
+            main(points[point], files, options)
+            entry.keep(args.certificate)
     except UserError as error:
         sys.exit(f"error: {error}")
     except OSError as error:
@@ -190,10 +214,67 @@ def run(
         sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
 
 
-def _read(stage: str, files: Any) -> list[Path]:
-    """Return the outputs of other jobs that the command line names."""
-    named = (getattr(files, field.name) for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage])
-    return [path for value in named for path in (value if isinstance(value, list) else [value])]
+def _points(spec_type: type[S], args: argparse.Namespace) -> dict[str, S]:
+    """Return the specs of all points by name; of a job without a choice the only one, without name."""
+    try:
+        if not args.chosen:
+            return {"": spec_type.model_validate_json(args.spec)}
+        given = Chosen.model_validate_json(args.spec).points
+        return {name: spec_type.model_validate(spec) for name, spec in given.items()}
+    except ValidationError as error:
+        text = first_problem(error, spec_type, "--spec")
+        raise UserError(f"{text.removesuffix('.')}; `make show CELL=...` prints a complete command.") from None
+
+
+def _selected(chosen: list[Path], points: dict[str, S]) -> str:
+    """Return the name of the point that was chosen."""
+    if not chosen:
+        return ""
+    try:
+        name = json.loads(chosen[0].read_text())["selected"]
+    except (OSError, ValueError, LookupError, TypeError):
+        name = None
+    if name not in points:
+        raise UserError(f"{chosen[0]}: names none of {', '.join(points)}; delete the file and run snakemake again.")
+    return str(name)
+
+
+def _own(args: argparse.Namespace, points: dict[str, S], point: str) -> list[Path]:
+    """Return the certificate of the chosen point's own job, as the command line names it."""
+    return [args.candidates[sorted(points).index(point)]] if args.candidates else []
+
+
+def _read(stage: str, files: Any) -> dict[str, list[Path]]:
+    """Return the outputs of other jobs that the command line names, by their roles."""
+    names = [field.name for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage]]
+    return {name: [found] if isinstance(found := getattr(files, name), Path) else found for name in names}
+
+
+def take(source: Path, key: str, contents: Sequence[str], options: Options) -> bool:
+    """Take over the outputs of another job as those of this one, which get their own certificate.
+
+    `source`: the other's certificate, which must have this key and these contents as its inputs, in order. Returns
+    False where it has not, or where an output cannot be read or has changed since it was made, which is said.
+    """
+    made, own = certificate.read(source), options.signature
+    if own is None or made is None or key not in (made.key, made.point):
+        return False
+    if [content for path, content in made.inputs.items() if not path.endswith(SELECTED)] != list(contents):
+        return False
+    taken = made.taken if source == own.path else f"{source.parent.name}/{source.name}"
+    draft = dataclasses.replace(own.draft, taken=taken)
+    options = dataclasses.replace(options, signature=dataclasses.replace(own, draft=draft))
+    stem, name = source.name.removesuffix(CERTIFIED), own.path.name.removesuffix(CERTIFIED)
+    paths = [own.path.with_name(name + output.removeprefix(stem)) for output in made.outputs]
+    try:
+        with atomic_outputs(options, *paths) as parts:
+            for (output, (_, content)), part in zip(made.outputs.items(), parts, strict=True):
+                store.copy(source.with_name(output), part, content)
+    except store.DamagedError as error:
+        print(f"{draft.stage}: {error}, so nothing is taken over.", file=sys.stderr)
+        return False
+    print(f"{draft.stage}: taken over from {source}; nothing is computed.", file=sys.stderr)
+    return True
 
 
 def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentParser:
@@ -202,8 +283,11 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     for name, kind in get_type_hints(files_type).items():
         several = {"nargs": "*", "default": []} if kind != Path else {"required": True}
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, **several)  # type: ignore[arg-type]
+    parser.add_argument("--chosen", nargs="*", type=Path, default=[], help="the selection: --spec has all points")
+    parser.add_argument("--candidates", nargs="*", type=Path, default=[], help="certificates of the points' own jobs")
     parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
     parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
+    parser.add_argument("--cache", nargs="?", help="folder that keeps what was made; with --unless-made also read")
     parser.add_argument("--code", help="the planned digest of the code")
     parser.add_argument("--plugins", nargs="?", help="folder with your own plug-ins")
     parser.add_argument("--threads", type=int, default=Options.threads)

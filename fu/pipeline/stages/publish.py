@@ -46,7 +46,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     """Read the files into a frame, make the artefact from it, and write it."""
     from fu import plugins
     from fu.artefacts import provenance, result
-    from fu.pipeline import frames
+    from fu.pipeline import certificate, frames
     from fu.pipeline.paths import Paths
 
     if files.published and checksum(files.published[0]) != spec.published:
@@ -57,7 +57,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     made = plugins.load("artefacts", spec.kind).make(frame, entry)
     behind = [Path(path) for path in frames.inputs(spec, paths)]
     inputs = dict(zip(map(str, behind), options.contents(behind), strict=True))
-    costs = [Path(path) for path in frames.costs(spec, paths)]
+    costs = {path: certificate.taken(path) for path in map(Path, frames.costs(spec, paths))}
     written = (files.csv, files.md, files.html, files.tex, files.pdf, files.png)
     with atomic_outputs(options, *written, files.json) as (*parts, about):
         result.write(made, entry, *parts)

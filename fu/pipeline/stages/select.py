@@ -39,11 +39,15 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     terms = dict(spec.terms)
     found = [read(path, next(iter(terms))) for path in files.evaluations]
     trials = {trial: found[k * seeds : (k + 1) * seeds] for k, trial in enumerate(spec.trials)}
+    compared = {  # another artefact may need models beyond those compared
+        trial: [{role: metrics for role, metrics in one.items() if role in spec.roles} for one in evaluations]
+        for trial, evaluations in trials.items()
+    }
     scores = {
-        trial: {role: score(evaluations, role, terms) for role in spec.roles} for trial, evaluations in trials.items()
+        trial: {role: score(evaluations, role, terms) for role in spec.roles} for trial, evaluations in compared.items()
     }
     with atomic_outputs(options, files.selection) as (part,):
-        chosen = {"selected": choose(trials, terms, spec.roles), "rule": spec.rule, "scores": scores}
+        chosen = {"selected": choose(compared, terms, spec.roles), "rule": spec.rule, "scores": scores}
         part.write_text(json.dumps(chosen, indent=2) + "\n")
 
 

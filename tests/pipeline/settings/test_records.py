@@ -19,7 +19,11 @@ OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "unknown key of the config": (
         config(presett="x"),
-        ("config: presett: unknown key", "did you mean 'preset'?", "allowed: data_dir, device, overrides, papers"),
+        (
+            "config: presett: unknown key",
+            "did you mean 'preset'?",
+            "allowed: cache, choose_on, data_dir, device, overrides",
+        ),
     ),
     "unknown key of a paper": (
         laid_over(titel="x"),

@@ -9,14 +9,15 @@ import pytest
 from fu.artefacts import table
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import frames
-from fu.pipeline.paths import Paths
+from fu.pipeline import certificate, frames
+from fu.pipeline.certificate import Certificate
+from fu.pipeline.paths import Paths, certificate_of
 from fu.pipeline.stages import publish
 from fu.pipeline.stages.common import Options
-from tests.artefacts.factories import CHOSEN, make_entry
+from tests.artefacts.factories import CHOSEN
 from tests.mistakes import contents
 from tests.pipeline.plans import made
-from tests.pipeline.results_folder import make_results
+from tests.pipeline.results_folder import entry_of, make_results
 
 
 def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path: Path) -> None:
@@ -43,18 +44,23 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
         return make(frame, entry)
 
     monkeypatch.setattr(table, "make", spied)
-    entry = make_entry("table", chosen={}, published=checksum(numbers))
+    entry = entry_of("table", chosen={}, published=checksum(numbers))
     outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "html", "tex", "pdf", "png", "json")}
     files = publish.Files(root, [numbers], **outputs)
+    paths = Paths(str(root))
+    first, *others = frames.costs(entry, paths)
+    for cost, taken in {first: "k/recover.made.json", **dict.fromkeys(others, "")}.items():
+        certificate.write(certificate_of(Path(cost)), Certificate("k", "recover", {}, "c", {}, {}, taken=taken))
     publish.main(publish.Spec(**dict(entry)), files, Options(code="the code"))
     ((frame, shown),) = given
     assert shown.chosen == {"small": {"ours": CHOSEN}}
     assert set(frame["trial"].dropna()) == {"original", "scratch", CHOSEN}
     assert frame[frame["published"]]["value"].tolist() == [0.25]
     assert all(path.stat().st_size for path in outputs.values())
-    paths, about = Paths(str(root)), json.loads(outputs["json"].read_text())
+    about = json.loads(outputs["json"].read_text())
     assert about["inputs"] == {path: checksum(Path(path)) for path in frames.inputs(entry, paths)}
     assert list(about["costs"]) == frames.costs(entry, paths)
+    assert about["taken"] == {first: "k/recover.made.json"}
     assert about["code"] == "the code"
     read = [*frames.inputs(entry, paths), *frames.costs(entry, paths)]
     assert publish.reads(publish.Spec(**dict(entry)), files) == [Path(path) for path in read]

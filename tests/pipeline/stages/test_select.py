@@ -62,6 +62,19 @@ def test_the_scores_of_both_models_are_kept_apart(tmp_path: Path) -> None:
     }
 
 
+def test_models_beyond_those_compared_decide_nothing(tmp_path: Path) -> None:
+    """Where another artefact shows all points, their evaluations have post-trained models, too."""
+    better = {"r_acc_validation": 0.9, "asr_validation": 0.1}
+    files = [
+        evaluation(tmp_path / "0.csv", recovered={"diverged_round": 3}, **better),
+        evaluation(tmp_path / "1.csv", recovered=better, r_acc_validation=0.8, asr_validation=0.1),
+    ]
+    by = {**FEDOSD, "roles": ("unlearned",)}
+    found = chosen(tmp_path / "mode.json", ("one", "other"), *files, by=by)
+    assert found["selected"] == "one"
+    assert found["scores"] == {"one": {"unlearned": pytest.approx(0.8)}, "other": {"unlearned": pytest.approx(0.7)}}
+
+
 def test_a_choice_without_validation_data_is_told_in_one_sentence(tmp_path: Path) -> None:
     path, output = evaluation(tmp_path / "one.evaluation.csv", asr_validation=0.1), tmp_path / "made" / "mode.json"
     text = sentence(lambda: chosen(output, ("one",), path))

@@ -1,0 +1,192 @@
+"""What an artefact shows must exist: else one sentence, before the first job."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, get_args
+
+from fu.artefacts.entry import ORIGINAL, Stage
+from fu.errors import UserError, nearest
+from fu.pipeline import catalogue
+from fu.pipeline.settings.records import Artefact, Settings
+from fu.pipeline.specs import Trial
+
+if TYPE_CHECKING:
+    from fu.pipeline.grid import Grid
+
+NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
+
+
+def shown(entry: Artefact, where: str) -> None:
+    """Raise `UserError` where an entry lacks what its kind needs."""
+    reads = catalogue.reads(entry.kind)
+    if reads != "nothing" and not entry.scenarios:
+        raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
+    if reads in ("evaluations", "traces") and not (entry.shown and entry.metrics):
+        raise UserError(
+            f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
+        )
+    about = catalogue.declared("artefacts", entry.kind)
+    traced = list(about.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
+    untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
+    if untraced:
+        what = "does not add up over rounds" if "COUNTS" in about else "is not measured per round"
+        raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
+    for field in about.get("NEEDS", ()):
+        if not getattr(entry, field):
+            raise UserError(f"{where}: kind {entry.kind} needs {field}.")
+
+
+def drawn(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
+    """Raise `UserError` where something to be shown does not exist: metrics, a stage, the one varying setting."""
+    about = catalogue.declared("artefacts", entry.kind)
+    trials = {
+        (scenario, method): [grid.trials[f"{name}/{scenario}", trial] for trial in found]
+        for scenario, method in product(entry.scenarios, entry.shown)
+        for found in [grid.names[f"{name}/{scenario}", method]]
+    }
+    needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
+    if not any(_get(trial.settings, need) for found in trials.values() for trial in found for need in needs):
+        raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
+    for (scenario, method), found in trials.items() if catalogue.reads(entry.kind) == "traces" else ():
+        phase = "training" if method in entry.trainings else "unlearning"
+        counted = about.get("COUNTS") or catalogue.COUNTS
+        for trial in found:
+            measured = [*counted, *catalogue.traced(_get(trial.settings, f"{phase}.traced"))]
+            lacking = [metric for metric in entry.metrics if metric not in measured]
+            lacking += [one for one in about.get("TRACED", ()) if one not in _get(trial.settings, f"{phase}.traced")]
+            if lacking:
+                raise UserError(
+                    f"{where}: kind {entry.kind} needs {lacking[0]!r} of {scenario!r}: "
+                    f"add its evaluator to settings.{phase}.traced."
+                )
+    drawn = about.get("STAGES", get_args(Stage))
+    stages = [stage for stage in entry.stages if stage in drawn]
+    read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind, entry.points)
+    for scenario in entry.scenarios if read and entry.methods else ():
+        recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
+        lacking = [stage for stage in stages if stage == "recovered" and not recovers]
+        if lacking == stages or (lacking and "STAGES" in about):
+            raise UserError(
+                f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} for "
+                f"{scenario!r}; allowed: {', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
+            )
+    coordinates(grid, name, entry, trials, where)
+    if "SETTINGS" in about:
+        lone = [method for (_, method), found in trials.items() if len(found) < 2]
+        if lone:
+            raise UserError(f"{where}: kind {entry.kind} needs a grid of two or more values; {lone[0]!r} has none.")
+        values: dict[tuple[str, str], set[Any]] = {}
+        for (_, method), found in trials.items():
+            for key, value in (item for trial in found for item in trial.values.items()):
+                values.setdefault((method, key), set()).add(value)
+        varied = sorted({key for (_, key), several in values.items() if len(several) > 1})
+        if len(varied) != about["SETTINGS"]:
+            raise UserError(
+                f"{where}: kind {entry.kind} needs grids in which one setting varies, got "
+                f"{', '.join(varied) or 'none'}."
+            )
+
+
+def coordinates(
+    grid: "Grid", name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
+) -> None:
+    """Raise `UserError` where an axis, line or panel is no coordinate of the scenarios and no setting of a grid."""
+    shown = [method for method in entry.shown if method not in entry.against]
+    for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
+        for key in wanted:
+            for scenario in entry.scenarios:
+                at = grid.at[f"{name}/{scenario}"]
+                grids = {value for method in shown for trial in trials[scenario, method] for value in trial.values}
+                if key not in at and key not in grids:
+                    known = [*at, *sorted(grids)]
+                    raise UserError(
+                        f"{where}: {field}: {key!r} is no coordinate of {scenario!r} and in no grid"
+                        f"{nearest(key, known) if known else ''}."
+                    )
+
+
+def sampled(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
+    """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs.
+
+    Each needs the axis; a line or a panel may be a coordinate of some of them.
+    """
+    for scenario in entry.scenarios:
+        training = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.training
+        if training.clients_per_round is None or training.local_steps is None:
+            raise UserError(
+                f"{where}: kind {entry.kind} needs settings.training.clients_per_round and local_steps of {scenario!r}."
+            )
+    places = [grid.at[f"{name}/{scenario}"] for scenario in entry.scenarios]
+    for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
+        for key in wanted:
+            there = [key in at for at in places]
+            if not (all(there) if field == "x" else any(there)):
+                of = f"{entry.scenarios[there.index(False)]!r}" if field == "x" else "any scenario"
+                known = sorted({short for at in places for short in at})
+                raise UserError(
+                    f"{where}: {field}: {key!r} is no coordinate of {of}{nearest(key, known) if known else ''}."
+                )
+
+
+def evaluated(grid: "Grid", name: str, scenario: str, entry: Artefact, where: str) -> None:
+    """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
+    if catalogue.reads(entry.kind) != "evaluations":
+        return
+    first = grid.names[f"{name}/{scenario}", entry.shown[0]][0]
+    evaluations = grid.trials[f"{name}/{scenario}", first].settings.evaluations
+    for metric in entry.metrics:
+        if not evaluations_with([metric], evaluations):
+            raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
+
+
+def selection(grid: "Grid", name: str, scenario: str, shown: Sequence[str]) -> None:
+    """Raise `UserError` where the best point of a grid cannot be chosen on validation data."""
+    where = f"{grid.where[name]}: scenarios.{scenario}"
+    for method in shown:
+        names = grid.names[f"{name}/{scenario}", method]
+        if len(names) < 2:
+            continue
+        settings = grid.trials[f"{name}/{scenario}", names[0]].settings
+        data, known = settings.data, catalogue.metrics()
+        for metric in settings.chosen_by:
+            if metric not in known:
+                raise UserError(f"{where}: chosen_by: there is no metric {metric!r}{nearest(metric, known)}.")
+            if known[metric].better == "neither":
+                raise UserError(f"{where}: chosen_by: {metric!r} is better neither higher nor lower.")
+        judged = [one for one in settings.chosen_by if _get(settings, NEEDS.get(one, "data"))]
+        homes = [evaluations_with([metric], settings.evaluations) for metric in judged]
+        if not homes or len(homes[0]) != 1 or any(home != homes[0] for home in homes):
+            raise UserError(
+                f"{where}: evaluations: {method} has a grid; its best point is chosen by "
+                f"{' and '.join(judged)}, so their evaluators must be in one evaluation."
+            )
+        if not data.validation_share and not data.held_out:
+            raise UserError(
+                f"{where}: data.validation_share is 0, but {method} has a grid; "
+                "its best point is chosen on validation data, so hold some out."
+            )
+        _, train, held_out = data.fewest
+        if data.validation_share and not held_out:
+            raise UserError(
+                f"{where}: data.validation_share: {data.validation_share} holds out none of "
+                f"the smallest client's training samples (at most {train}), but {method} needs some to "
+                "choose the best point of its grid; hold out more or use fewer clients."
+            )
+
+
+def _get(settings: Settings, path: str) -> Any:
+    """Return a part of the settings; None where a part above it is left out."""
+    found: Any = settings
+    for key in path.split("."):
+        found = getattr(found, key) if found is not None else None
+    return found
+
+
+def evaluations_with(metrics: Iterable[str], evaluations: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return, in order, the evaluations with an evaluator that returns any of the metrics."""
+    wanted = set(metrics)
+    return [
+        name
+        for name, evaluators in evaluations.items()
+        if any(metric.name in wanted for evaluator in evaluators for metric in catalogue.metrics_of(evaluator))
+    ]
