@@ -140,7 +140,8 @@ class Screen(logging.Handler):
     def _fail(self, numbers: list[int], logs: Iterable[str] = (), said: str = "") -> None:
         """Tell why jobs failed, of a pack those that know; have the scheduler give up those that would fail again."""
         found = {number: self.running.pop(number) for number in numbers if number in self.running}
-        unmade = {number: job for number, job in found.items() if not job.is_made()} or found
+        begun = sorted(found.items(), key=lambda item: not item[1].written())  # those that began first
+        unmade = {number: job for number, job in begun if not job.is_made()} or found
         known = {number: job for number, job in unmade.items() if tells(job.written())}
         others = [log for log in map(str, logs) if SLURM_LOGS in log]
         for number, job in (known or dict(list(unmade.items())[:1])).items():

@@ -47,7 +47,7 @@ SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
-MinJobAge=300
+MinJobAge=86400
 KillWait=5
 SlurmctldTimeout=10
 SlurmdTimeout=10

@@ -183,9 +183,10 @@ def test_of_a_pack_those_are_told_that_know_why_and_all_are_given_up(told: Told,
     assert [line for line in told.lines if line.startswith("error: ")] == ["error: b."]
 
 
-def test_of_a_pack_that_was_killed_one_job_is_told(told: Told, tmp_path: Path) -> None:
-    assert failed(told, tmp_path, "", "10:00:00 x: round 1/3\n", None, event="group_error") == []
-    assert len([line for line in told.lines if line.endswith(": failed")]) == 1
+def test_of_a_pack_that_was_killed_the_job_that_had_begun_is_told(told: Told, tmp_path: Path) -> None:
+    assert failed(told, tmp_path, None, "10:00:00 x: round 1/3\n", None, event="group_error") == []
+    name = JOBS[1].certificate.removesuffix(".made.json")
+    assert [line for line in told.lines if line.endswith(": failed")] == [f"12:00:00 {name}: failed"]
     assert sum(SLURM in line for line in told.lines) == 1
 
 
