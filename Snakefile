@@ -117,7 +117,7 @@ onstart:
     except UserError as error:
         sys.exit(f"error: {error}")
     if submits:
-        snapshot.begin(config, by_hand())
+        snapshot.begin(config, by_hand(), workflow.dag_settings.targets)
         shown.give_up = give_up
         # Else Snakemake would remove what a failed job has kept, and others of its pack have made.
         workflow.execution_settings.keep_incomplete = True

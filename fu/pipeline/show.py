@@ -151,8 +151,8 @@ def main(arguments: list[str]) -> None:
         case ["version"]:
             print(version())
         case ["status", *words]:
-            plan = planned(words, lambda: _config([word for word in words if "=" in word]))
-            print("\n".join(status(plan, _wanted(plan, [word for word in words if "=" not in word]))))
+            plan, targets = planned(words, lambda: _config([word for word in words if "=" in word]))
+            print("\n".join(status(plan, _wanted(plan, targets))))
         case ["why" | "verify" as asked, *words]:
             plan = Plan(_config([word for word in words if "=" in word]))
             wanted = _wanted(plan, [word for word in words if "=" not in word])

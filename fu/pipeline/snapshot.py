@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from fu.pipeline.digest import ROOT
 COPIES = Path(".snakemake/code")
 PARTS = ("Snakefile", "config.yaml", "workflow", "fu", "envs")
 INSIDE = ROOT.parts[-3:-1] == COPIES.parts  # whether this code is a copy
-PLANNED = ROOT / "planned.yaml"  # of the run: its config, with the command line's, and whether a person forces jobs
+PLANNED = ROOT / "planned.yaml"  # of the run: its config with the command line's, its targets, whether jobs are forced
 
 
 def main(arguments: list[str]) -> None:
@@ -58,9 +59,9 @@ def enter(config: dict[str, Any], is_main_process: bool) -> None:
         config["plugins"] = str(ROOT / "plugins")
 
 
-def begin(config: dict[str, Any], forced: bool) -> None:
+def begin(config: dict[str, Any], forced: bool, targets: Iterable[str]) -> None:
     """Say what is planned to the jobs that will be submitted, and remove other copies: no other run is left."""
-    PLANNED.write_text(yaml.safe_dump({"config": config, "forced": forced}))
+    PLANNED.write_text(yaml.safe_dump({"config": config, "forced": forced, "targets": sorted(targets)}))
     for folder in ROOT.parent.iterdir():
         if folder != ROOT:
             shutil.rmtree(folder, ignore_errors=True)

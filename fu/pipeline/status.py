@@ -23,17 +23,18 @@ NAMED = 20  # of each kind
 RULES = re.compile(rf"(_({'|'.join(OUTPUTS)}|\.\.\.))+$")  # at the end of a pack's comment
 
 
-def planned(words: Sequence[str], config: Callable[[], dict[str, Any]]) -> Plan:
-    """Return the plan of the run that goes on or was killed, as its own code sees it; without such a run, today's.
+def planned(words: Sequence[str], config: Callable[[], dict[str, Any]]) -> tuple[Plan, list[str]]:
+    """Return plan and targets of the run that goes on or was killed, as its own code sees it, else those of today.
 
     A person may have edited the code and the config since: then another process, with the code as it was, goes on here.
     """
+    targets = [word for word in words if "=" not in word]
     if snapshot.INSIDE:
-        return Plan(snapshot.planned()["config"])
+        return Plan(snapshot.planned()["config"]), targets or snapshot.planned()["targets"]
     if copies := [path.parent.resolve() for path in snapshot.COPIES.glob("*/planned.yaml")]:
         there = {**os.environ, "PYTHONPATH": str(copies[0]), "PYTHONSAFEPATH": "1"}
         os.execve(sys.executable, [sys.executable, "-m", "fu.pipeline.show", "status", *words], there)
-    return Plan(config())
+    return Plan(config()), targets
 
 
 def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import torch
+
 from tests.cluster.slurm import NODES, Slurm, slurm
 from tests.faults.kills import comparable
 from tests.workflow.project import Project, from_repository, with_toy
@@ -77,8 +79,8 @@ class Login:
 
     def jobs(self, state: str) -> list[str]:
         """Return the numbers of the training's jobs in a state."""
-        rows = self.slurm.ask("squeue", "--states=all", "--noheader", "--format=%i|%T|%k").splitlines()
-        return [row.partition("|")[0] for row in rows if f"|{state}|{PACK}" in row]
+        rows = [row.split("|") for row in self.slurm.jobs()]
+        return [row[0] for row in rows if row[1] == state and row[3].startswith(PACK)]
 
     def state(self, node: str) -> str:
         """Return the state of a node."""
@@ -186,10 +188,10 @@ def over_its_time(login: Login, run: "subprocess.Popen[bytes]") -> str:
 
 def overlapping(login: Login) -> list[str]:
     """Return the jobs that ran twice at a time."""
-    rows = login.slurm.ask("squeue", "--states=all", "--noheader", "--format=%k|%S|%e").splitlines()
+    rows = [row.split("|")[3:] for row in login.slurm.jobs()]
     found = []
-    for comment in {row.partition("|")[0] for row in rows}:
-        times = sorted(row.split("|")[1:] for row in rows if row.startswith(f"{comment}|") and "N/A" not in row)
+    for comment in {row[0] for row in rows}:
+        times = sorted((begin, end) for name, begin, end in rows if name == comment and "N/A" not in (begin, end))
         found += [comment for (_, end), (begin, _) in pairwise(times) if begin < end]
     return found
 
@@ -224,49 +226,58 @@ def timed(run: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
+def gpu_requested(login: Login) -> str:
+    """With `device: cuda` a job waits for a GPU; here it is no real one, so that the job says so."""
+    login.project.edit("config.yaml", "device: auto", "device: cuda")
+    (login.project.root / "cluster.yaml").write_text("gpu_partition: gpus\ngres: gpu:1\n")
+    run = login.start("toy_bars")
+    wait_until(lambda: "gres:gpu:1" in login.slurm.ask("squeue", "--noheader", "--format=%b"), "no GPU is requested")
+    shown = login.finish(run, expected=0 if torch.cuda.is_available() else 1)
+    assert torch.cuda.is_available() or "device: cuda was requested, but torch finds no GPU" in shown, shown
+    return "device: cuda: a GPU is requested, in its partition"
+
+
 def main() -> None:
     """Inject the faults, compare, and say what it took."""
     began = time.monotonic()
     with projects() as (folder, toy, real):
         desks = [toy.copied(folder / "toy-desk"), real.copied(folder / "real-desk")]
+        on_gpu = toy.copied(folder / "gpu")
         seconds = [timed(desks[0].snakemake), timed(lambda: desks[1].snakemake(REAL))]
         with slurm() as started:
             login = Login(toy, started)
-            faults = [real_failure(login)]
-            say(faults)
+            say(real_failure(login))
             run = drained_and_edited(login)
-            faults.append("drained nodes: the queue waits, `make status` says why")
-            say(faults)
+            say("drained nodes: the queue waits, `make status` says why")
             for fault in (cancelled, node_dies, login_dies):
-                faults.append(fault(login, run))
-                say(faults)
-            faults.insert(2, "an edit of the code between submission and start: what was planned ran")
+                say(fault(login, run))
             toy.edit(EDITED, "theta + 0 * aggregate(", "theta + aggregate(")
             (toy.root / "cluster.yaml").write_text("partition: brief\n")
             run = login.start()
-            faults.append(over_its_time(login, run))
-            say(faults)
-            shown = login.finish(run)
-            toy_jobs = started.ask("squeue", "--states=all", "--noheader", "--format=%i").count("\n") + 1
+            say(over_its_time(login, run))
+            login.finish(run)
             assert not overlapping(login), overlapping(login)
             equal = compare(login, desks[0])
+            say("an edit between submission and start: the bytes are those of what was planned")
+            submitted, alone = len(started.jobs()), [row for row in started.jobs() if "|rule_partition_" in row]
             other = Login(real, started)
             wall = timed(lambda: other.finish(other.start(REAL)))
-            all_jobs = started.ask("squeue", "--states=all", "--noheader", "--format=%i").count("\n") + 1
             equal += compare(other, desks[1])
+            packs = len(started.jobs()) - submitted
+            say(gpu_requested(Login(on_gpu, started)))
             login.project.expect([])
             left = [process for process in started.left() if process.name() not in ("munged", "slurmctld", "slurmd")]
             assert not left, f"processes are left: {left}"
         assert not started.left(), f"processes are left: {started.left()}"
-        assert shown
-    print(f"{len(faults)} faults survived; {toy_jobs} submissions of the toy paper under faults.")
-    print(f"{REAL} at smoke: {seconds[1]:.0f} s on the desk, {wall:.0f} s in {all_jobs - toy_jobs} submissions.")
+    print(f"The toy paper: {seconds[0]:.0f} s on the desk; under faults {submitted} submissions.")
+    print(f"{REAL} at smoke: {seconds[1]:.0f} s on the desk, {wall:.0f} s in {packs} submissions.")
+    print(f"A partition by itself in Slurm: {', '.join(row.split('|')[2] for row in alone)}.")
     print(f"{equal} files with the bytes of the desk; nothing is left. {time.monotonic() - began:.0f} s in all.")
 
 
-def say(faults: list[str]) -> None:
-    """Print the latest."""
-    print(f"{time.strftime('%H:%M:%S')} {len(faults)}. {faults[-1]}", flush=True)
+def say(what: str) -> None:
+    """Print what was survived."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)
 
 
 if __name__ == "__main__":

@@ -124,6 +124,10 @@ class Slurm:
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout.strip()
 
+    def jobs(self) -> list[str]:
+        """Return all jobs so far: number, state, time used, comment, begin and end."""
+        return self.ask("squeue", "--states=all", "--noheader", "--format=%i|%T|%M|%k|%S|%e").splitlines()
+
     def idle(self) -> bool:
         """Whether all nodes are ready and nothing runs."""
         with contextlib.suppress(AssertionError):

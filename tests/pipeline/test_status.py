@@ -144,7 +144,7 @@ def test_after_an_edit_the_code_and_config_that_were_planned_say_it(
 ) -> None:
     (tmp_path / ".snakemake/code/2026-01-01").mkdir(parents=True)
     copy = (tmp_path / ".snakemake/code/2026-01-01/planned.yaml").resolve()
-    copy.write_text(yaml.safe_dump({"config": {"preset": "smoke", "papers": ["fedosd"]}, "forced": False}))
+    copy.write_text(yaml.safe_dump({"config": {"preset": "smoke", "papers": ["fedosd"]}, "targets": ["fedosd_fig7"]}))
     monkeypatch.chdir(tmp_path)
     became: list[tuple[list[str], str]] = []
     monkeypatch.setattr(os, "execve", lambda _, words, there: became.append((words[1:], there["PYTHONPATH"])))
@@ -153,7 +153,9 @@ def test_after_an_edit_the_code_and_config_that_were_planned_say_it(
     assert became == [(["-m", "fu.pipeline.show", "status", "fedosd_table2"], str(copy.parent))]
     monkeypatch.setattr(snapshot, "INSIDE", True)
     monkeypatch.setattr(snapshot, "PLANNED", copy)
-    assert planned([], _today).config.papers == ["fedosd"]
+    for words, targets in (([], ["fedosd_fig7"]), (["preset=paper", "fedosd_table2"], ["fedosd_table2"])):
+        plan, wanted = planned(words, _today)
+        assert (plan.config.preset, plan.config.papers, wanted) == ("smoke", ["fedosd"], targets)
 
 
 def _today() -> dict[str, object]:
