@@ -1,5 +1,6 @@
 # make reproduce      set up, make every table and figure       PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
 #                     or some of them                           TARGETS="fedosd_table8 fedosd_fig5"
+#                     on a cluster (docs/cluster.md)            PROFILE=slurm
 # make show           list tables, figures, scenarios, methods  PRESET, PAPERS, DATA_DIR as above, here and below
 # make show CELL=...  print the command of one result, or list what it contains: fedosd/mnist-pat50, fedosd_table8
 # make why            say what would be made, and what changed  TARGETS

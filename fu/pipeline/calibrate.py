@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline import catalogue, commands, digest, estimates, fork_server
 from fu.pipeline.estimates import CALIBRATION, Calibration, Device, Speed
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import names
 from fu.pipeline.settings.records import Settings
 from fu.pipeline.stages import train
@@ -31,6 +32,8 @@ from fu.pipeline.stages.common import Options, atomic_outputs
 
 if TYPE_CHECKING:
     import torch
+
+    from fu.federation.local import Federation
 
 WHILE_S = 0.2  # of repeats
 LONGEST_S = 1.5  # of one step or forward pass
@@ -141,13 +144,14 @@ def _step_s(work: Work, batch: int, device: "torch.device", threads: int) -> flo
     def train(steps: int) -> None:
         federation.local_updates(theta, range(clients), next(rounds), steps=steps)
 
+    train(1)
     begun = time.perf_counter()
     train(1)
     steps = STEPS if time.perf_counter() - begun < WHILE_S else 1
     return _fastest(lambda: train(steps), device, threads) / steps / clients
 
 
-def _federation(work: Work, batch: int, clients: int, device: "torch.device") -> Any:
+def _federation(work: Work, batch: int, clients: int, device: "torch.device") -> tuple["Federation", "torch.Tensor"]:
     """Return clients with random samples for a few batches each and an initial model."""
     import numpy as np
     import torch
@@ -156,15 +160,15 @@ def _federation(work: Work, batch: int, clients: int, device: "torch.device") ->
     from fu.data.clients import ClientData
     from fu.data.partition import Partition
     from fu.federation.local import Federation, LocalTraining
+    from fu.federation.task import initial_parameters
     from fu.plugins import Choice
 
     settings, facts = work.settings, about(work.settings.data.dataset)
     pretrained = "PRETRAINED" in catalogue.declared("models", settings.model.name)
     params = {**settings.model.params, **({"weights": "random"} if pretrained else {})}
     choice = Choice(name=settings.model.name, params=params)
-    model = plugins.load("models", choice.name).build(
-        facts.shape, facts.classes, plugins.params("models", choice, "model")
-    )
+    plugin, typed = plugins.load("models", choice.name), plugins.params("models", choice, "model")
+    build = partial(plugin.build, facts.shape, facts.classes, typed)
     samples, draws = STEPS * batch, torch.Generator().manual_seed(0)
     labels = torch.randint(facts.classes, (samples,), generator=draws).to(device)
     if facts.text:
@@ -174,8 +178,8 @@ def _federation(work: Work, batch: int, clients: int, device: "torch.device") ->
     rows, nothing = np.arange(samples), np.empty(0, np.int64)
     part = Partition([rows] * clients, [nothing] * clients, [nothing] * clients)
     data = ClientData(x.to(device), labels, part, facts.classes, "share")
-    federation = Federation(model, data, LocalTraining(0.01, 1.0, batch, 1), "training", 0)
-    return federation, federation.layout.flatten(dict(model.named_parameters()))
+    federation = Federation(build(), data, LocalTraining(0.01, 1.0, batch, 1), "training", 0)
+    return federation, initial_parameters(build, 0).to(device)
 
 
 def _fastest(call: Callable[[], object], device: "torch.device", threads: int) -> float:
@@ -214,8 +218,12 @@ def load_seconds(device: "torch.device", threads: int) -> float:
 
 def job_seconds(values: dict[str, Any], kind: str) -> float:
     """Return the seconds of a small training, run as in a workflow, less those of its rounds."""
-    plan = Plan({**values, "preset": "smoke", "device": kind})
-    trainings = [job for job in plan.jobs() if isinstance(job.spec, train.Spec) and about(job.spec.dataset).embedded]
+    trainings = list[Job]()
+    with suppress(UserError):  # as in `used`
+        plan = Plan({**values, "preset": "smoke", "device": kind})
+        trainings = [
+            job for job in plan.jobs() if isinstance(job.spec, train.Spec) and about(job.spec.dataset).embedded
+        ]
     if not trainings:
         return estimates.JOB_S
     found = []
@@ -227,8 +235,10 @@ def job_seconds(values: dict[str, Any], kind: str) -> float:
             words = shlex.split(commands.complete(plan, job, sys.executable))
             words[2:2] = ["fu.pipeline.fork_server"]
             begun = time.perf_counter()
-            subprocess.run(words, cwd=folder, env=environment, check=True, stderr=subprocess.DEVNULL)
+            done = subprocess.run(words, cwd=folder, env=environment, check=False, capture_output=True, text=True)
             lasted = time.perf_counter() - begun
+            if done.returncode:
+                raise UserError(f"{job.stage}: {done.stderr.strip().splitlines()[-1].removeprefix('error: ')}")
             if job is smallest:
                 cost = json.loads(Path(folder, job.outputs["cost"]).read_text())
                 found.append(lasted - float(cost["seconds"]))

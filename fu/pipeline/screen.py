@@ -27,7 +27,7 @@ ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources
 MATTERS = re.compile("Nothing to be done|Will exit after")
 REPEATS = re.compile(
     "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
-    "WorkflowError:\nAt least one job did not complete|"
+    "WorkflowError:\nAt least one job did not complete|--keep-incomplete mode is set|"
     "No SLURM account given|No account was given|Unable to guess SLURM account"  # cluster.yaml says so
 )
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file

@@ -26,7 +26,7 @@ from fu.pipeline.digest import ROOT
 COPIES = Path(".snakemake/code")
 PARTS = ("Snakefile", "config.yaml", "workflow", "fu", "envs")
 INSIDE = ROOT.parts[-3:-1] == COPIES.parts  # whether this code is a copy
-PLANNED = ROOT / "planned.yaml"  # of the run: its config with the command line's, its targets, whether they are forced
+PLANNED = ROOT / "planned.yaml"  # of the run: its config with the command line's, its targets, whether jobs are forced
 
 
 def main(arguments: list[str]) -> None:

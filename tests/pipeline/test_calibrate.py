@@ -117,17 +117,19 @@ def test_a_step_is_one_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
         return local_updates(self, theta, clients, round, **how)
 
     monkeypatch.setattr("fu.federation.local.Federation.local_updates", recorded)
+    monkeypatch.setattr(calibrate, "WHILE_S", 0.0)
     assert calibrate._step_s(work(), 2, CPU, 1) == pytest.approx(1 / 1)
-    assert calls == [(1, 0, 1), (1, 1, 1)]  # a round of its own each, so that none is remembered
+    assert calls == [(1, 0, 1), (1, 1, 1), (1, 2, 1)]  # a round of its own each, so that none is remembered
     monkeypatch.setattr(calibrate, "WHILE_S", 60.0)
     assert calibrate._step_s(work(), 2, CPU, 1) == pytest.approx(1 / 10)
-    federation = calibrate._federation(work(), 2, 4, CPU)[0]
+    federation, theta = calibrate._federation(work(), 2, 4, CPU)
+    assert theta.norm() > 0
     assert len(federation.data.partition.train) == 4
 
     def vectorised(*given: Any) -> Any:
         found = federation.__class__.__new__(federation.__class__)
         found.__dict__.update(calibrate_federation(*given)[0].__dict__, strategy="vectorised")
-        return found, federation.layout.flatten(dict(found.model.named_parameters()))
+        return found, theta
 
     calibrate_federation = calibrate._federation
     monkeypatch.setattr(calibrate, "_federation", vectorised)
@@ -186,11 +188,10 @@ def test_a_gigabyte_is_more_than_what_was_read(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("with_toy")
 def test_a_job_is_the_smallest_training_after_what_it_needs_less_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    (preset := Path("preset.yaml")).touch()
     stages: list[str] = []
     clock = iter([0.0, 9.0, 10.0, 19.0, 20.0, 23.0, 30.0, 32.0, 40.0, 41.5, 50.0, 52.5])
 
-    def run(words: list[str], cwd: str, **_: Any) -> None:
+    def run(words: list[str], cwd: str, **_: Any) -> "subprocess.CompletedProcess[str]":
         assert words[1:3] == ["-m", "fu.pipeline.fork_server"]
         assert Path(cwd) != Path.cwd()
         stages.append(words[3].rpartition(".")[2])
@@ -198,13 +199,26 @@ def test_a_job_is_the_smallest_training_after_what_it_needs_less_its_rounds(monk
             path = Path(cwd, words[words.index("--cost") + 1])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text('{"seconds": 1.25}')
+        return subprocess.CompletedProcess(words, 0)
 
     monkeypatch.setattr(fork_server, "start", lambda: None)
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(calibrate.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     assert calibrate.job_seconds(toy(), "cpu") == pytest.approx(0.25)  # of 3, 2, 1.5 and 2.5 seconds
     assert stages == ["data", "partition", "train", "train", "train", "train"]
-    assert preset.exists()
+
+
+@pytest.mark.usefixtures("with_toy")
+def test_where_smoke_does_not_fit_a_job_takes_what_is_declared() -> None:
+    assert calibrate.job_seconds(toy(nonsense=1), "cpu") == estimates.JOB_S
+
+
+@pytest.mark.usefixtures("with_toy")
+def test_a_job_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = subprocess.CompletedProcess([], 1, "", "a warning\nerror: the disk is full.\n")
+    monkeypatch.setattr(fork_server, "start", lambda: None)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    assert sentence(lambda: calibrate.job_seconds(toy(), "cpu")) == "data: the disk is full."
 
 
 # ---- what is kept ----------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ TWO = ["toy_bars", "toy_times"]
 
 @pytest.fixture(autouse=True)
 def _by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No results; a model takes an hour to train, half an hour to evaluate and a gigabyte; each job is submitted alone."""
+    """No results; a model takes an hour to train, half an hour to evaluate, a gigabyte; each job is alone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(estimates, "_used", [])
     monkeypatch.setattr(estimates, "training_seconds", lambda *_: 3600.0)
@@ -136,7 +136,7 @@ def test_what_must_be_put_in_place_is_counted_and_listed() -> None:
 
 def source(dataset: str) -> Source:
     """Return where a data set comes from, in the folder `data`."""
-    job: Any = SimpleNamespace(stage="data", names={"dataset": dataset}, spec=None)
+    job: Any = SimpleNamespace(stage="data", names={"dataset": dataset}, specs=[None])
     plan: Any = SimpleNamespace(config=SimpleNamespace(data_dir="data"))
     (found,) = costs.sources(plan, [job])
     return found

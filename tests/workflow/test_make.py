@@ -155,6 +155,17 @@ def test_cores_are_all_or_a_number(make: Make) -> None:
         assert not (make.root / "calls").exists()  # 0 would wait for ever
 
 
+def test_a_profile_runs_from_a_copy_of_the_code_with_what_a_cluster_needs(make: Make) -> None:
+    (make.root / "envs/cluster.txt").touch()
+    install, run, _ = make.calls("reproduce", "PROFILE=slurm", "PRESET=smoke", "TARGETS=a b")
+    assert install[2:5] == ["-m", "pip", "install"]
+    assert run[:6] == ["python", "", "-m", "fu.pipeline.snapshot", "--workflow-profile", "slurm"]
+    assert parse_config(run[7:8]) == {"preset": "smoke"}
+    assert run[8:] == ["--", "a", "b"]
+    for value in WILD:
+        assert make.calls("reproduce", f"PROFILE={value}")[-2][5:] == [value]
+
+
 def test_a_python_is_one_program(make: Make) -> None:
     (make.root / ".venv/installed").unlink()
     for value in ("", *(set(WILD) - {"true"})):  # which is a program
@@ -169,7 +180,9 @@ def test_a_python_is_one_program(make: Make) -> None:
         assert f"{value}\0\0-m\0venv\0.venv\0" in called
 
 
-@pytest.mark.parametrize("name", ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "PLUGINS", "CORES", "PYTHON"])
+@pytest.mark.parametrize(
+    "name", ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "PLUGINS", "CORES", "PYTHON", "PROFILE"]
+)
 def test_a_line_break_is_refused(make: Make, name: str) -> None:
     for words, environment in (((f"{name}=a\ntouch ran",), {}), ((), {name: "a\ntouch ran"})):
         done = make("reproduce", *words, **environment)

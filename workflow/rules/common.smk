@@ -15,6 +15,7 @@ def ordered():
         (job.rulename, frozenset(job.wildcards_dict.items()))
         for job in workflow.dag_settings.target_jobs
     }
+    workflow.scheduling_settings.max_jobs_per_timespan = None  # see profiles/default
     if workflow.local_exec:
         gc.enable()
         workflow.execution_settings.keep_going = True

@@ -28,6 +28,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
             env={name: os.environ[name] for name in KEPT if name in os.environ},
             start_new_session=True,  # survives Snakemake
         )
+        with Path("jobs").open("a") as log:
+            print(process.pid, file=log)
         self.report_job_submission(SubmittedJobInfo(job, external_jobid=str(process.pid), aux={"process": process}))
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:
