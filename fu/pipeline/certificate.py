@@ -23,6 +23,7 @@ from fu.pipeline.paths import certificate_of
 FORMAT = 2
 SEAL = b',\n "seal": "'  # before the digest of everything above it: a damaged certificate is invalid
 PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
+ON_CLUSTER_S = 3600.0  # one on a node that Slurm has lost and replaced may live on until the node is found again
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def locked(certificate: Path) -> Iterator[None]:
     """Hold the lock on a job's outputs; `UserError` where another process holds it."""
     path = certificate.with_name(f".{certificate.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _acquired(path, time.monotonic() + PATIENCE_S) as file:
+    patience = ON_CLUSTER_S if "SLURM_JOB_ID" in os.environ else PATIENCE_S
+    with _acquired(path, time.monotonic() + patience) as file:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}")
         file.flush()

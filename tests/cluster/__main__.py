@@ -25,6 +25,7 @@ from tests.workflow.project import Project, from_repository, with_toy
 SECONDS = 300.0  # after which something is said to hang
 PACK = "rule_toy-iid-seed0-"  # how the comment of the pack with the training begins
 OF_TRAIN = "results/toy/logs/toy/iid/seed0/original.trained.log"
+LOCK = "results/toy/toy/iid/seed0/.original.trained.made.json.lock"
 CHECKPOINT = "results/toy/toy/iid/seed0/.original.trained.checkpoint"
 SLOW = """{toy: {scenarios: {iid: {settings: {training: {method: {name: slow}, rounds: 130}}},
   pat: {settings: {training: {method: {name: fedavg}, rounds: 4}}}}}}"""
@@ -147,16 +148,18 @@ def node_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
     """A node's daemon is killed while its job goes on; the job is started elsewhere, and never runs twice."""
     number = login.running(run)
     node = login.slurm.ask("squeue", "--noheader", "--format=%N", f"--jobs={number}")
+    holder = (login.project.root / LOCK).read_text()
     login.slurm.kill(node)
-    wait_until(
-        lambda: "down" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "no node is down"
-    )
-    time.sleep(5)
-    login.slurm.start(node)
-    wait_until(
-        lambda: "idle" in login.slurm.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T"), "a node stays down"
-    )
-    return "SIGKILL of slurmd, its job alive: requeued, not computed twice at a time"
+    wait_until(lambda: "down" in login.state(node), "no node is down")
+    login.slurm.ask("scontrol", "update", f"jobid={number}", "starttime=now")  # Slurm would wait for two minutes
+    wait_until(lambda: number in login.jobs("RUNNING"), "the job is not started elsewhere")
+    time.sleep(20)
+    assert (login.project.root / LOCK).read_text() == holder, "two jobs make the same outputs"
+    assert number in login.jobs("RUNNING"), "the job does not wait for the one that lives on"
+    login.slurm.start(node)  # ends that one
+    wait_until(lambda: (login.project.root / LOCK).read_text() not in (holder, ""), "the job does not go on")
+    wait_until(lambda: "down" not in login.state(node), "a node stays down")
+    return "SIGKILL of slurmd, its job alive: started elsewhere, where it waited for the lock on its outputs"
 
 
 def login_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:

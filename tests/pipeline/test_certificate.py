@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,17 @@ def holder(tmp_path: Path) -> "subprocess.Popen[str]":
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
+
+
+def test_a_job_on_a_cluster_waits_for_one_on_a_lost_node(
+    holder: "subprocess.Popen[str]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificate, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(certificate, "ON_CLUSTER_S", 60.0)
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    threading.Timer(0.3, holder.kill).start()
+    with certificate.locked(tmp_path / "x.made.json"):
+        assert holder.wait() == -signal.SIGKILL
 
 
 def test_no_two_processes_make_the_same_outputs(
