@@ -97,7 +97,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
         preset=plan.config.preset,
         reads=reads,  # type: ignore[arg-type]
         chooses=catalogue.chooses(shown.kind, shown.points),
-        rule=plan.rule(f"{paper}/{shown.scenarios[0]}", shown.shown[-1]) if shown.scenarios and shown.shown else "",
+        rule=_rule(plan, paper, [method for method in methods if method.chosen]),
         citation=source.citation,
         published=checksum(digest.ROOT / numbers[0]) if numbers else None,
         seeds=tuple(plan.seeds(paper)),
@@ -135,6 +135,16 @@ def _declares(paper: Paper, method: str) -> dict[str, Any]:
 
 def _trials_shown(plan: "Plan", scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
     return tuple(_trial_shown(plan, scenario, name) for name in plan.names[scenario, method])
+
+
+def _rule(plan: "Plan", paper: str, methods: list[artefacts.Method]) -> str:
+    """Return in words how points are chosen, and of whom otherwise."""
+    said: dict[str, list[str]] = {}
+    for method in methods:
+        scenario, by = next(iter(method.chosen.values())).by
+        said.setdefault(plan.rule(f"{paper}/{scenario}", by), []).append(method.label)
+    usual, *others = sorted(said, key=lambda rule: -len(said[rule])) or [""]
+    return "; ".join([usual, *(f"{', '.join(said[rule])}: {rule}" for rule in others)])
 
 
 def _chosen(plan: "Plan", scenario: str, method: str) -> artefacts.Chosen:

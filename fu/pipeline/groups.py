@@ -59,9 +59,8 @@ def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[l
         level = max((level + (other != kind) for level, other in map(levels.__getitem__, makers)), default=0)
         levels[job.certificate] = level, kind
     found: list[list[Job]] = []
-    for _, names in groupby(
-        sorted((name for name in levels if name in asked), key=levels.__getitem__), key=levels.__getitem__
-    ):
+    order = sorted(filter(asked.__contains__, levels), key=levels.__getitem__)
+    for _, names in groupby(order, key=levels.__getitem__):
         left = 0.0
         for job in map(asked.__getitem__, names):
             if job.seconds > left:

@@ -103,7 +103,8 @@ def _copied() -> Path:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source, target, ignore=ignored, ignore_dangling_symlinks=True)  # locks of an editor
     else:
         shutil.copy2(source, target)
 

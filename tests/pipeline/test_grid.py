@@ -377,6 +377,9 @@ def test_where_nobody_trains_while_unlearning_points_are_compared_after_post_tra
     wanted = {job.names["trial"] for job in planned.jobs() if job.stage == "recover"}
     assert {f"fedrecovery+lr{rate:g}" for rate in RATES} | {"fedrecovery+chosen", "mode+chosen"} <= wanted
     assert not {f"mode+lr{rate:g}" for rate in RATES} & wanted
+    told = planned.job("publish", {"paper": "fedosd", "artefact": "table8"}).spec.model_dump()["rule"]
+    usual, _, other = told.partition("; FedRecovery: ")
+    assert (usual.count("post-training"), other.count("then the same after post-training")) == (0, 1)
 
 
 def test_an_artefact_of_all_points_needs_them_whole_on_all_seeds() -> None:

@@ -112,7 +112,7 @@ def test_a_finished_run_has_nothing_to_do(toy: Project) -> None:
         ("config.yaml", "device: auto ", "device: cpu "),
         ("config.yaml", "cache: null ", "cache: here "),
         ("fu/pipeline/store.py", "errno.EFBIG}", "errno.EFBIG, errno.EIO}"),
-        ("workflow/rules/evaluate.smk", "minutes", "mem_mb"),
+        ("workflow/rules/common.smk", "cluster.minutes(job.minutes, attempt, limit)", "2 * job.minutes"),
         ("workflow/papers/toy.yaml", "  unlearning:\n    rounds: {value: 2, source: a test}",
          "  unlearning:\n    rounds: {value: 2, source: another source}"),
     ],
@@ -163,7 +163,7 @@ def test_a_constant_of_a_method_runs_that_method_and_what_shows_it(project: Proj
 def test_the_projection_runs_post_training_with_it_alone(project: Project) -> None:
     project.edit("fu/projections/away_from_original.py", "SPAN_TOLERANCE = 1e-6", "SPAN_TOLERANCE = 2e-6")
     graph = project.graph()
-    guarded = graph.where(lambda job: job.stage == "recover" and job.spec["projection"] is not None)
+    guarded = graph.where(lambda job: job.stage == "recover" and job.specs[0]["projection"] is not None)
     assert guarded
     project.expect(graph.with_downstream(guarded))
 
@@ -211,7 +211,7 @@ def test_a_partition_kind_runs_what_is_drawn_by_it(project: Project) -> None:
 def test_counting_conflicts_runs_the_unlearning_that_counts_them(project: Project) -> None:
     project.edit("fu/evaluation/conflicts.py", "< -rounding", "<= -rounding")
     graph = project.graph()
-    counting = graph.where(lambda job: job.stage == "unlearn" and job.spec["watch"] == "conflicts")
+    counting = graph.where(lambda job: job.stage == "unlearn" and job.specs[0]["watch"] == "conflicts")
     assert counting
     project.expect(graph.with_downstream(counting))
 
@@ -332,9 +332,11 @@ def test_a_grid_over_post_training_rates_leaves_unlearning_alone(project: Projec
     project.override("{toy: {methods: {fedosd: {settings: {grid: {recovery.lr: [0.01, 0.02]}}}}}}")
     graph = project.graph()
     new = graph.where(lambda job: True) - before
-    assert {key.split()[0] for key in new} == {"recover", "evaluate", "select"}
+    assert {key.split()[0] for key in new} == {"unlearn", "recover", "evaluate", "select"}
+    own = {key.rpartition("=")[2] for key in new if key.startswith("unlearn")}
+    assert own == {"fedosd+chosen", "fedosd.m5+chosen"}  # taken over
     chosen = graph.where(lambda job: job.stage == "select")  # among other trials
-    project.expect(graph.with_downstream(new) | chosen | published(project, "numbers", "rounds", "utility"))
+    project.expect(graph.with_downstream(new | chosen) | published(project, "numbers", "rounds", "utility"))
 
 
 def test_a_caption_runs_its_artefact_alone(project: Project) -> None:

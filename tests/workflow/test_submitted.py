@@ -112,10 +112,13 @@ def own(queue: Queue, kind: str, name: str) -> Path:
 def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> None:
     own(queue, "methods", "fupga")
     (queue.root / ".snakemake/code/of-a-killed-run").mkdir(parents=True)
+    (queue.root / "fu/.#errors.py").symlink_to("who@where.1:2")  # which Emacs makes while a file is edited
     run = queue.start("toy_numbers")
     until(lambda: (queue.root / "submitted").exists() or run.poll() is not None)
     assert len(queue.copies()) == 1
-    for file in (file for folder in ("fu", "mine", "workflow/rules") for file in queue.root.glob(f"{folder}/**/*.*")):
+    for file in (
+        file for folder in ("fu", "mine", "workflow/rules") for file in queue.root.glob(f"{folder}/**/[!.]*.*")
+    ):
         file.write_text("raise SystemExit('edited')\n")
     for file in [*queue.root.glob("workflow/p*/**/*.*"), queue.root / "config.yaml", queue.root / "envs/lock.txt"]:
         file.write_text("{edited")

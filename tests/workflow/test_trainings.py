@@ -63,7 +63,7 @@ def test_a_new_partition_kind_runs_nothing(helped: Project) -> None:
 def test_a_training_s_file_runs_its_jobs_and_what_follows(helped: Project) -> None:
     helped.edit("fu/training/safari.py", "/ 2**63 < q", "/ 2**63 <= q")
     graph = helped.graph()
-    own = graph.where(lambda job: job.stage == "train" and job.spec["training"]["name"] == "safari")
+    own = graph.where(lambda job: job.stage == "train" and job.specs[0]["training"]["name"] == "safari")
     affected = graph.with_downstream(own)
     assert not any("fedavg" in key for key in affected)
     helped.expect(affected)
