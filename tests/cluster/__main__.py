@@ -93,7 +93,7 @@ class Login:
 
         def is_there() -> bool:
             assert process.poll() is None, self.log.read_text(errors="replace")
-            begun = (self.project.root / LOCK).exists() and log.exists() and log.stat().st_mtime > since
+            begun = log.exists() and log.stat().st_mtime > since and "round" in log.read_text()  # emptied at its start
             return begun and bool(self.jobs("RUNNING"))
 
         wait_until(is_there, "the training does not run")
