@@ -93,7 +93,8 @@ class Login:
 
         def is_there() -> bool:
             assert process.poll() is None, self.log.read_text(errors="replace")
-            return bool(self.jobs("RUNNING")) and log.exists() and log.stat().st_mtime > since - 1
+            begun = log.exists() and log.stat().st_mtime > since and "round" in log.read_text()  # emptied at its start
+            return begun and bool(self.jobs("RUNNING"))
 
         wait_until(is_there, "the training does not run")
         time.sleep(after)
