@@ -68,6 +68,9 @@ cluster: .venv/cluster
 reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
 	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
+	@$(if $(PROFILE),[ -f profiles/$(call quoted,$(PROFILE))/config.yaml ] || [ -f $(call quoted,$(PROFILE))/config.yaml ] || \
+	  { printf "error: PROFILE: there is no profile '%s'; allowed: %s.\n" $(call quoted,$(PROFILE)) \
+	    "$$(ls profiles | paste -sd, | sed 's/,/, /g')" >&2; exit 1; },:)
 	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)

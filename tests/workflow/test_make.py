@@ -157,6 +157,9 @@ def test_cores_are_all_or_a_number(make: Make) -> None:
 
 def test_a_profile_runs_from_a_copy_of_the_code_with_what_a_cluster_needs(make: Make) -> None:
     (make.root / "envs/cluster.txt").touch()
+    for value in ("slurm", *WILD):
+        (make.root / "profiles" / value).mkdir(parents=True, exist_ok=True)
+        (make.root / "profiles" / value / "config.yaml").touch()
     install, run, _ = make.calls("reproduce", "PROFILE=slurm", "PRESET=smoke", "TARGETS=a b")
     assert install[2:5] == ["-m", "pip", "install"]
     assert run[:6] == ["python", "", "-m", "fu.pipeline.snapshot", "--workflow-profile", "slurm"]
@@ -164,6 +167,15 @@ def test_a_profile_runs_from_a_copy_of_the_code_with_what_a_cluster_needs(make: 
     assert run[8:] == ["--", "a", "b"]
     for value in WILD:
         assert make.calls("reproduce", f"PROFILE={value}")[-2][5:] == [value]
+
+
+def test_a_profile_that_does_not_exist_is_one_sentence(make: Make) -> None:
+    (make.root / "envs/cluster.txt").touch()
+    for name in ("default", "slurm"):
+        (make.root / "profiles" / name).mkdir(parents=True)
+    done = make("reproduce", "PROFILE=it's")
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: PROFILE: there is no profile 'it's'; allowed: default, slurm.\n")
 
 
 def test_a_python_is_one_program(make: Make) -> None:
