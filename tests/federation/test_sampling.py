@@ -136,7 +136,7 @@ def of(kind: type[History], system: System, random: Named) -> History:
 
 
 @pytest.mark.parametrize(
-    ("system", "apart"), zip(SYSTEMS, map(Fraction, ("1/8", "1/16", "1/12", "10/81")), strict=True)
+    ("system", "apart"), [*zip(SYSTEMS, map(Fraction, ("1/8", "1/16", "1/12", "10/81")), strict=True)]
 )
 def test_clients_that_are_drawn_again_at_a_round_s_start_are_not_exact(system: System, apart: Fraction) -> None:
     made = law(lambda random: of(ClientsAgain, system, random).without(**sample((0, 0))))
@@ -158,7 +158,7 @@ def test_the_coupling_of_claim_2_is_not_exact() -> None:
 
 @pytest.mark.parametrize(
     ("system", "apart"),
-    zip(SYSTEMS, map(Fraction, ("1/8", "5/48", "155/1296", "620/6561")), strict=True),
+    [*zip(SYSTEMS, map(Fraction, ("1/8", "5/48", "155/1296", "620/6561")), strict=True)],
 )
 def test_a_full_re_run_with_fresh_clients_is_not_exact_for_a_sample(system: System, apart: Fraction) -> None:
     """Section 5.3.2 as printed."""
