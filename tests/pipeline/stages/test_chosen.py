@@ -115,6 +115,17 @@ def test_who_forces_a_job_has_it_computed(grid: Grid) -> None:
     assert grid.made() == ("model of 0.1", "")
 
 
+def test_by_hand_without_a_certificate_the_chosen_point_is_computed_too(grid: Grid) -> None:
+    spec = {"points": {name: {"lr": lr} for name, lr in POINTS.items()}}
+    words = ["--spec", json.dumps(spec), "--chosen", "m.selected.json"]
+    for role, names in grid.inputs.items():
+        words += [f"--{role}", *names]
+    words += ["--model", "a.safetensors", "--cost", "a.cost.json", "--history", "a.history.safetensors"]
+    with inside(grid.folder):
+        common.run(Spec, Files, grid.train, words)
+    assert (grid.folder / "a.safetensors").read_text() == "model of 0.1"
+
+
 @pytest.mark.parametrize("text", ["{", "{}", '{"selected": "m+lr0.4"}', "[]"])
 def test_a_selection_of_no_point_is_one_sentence(grid: Grid, text: str) -> None:
     grid.select("", text)
