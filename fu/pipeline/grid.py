@@ -175,7 +175,7 @@ class Grid:
         for scenario, shown in dict.fromkeys(chosen):
             self._choose(name, paper, scenario, shown)
         for at in self.chosen.keys() - all_shown:
-            if not self.varies_after(*at):
+            if at[0].startswith(f"{name}/") and not self.varies_after(*at):
                 for trial in self.names[at]:
                     self.trials[at[0], trial] = replace(self.trials[at[0], trial], compared=True)
 

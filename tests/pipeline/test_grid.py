@@ -394,6 +394,8 @@ def test_an_artefact_of_all_points_needs_them_whole_on_all_seeds() -> None:
     whole = {f"fedosd+lr{rate} {stage}" for rate in (0.02, 0.01) for stage in ("unlearn", "recover", "evaluate")}
     found = of_fedosd(with_choice(artefacts=about))
     assert found == {"seed0": whole | CHOSEN, "seed1": whole | CHOSEN}  # which other artefacts show
+    beside = with_choice(artefacts=about, config={"papers": ["fedosd", "safari"]})
+    assert of_fedosd(beside) == found
 
 
 def test_a_job_of_the_chosen_point_has_the_specs_of_all_and_knows_their_own_jobs() -> None:
