@@ -3,10 +3,10 @@
 A job takes a while to start and to write its outputs, and loads its data set. A training step takes a time of its own,
 whatever its batch (most of the time of a small model), and a time for each sample; a measurement only passes samples
 forwards. `make calibrate` measures all of this for every model. Without it, declared numbers hold, for one core of a
-server CPU: `JOB_S`, `LOAD_S`; `OPERATION_MS` per operation of a forward pass, the rest of what the model's file says of
-a step on 200 samples (`ESTIMATE`; without it, `FLOPS`), a third of that forwards. A model of another size scales with
-operations and FLOPs. Clients train as often per round as the method's file says (`ESTIMATE`), else once; counting
-conflicts trains the retained clients once more.
+server CPU: `JOB_S`, `LOAD_S`; `OPERATION_MS` per operation of a forward pass (counted, unless the model's file knows
+better: a fused kernel is one), the rest of what that file says of a step on 200 samples (`ESTIMATE`; without it,
+`FLOPS`), a third of that forwards. A model of another size scales with operations and FLOPs. Clients train as often per
+round as the method's file says (`ESTIMATE`), else once; counting conflicts trains the retained clients once more.
 """
 
 import math
@@ -133,13 +133,14 @@ def speed(settings: Settings) -> Speed:
 
 def _declared(settings: Settings) -> Speed:
     facts, name = about(settings.data.dataset), settings.model.name
-    step_ms = catalogue.declared("models", name).get("ESTIMATE", {}).get("step_ms")
+    told = catalogue.declared("models", name).get("ESTIMATE", {})
+    step_ms = told.get("step_ms")
     usual = catalogue.size(name, {}, facts.shape, facts.classes)
     if step_ms is None or usual is None:
         return Speed(
             model=name, flops=1, operations=1, step=OPERATION_MS, sample=3 * 1000 / FLOPS, forward=1000 / FLOPS
         )
-    step = OPERATION_MS * usual.operations
+    step = OPERATION_MS * told.get("operations", usual.operations)
     sample = max(step_ms - step, 0.1 * step_ms) / 200
     return Speed(
         model=name, flops=usual.flops, operations=usual.operations, step=step, sample=sample, forward=sample / 3

@@ -14,6 +14,7 @@ from tests.pipeline.plans import RUN, made, plan
 
 MLP = Size(478_410, 955_200, 10)  # 2 (784 400 + 400 400 + 400 10) operations
 TOLD: dict[str, Any] = {"mlp": {"ESTIMATE": {"step_ms": 10.0}}, "own": {}, "fedavg": {}}
+TOLD["fused"] = {"ESTIMATE": {"step_ms": 10.0, "operations": 30}}
 TOLD["halves"] = {"ESTIMATE": {"share": 0.5}}
 TOLD["asked"] = {"ESTIMATE": {"share": "q"}}
 
@@ -56,10 +57,11 @@ def settings(model: str = "mlp", params: Any = None, **changes: Any) -> Settings
     [
         ("mlp", {}, 2.0, 0.04),  # 10 ms for 200 samples, of which 100 operations take 2
         ("mlp", {"wide": True}, 2.0, 0.08),
+        ("fused", {}, 0.6, 0.047),
         ("own", {}, 2.0, 1000 * 3 * 10 / 60e9),  # backwards it is twice as much as forwards
         ("own", {"unknown": True}, 0.4, 1000 * 3 * 20_000_000 / 60e9),  # 20 operations
     ],
-    ids=["declared", "scaled", "not declared", "of no known size"],
+    ids=["declared", "scaled", "operations declared", "not declared", "of no known size"],
 )
 @pytest.mark.usefixtures("sizes")
 def test_the_milliseconds_of_a_step_that_nobody_measured(model: str, params: Any, step: float, sample: float) -> None:
