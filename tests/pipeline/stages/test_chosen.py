@@ -61,12 +61,16 @@ def grid(tmp_path: Path) -> Grid:
     return found
 
 
-def test_the_outputs_of_the_point_s_own_job_are_taken_over(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("chosen", POINTS)
+def test_the_outputs_of_the_point_s_own_job_are_taken_over(
+    grid: Grid, chosen: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     for point in POINTS:
         grid.own(point)
+    grid.select(chosen)
     assert not grid.chosen()
-    assert grid.made() == ("model of 0.1", "/m+lr0.1.trained.made.json")
-    assert "train: taken over from m+lr0.1.trained.made.json; nothing is computed." in capsys.readouterr().err
+    assert grid.made() == (f"model of {POINTS[chosen]}", f"/{chosen}.trained.made.json")
+    assert f"train: taken over from {chosen}.trained.made.json; nothing is computed." in capsys.readouterr().err
     assert not grid.chosen()
     assert "already made" in capsys.readouterr().err
 
