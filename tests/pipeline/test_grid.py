@@ -412,6 +412,17 @@ def test_a_job_of_the_chosen_point_has_the_specs_of_all_and_knows_their_own_jobs
     assert job.code == own[points[0]].code
 
 
+def test_points_that_share_their_unlearning_share_the_job_that_is_taken_over() -> None:
+    rates = {"unlearning.lr": [0.02, 0.01], "recovery.lr": [0.1, 0.2]}
+    planned = with_choice(methods=grid("fedosd", rates))
+    job = planned.job("unlearn", {"run": "fedosd/fmnist-pat50/seed0", "trial": "fedosd+chosen"})
+    own = "results/smoke/fedosd/fmnist-pat50/seed0/fedosd+lr{}.unlearned.made.json"
+    assert job.candidates == {
+        f"fedosd+lr{lr}-recovery-lr{after}": own.format(lr) for lr in (0.02, 0.01) for after in (0.1, 0.2)
+    }
+    assert set(job.candidates.values()) < {found.certificate for found in planned.jobs()}
+
+
 def test_points_of_which_only_some_are_post_trained_are_no_choice() -> None:
     with pytest.raises(UserError, match=r"some points of the grid of 'mode' leave rounds .*\(points: all\)"):
         plan("smoke", methods=grid("mode", {"unlearning.lr": [0.02], "unlearning.rounds": [1, 4]}))
