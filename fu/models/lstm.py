@@ -13,7 +13,7 @@ TEXT = True  # reads windows of characters
 
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
 # One character after another is a few operations in PyTorch's LSTM, not the 2,417 that are counted on the meta device.
-ESTIMATE = {"step_ms": 690.0, "operations": 30.0, "parameters": 819_920}
+ESTIMATE = {"step_ms": 740.0, "operations": 30.0, "parameters": 819_920}
 
 
 class Params(BaseModel):
