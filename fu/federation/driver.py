@@ -104,7 +104,8 @@ def drive(
         metrics = measured(state, done)
         rows.append(row(done, metrics, extra))
         progress.advance(dict(list(metrics.items())[:2]))
-        if done < task.rounds and checkpoint.due():
+        request_ends = requests > 1 and done % (task.rounds // requests) == 0  # the next one may overwrite what it read
+        if done < task.rounds and (request_ends or checkpoint.due()):
             notes = {"seconds": seconds, "done": done, "rows": rows, "cost": task.federation.cost.record()}
             checkpoint.save({**state, **_pack(histories)}, notes)
     progress.finish(diverged)

@@ -32,10 +32,12 @@ class KeptModels:
             raise UserError(f"{path}: the file with the kept models is broken; delete it and run again.") from None
 
     @classmethod
-    def create(cls, path: Path, rounds: Sequence[int], length: int, size: int, key: str = "") -> "KeptModels":
-        """Make a file with room for models of `size` parameters; what is not written yet is zero.
+    def create(
+        cls, path: Path, rounds: Sequence[int], length: int, size: int, key: str = "", source: Path | None = None
+    ) -> "KeptModels":
+        """Make a file with room for models of `size` parameters: zeros, or what another file of that shape holds.
 
-        `key` names the run that writes it.
+        `key` names the run that writes it. The file is there whole or not at all.
         """
         header: dict[str, object] = {"__metadata__": {"fu": json.dumps({"length": length, "key": key})}}
         for place, round in enumerate(rounds):
@@ -43,29 +45,28 @@ class KeptModels:
             header[f"{PREFIX}{round}"] = {"dtype": "F32", "shape": [size], "data_offsets": offsets}
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
-        with path.open("wb") as file:
+        part = path.with_name(f"{path.name}.part")
+        with part.open("wb") as file:
             file.write(len(text).to_bytes(8, "little") + text)
+            if source:
+                with source.open("rb") as before:
+                    before.seek(cls._start(before.read(8)))
+                    shutil.copyfileobj(before, file)
             file.truncate(8 + len(text) + len(rounds) * size * FLOAT_BYTES)
+        part.replace(path)
         return cls.resumed(path)
 
     @classmethod
     def resumed(cls, path: Path) -> "KeptModels":
         """Open a file to go on writing it."""
-        found = cls(path)
-        found.writable = True
-        return found
+        models = cls(path)
+        models.writable = True
+        return models
 
-    @classmethod
-    def copied(cls, source: "KeptModels", path: Path, key: str) -> "KeptModels":
+    def copied(self, path: Path, key: str) -> "KeptModels":
         """Return a copy that can be written, of a run of its own."""
-        with safe_open(source.path, framework="pt") as file:
-            size = file.get_slice(f"{PREFIX}{source.rounds[0]}").get_shape()[0]
-        found = cls.create(path, source.rounds, source.length, size, key)
-        with source.path.open("rb") as before, path.open("r+b") as after:
-            before.seek(found._start(before.read(8)))
-            after.seek(found._start(after.read(8)))
-            shutil.copyfileobj(before, after)
-        return found
+        size = len(self.read(self.rounds[0]))
+        return self.create(path, self.rounds, self.length, size, key, self.path)
 
     def nearest(self, round: int) -> int:
         """Return the last round up to this one whose model is kept."""

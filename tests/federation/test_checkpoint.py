@@ -86,6 +86,15 @@ def test_a_checkpoint_with_any_byte_flipped_is_ignored(tmp_path: Path) -> None:
             assert checkpoint.load("cpu") is None, at
 
 
+def test_a_checkpoint_whose_tensor_has_another_shape_is_ignored(tmp_path: Path) -> None:
+    checkpoint = always(tmp_path)
+    checkpoint.save({"theta": torch.arange(6.0).reshape(2, 3)}, {})
+    content = checkpoint.path.read_bytes()
+    checkpoint.path.write_bytes(content.replace(b'"shape":[2,3]', b'"shape":[3,2]'))
+    assert checkpoint.path.read_bytes() != content
+    assert checkpoint.load("cpu") is None
+
+
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
 def test_what_is_no_file_is_no_checkpoint(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(always(tmp_path).path)

@@ -151,12 +151,16 @@ def kept_models(task: Task, choice: Choice, checkpoint: Checkpoint) -> KeptModel
 
 
 def writable(checkpoint: Checkpoint, make: Callable[[Path], KeptModels]) -> KeptModels:
-    """Return the kept models beside a checkpoint: those of a killed run, if it is the same, or else new ones."""
+    """Return the kept models beside a checkpoint: those of a killed run that goes on from it, or else new ones.
+
+    Without a checkpoint the run begins anew, and later requests may have overwritten what it reads first.
+    """
     path = checkpoint.path.with_suffix(".kept")
-    with contextlib.suppress(UserError):
-        found = KeptModels.resumed(path)
-        if found.key == checkpoint.key:
-            return found
+    if checkpoint.load("cpu"):
+        with contextlib.suppress(UserError):
+            models = KeptModels.resumed(path)
+            if models.key == checkpoint.key:
+                return models
     checkpoint.clear()
     return make(path)
 
@@ -177,7 +181,7 @@ def write_outcome(
 ) -> None:
     """Write model, trace (with the columns of the traced evaluators), cost file and recorded histories.
 
-    Removes the checkpoint. Where a training keeps models, they are its history.
+    Removes the checkpoint and the models beside it. Where a training keeps models, they are its history.
     """
     theta = outcome.state["theta"]
     assert isinstance(theta, Tensor)
@@ -191,6 +195,8 @@ def write_outcome(
             task.kept.path.replace(parts[3])
         elif history:
             model_files.save_histories(parts[3], outcome.histories)
+    if task.kept and task.kept.writable:
+        task.kept.path.unlink(missing_ok=True)
     checkpoint.clear()
 
 

@@ -57,7 +57,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         training = compute.training_of(spec.training) if spec.training else None
         models = kept.KeptModels(files.history[0]) if hasattr(method, "CONTINUES") else None
         if models and task.requests > 1:
-            models = compute.writable(checkpoint, partial(kept.KeptModels.copied, models, key=checkpoint.key))
+            models = compute.writable(checkpoint, partial(models.copied, key=checkpoint.key))
         task = replace(task, original=original.to(device), histories=recorded, training=training, server=spec.server)
         task = replace(task, kept=models)
         asked = [task.after(number + 1) for number in range(task.requests)]
@@ -80,8 +80,6 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             again=lambda state, round: begin(now(round), params, state, round),
             finished=getattr(method, "done", None),
         )
-        if models and models.writable:
-            models.path.unlink()
     compute.write_outcome(task, outcome, files, options, checkpoint, spec)
 
 

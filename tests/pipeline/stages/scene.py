@@ -36,7 +36,7 @@ LOCAL |= {"momentum": 0.5, "weight_decay": 0.25}
 TRACED = ("backdoor", "utility", "distance", "conflicts")
 MODEL: dict[str, Any] = {"dataset": "digits", "attack": "patch", "seed": SEED}
 MODEL["model"] = {"name": "mlp", "params": {"hidden": HIDDEN}}
-PHASE: dict[str, Any] = {**MODEL, "local": LOCAL, "rounds": ROUNDS, "evaluate_every": 2, "evaluate_last": 1}
+PHASE: dict[str, Any] = {**MODEL, "local": LOCAL, "rounds": ROUNDS, "evaluate_every": 3, "evaluate_last": 2}
 PHASE |= {"clients_per_round": None, "with_replacement": False, "traced": TRACED}
 OPTIONS = Options(code="the code", device="cpu")
 PIXELS = np.random.default_rng(0).integers(0, 256, (49, *GREY), dtype=np.uint8)

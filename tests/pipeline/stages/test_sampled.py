@@ -1,5 +1,6 @@
 """FATS through its stages: kept models are the history file, requests come in a row, and a killed job resumes."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fu.data.request import Request, in_a_row
+from fu.federation.checkpoint import Checkpoint
 from fu.federation.kept import KeptModels
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.sampled import trained
@@ -32,6 +34,7 @@ SPEC: dict[str, Any] = {**PHASE, "attack": None, "traced": ("accuracy",), "round
 SPEC |= {"local": {**LOCAL, "momentum": 0.0, "local_epochs": None, "local_steps": 3, "batch_size": 2}}
 SPEC |= {"clients_per_round": 1, "with_replacement": True}
 EVERY_ROUND = replace(OPTIONS, checkpoint_seconds=0.0)
+REQUESTS = 3
 
 
 def history() -> History:
@@ -67,12 +70,13 @@ def scene(tmp_path: Path) -> Scene:
     return made
 
 
-def run_training(scene: Scene, options: Options = OPTIONS) -> None:
+def run_training(scene: Scene, options: Options = OPTIONS, keep_every: int = 2) -> None:
+    choice = Choice(name="fats", params={"keep_every": keep_every})
     files = train.Files(**scene.given, **scene.outputs("original"), history=scene("history.safetensors"))
-    train.main(train.Spec(**SPEC, training=FATS, history=(), server=None), files, options)
+    train.main(train.Spec(**SPEC, training=choice, history=(), server=None), files, options)
 
 
-def run_unlearning(scene: Scene, method: str = "fats", options: Options = OPTIONS) -> Tensor:
+def run_unlearning(scene: Scene, method: str = "fats", options: Options = OPTIONS, requests: int = 2) -> Tensor:
     again = FATS if method == "retrain" else None
     files = unlearn.Files(
         **{**scene.given, "request": [scene("request.npz")]},
@@ -81,7 +85,7 @@ def run_unlearning(scene: Scene, method: str = "fats", options: Options = OPTION
         history=[scene("history.safetensors")] if method == "fats" else [],
     )
     about = {"method": Choice(name=method), "training": again, "server": None, "watch": None}
-    unlearn.main(unlearn.Spec(**{**SPEC, "rounds": 2 * ROUNDS}, **about), files, options)
+    unlearn.main(unlearn.Spec(**{**SPEC, "rounds": requests * ROUNDS}, **about), files, options)
     return scene.theta("unlearned")
 
 
@@ -182,6 +186,83 @@ def test_killed_jobs_resume_to_the_same_bytes(
             run_unlearning(other, options=EVERY_ROUND)
     assert torch.equal(run_unlearning(other, options=EVERY_ROUND), theta)
     assert other("unlearned.csv").read_bytes() == scene("unlearned.csv").read_bytes()
+
+
+def in_three() -> Request:
+    """Three requests in a row, each for a sample that is first used a round or more before that of the one before."""
+    found = history()
+    times = {(time, row) for k in range(3) for row in PART.train[k].tolist() if (time := found.first_step(k, row))}
+    rounds = {time // 3: row for time, row in sorted(times)}
+    samples = [np.array([rounds[round]]) for round in sorted(rounds, reverse=True)[:REQUESTS]]
+    return in_a_row([np.empty(0, np.int64)] * REQUESTS, samples)
+
+
+@pytest.mark.parametrize("keep_every", [1, 3])
+@pytest.mark.parametrize("due", [[], [1], range(1, 15)], ids=["never", "after the first round", "always"])
+def test_a_stream_resumes_to_the_same_bytes_wherever_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_every: int, due: Collection[int]
+) -> None:
+    made = make_scene(tmp_path, PART)
+    np.savez(made("request.npz"), allow_pickle=False, **in_three().arrays())  # type: ignore[arg-type]
+    run_training(made, keep_every=keep_every)
+    models: dict[int, Tensor] = {}
+    calls, dies_at, rounds = 0, 0, 0
+    step = unlearning.step
+
+    def dying(task: Task, p: Any, state: Any, round: int) -> Any:
+        nonlocal calls
+        calls += 1
+        state = step(task, p, state, round)
+        if calls == dies_at:
+            raise KilledError
+        models[round] = state["theta"]
+        return state
+
+    def is_due(checkpoint: Checkpoint) -> bool:
+        nonlocal rounds
+        rounds += 1
+        return rounds in due
+
+    monkeypatch.setattr(unlearning, "step", dying)
+    monkeypatch.setattr(Checkpoint, "due", is_due)
+    run_unlearning(made, requests=REQUESTS)
+    rows, whole, kills = made("unlearned.csv").read_bytes(), dict(models), calls
+    assert kills == 1 + 2 + 3  # each request goes back a round further
+    for kill in range(1, kills + 1):
+        calls, dies_at, rounds = 0, kill, 0
+        with pytest.raises(KilledError):
+            run_unlearning(made, requests=REQUESTS)
+        run_unlearning(made, requests=REQUESTS)
+        assert [round for round in whole if not torch.equal(models[round], whole[round])] == []
+        assert made("unlearned.csv").read_bytes() == rows
+        assert not list(made.folder.glob(".*"))
+
+
+def test_a_copy_of_kept_models_is_there_whole_or_not_at_all(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*given: Any) -> None:
+        raise KilledError
+
+    monkeypatch.setattr("fu.federation.kept.shutil.copyfileobj", dies)
+    with pytest.raises(KilledError):
+        KeptModels.copied(KeptModels(scene("history.safetensors")), tmp_path / "copy", "key")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_checkpoint_without_its_models_does_not_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    theta = run_unlearning(scene)
+    again = unlearning.again
+
+    def dies(*given: Any) -> None:
+        raise KilledError
+
+    monkeypatch.setattr(unlearning, "again", dies)  # at the second request, once the first has written its models
+    with pytest.raises(KilledError):
+        run_unlearning(scene, options=EVERY_ROUND)
+    monkeypatch.setattr(unlearning, "again", again)
+    scene(".unlearned.kept").unlink()
+    assert torch.equal(run_unlearning(scene, options=EVERY_ROUND), theta)
 
 
 def test_retraining_starts_again_at_every_request_and_draws_no_target(

@@ -32,7 +32,7 @@ def traces(tmp_path: Path) -> dict[str, list[dict[str, str]]]:
     partition.main(partition.Spec(**{**drawing.SPEC, "attack": attack}), partition.Files(archive, drawn), options)
     model = {"name": "mlp", "params": {"hidden": 4}}
     phase = {"dataset": "digits", "attack": "patch", "model": model, "seed": 0, **drawing.PHASE, "rounds": 2}
-    later = {**phase, "traced": ("backdoor", "utility", "distance", "conflicts", "predicted_classes")}
+    later = {**phase, "traced": ("backdoor", "utility", "distance", "predicted_classes"), "counted": ("conflicts",)}
 
     def files(role: str) -> dict[str, Path]:
         return {key: tmp_path / f"m.{role}.{key}" for key in ("model", "trace", "cost")}

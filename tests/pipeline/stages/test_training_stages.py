@@ -44,7 +44,7 @@ def measured(task: Task, theta: torch.Tensor) -> dict[str, float]:
 
 
 def assert_trace(rows: list[dict[str, str]], first_round: int, models: list[torch.Tensor], task: Task) -> None:
-    """The first row is the model that a run begins with; every second round is measured, and the last."""
+    """The first row is the model that a run begins with; every third round is measured, and the last two."""
     assert [int(row["round"]) for row in rows] == list(range(first_round, first_round + ROUNDS + 1))
     for number, (row, theta) in enumerate(zip(rows, models, strict=True)):
         expected = measured(task, theta) if number in (0, 2, ROUNDS) else {}
