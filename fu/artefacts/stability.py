@@ -179,5 +179,6 @@ def _draw_time(axis: Axes, part: pd.DataFrame) -> None:
     drawn, exact, frs = SIGNS.values()
     axis.plot(part["rho"], part["exact"], **exact)
     axis.errorbar(part["rho"], part["mean"], part["error"].fillna(0), elinewidth=0.8, **drawn)
-    axis.axhline(part["frs"].max(), **frs)
+    for steps in part["frs"].unique():
+        axis.axhline(steps, **frs)
     axis.set(ylabel="unlearning time (time steps)", ylim=(0, 1.06 * part["frs"].max()))

@@ -65,14 +65,20 @@ def test_rho_accuracy_and_time_are_those_of_each_system() -> None:
 
 
 def test_a_row_of_panels_holds_accuracy_and_time_and_none_has_two_axes() -> None:
-    figure = made(*grown()).figure
-    axes = figure.axes
+    result = made(*grown())
+    axes = result.figure.axes
     assert [axis.get_ylabel() for axis in axes] == ["Accuracy", "unlearning time (time steps)"] * 2
     assert [axis.get_xlabel() for axis in axes] == ["ρ_S = b K T / (M N)"] * 2 + ["ρ_C = K R / M"] * 2
     assert [a.get_title(loc="left") for a in axes] == ["Toy, a sample to forget"] * 2 + ["Toy, a client to forget"] * 2
     assert np.asarray(axes[2].lines[0].get_xydata()).tolist() == [[0.75, 0.5], [1.5, 0.8]]
     exact, drawn, frs = (np.asarray(axes[3].lines[k].get_xydata(), float) for k in (0, 1, -1))
-    assert exact[:, 0].tolist() == drawn[:, 0].tolist() == [0.75, 1.5]
+    times = result.frame[(result.frame["metric"] == "time") & (result.frame["level"] == "client")].sort_values("rho")
+    assert exact.tolist() == times[["rho", "exact"]].to_numpy().tolist()
+    assert drawn.tolist() == times[["rho", "mean"]].to_numpy().tolist()
+    [bars] = axes[3].containers
+    _, _, [lines] = bars
+    heights = [(high - low) / 2 for (_, low), (_, high) in lines.get_segments()]
+    assert heights == pytest.approx(times["error"].tolist())
     assert frs[:, 1].tolist() == [6, 6]
     assert axes[0].get_ylim() == (-0.03, 1.03)
     assert axes[1].get_ylim()[1] == pytest.approx(6.36)
@@ -91,6 +97,16 @@ def test_tables_are_in_the_order_of_rho_and_words_say_where_the_paper_errs() -> 
     assert "rises from 2.5 to 3.9 time steps." in client
     assert "6.2.4" not in client
     assert "FRS: retraining from scratch, 6 time steps." in result.notes
+
+
+def test_of_several_trainings_each_retraining_is_drawn() -> None:
+    entry, frame = grown()
+    *others, last = entry.scenarios
+    assert last.sampling
+    longer = last.model_copy(update={"sampling": last.sampling.model_copy(update={"rounds": 5})})
+    axis = made(entry.model_copy(update={"scenarios": (*others, longer)}), frame).figure.axes[3]
+    assert [np.asarray(line.get_ydata()).tolist() for line in axis.lines[-2:]] == [[10, 10], [6, 6]]
+    assert axis.get_ylim()[1] == pytest.approx(10.6)
 
 
 def test_where_time_does_not_rise_nothing_is_said_of_the_paper() -> None:

@@ -73,6 +73,17 @@ def test_means_and_shares_stand_beside_the_exact_ones_and_the_paper_s_bounds() -
     assert table[1][11] == f"{sample['time'] / 30:.3f}"
 
 
+def test_each_scenario_is_of_clients_of_its_own_sizes() -> None:
+    one, other = (scenario("sample", K=1, b=b) for b in (3, 4))
+    sizes = {one.name: [40, 5, 15] * 10, other.name: [20] * 30}
+    frame = pd.DataFrame([row for name in sizes for row in held(name, sizes[name])], columns=COLUMNS)
+    found = made(entry(one, other), frame).frame.set_index("scenario")
+    for b, name in ((3, one.name), (4, other.name)):
+        expected = Requests(Shape(1, 6, 5, b), 30, tuple(sizes[name]))
+        assert (found["rho"][name], found["time_exact"][name]) == (expected.rho, expected.mean_time)
+    assert found["rho"].tolist() == pytest.approx([0.15, 0.2])
+
+
 def test_what_a_person_with_a_minute_reads() -> None:
     result = made(entry(*BOTH))
     share = (result.frame["time"] / 30).max()
@@ -104,11 +115,25 @@ def test_the_picture_has_markers_thin_exact_lines_and_frs() -> None:
     assert [list(np.asarray(line.get_ydata())) for line in exact if len(line.get_xdata()) > 1] == [  # type: ignore[arg-type]
         found[found["line"] == line]["time_exact"].tolist() for line in ("M = 12", "M = 30")
     ]
-    dots = [list(np.asarray(line.get_ydata())) for line in other.lines if line.get_linestyle() == "None"]
-    assert found[found["line"] == "M = 30"]["time"].tolist() in dots
+    drawn = [(marks, bars.get_segments()) for marks, _, [bars] in other.containers if len(marks.get_xdata())]
+    for (marks, bars), line in zip(drawn, ("M = 12", "M = 30"), strict=True):
+        own = found[found["line"] == line]
+        assert marks.get_linestyle() == "None"
+        assert marks.get_xydata().tolist() == own[["x", "time"]].to_numpy().tolist()
+        assert [(high - low) / 2 for (_, low), (_, high) in bars] == pytest.approx(own["error"].tolist())
     assert [30, 30] in [list(np.asarray(line.get_ydata())) for line in one.lines]
-    assert one.get_ylim()[0] == 0
+    assert one.get_ylim() == pytest.approx((0, 1.06 * 30))
     assert list(other.get_xticks()) == [1, 2, 3]
+
+
+def test_of_several_trainings_each_retraining_is_drawn() -> None:
+    short = scenario("client", K=1, R=4)
+    assert short.sampling
+    short = short.model_copy(update={"sampling": short.sampling.model_copy(update={"rounds": 4})})
+    [axis] = made(entry(short, scenario("client", K=2, R=6), lines=("R",))).figure.axes
+    flat = [np.asarray(line.get_ydata()).tolist() for line in axis.lines if line.get_color() == "0.35"]
+    assert flat == [[20, 20], [30, 30]]
+    assert axis.get_ylim() == pytest.approx((0, 1.06 * 30))
 
 
 def test_another_seed_draws_other_requests_and_the_same_seeds_the_same() -> None:
