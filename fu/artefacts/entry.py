@@ -10,6 +10,7 @@ ORIGINAL = "original"
 STAGE_MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
 Stage = Literal["original", "unlearned", "recovered"]
 RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "recovery.lr"}
+HELD = "training_samples"  # metric of the rows that say, client by client, how many samples each trains on
 
 
 class Record(BaseModel):
@@ -105,8 +106,8 @@ class Scenario(Record):
     `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
     `at`: its coordinates by their short names. `original`: the trial of the original model (None: it is not shown).
     `partition`: the scenario in whose folder the partition lies (None: its own). `sampling`: where a training draws
-    clients and takes so many steps a round (clients of equal size). `asked`: the request, if there is one;
-    `requests`: how many come in a row, at equal distances in the rounds after the first.
+    clients and takes so many steps a round. `asked`: the request, if there is one and the kind of artefact draws
+    requests; `requests`: how many come in a row, at equal distances in the rounds after the first.
     """
 
     name: str

@@ -9,8 +9,6 @@ from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.table import comparison, printed
 from fu.errors import UserError
-from fu.federation.exact import Requests
-from fu.federation.sampling import Shape
 
 READS = "nothing"
 NEEDS = ("scenarios",)
@@ -65,10 +63,9 @@ def _theirs(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _with_rhos(numbers: dict[str, float]) -> dict[str, float]:
-    drawn = [int(numbers[name]) for name in ("clients_per_round", "rounds", "steps", "batch_size")]
-    shape, clients = Shape(*drawn), int(numbers["clients"])
-    client, sample = Requests(shape, clients), Requests(shape, clients, numbers["samples"])
-    return {**numbers, "rho_c": client.rho, "rho_s": sample.rho}
+    rho_c = numbers["clients_per_round"] * numbers["rounds"] / numbers["clients"]
+    rho_s = rho_c * numbers["steps"] * numbers["batch_size"] / numbers["samples"]
+    return {**numbers, "rho_c": rho_c, "rho_s": rho_s}
 
 
 def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -95,6 +92,7 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
         "M clients with N training samples each, K drawn for each of R rounds, E steps a round, b samples a step; "
         "ρ_C = K R / M, ρ_S = b K R E / (M N). N is a mean: where clients differ in size, a sample of a smaller client "
         "is met more often" + (", up to ρ_S ≤ in the smallest that the partition admits." if varies else "."),
+        *(["Of owners of data N is all samples by M, too large where some take no part."] if varies else []),
         *([f"The paper's N is its number of samples by its M.{_contradicted(entry, found)}"] if entry.compares else []),
         *[text for text in comparison(entry) if not text.startswith("diff")],
     ]

@@ -5,6 +5,7 @@ and FRS, which trains for T time steps again. What a scenario asks to be forgott
 rho_C. Nothing is drawn on two axes at once: accuracy and time stand side by side.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,13 @@ from fu.artefacts import notes
 from fu.artefacts.drawing import DIVERGED, PALETTE, draw_diverged, draw_means, handles, head, legend, looks, panels
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.result import Result
+from fu.artefacts.unlearning_time import asked, counted, known, with_error
 from fu.artefacts.words import in_a_row
-from fu.errors import UserError
-from fu.federation.exact import Requests
-from fu.federation.request_times import LOOKED_UP, request_times, standard_error
-from fu.federation.sampling import Shape
+from fu.federation.request_times import request_times, standard_error
 from fu.seeds import derive_integer
 
 READS = "evaluations"
+REQUESTS = True
 RHO = {"sample": "ρ_S = b K T / (M N)", "client": "ρ_C = K R / M"}
 TIME = "time"
 SIGNS: dict[str, dict[str, Any]] = {
@@ -41,20 +41,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     return Result(found, f"{_tables(entry, found)}\n{said}\n", _picture(entry, found), notes=said)
 
 
-def _requests(entry: Entry, scenario: Scenario) -> Requests:
-    drawn, asked = scenario.sampling, scenario.asked
-    if drawn is None or asked is None:
-        raise UserError(
-            f"{entry.artefact}: {scenario.name!r} needs training.clients_per_round, training.local_steps and "
-            "data.forget."
-        )
-    shape = Shape(drawn.clients_per_round, drawn.rounds, drawn.steps, drawn.batch_size)
-    return Requests(shape, drawn.clients, drawn.samples if asked.level == "sample" else None, asked.number)
-
-
 def _rows(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:
     """Return the numbers of a scenario: those of each metric and training, and the unlearning time."""
-    requests = _requests(entry, scenario)
+    requests = asked(frame, entry, scenario)
     assert scenario.asked is not None
     source = np.random.default_rng(derive_integer(*entry.seeds, entry.paper, scenario.name, "requests"))
     times = request_times(requests, entry.draws, source)
@@ -105,10 +94,10 @@ def _tables(entry: Entry, found: pd.DataFrame) -> str:
             rows.append(
                 {
                     **row,
-                    "time": f"{time['mean']:.1f}" + ("" if pd.isna(time["error"]) else f" ±{time['error']:.1f}"),
-                    "time, exact": f"{time['exact']:.1f}",
+                    "time": with_error(time["mean"], time["error"], 1),
+                    "time, exact": known(time["exact"], 1),
                     "FRS": f"{time['frs']}",
-                    "of FRS, exact": f"{time['exact'] / time['frs']:.3f}",
+                    "of FRS, exact": known(time["exact"] / time["frs"], 3),
                 }
             )
         text.append(f"## {panel}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}\n")
@@ -120,34 +109,43 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
     lost = found[(found["metric"] != TIME) & (found["n"] < len(entry.seeds))]
     said = [
         *(_trend(entry, str(panel), part) for panel, part in found.groupby("panel", sort=False)),
-        f"Time: time steps computed again, 0 where nothing is; its mean over {entry.draws} requests, {LOOKED_UP} in "
-        f"each sampling history, with its standard error. FRS: retraining from scratch, {steps} time steps.",
+        f"Time: time steps computed again, 0 where nothing is; {counted(entry, found[found['metric'] == TIME])} "
+        f"FRS: retraining from scratch, {steps} time steps.",
         *notes.averages(entry),
         *([f"Seeds that diverged are left out: {in_a_row([*lost['scenario'].unique()])}."] if len(lost) else []),
         *([entry.note] if entry.note else []),
         *notes.marks(entry),
     ]
-    return " ".join(said)
+    return " ".join(filter(None, said))
 
 
 def _trend(entry: Entry, panel: str, part: pd.DataFrame) -> str:
-    """Say where accuracy and the exact mean time go as rho grows, and where section 6.2.4 says something else."""
-    ends = part.sort_values("rho", kind="stable")
-    symbol = RHO[ends["level"].iloc[0]].partition(" =")[0]
-    low, high = ends["rho"].iloc[0], ends["rho"].iloc[-1]
+    """Say where accuracy and the exact mean time go as rho grows, and where section 6.2.4 says something else.
+
+    Nothing is said of ends that several points share, and of a metric that lacks a seed at one of them.
+    """
+    rho = part["rho"].map("{:.3f}".format)  # as printed, like all that is compared here
+    low, high = rho.iloc[part["rho"].argmin()], rho.iloc[part["rho"].argmax()]
+    ends = part[rho == low], part[rho == high]
+    if low == high or any(rows["scenario"].nunique() > 1 for rows in ends):
+        return ""
     said = []
     for method in entry.methods:
         for metric in entry.metrics:
-            own = ends[(ends["method"] == method.name) & (ends["metric"] == metric.name)]["mean"].dropna()
-            if own.empty:
-                continue
-            name = metric.label if len(entry.methods) == 1 else f"{method.marked}'s {metric.label}"
-            said.append(f"{name} goes from {own.iloc[0]:.3f} to {own.iloc[-1]:.3f}")
-    times = ends[ends["metric"] == TIME]["exact"]
-    rises = bool((times.diff().dropna() > 0).all()) and len(times) > 1
-    said.append(f"the mean time {'rises' if rises else 'goes'} from {times.iloc[0]:.1f} to {times.iloc[-1]:.1f}")
-    against = "; section 6.2.4 says that it falls" if rises and ends["level"].iloc[0] == "sample" else ""
-    return f"{panel}, {symbol} from {low:.3g} to {high:.3g}: {in_a_row(said)} time steps{against}."
+            one, other = (
+                rows[(rows["method"] == method.name) & (rows["metric"] == metric.name)].iloc[0] for rows in ends
+            )
+            if one["n"] == other["n"] == len(entry.seeds):
+                name = metric.label if len(entry.methods) == 1 else f"{method.marked}'s {metric.label}"
+                said.append(f"{name} goes from {one['mean']:.3f} to {other['mean']:.3f}")
+    exact = part[part["metric"] == TIME].sort_values("rho", kind="stable")["exact"].dropna()
+    times = [f"{time:.1f}" for time in exact]
+    rises = bool(times) and all(float(before) < float(after) for before, after in pairwise(times))
+    if times:
+        said.append(f"the mean time {'rises' if rises else 'goes'} from {times[0]} to {times[-1]} time steps")
+    against = "; section 6.2.4 says that it falls" if rises and part["level"].iloc[0] == "sample" else ""
+    symbol = RHO[part["level"].iloc[0]].partition(" =")[0]
+    return f"{panel}, {symbol} from {low} to {high}: {in_a_row(said)}{against}." if said else ""
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
@@ -181,5 +179,6 @@ def _draw_time(axis: Axes, part: pd.DataFrame) -> None:
     drawn, exact, frs = SIGNS.values()
     axis.plot(part["rho"], part["exact"], **exact)
     axis.errorbar(part["rho"], part["mean"], part["error"].fillna(0), elinewidth=0.8, **drawn)
-    axis.axhline(part["frs"].max(), **frs)
+    for steps in part["frs"].unique():
+        axis.axhline(steps, **frs)
     axis.set(ylabel="unlearning time (time steps)", ylim=(0, 1.06 * part["frs"].max()))

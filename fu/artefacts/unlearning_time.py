@@ -1,7 +1,7 @@
 """Unlearning time of FATS against a coordinate of scenarios, from the sampling history alone (FATS Figures 2, 3, 6).
 
-Every point is the mean over requests that are drawn through `fu.federation.sampling`; beside it the exact mean, the
-paper's bounds, and FRS, which trains for T time steps again.
+Every point is the mean over requests that are drawn through `fu.federation.sampling`; beside it the exact mean (of
+several samples at once none is known), the paper's bounds, and FRS, which trains for T time steps again.
 """
 
 from collections.abc import Hashable
@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import Look, head, legend, looks, number, panels_of
-from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.entry import HELD, Entry, Method, Scenario
 from fu.artefacts.groups import axis_name
 from fu.artefacts.result import Result
 from fu.artefacts.words import in_a_row
@@ -25,42 +25,44 @@ from fu.federation.sampling import Shape
 from fu.seeds import derive_integer
 
 READS = "nothing"
+REQUESTS = True
 NEEDS = ("scenarios", "x")
 FRS: dict[str, Any] = {"color": "0.35", "linestyle": (0, (4, 2)), "linewidth": 1}
 EXACT = 0.7  # points: the width of a line
 TERMS = (
     "time: time steps computed again, the mean over all requests. spared: the share of requests that compute nothing "
     "again, of which the paper says that it is at least 1 - wρ; re-computed: the others, at most wρ by Theorem 1; "
-    "section 5.3 says that they are at most 4wρ re-computations (w targets at once)."
+    "section 5.3 says that they are at most 4wρ re-computations (w targets at once). exact: the mean over all draws."
 )
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Draw `entry.draws` requests for every scenario in which rho is at most 1, where the paper's lines end."""
-    rows, beyond = [], 0
+    rows = []
     for scenario in entry.scenarios:
-        requests = asked(entry, scenario)
-        beyond += requests.rho > 1
+        requests = asked(frame, entry, scenario)
         if requests.rho <= 1:
             source = np.random.default_rng(derive_integer(*entry.seeds, entry.paper, scenario.name, "requests"))
             rows.append({**_place(entry, scenario), **_numbers(requests, request_times(requests, entry.draws, source))})
     if not rows:
         raise UserError(f"{entry.artefact}: rho exceeds 1 in every scenario; name smaller systems.")
     found = pd.DataFrame(rows)
-    said = _notes(entry, found, beyond)
+    said = _notes(entry, found)
     return Result(found, f"{_tables(entry, found)}\n{TERMS} {said}\n", _picture(entry, found), notes=said)
 
 
-def asked(entry: Entry, scenario: Scenario) -> Requests:
+def asked(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Requests:
     """Return the requests of a scenario; `UserError` where it does not say what is drawn or asked for."""
     drawn, request = scenario.sampling, scenario.asked
-    if drawn is None or request is None or entry.x not in scenario.at:
+    if drawn is None or request is None:
         raise UserError(
-            f"{entry.artefact}: {scenario.name!r} needs training.clients_per_round, training.local_steps, data.forget "
-            f"and the coordinate {entry.x!r}."
+            f"{entry.artefact}: {scenario.name!r} needs training.clients_per_round, training.local_steps and "
+            "data.forget."
         )
     shape = Shape(drawn.clients_per_round, drawn.rounds, drawn.steps, drawn.batch_size)
-    return Requests(shape, drawn.clients, drawn.samples if request.level == "sample" else None, request.number)
+    held = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == HELD)]["value"]
+    sizes = tuple(held.astype(int)) if request.level == "sample" else None
+    return Requests(shape, drawn.clients, sizes, request.number)
 
 
 def _place(entry: Entry, scenario: Scenario) -> dict[str, Any]:
@@ -108,30 +110,50 @@ def _cells(entry: Entry, row: dict[Hashable, Any]) -> dict[str, str]:
         str(entry.x): number(row["x"]),
         "ρ": f"{row['rho']:.3f}",
         "spared": f"{row['spared']:.3f}",
-        "spared, exact": f"{row['spared_exact']:.3f}",
+        "spared, exact": known(row["spared_exact"], 3),
         "spared, paper ≥": f"{row['spared_bound']:.3f}",
         "re-computed": f"{1 - row['spared']:.3f}",
         "Theorem 1 ≤": f"{row['probability_bound']:.3f}",
         "section 5.3 ≤": f"{row['number_bound']:.3f}",
-        "time": f"{row['time']:.0f}" + ("" if pd.isna(row["error"]) else f" ±{row['error']:.0f}"),
-        "time, exact": f"{row['time_exact']:.0f}",
+        "time": with_error(row["time"], row["error"], 0),
+        "time, exact": known(row["time_exact"], 0),
         "of FRS": f"{row['time'] / row['frs']:.3f}",
-        "of FRS, exact": f"{row['time_exact'] / row['frs']:.3f}",
+        "of FRS, exact": known(row["time_exact"] / row["frs"], 3),
     }
 
 
-def _notes(entry: Entry, found: pd.DataFrame, beyond: int) -> str:
-    share = found["time"] / found["frs"]
-    most = found.iloc[int(share.argmax())]
+def known(value: float, digits: int) -> str:
+    """Return a number in so many digits; a dash where there is none."""
+    return "–" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def with_error(mean: float, error: float, digits: int) -> str:
+    """Return a mean with its standard error, if there is one."""
+    return f"{mean:.{digits}f}" + ("" if pd.isna(error) else f" ±{error:.{digits}f}")
+
+
+def counted(entry: Entry, found: pd.DataFrame) -> str:
+    """Say how many requests a mean rests on, and out of what they are drawn."""
+    error = ", with their standard error" if found["error"].notna().any() else ""
+    text = f"means over {found['n'].iloc[0]} requests, {LOOKED_UP} in each sampling history{error}."
+    if any(scenario.asked and scenario.asked.level == "sample" for scenario in entry.scenarios):
+        text += (
+            " A sample is drawn out of all training samples, a client's as often as it is large; sizes are those of "
+            f"seed {entry.seeds[0]}'s partition."
+        )
+    return text
+
+
+def _notes(entry: Entry, found: pd.DataFrame) -> str:
+    share = (found["time"] / found["frs"]).map("{:.3f}".format).astype(float)  # as printed
+    most, beyond = found.iloc[int(share.argmax())], len(entry.scenarios) - len(found)
     where = ", ".join(filter(None, [most["panel"], most["line"], f"{entry.x} = {number(most['x'])}"]))
-    away = ((found["time"] - found["time_exact"]).abs() / found["error"].replace(0, np.nan)).max()
     said = [
         f"FRS: retraining from scratch, {in_a_row([f'{steps}' for steps in found['frs'].unique()])} time steps.",
-        f"Markers: means over {entry.draws} requests, {LOOKED_UP} in each sampling history, with their "
-        f"standard error; lines: exact means. The largest mean is {share.max():.3f} of FRS ({where}); "
+        *(["Lines: exact means."] if found["time_exact"].notna().any() else []),
+        f"Markers: {counted(entry, found)} The largest mean is {share.max():.3f} of FRS ({where}); "
         f"{(share < 0.5).sum()} of {len(found)} points are below half of FRS.",
-        *([f"No mean is more than {away:.1f} standard errors off the exact one."] if away == away else []),
-        *([f"Lines end where ρ reaches 1: {beyond} points beyond are left out."] if beyond else []),
+        *([f"Lines end where ρ reaches 1; points beyond, which are left out: {beyond}."] if beyond else []),
         *([entry.note] if entry.note else []),
         *notes.marks(entry),
     ]
@@ -150,7 +172,8 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
             own, look = part[part["line"] == line.label].sort_values("x"), styles[line.name]
             axis.plot(own["x"], own["time_exact"], color=look.colour, linewidth=EXACT)
             axis.errorbar(own["x"], own["time"], own["error"], **_marks(look))
-        axis.axhline(part["frs"].max(), **FRS)
+        for steps in part["frs"].unique():
+            axis.axhline(steps, **FRS)
         axis.set(xlabel=axis_name(entry, str(entry.x)), ylabel="unlearning time (time steps)")
         axis.set_ylim(0, 1.06 * part["frs"].max())
         axis.set_xticks(sorted(part["x"].unique()))

@@ -304,7 +304,7 @@ class Federation:
                 continue
             size, batch = self.data.size(client), self.training.batch_size
             epochs, rest = divmod(number, math.ceil(size / batch))
-            samples += epochs * size + min(rest * batch, size)
+            samples += epochs * size + rest * batch
         moved, slowest = len(taken) * self.layout.size * FLOAT_BYTES, max(taken.values(), default=0)
         self.cost.add(
             client_rounds=len(taken),

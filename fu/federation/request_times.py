@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fu.federation.exact import Requests
-from fu.federation.sampling import begin
+from fu.federation.sampling import History, begin
 
 LOOKED_UP = 10  # requests in one history: drawing it costs as much as some ten of them
 
@@ -17,23 +17,26 @@ def request_times(requests: Requests, count: int, random: np.random.Generator) -
     Each is a request of its own after training, all of a row in one history, so that errors are those over histories.
     A history draws what requests look up, hence the batches of no client that none of them names.
     """
-    clients, samples = requests.clients, int(requests.samples or 0)
-    population = {client: np.arange(samples or 1) for client in range(clients)}
-
-    def source(*name: int | str) -> Any:
-        return random
-
-    def time() -> int:
-        targets = random.choice(clients, requests.targets, replace=False).tolist()
-        found = {client: [int(random.integers(samples))] for client in targets} if samples else {}
-        restart = history.without(() if samples else targets, found).restart
-        return restart.steps if restart else 0
-
+    population = {k: np.arange(size) for k, size in enumerate(requests.sizes or [1] * requests.clients)}
     times = []
     for _ in range(-(-count // LOOKED_UP)):
-        history = begin(population, requests.shape, source)
-        times.append([time() for _ in range(LOOKED_UP)])
+        history = begin(population, requests.shape, lambda *name: random)
+        times.append([_time(requests, history, random) for _ in range(LOOKED_UP)])
     return np.array(times)
+
+
+def _time(requests: Requests, history: History, random: np.random.Generator) -> int:
+    """Return how many steps a request computes again whose targets are drawn as `fu.data.request` draws them."""
+    shape, ends = history.shape, np.cumsum(requests.sizes or [1] * requests.clients)
+    first: list[int | None] = []
+    for row in random.choice(int(ends[-1]), requests.targets, replace=False):
+        client = int(np.searchsorted(ends, row, side="right"))
+        if requests.sizes is None:
+            round = history.first_round(client)
+            first.append(None if round is None else round * shape.steps)
+        else:
+            first.append(history.first_step(client, int(row - ends[client] + requests.sizes[client])))
+    return shape.time - min((time for time in first if time is not None), default=shape.time)
 
 
 def standard_error(values: NDArray[Any]) -> float:

@@ -57,9 +57,14 @@ def assign(clients: int, classes: int, each: int, rng: np.random.Generator) -> N
     for client in range(clients):
         held[client, np.arange(client * each, (client + 1) * each) % classes] = True
     for _ in range(SWITCHES * clients * each):
-        one, other = rng.integers(clients, size=2)
-        gives, takes = np.flatnonzero(held[one] & ~held[other]), np.flatnonzero(held[other] & ~held[one])
-        if len(gives):
-            given, taken = rng.choice(gives), rng.choice(takes)
-            held[one, [given, taken]], held[other, [given, taken]] = [False, True], [True, False]
+        switch(held, rng)
     return held
+
+
+def switch(held: NDArray[np.bool_], rng: np.random.Generator) -> None:
+    """Let two clients switch a class; as likely as the switch back, so that all assignments get equally likely."""
+    one, other = rng.integers(len(held), size=2)
+    gives, takes = np.flatnonzero(held[one] & ~held[other]), np.flatnonzero(held[other] & ~held[one])
+    if len(gives):
+        given, taken = rng.choice(gives), rng.choice(takes)
+        held[one, [given, taken]], held[other, [given, taken]] = [False, True], [True, False]

@@ -71,6 +71,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "TRIALS": TypeAdapter(Literal["all"]),
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
+        "REQUESTS": TypeAdapter(bool),
     },
 }
 CACHE = Path("results/.cache/plan.json")

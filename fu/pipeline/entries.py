@@ -27,6 +27,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
     read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
     starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
     original = ORIGINAL in starts or (not shown.shown and reads != "nothing")
+    draws = catalogue.declared("artefacts", shown.kind).get("REQUESTS")
     scenarios, attacks = [], []
     for name in shown.scenarios:
         scope = f"{paper}/{name}"
@@ -49,7 +50,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
                 partition=_other(plan.grid.partitions[scope], scope),
                 model=settings.model.name,
                 sampling=_sampling(settings),
-                asked=_asked(settings.data.forget),
+                asked=_asked(settings.data.forget) if draws else None,
             )
         )
         if reads == "data":

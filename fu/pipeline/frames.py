@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from fu.artefacts.entry import ORIGINAL, Entry, Scenario, Trial
+from fu.artefacts.entry import HELD, ORIGINAL, Entry, Scenario, Trial
+from fu.data import partition
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
 from fu.pipeline.paths import Paths
@@ -53,6 +54,7 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
         for part in shown(entry):
             for seed in entry.seeds:
                 files += _files(entry, paths, part, seed)
+        files += [_partition(entry, paths, scenario) for scenario in _sized(entry)]
         files += list(selections(entry, paths).values())
     return list(dict.fromkeys(files))
 
@@ -103,11 +105,20 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
                 else _traces(entry, paths, part, seed)
             )
             parts.append(rows.assign(scenario=part.scenario, method=part.method, trial=part.trial.name, seed=seed))
+    for scenario in _sized(entry):
+        held = partition.load(Path(_partition(entry, paths, scenario)))
+        about = {"scenario": scenario.name, "metric": HELD, "seed": entry.seeds[0], "round": -1}
+        parts.append(pd.DataFrame([{**about, "value": len(held.train[client])} for client in held.present]))
     if published:
         parts.append(_csv(published).assign(published=True, seed=-1, round=-1))
     frame = pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS) if parts else pd.DataFrame(columns=COLUMNS)
     frame["published"] = frame["published"] == True  # noqa: E712 (NaN in our own rows)
     return frame.astype({"seed": int, "round": int, "value": float})
+
+
+def _sized(entry: Entry) -> list[Scenario]:
+    """Return the scenarios in which samples are asked for: each is as likely as any other, so that sizes count."""
+    return [scenario for scenario in entry.scenarios if scenario.asked and scenario.asked.level == "sample"]
 
 
 def _run(entry: Entry, scenario: str, seed: int) -> str:
@@ -195,8 +206,8 @@ def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
     for scenario, attack in zip(entry.scenarios, entry.attacks, strict=True):
         facts = about(scenario.dataset)
         archive = Path(paths("data", "archive", dataset=scenario.dataset))
-        partition = Path(_partition(entry, paths, scenario))
-        data = clients.load(archive, partition, scenario.dataset, attack, torch.device("cpu"), "all")
+        held = Path(_partition(entry, paths, scenario))
+        data = clients.load(archive, held, scenario.dataset, attack, torch.device("cpu"), "all")
         assert data.mark is not None
         client = data.forgotten[0]
         index = data.partition.train[client][:EXAMPLES]

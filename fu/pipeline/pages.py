@@ -101,7 +101,8 @@ def _facts(kind: str, name: str) -> Iterator[str]:
         number = f"{'Up to ' * facts.text}{facts.samples:,}"
         yield f"{number} {what} of {size}, {facts.classes} {classes}{owners}; {origin}."
     if kind == "artefacts":
-        yield f"Made from: {declared['READS']}."
+        read = [declared["READS"].replace("nothing", ""), "partitions" if declared.get("REQUESTS") else ""]
+        yield f"Made from: {' and '.join(filter(None, read)) or 'nothing'}."
 
 
 # ---- papers ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ and post-training; `scratch`, the paper's, has one trial and none.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fu import plugins
-from fu.artefacts.entry import ORIGINAL, Asked, Entry, Method, Sampling, Scenario, Trial
+from fu.artefacts.entry import HELD, ORIGINAL, Asked, Entry, Method, Sampling, Scenario, Trial
 from fu.artefacts.result import Result, write
 from fu.pipeline import catalogue
 from fu.seeds import derive_integer
@@ -135,12 +135,20 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed}
             found = _evaluated(trial, models, seed) if entry.reads == "evaluations" else _traced(entry, models, seed)
             rows += [{**about, **row} for row in found]
+    for one in entry.scenarios:
+        if one.asked and one.asked.level == "sample" and one.sampling:
+            rows += held(one.name, [one.sampling.samples] * one.sampling.clients)
     theirs = {"scenario": "small", "seed": -1, "round": -1, "published": True}
     for (method, stage, metric), value in (published or {}).items():
         rows.append({**theirs, "method": method, "stage": stage, "metric": metric, "value": value})
     frame = pd.DataFrame(rows, columns=COLUMNS)
     frame["published"] = frame["published"].eq(True).astype(bool)
     return frame.astype({"seed": int, "round": int, "value": float})
+
+
+def held(scenario: str, sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the rows that say how many samples each client of a scenario trains on."""
+    return [{"scenario": scenario, "seed": 0, "round": -1, "metric": HELD, "value": size} for size in sizes]
 
 
 def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:

@@ -48,7 +48,9 @@ def test_where_clients_differ_in_size_the_rho_of_the_smallest_stands_beside_that
     assert found["rho_s_most"] == pytest.approx(10 * 5 * 500 / (600 * 40))
     head, row = cells(result.body)
     assert (head[-1], row[-1]) == ("ρ_S ≤", "1.042")
-    has(result.notes, "up to ρ_S ≤ in the smallest that the partition admits.")
+    has(
+        result.notes, "up to ρ_S ≤ in the smallest that the partition admits.", "N is all samples by M, too large where"
+    )
     assert "rho_s_most" not in set(made(entry(), frame()).frame["quantity"])
     assert "ρ_S ≤" not in made(entry(), frame()).notes
 

@@ -9,6 +9,7 @@ import pytest
 from fu.data import request
 from fu.data.partition import Partition
 from fu.data.request import Request
+from fu.seeds import derive_integer
 from tests.data.draws import draw, draw_official
 from tests.mistakes import has, sentence, write_archive
 
@@ -26,6 +27,12 @@ def test_as_many_as_stated_are_drawn_of_those_who_take_part() -> None:
 def test_who_is_forgotten_hangs_on_the_seed_and_on_who_takes_part_alone() -> None:
     one, other = draw_official(absent=3, server=50), draw_official(absent=3, validation_share=0.0)
     assert request.draw(one, 5, 2).clients.tolist() == request.draw(other, 5, 2).clients.tolist()
+
+
+def test_a_draw_is_that_of_its_name() -> None:
+    """Of a generator that is called `request`, and no other: not that of the partition."""
+    random = np.random.default_rng(derive_integer(4, "request"))
+    assert request.draw(PART, 4, 2).clients.tolist() == sorted(random.choice(PART.present, 2, replace=False).tolist())
 
 
 def test_named_clients_are_forgotten_as_they_are() -> None:

@@ -28,7 +28,9 @@ class Walk:
     def integers(self, high: int, *, size: int) -> list[int]:
         return [self._pick(high) for _ in range(size)]
 
-    def choice(self, a: int, size: int, *, replace: bool, shuffle: bool) -> list[int]:
+    def choice(self, a: Any, size: int | None = None, *, replace: bool = True, shuffle: bool = True) -> Any:
+        if size is None:
+            return a[self._pick(len(a))]
         assert not replace
         several = [*combinations(range(a), size)]
         return list(several[self._pick(len(several))])

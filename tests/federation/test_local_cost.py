@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fu.federation.local import Federation, Updates
-from tests.factories import make_federation
+from tests.factories import make_data, make_federation, make_partition
 from tests.federation.runs import count_calls, start_of
 
 
@@ -89,6 +89,16 @@ def test_other_updates_are_computed_anew(ask: Callable[[Federation, Tensor], Upd
     updates = ask(federation, theta)
     assert calls
     assert torch.equal(updates.delta, ask(make_federation(), theta).delta)
+
+
+def test_other_data_have_updates_of_their_own() -> None:
+    federation = make_federation()
+    theta = start_of(federation)
+    own = federation.local_updates(theta, [1], 0).delta
+    data = make_data(make_partition((7, 5, 9)))
+    found = federation.holding(data).local_updates(theta, [1], 0).delta
+    assert torch.equal(found, make_federation(data).local_updates(theta, [1], 0).delta)
+    assert not torch.equal(found, own)
 
 
 def test_hooked_updates_are_neither_remembered_nor_taken_from_memory() -> None:

@@ -146,7 +146,9 @@ def test_the_classes_of_modes_second_model_are_those_it_gives_without_dropout(mo
         if relabel is not None:
 
             def look(x: Tensor, y: Tensor) -> Tensor:
+                assert task.federation.model.training
                 seen.append((x, relabel(x, y)))
+                assert task.federation.model.training  # the client trains on with dropout
                 return seen[-1][1]
 
             given["relabel"] = look

@@ -1,6 +1,9 @@
 """Balanced classes: none is left without a client, all clients are as large, and the draw is a draw."""
 
 from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from fu.partitions import balanced_classes
 from fu.partitions.balanced_classes import Params
 from tests.data.draws import LABELS, SIZES
+from tests.federation.enumeration import gathered
 
 
 @pytest.mark.parametrize("each", [1, 2, 5, 10])
@@ -35,6 +39,23 @@ def test_every_balanced_assignment_is_equally_likely() -> None:
     counts = Counter(draws)
     assert len(counts) == 90
     assert sum((count - rounds / 90) ** 2 / (rounds / 90) for count in counts.values()) < 135
+
+
+def test_a_switch_is_as_likely_as_the_switch_back() -> None:
+    """Of two clients with two of four classes each, by walking through all outcomes: a symmetric chain."""
+    states = [frozenset(held) for held in combinations(range(4), 2)]
+
+    def after(random: Any, before: frozenset[int]) -> tuple[frozenset[int]]:
+        held = np.array([[label in before for label in range(4)], [label not in before for label in range(4)]])
+        balanced_classes.switch(held, random)
+        assert (held[0] != held[1]).all()
+        return (frozenset(np.flatnonzero(held[0]).tolist()),)
+
+    laws = {state: gathered(lambda random, at=state: after(random, at)) for state in states}  # type: ignore[misc]
+    chances = [[laws[one].get((other,), 0) for other in states] for one in states]
+    assert chances == [list(column) for column in zip(*chances, strict=True)]
+    # of the pairs of clients one half are two; each gives one of two classes for one of two
+    assert sorted(chances[0]) == [0, *[Fraction(1, 8)] * 4, Fraction(1, 2)]
 
 
 @pytest.mark.parametrize("each", [2, 10])

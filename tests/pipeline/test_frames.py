@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.artefacts.entry import Entry, Method, Trial
+from fu.artefacts.entry import HELD, Asked, Entry, Method, Trial
 from fu.errors import UserError
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
-from tests.factories import CLASSES, COLOUR, MARK
+from tests.factories import CLASSES, COLOUR, MARK, make_partition
 from tests.pipeline.results_folder import (
     IMAGES,
     LABELS,
@@ -99,6 +99,19 @@ def test_a_choice_that_is_missing_or_damaged_is_one_sentence(kind: str, content:
     path.unlink() if content is None else path.write_text(content)
     with pytest.raises(UserError, match=r"ours\.selected\.json: the file is missing or damaged; delete it and run"):
         read(entry_of(kind), results)
+
+
+@pytest.mark.parametrize("kind", ["unlearning_time", "stability"])
+def test_of_who_is_asked_for_samples_the_frame_says_how_many_each_client_trains_on(kind: str, results: Path) -> None:
+    [small] = make_entry(kind).scenarios
+    absent = make_partition((7, 12, 9), trigger=False, absent=[1])
+    np.savez(results / "toy/small/seed0/partition.npz", **absent.arrays())  # type: ignore[arg-type]
+    for asked, sizes in ((Asked(level="sample", number=1), [7, 9]), (Asked(level="client", number=1), []), (None, [])):
+        entry = make_entry(kind, metrics=("r_acc",), scenarios=(small.model_copy(update={"asked": asked}),))
+        frame = read(entry, results)
+        held = frame[frame["metric"] == HELD]
+        assert (held["scenario"].tolist(), held["value"].tolist()) == (["small"] * len(sizes), sizes)
+        assert len(frame) > len(sizes) or kind == "unlearning_time"
 
 
 @pytest.mark.parametrize(("kind", "file"), [("table", "scratch.conflicts.csv"), ("curves", "scratch.unlearned.csv")])

@@ -35,13 +35,30 @@ def drawn(training: dict[str, Any] = {}, forget: dict[str, Any] | None = None, *
 
 
 def entry(planned: Plan, artefact: str = "times") -> Entry:
-    (job,) = planned.jobs(("fedosd", artefact))
+    *_, job = planned.jobs(("fedosd", artefact))
     assert isinstance(job.spec, Entry)
-    assert (job.stage, job.inputs["results"], job.inputs["costs"]) == ("publish", [], [])
+    assert (job.stage, job.inputs["costs"]) == ("publish", [])
     return job.spec
 
 
-def test_an_artefact_of_the_sampling_alone_is_one_job_that_knows_what_is_drawn() -> None:
+def test_where_samples_are_asked_for_the_sizes_of_clients_are_read_from_the_first_seed_s_partition() -> None:
+    planned = drawn()
+    *before, job = planned.jobs(("fedosd", "times"))
+    assert [one.stage for one in before] == ["data", "partition", "partition"]
+    assert job.inputs["results"] == [f"results/smoke/fedosd/drawn-K{k}/seed0/partition.npz" for k in (1, 3)]
+    fats = Plan({"preset": "paper", "papers": ["fats"], "seeds": [4, 0]}).job(
+        "publish", {"paper": "fats", "artefact": "fig6"}
+    )
+    assert fats.inputs["results"] == ["results/paper/fats/shakespeare/seed4/partition.npz"]  # of all K and b
+    for other in (drawn(forget={"clients": 3, "samples": None}), drawn(kind="sampling_table", x=None)):
+        assert [one.stage for one in other.jobs(("fedosd", "times"))] == ["publish"]
+
+
+def test_only_where_requests_are_drawn_is_it_known_what_is_asked_for() -> None:
+    assert {scenario.asked for scenario in entry(drawn(kind="sampling_table", x=None)).scenarios} == {None}
+
+
+def test_an_artefact_of_the_sampling_alone_knows_what_is_drawn() -> None:
     found = entry(drawn(draws=50))
     assert [scenario.at for scenario in found.scenarios] == [{"K": 1}, {"K": 3}]
     rounds = found.scenarios[0].rounds[0]

@@ -143,7 +143,7 @@ def test_the_full_rerun_runs_no_training_and_no_other_method() -> None:
     found = changed(methods={"fats": {"params": {"full": True}}})
     assert {name.split()[0] for name in found} == {"unlearn"}
     assert {name.split()[2].partition("+")[0] for name in found} == {"fats"}
-    assert len(found) == 24  # Figures 1 and 5: 12, two rates of two levels and the chosen one, four streams, two more
+    assert len(found) == 28  # Figures 1 and 5: 12, two rates of two levels and the chosen one, eight streams, two more
 
 
 def test_another_number_of_shadows_runs_shadows_alone() -> None:

@@ -14,12 +14,14 @@ from fu.data.clients import ClientData
 from fu.data.request import Request, in_a_row
 from fu.errors import UserError
 from fu.federation.kept import KeptModels
+from fu.federation.sampled import shape_of
 from fu.federation.sampled import trained as trained_on
 from fu.federation.sampling import History, Shape, begin
 from fu.federation.task import Task, theta_of
 from fu.methods import fats as unlearning
 from fu.training import fats
 from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task
+from tests.systems import dropout_task
 
 PART = make_partition((9, 12, 9, 10, 8, 11, 9, 10), trigger=False)
 SHAPE = Shape(clients_per_round=2, rounds=6, steps=4, batch_size=3)
@@ -233,6 +235,22 @@ def test_what_is_needed_is_said_in_one_sentence() -> None:
     for lacking in ({"clients_per_round": None}, {"with_replacement": False}):
         with pytest.raises(UserError, match=r"clients_per_round clients, with_replacement: true, for local_steps"):
             fats.history(replace(task_of(), **lacking))  # type: ignore[arg-type]
+
+
+def test_a_model_with_dropout_is_refused() -> None:
+    """Its draws are none of the history's: steps that are replayed would not be those that were."""
+    task = replace(dropout_task(), **DRAWN)
+    task.federation.training = replace(task.federation.training, local_epochs=None, local_steps=4)
+    with pytest.raises(UserError, match=r"dropout is none of them; use a model without dropout\."):
+        shape_of(task, 6)
+
+
+def test_retraining_draws_otherwise_than_training() -> None:
+    """As it must where it runs FATS itself, on the clients that stay."""
+    federation = make_federation(PLAIN, batch_size=3, local_epochs=None, local_steps=4, stream="unlearning")
+    one, other = fats.history(task_of()), fats.history(replace(task_of(), federation=federation))
+    assert one.population.keys() == other.population.keys()
+    assert [one.clients(round) for round in range(6)] != [other.clients(round) for round in range(6)]
 
 
 def test_kept_models_are_read_as_they_were_written(tmp_path: Path) -> None:

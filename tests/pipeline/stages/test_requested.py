@@ -55,13 +55,22 @@ def task_of(stream: str, forgotten: list[int], retained: list[int], **more: Any)
 # ---- the stage that draws it -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "clients"), [(0, 1), (1, 1), (2, 2), (0, (2, 0))])
-def test_the_stage_saves_the_request_that_is_drawn(scene: Scene, seed: int, clients: int | tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("seed", "clients", "samples", "requests"),
+    [(0, 1, None, 1), (1, 1, None, 2), (2, 2, None, 1), (0, (2, 0), None, 1), (0, None, 3, 1), (1, None, 2, 3)],
+)
+def test_the_stage_saves_the_requests_that_are_drawn(
+    scene: Scene, seed: int, clients: int | tuple[int, ...] | None, samples: int | None, requests: int
+) -> None:
     output = scene("made/request.npz")
-    spec = common.canonical(stage.Spec(seed=seed, clients=clients, samples=None, requests=1))
+    spec = common.canonical(stage.Spec(seed=seed, clients=clients, samples=samples, requests=requests))
     argv = ["--spec", spec, "--partition", str(scene("partition.npz")), "--request", str(output)]
     common.run(stage.Spec, stage.Files, stage.main, argv)
-    assert request.load(output, PART).clients.tolist() == request.draw(PART, seed, clients).clients.tolist()
+    loaded, drawn = request.load(output, PART), request.draw(PART, seed, clients, samples, requests)
+    assert {name: found.tolist() for name, found in loaded.arrays().items()} == {
+        name: found.tolist() for name, found in drawn.arrays().items()
+    }
+    assert len(loaded.waves) == requests
     assert [path.name for path in output.parent.iterdir()] == ["request.npz"]
 
 
