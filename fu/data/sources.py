@@ -1,5 +1,6 @@
 """Where a data set comes from without an archive: a verified download, LEAF's files, or what other packages ship."""
 
+import string
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,11 @@ from fu.data.archives import KEYS, OWNERS, Arrays
 from fu.data.dataset import Dataset
 from fu.errors import UserError
 
-STRIDE, MOST = 8, 300  # characters from a window of a topic to the next, and windows
-
 
 def fetch(name: str, dataset: Dataset, data_dir: Path) -> Arrays:
     """Return a data set's arrays as in the archive format; `UserError` where it comes from an archive alone."""
     if dataset.embedded:
-        return topics(dataset) if dataset.text else embedded(dataset)
+        return letters(dataset) if dataset.text else digits(dataset)
     if dataset.owners and leaf.exists(data_dir / name):
         return leaf.read(data_dir / name, name, dataset)
     if dataset.torchvision:
@@ -47,44 +46,51 @@ def download(name: str, torchvision: str, data_dir: Path) -> Arrays:
     return arrays
 
 
-def embedded(dataset: Dataset) -> Arrays:
+def digits(dataset: Dataset) -> Arrays:
     """Return the 1,797 handwritten digits that scikit-learn ships, enlarged to the data set's shape.
 
-    Each of the 8 x 8 pixels becomes a square of 3 (28 x 28, margin 2) or of 4 (32 x 32), with equal channels.
+    Each of the 8 x 8 pixels becomes a square of 3 (28 x 28, margin 2) or of 4 (32 x 32), with equal channels. In 20
+    classes every second image is dark on bright, and its class ten higher. Shifts and noise are drawn once for all.
     """
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
-    images = np.round(digits.images * (255 / 16)).astype(np.uint8)
+    source = load_digits()
+    images = np.round(source.images * (255 / 16)).astype(np.uint8)
     height, _, channels = dataset.shape
     scale = height // 8
     margin = (height - 8 * scale) // 2
     large = np.kron(images, np.ones((1, scale, scale), np.uint8))
     x = np.pad(large, ((0, 0), (margin, margin), (margin, margin)))[..., None].repeat(channels, axis=3)
-    y = digits.target.astype(np.uint8)
+    y = source.target.astype(np.uint8)
+    if dataset.classes == 20:
+        x[1::2] = 255 - x[1::2]
+        y[1::2] += 10
+    random = np.random.default_rng(0)
+    for image, shift in zip(x, random.integers(-dataset.shift, dataset.shift + 1, (len(x), 2)), strict=True):
+        image[:] = np.roll(image, shift, (0, 1))
+    x = np.maximum(x, random.integers(dataset.noise + 1, size=x.shape, dtype=np.uint8))
     cut = len(x) * 6 // 7
     return {"x_train": x[:cut], "y_train": y[:cut], "x_test": x[cut:], "y_test": y[cut:]}
 
 
-def topics(dataset: Dataset) -> Arrays:
-    """Return windows of Python's 79 help topics (`pydoc_data`) and the character after each; an owner is a topic.
+def letters(dataset: Dataset) -> Arrays:
+    """Return windows of letters and the letter that follows each; owners hold 40 to 160 windows, a fifth to test.
 
-    Windows begin at every eighth character of a topic, at most 300. Of each the last fifth is for testing, less those
-    that share a character with a training window. Each version of Python has its own text: 103 characters in 3.11, 104
-    in 3.12 and 3.13.
+    A letter is the next one of the alphabet in nine of ten cases, else any of the owner's own seven. What an owner has
+    for training and for testing are two texts.
     """
-    from pydoc_data.topics import topics as texts  # type: ignore[import-untyped]
-
-    length = dataset.shape[0]
-    vocabulary = "".join(sorted({character for text in texts.values() for character in text}))
-    number = {character: k for k, character in enumerate(vocabulary)}
+    length, owners = dataset.shape[0], dataset.owners or 1
+    random = np.random.default_rng(0)
     parts: dict[str, list[NDArray[Any]]] = {key: [] for key in (*KEYS, *OWNERS)}
-    for owner, name in enumerate(sorted(texts)):
-        codes = np.array([number[character] for character in texts[name]], np.uint8)
-        windows = np.lib.stride_tricks.sliding_window_view(codes, length + 1)[::STRIDE][:MOST]
-        cut = len(windows) * 4 // 5
-        for split, rows in (("train", windows[:cut]), ("test", windows[cut + length // STRIDE :])):
+    for owner, number in enumerate(np.linspace(8, 32, owners).astype(int)):
+        for split, windows in (("train", 4 * number), ("test", number)):
+            text = [owner % dataset.classes]
+            while len(text) < length + windows:
+                skips = random.random() < 0.1
+                text.append((owner + int(random.integers(7)) if skips else text[-1] + 1) % dataset.classes)
+            rows = np.lib.stride_tricks.sliding_window_view(np.array(text, np.uint8), length + 1)
             parts[f"x_{split}"].append(rows[:, :length])
             parts[f"y_{split}"].append(rows[:, length])
-            parts[f"client_{split}"].append(np.full(len(rows), owner, np.int32))
-    return {"vocabulary": np.array(vocabulary), **{key: np.concatenate(rows) for key, rows in parts.items()}}
+            parts[f"client_{split}"].append(np.full(windows, owner, np.int32))
+    vocabulary = np.array(string.ascii_lowercase[: dataset.classes])
+    return {"vocabulary": vocabulary, **{key: np.concatenate(rows) for key, rows in parts.items()}}
