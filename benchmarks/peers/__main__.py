@@ -70,7 +70,7 @@ def prepare(data_dir: Path | None, file: Path) -> str:
     if archive and archive.exists():
         arrays, what = archives.read(archive, "mnist"), "MNIST"
     else:
-        arrays, what = sources.embedded(about("digits")), "scikit-learn's digits, repeated (no mnist.npz in DATA_DIR)"
+        arrays, what = sources.digits(about("digits")), "scikit-learn's digits, repeated (no mnist.npz in DATA_DIR)"
     order = np.resize(np.random.default_rng(0).permutation(len(arrays["y_train"])), CLIENTS * SAMPLES)
     np.savez(file, x=arrays["x_train"][order], y=arrays["y_train"][order])
     return what

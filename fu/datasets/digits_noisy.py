@@ -2,4 +2,4 @@
 
 from fu.data.dataset import Dataset
 
-ABOUT = Dataset((28, 28, 1), 10, 1_797, embedded=True, training=1_540, noise=64)
+ABOUT = Dataset((28, 28, 1), 10, 1_797, (0.3,), (0.31,), embedded=True, training=1_540, noise=64)

@@ -1,4 +1,4 @@
-"""People who recite the alphabet and now and then skip to another letter: a stand-in for Shakespeare; a client is one."""
+"""The alphabet, recited with skips by 40 people, each of whom is a client: a stand-in for Shakespeare."""
 
 from fu.data.dataset import Dataset
 

@@ -2,11 +2,11 @@
 
 import gzip
 from pathlib import Path
-from pydoc_data.topics import topics as texts  # type: ignore[import-untyped]
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from fu.data import sources
@@ -113,49 +113,72 @@ def test_a_torn_download_is_told_in_one_sentence(tmp_path: Path, monkeypatch: py
     one_sentence("mnist", tmp_path)
 
 
+SMALL = np.round(load_digits().images * 255 / 16).astype(np.uint8)
+
+
+def embedded(dataset: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return all images and classes of a stand-in."""
+    arrays = sources.digits(about(dataset))
+    assert {array.dtype.name for array in arrays.values()} == {"uint8"}
+    assert (len(arrays["y_train"]), len(arrays["y_test"])) == (1540, 257)
+    return (
+        np.concatenate([arrays["x_train"], arrays["x_test"]]),
+        np.concatenate([arrays["y_train"], arrays["y_test"]]),
+    )
+
+
 @pytest.mark.parametrize(
-    ("dataset", "shape", "margin", "scale"), [("digits", (28, 28, 1), 2, 3), ("digits_rgb", (32, 32, 3), 0, 4)]
+    ("dataset", "shape", "margin", "scale"), [("digits", (28, 28, 1), 2, 3), ("digits_rgb", (20, 20, 3), 2, 2)]
 )
 def test_embedded_digits_are_enlarged_pixels(
     dataset: str, shape: tuple[int, int, int], margin: int, scale: int
 ) -> None:
-    arrays = sources.embedded(about(dataset))
-    x = np.concatenate([arrays["x_train"], arrays["x_test"]])
-    y = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    assert (x.shape, y.shape) == ((1797, *shape), (1797,))
-    assert {array.dtype.name for array in arrays.values()} == {"uint8"}
-    assert (len(arrays["y_train"]), len(arrays["y_test"])) == (1540, 257)
-    assert (int(x.min()), int(x.max())) == (0, 255)
-    assert set(y.tolist()) == set(range(10))
-    small = load_digits()
-    np.testing.assert_array_equal(y, small.target)
-    inner = x[:, margin : 28 - margin, margin : 28 - margin] if margin else x
+    x, y = embedded(dataset)
+    assert x.shape == (1797, *shape)
+    np.testing.assert_array_equal(y, load_digits().target)
+    inner = x[:, margin:-margin, margin:-margin]
     assert int(x.sum()) == int(inner.sum())
     for down in range(scale):
         for right in range(scale):
             for channel in range(shape[2]):
-                pixels = inner[:, down::scale, right::scale, channel]
-                np.testing.assert_array_equal(pixels, np.round(small.images * 255 / 16))
+                np.testing.assert_array_equal(inner[:, down::scale, right::scale, channel], SMALL)
 
 
-def test_embedded_text_is_that_of_python_s_help_and_no_character_is_in_both_parts() -> None:
-    arrays = fetch("topics", Path("nowhere"))
-    vocabulary = str(arrays["vocabulary"])
-    assert 100 < len(vocabulary) <= 104
-    for number, name in enumerate(sorted(texts)):
-        there = min(300, -(-(len(texts[name]) - 80) // 8))
-        cut = there * 4 // 5
-        for split, places in (("train", range(cut)), ("test", range(cut + 10, there))):
-            mine = arrays[f"client_{split}"] == number
-            rows = np.column_stack([arrays[f"x_{split}"][mine], arrays[f"y_{split}"][mine]])
-            windows = ["".join(vocabulary[k] for k in row) for row in rows]
-            assert windows == [texts[name][8 * place : 8 * place + 81] for place in places]
-    assert arrays["client_train"].max() == 78
+def test_stand_ins_differ_by_shifts_noise_and_classes() -> None:
+    (plain, y), (shifted, _), (noisy, _) = (embedded(name) for name in ("digits", "digits_shifted", "digits_noisy"))
+    moves = {(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1)}
+    moved = [
+        {move for move in moves if (np.roll(x, move, (0, 1)) == z).all()} for x, z in zip(plain, shifted, strict=True)
+    ]
+    assert all(len(found) == 1 for found in moved)
+    assert set().union(*moved) == moves
+    assert (noisy >= plain).all()
+    assert int((noisy * (plain == 0)).max()) == 64
+    (colour, _), (twenty, classes) = embedded("digits_rgb"), embedded("digits_rgb_20")
+    np.testing.assert_array_equal(twenty[::2], colour[::2])
+    np.testing.assert_array_equal(twenty[1::2], 255 - colour[1::2])
+    np.testing.assert_array_equal(classes, y + 10 * (np.arange(1797) % 2))
+
+
+def test_embedded_text_is_the_alphabet_with_skips() -> None:
+    arrays = fetch("letters", Path("nowhere"))
+    assert str(arrays["vocabulary"]) == "abcdefghijklmnopqrstuvwxyz"
+    follows = []
+    for split, (least, most) in (("train", (32, 128)), ("test", (8, 32))):
+        x, y, owners = (arrays[f"{name}_{split}"].astype(int) for name in ("x", "y", "client"))
+        assert (min(np.bincount(owners)), max(np.bincount(owners))) == (least, most)
+        same = owners[1:] == owners[:-1]
+        np.testing.assert_array_equal(x[1:, -1][same], y[:-1][same])
+        np.testing.assert_array_equal(x[1:, :-1][same], x[:-1, 1:][same])
+        skips = y != (x[:, -1] + 1) % 26
+        assert set(((y - owners) % 26)[skips].tolist()) == set(range(7))
+        follows.append(1 - skips.mean())
+    assert follows == pytest.approx([0.9, 0.9], abs=0.03)
 
 
 def test_a_data_set_comes_from_where_it_says(tmp_path: Path) -> None:
-    same(fetch("digits", tmp_path), sources.embedded(about("digits")))
-    same(fetch("topics", tmp_path), sources.topics(about("topics")))
+    same(fetch("digits", tmp_path), sources.digits(about("digits")))
+    same(fetch("letters", tmp_path), sources.letters(about("letters")))
     expected = f"fernweh: put the archive {tmp_path / 'fernweh.npz'} in place (its format: docs/data.md)."
     with pytest.raises(UserError) as caught:
         sources.fetch("fernweh", Dataset((28, 28, 1), 10, 100), tmp_path)

@@ -31,7 +31,7 @@ class Run:
         self.folder.mkdir(parents=True)
         names = ("digits.npz", "partition.npz", "model", "trace", "cost", "history", "evaluation")
         data, dealt, model, trace, cost, history, evaluation = (self.folder / name for name in names)
-        np.savez(data, allow_pickle=False, **{**sources.embedded(about("digits")), **arrays})
+        np.savez(data, allow_pickle=False, **{**sources.digits(about("digits")), **arrays})
         partition_stage.main(
             SPEC.model_copy(update={"absent": self.absent}), partition_stage.Files(data, dealt), Options()
         )
@@ -87,7 +87,7 @@ def test_with_everybody_there_all_classes_are_held(found: dict[str, pd.DataFrame
 
 def test_what_a_choice_rests_on_does_not_hang_on_test_data(found: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     random = np.random.default_rng(1)
-    archive = sources.embedded(about("digits"))
+    archive = sources.digits(about("digits"))
     noise = {"x_test": random.integers(0, 256, archive["x_test"].shape, np.uint8)}
     noise["y_test"] = random.permutation(archive["y_test"])
     other = Run(tmp_path / "noise", 4)(SAFARI, **noise)
@@ -100,7 +100,7 @@ def test_what_a_choice_rests_on_does_not_hang_on_test_data(found: dict[str, pd.D
 def test_server_data_with_shuffled_labels_lower_accuracy(found: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     folder = tmp_path / "shuffled"
     archive = tmp_path / "digits.npz"
-    arrays = sources.embedded(about("digits"))
+    arrays = sources.digits(about("digits"))
     np.savez(archive, allow_pickle=False, **arrays)
     dealt = tmp_path / "partition.npz"
     partition_stage.main(SPEC, partition_stage.Files(archive, dealt), Options())
