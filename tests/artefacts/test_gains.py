@@ -215,7 +215,7 @@ def test_of_one_seed_the_number_stands_without_a_mark() -> None:
     found = gains_of(result)
     assert found["low"].isna().all()
     assert set(found["seeds"]) == {1}
-    assert "One seed has no interval, so that no gain is marked." in result.notes
+    assert "A gain of one seed has no interval and is not marked." in result.notes
     assert "–:" not in result.notes
     assert result.words[0] == [
         "SAFARI gains more than 2 points over FedAvg in 2 of 4 cells and loses more than that in 1."

@@ -1,0 +1,132 @@
+"""Sentences against the cells that stand beside them, on 300 random frames of each kind.
+
+Every claim is derived once more from the printed cells (or, of the seeds behind them, from what was drawn): seeds are
+lost, numbers tie or lie just beside a limit, the paper has gaps.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from fu import plugins
+from fu.artefacts.result import Result
+from tests.artefacts import test_gains
+from tests.artefacts.factories import cells
+
+FRAMES = 300
+KINDS = ("gains",)
+Draw = np.random.Generator
+
+
+@pytest.fixture(autouse=True)
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no pictures: they say nothing in sentences, and take most of the time."""
+    monkeypatch.setattr("fu.artefacts.panels.picture", lambda panels: Figure())
+    for kind in KINDS:
+        monkeypatch.setattr(plugins.load("artefacts", kind), "_picture", lambda *_: Figure(), raising=False)
+
+
+def frames() -> Iterator[Draw]:
+    return (np.random.default_rng(k) for k in range(FRAMES))
+
+
+def numbers(draw: Draw, limits: tuple[float, ...], size: int) -> list[float]:
+    """Return numbers in [0, 1]: some of three digits, some at or a little beside one of the limits."""
+    near = draw.choice(limits, size) + draw.choice([-0.001, -0.0004, 0, 0.0004, 0.001], size)
+    return [float(x) for x in np.where(draw.random(size) < 0.4, near, draw.random(size).round(3)).clip(0, 1)]
+
+
+def lost(draw: Draw, values: list[float], share: float = 0.25) -> tuple[float | None, ...]:
+    """Return the numbers, None where a seed diverged."""
+    return tuple(None if gone else value for value, gone in zip(values, draw.random(len(values)) < share, strict=True))
+
+
+def found(pattern: str, text: str) -> list[tuple[str, ...]]:
+    """Return the groups of each sentence of this form."""
+    return [match.groups(default="") for match in re.finditer(pattern, text)]
+
+
+# ---- gains ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_gains_says_what_its_cells_say() -> None:
+    said: Counter[str] = Counter()
+    for draw in frames():
+        seeds = tuple(range(int(draw.integers(1, 4))))
+        drawn: dict[str, dict[str, tuple[float | None, ...]]] = {}
+        theirs: dict[tuple[str, str], float] = {}
+        for place in list(test_gains.PLACES)[: int(draw.integers(1, 5))]:
+            base = draw.choice([0.5, 0.5, 0.6], len(seeds))
+            gain = draw.choice([0, 0.02, -0.02, 0.02004, 0.05, 0.2, -0.2]) + draw.choice([0, 0.001], len(seeds))
+            rival = base + draw.choice([0, 0.003, -0.003, 0.1, -0.1], len(seeds))
+            both = {"fedavg": base, "server": rival, "safari": base + gain}
+            drawn[place] = {name: lost(draw, [float(x) for x in values]) for name, values in both.items()}
+            match draw.integers(3):
+                case 0:
+                    theirs[place, "gain"] = 4.15
+                case 1:
+                    theirs[place, "within"] = 2.0
+        entry = test_gains.make_gains(drawn, seeds=seeds)
+        said.update(check_gains(test_gains.made_of(entry, drawn, theirs), len(seeds), drawn))
+    assert min(said[claim] for claim in ("whole interval", "one seed", "paper", "better", "common")) > 20
+
+
+def check_gains(result: Result, seeds: int, drawn: Any) -> Iterator[str]:
+    over_first, over_better, scores = (test_gains.table(result, k) for k in range(3))
+    text = " ".join([*result.words[0], *result.words[1], result.notes])
+    means = {(line[0], line[1], head.split()[2]): line[k] for line in scores[1:] for k, head in heads(scores, "mean")}
+    for table, over in ((over_first, "FedAvg"), (over_better, "the better of FedAvg and SGD")):
+        ours = [line[k] for line in table[1:] for k, head in heads(table) if line[k]]
+        left = [0 if cell == "diverged" else seeds - int((re.findall(r", (\d)", cell) or [0])[0]) for cell in ours]
+        [(by, won, count, _, less)] = found(
+            rf"gains more than 2 points( with the whole interval)? over {over} in (\d+) of (\d+) cells?"
+            r"( and loses more than that in (\d+))?\.",
+            text,
+        )
+        assert bool(by) is (max(left) > 1)
+        yield "whole interval" if by else "one seed"
+        values = [float(cell.partition(",")[0]) for cell, n in zip(ours, left, strict=True) if n > bool(by) and cell[0] != "–"]
+        assert [int(won), int(less or 0), int(count)] == [
+            sum(value > 2 for value in values),
+            sum(value < -2 for value in values),
+            len(ours),
+        ]
+    pairs = [(line[k], line[k + 1]) for line in over_first[1:] for k, _ in heads(over_first) if line[k + 1]]
+    for theirs, known, both, alone, others in found(
+        r"The paper has – in (\d+) of (\d+) cells?; we have – in (\d+) of these and in (\d+) of the other (\d+)\.", text
+    ):
+        marks = Counter((cell[0] == "–", paper == "–") for cell, paper in pairs)
+        yield "paper"
+        assert [int(theirs), int(known)] == [marks[True, True] + marks[False, True], len(pairs)]
+        assert [int(both), int(alone)] == [marks[True, True], marks[True, False]]
+        assert int(others) == len(pairs) - int(theirs)
+    named = [(line, k, line[k + 1]) for line in over_better[1:] for k, _ in heads(over_better) if line[k]]
+    [(first, second)] = found(r"The better one is FedAvg in (\d+) and SGD in (\d+)\.", text)
+    assert [int(first), int(second)] == [[name for *_, name in named].count(name) for name in ("FedAvg", "SGD")]
+    [(common,)] = found(r"over: the one with the higher mean Accuracy of ten rounds(.*?)\.", text)
+    for line, k, name in named:
+        if name == "–":
+            assert line[k] == "diverged"
+            continue
+        p = over_better[0][k].split()[2]
+        if not common:
+            yield "better"
+            values = {n: float(means[line[0], n, p].partition(" ")[0]) for n in ("FedAvg", "SGD")}
+        else:
+            yield "common"
+            own = drawn[f"n{line[0]}-p{p}"]
+            both = [(a, b) for a, b in zip(own["fedavg"], own["server"], strict=True) if a is not None and b is not None]
+            sides = zip(*both, strict=True) if both else ([x for x in own[n] if x is not None] for n in ("fedavg", "server"))
+            values = {n: np.mean([*side]) if side else -1.0 for n, side in zip(("FedAvg", "SGD"), sides, strict=True)}
+        assert values[name] >= max(values.values()) - 1e-9
+
+
+def heads(table: list[list[str]], kind: str = "") -> list[tuple[int, str]]:
+    """Return the columns of this kind (ours without any) and their headings."""
+    return [(k, head) for k, head in enumerate(table[0]) if re.fullmatch(rf"p = \d+ ?{kind}", head)]
