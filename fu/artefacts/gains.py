@@ -123,7 +123,9 @@ def in_words(entry: Entry, frame: pd.DataFrame, metric: str, over: str) -> list[
         )
         if metric == BETTER:
             named = here[here["seeds"] > 0]["against"]
-            each = [f"{label} in {(named == name).sum()}" for name, label in zip(entry.against, _listed(entry), strict=True)]
+            each = [
+                f"{label} in {(named == name).sum()}" for name, label in zip(entry.against, _listed(entry), strict=True)
+            ]
             found.append(f"The better one is {in_a_row(each)}.")
         known = here[here["published"].notna() | here["published_within"].notna()]
         theirs, ours = known["published_within"].notna(), (known["seeds"] > 1) & (known["beyond"] == 0)

@@ -55,6 +55,12 @@ def test_shares_are_means_over_seeds_by_round() -> None:
     assert [found[round, "asr"]["stage"] for round in (2, 3)] == ["unlearned", "recovered"]
 
 
+def test_post_training_starts_after_unlearning_however_rarely_it_is_measured() -> None:
+    rows = traces(FORGETS)
+    (axis,) = made(entry_of(), rows[(rows["stage"] != "recovered") | (rows["round"] != 3)]).figure.axes
+    assert np.asarray(axis.lines[-1].get_xdata()).tolist() == [2, 2]
+
+
 def test_areas_lie_on_each_other_class_by_class_with_asr_over_them() -> None:
     figure = made(entry_of(), traces(FORGETS)).figure
     (axis,) = figure.axes

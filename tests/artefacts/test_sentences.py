@@ -11,16 +11,18 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from fu import plugins
+from fu.artefacts.entry import Method, Trial
 from fu.artefacts.result import Result
 from tests.artefacts import test_gains
-from tests.artefacts.factories import cells
+from tests.artefacts.factories import cells, made, make_entry
 
 FRAMES = 300
-KINDS = ("gains",)
+KINDS = ("gains", "curves")
 Draw = np.random.Generator
 
 
@@ -91,7 +93,9 @@ def check_gains(result: Result, seeds: int, drawn: Any) -> Iterator[str]:
         )
         assert bool(by) is (max(left) > 1)
         yield "whole interval" if by else "one seed"
-        values = [float(cell.partition(",")[0]) for cell, n in zip(ours, left, strict=True) if n > bool(by) and cell[0] != "–"]
+        values = [
+            float(cell.partition(",")[0]) for cell, n in zip(ours, left, strict=True) if n > bool(by) and cell[0] != "–"
+        ]
         assert [int(won), int(less or 0), int(count)] == [
             sum(value > 2 for value in values),
             sum(value < -2 for value in values),
@@ -121,8 +125,14 @@ def check_gains(result: Result, seeds: int, drawn: Any) -> Iterator[str]:
         else:
             yield "common"
             own = drawn[f"n{line[0]}-p{p}"]
-            both = [(a, b) for a, b in zip(own["fedavg"], own["server"], strict=True) if a is not None and b is not None]
-            sides = zip(*both, strict=True) if both else ([x for x in own[n] if x is not None] for n in ("fedavg", "server"))
+            both = [
+                (a, b) for a, b in zip(own["fedavg"], own["server"], strict=True) if a is not None and b is not None
+            ]
+            sides = (
+                zip(*both, strict=True)
+                if both
+                else ([x for x in own[n] if x is not None] for n in ("fedavg", "server"))
+            )
             values = {n: np.mean([*side]) if side else -1.0 for n, side in zip(("FedAvg", "SGD"), sides, strict=True)}
         assert values[name] >= max(values.values()) - 1e-9
 
@@ -130,3 +140,86 @@ def check_gains(result: Result, seeds: int, drawn: Any) -> Iterator[str]:
 def heads(table: list[list[str]], kind: str = "") -> list[tuple[int, str]]:
     """Return the columns of this kind (ours without any) and their headings."""
     return [(k, head) for k, head in enumerate(table[0]) if re.fullmatch(rf"p = \d+ ?{kind}", head)]
+
+
+# ---- curves --------------------------------------------------------------------------------------------------------
+
+TRAINED, AFTER = 2, 6  # rounds of training, and after the first request
+
+
+def test_curves_say_when_a_method_is_back_as_their_means_do() -> None:
+    said: Counter[str] = Counter()
+    for draw in frames():
+        recovers = bool(draw.integers(2))
+        requests = 1 if recovers else int(draw.integers(1, 4))
+        seeds, every = tuple(range(int(draw.integers(1, 3)))), int(draw.integers(1, 3))
+        methods = tuple(method_of(name, recovers) for name in ("one", "two"))
+        turns = {m.name: TRAINED + (int(draw.integers(1, AFTER)) if recovers else AFTER) for m in methods}
+        cut: dict[tuple[str, int], int] = {}
+        rows = []
+        for method, seed in product(methods, seeds):
+            end = int(draw.integers(TRAINED, TRAINED + AFTER)) if draw.random() < 0.15 else TRAINED + AFTER
+            turn = turns[method.name]
+            stages = {"original": (0, TRAINED), "unlearned": (TRAINED, turn), "recovered": (turn, TRAINED + AFTER)}
+            for stage, (first, last) in [*stages.items()][: 2 + recovers]:
+                rounds = [r for r in range(first, last + 1) if r == last or (r - first) % every == 0]
+                about = {
+                    "scenario": "small",
+                    "method": method.name,
+                    "trial": method.name,
+                    "model": f"{method.name}.{stage}",
+                }
+                values = numbers(draw, (0.5, 0.51), len(rounds)) if stage != "original" else [0.5] * len(rounds)
+                rows += [
+                    {**about, "seed": seed, "stage": stage, "round": r, "metric": "accuracy", "value": value}
+                    for r, value in zip(rounds, values, strict=True)
+                    if r <= end and first <= end
+                ]
+            ran = max(row["round"] for row in rows if (row["method"], row["seed"]) == (method.name, seed))
+            if ran < TRAINED + AFTER:
+                cut[method.name, seed] = ran
+        entry = make_entry("curves", metrics=("accuracy",), from_training=True, methods=methods, seeds=seeds, chosen={})
+        [small] = entry.scenarios
+        small = small.model_copy(update={"rounds": (TRAINED, AFTER), "requests": requests})
+        entry = entry.model_copy(update={"scenarios": (small,)})
+        result = made(entry, pd.DataFrame(rows).assign(device=None, published=False))
+        said.update(check_curves(result, small.request_rounds, cut, len(seeds), turns))
+    assert min(said[claim] for claim in ("0", "never", "later", "some diverged", "all diverged", "turn")) > 20
+
+
+def method_of(name: str, recovers: bool) -> Method:
+    trial = Trial(name=name, rate=0.1, values={}, unlearned=name, recovers=recovers)
+    return Method(name=name, label=name, in_paper=True, post_training="after", trials={"small": (trial,)})
+
+
+def check_curves(
+    result: Result, requests: list[int], cut: dict[tuple[str, int], int], seeds: int, turns: dict[str, int]
+) -> Iterator[str]:
+    for name, text, back, *_ in cells(result.body)[1:]:
+        rounds = sorted(last for (method, _), last in cut.items() if method == name)
+        when = f"diverged after {', '.join(f'round {r}' for r in rounds)}"
+        if len(rounds) == seeds:
+            assert text.endswith(f"→ {when}")
+            assert back == "–"
+            yield "all diverged"
+            continue
+        assert (f"({len(rounds)} of {seeds} seeds {when})" in text) is bool(rounds)
+        if rounds:
+            yield "some diverged"
+        own = result.frame[(result.frame["method"] == name) & (result.frame["metric"] == "accuracy")]
+        before, after = 0.5, own[own["stage"] != "original"].sort_values("round")
+        expected = []
+        for k, asked in enumerate(requests):
+            until = requests[k + 1] if k + 1 < len(requests) else after["round"].max()
+            window = after[(after["round"] > asked - (not k)) & (after["round"] <= until)]
+            near = [
+                (r, round(mean - before, 9) >= -0.01) for r, mean in zip(window["round"], window["mean"], strict=True)
+            ]
+            stays = [r for r, _ in near if all(good for later, good in near if later >= r)]
+            expected.append("never" if not stays else "0" if stays[0] == near[0][0] else str(stays[0] - asked))
+            before = window["mean"].iloc[-1]
+        assert back == ", ".join(expected)
+        yield from ("later" if number.isdigit() and number != "0" else number for number in expected)
+    for name, told in found(r"Post-training of (.*?) starts after round (\d+)", result.notes):
+        assert int(told) == turns[name]
+        yield "turn"
