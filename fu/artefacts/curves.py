@@ -201,8 +201,8 @@ def _explained(entry: Entry) -> list[str]:
         return []
     several = any(scenario.requests > 1 for scenario in entry.scenarios)
     text = (
-        f"{BACK.capitalize()}: rounds until the mean stays at most {NEAR} worse than before the request; 0: it never is "
-        "worse. "
+        f"{BACK.capitalize()}: rounds until the mean stays at most {NEAR} worse than before the request; 0: it never "
+        "is worse. "
         f"{TIME['time_steps'].capitalize()}: computed since the request, in each round those of the slowest client; "
         f"{TIME['replayed']}: only to rebuild an earlier model."
     )

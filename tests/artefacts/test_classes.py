@@ -141,7 +141,7 @@ def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None
     frame.loc[frame["metric"] == "asr", "value"] = asr
     away = frame[frame["metric"] == "asr"].assign(metric="distance", value=lambda rows: rows["round"] * 1.0)
     result = made(entry_of(), pd.concat([frame, away]))
-    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
     assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 

@@ -130,7 +130,7 @@ def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None
     frame.loc[first, "value"] = 1 - asr  # of `ours`, which starts elsewhere
     frame.loc[first & (frame["method"] == "scratch"), "value"] = asr
     result = made(make_entry("curves", metrics=METRICS), frame)
-    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
     assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 

@@ -6,7 +6,7 @@ lost, numbers tie or lie just beside a limit, the paper has gaps.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -19,10 +19,10 @@ from fu import plugins
 from fu.artefacts.entry import Method, Trial
 from fu.artefacts.result import Result
 from tests.artefacts import test_gains
-from tests.artefacts.factories import cells, made, make_entry
+from tests.artefacts.factories import cells, made, make_entry, make_scratch
 
 FRAMES = 300
-KINDS = ("gains", "curves")
+KINDS = ("gains", "curves", "table")
 Draw = np.random.Generator
 
 
@@ -223,3 +223,157 @@ def check_curves(
     for name, told in found(r"Post-training of (.*?) starts after round (\d+)", result.notes):
         assert int(told) == turns[name]
         yield "turn"
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_says_of_the_backdoor_and_marks_what_its_cells_show() -> None:
+    said: Counter[str] = Counter()
+    names = ("scratch", "one", "two", "three")
+    methods = (make_scratch(), *(method_of(name, recovers=name != "three") for name in names[1:]))
+    for draw in frames():
+        seeds = tuple(range(int(draw.integers(1, 4))))
+        frame, drawn = table_frame(draw, methods, seeds)
+        changes = {"methods": methods, "seeds": seeds, "chosen": {}, "metrics": ("asr", "r_acc")}
+        result = made(make_entry("table", **changes), frame)
+        said.update(check_words(result))
+        said.update(check_marks(result, drawn))
+        said.update(check_bold(result))
+    claims = ("held", "hardly", "nobody", "somebody", "came back", "stayed", "r", "↑", "one seed", "bold", "not bold")
+    assert min(said[claim] for claim in claims) > 20, said
+
+
+def table_frame(
+    draw: Draw, methods: tuple[Method, ...], seeds: tuple[int, ...]
+) -> tuple[pd.DataFrame, dict[tuple[str, int], list[tuple[float, float]]]]:
+    """Return rows of models, and of each method and seed whose models are whole (ASR, distance) by stage."""
+    models = [("original", "original", "original", (0.5,)), ("scratch", "scratch", "unlearned", (0.1,))]
+    for method in methods[1:]:
+        models += [(method.name, method.name, stage, (0.1, 0.15)) for stage in method.trials["small"][0].models]
+    kept = draw.random() < 0.3
+    rows, drawn = [], dict[tuple[str, int], list[tuple[float, float]]]()
+    gone: set[tuple[str, int]] = set()
+    for (method, trial, stage, limits), seed in product(models, seeds):
+        about = {"scenario": "small", "method": method, "trial": trial, "model": f"{trial}.{stage}", "stage": stage}
+        if draw.random() < (0.08 if trial != "original" else 0.02):
+            gone.add((method, seed))
+        asr, acc, far = (numbers(draw, limits, 1)[0] for limits in (limits, (0.5, 0.7), (0.2, 0.3)))
+        asr = min(asr + 0.4, 1) if kept and trial not in ("original", "scratch") else asr
+        values = {"asr": asr, "r_acc": acc, "r_acc_std": 0.1, "distance": far}
+        values = {"diverged_round": 3.0} if (method, seed) in gone else values
+        rows += [{**about, "seed": seed, "round": -1, "metric": name, "value": x} for name, x in values.items()]
+        drawn.setdefault((method, seed), []).append((asr, far))
+    whole = {key: values for key, values in drawn.items() if key not in gone}
+    return pd.DataFrame(rows).assign(published=False), whole
+
+
+def table_cells(result: Result) -> dict[str, list[str]]:
+    """Return the cells of ASR and R-Acc by the label of their row."""
+    return {line[0]: line[2:] for line in cells(result.body)[1:]}
+
+
+def value_of(cell: str) -> float:
+    return float(cell.strip("*").partition(" ")[0].partition(",")[0])
+
+
+def listed(text: str) -> dict[str, float]:
+    return {name: float(number) for name, number in found(r"(\w+) \((\d\.\d+)\)", text)}
+
+
+def check_words(result: Result) -> Iterator[str]:
+    text, shown = " ".join(result.words[0]), table_cells(result)
+    if any("diverged" in shown[name][0] for name in ("ω⁰", "Scratch")):
+        assert text == ""
+        return
+    original, limit = value_of(shown["ω⁰"][0]), value_of(shown["Scratch"][0]) + 0.05 + 1e-9
+    hardly = "The backdoor hardly took hold" in text
+    assert hardly is (original < 0.5)
+    [(before, again)] = found(r"ω⁰ gives the flipped label to ([\d.]+)% .*? to ([\d.]+)%", text)
+    assert [float(before), float(again)] == [round(100 * value_of(shown[n][0]), 1) for n in ("ω⁰", "Scratch")]
+    if hardly:
+        yield "hardly"
+        return
+    yield "held"
+    after = {name: value_of(c[0]) for name, c in first_stage(shown).items() if "diverged" not in c[0]}
+    low = {name for name, asr in after.items() if asr <= limit}
+    for lead, nobody in found(r"(No method[\w ]*) forgot it: ASR after unlearning is (.*?\))\.", text):
+        yield "nobody"
+        assert not low
+        assert ("diverged" in lead) is (len(after) < len(first_stage(shown)))
+        assert listed(nobody) == after
+    for forgot, rest, start, utility in found(
+        r"Forgotten .*? by (.*?)(; .*?)?\. R-Acc went from ([\d.]+) to: (.*?\))\.", text
+    ):
+        yield "somebody"
+        assert set(listed(forgot)) == low
+        assert listed(forgot) | listed(rest) == after
+        assert float(start) == value_of(shown["ω⁰"][1])
+        assert listed(utility) == {name: value_of(first_stage(shown)[name][1]) for name in low}
+    second = {
+        name[:-1]: c for name, c in shown.items() if name[-1] == "²" and name[:-1] in low and "diverged" not in c[0]
+    }
+    back = {name: value_of(c[0]) for name, c in second.items() if value_of(c[0]) > limit}
+    for told in re.findall(r"above that limit for (.*?\))(?:,|;)", text):
+        yield "came back"
+        assert listed(told) == back
+    for told in re.findall(r"still within that limit for (.*?);", text):
+        yield "stayed"
+        assert listed(told) == {name: value_of(c[0]) for name, c in second.items() if name not in back}
+    assert bool(second) is ("After post-training" in text)
+
+
+def first_stage(shown: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return the cells after unlearning of what unlearns, by its label."""
+    return {name.strip("¹"): c for name, c in shown.items() if name[-1] == "¹" or name == "three"}
+
+
+def check_marks(result: Result, drawn: dict[tuple[str, int], list[tuple[float, float]]]) -> Iterator[str]:
+    shown = table_cells(result)
+    used: set[tuple[str, bool]] = set()
+    for name in ("one", "two"):
+        own = [values for (method, _), values in drawn.items() if method == name]
+        cell = shown[f"{name}²"][0]
+        mark = (re.findall(r"[r↑]", re.sub("diverged", "", cell)) or [""])[0]
+        if not own:
+            assert not mark
+            continue
+        rise = [after[0] - before[0] for before, after in own]
+        rises = value_of(cell) > value_of(shown[f"{name}¹"][0])
+        if len(own) > 1:
+            beyond = np.mean(rise) > np.std(rise, ddof=1)
+        else:
+            beyond = value_of(cell) - value_of(shown[f"{name}¹"][0]) > 0.01 + 1e-9
+        nearer = np.mean([after[1] for _, after in own]) < np.mean([before[1] for before, _ in own])
+        assert mark == ("" if not rises else "r" if beyond and nearer else "↑")
+        if mark:
+            yield mark
+            used.add((mark, len(own) > 1))
+    told = found(r"r: in post-training ASR rises by more than (.*?) and the model", result.notes)
+    assert bool(told) is bool(used)
+    for [limit] in told:
+        assert ("standard deviation" in limit) is any(several for _, several in used)
+        assert ("0.01" in limit) is any(not several for _, several in used)
+        yield "one seed" if "0.01" in limit else "several seeds"
+
+
+def check_bold(result: Result) -> Iterator[str]:
+    shown = table_cells(result)
+    scratch, original = shown["Scratch"][0], shown["ω⁰"][0]
+    known = "diverged" not in scratch
+    for mark, metric in product("¹²", (0, 1)):
+        column = {name: c for name, c in shown.items() if name[-1] == mark or (name, mark) == ("three", "¹")}
+        rivals = {name: value_of(c[metric]) for name, c in column.items() if "diverged" not in c[0]}
+        best = set[str]()
+        if ("diverged in" not in original and value_of(original) < 0.5) or len(set(rivals.values())) < 2:
+            rivals = {}
+        if metric and known:
+            limit = value_of(scratch) + 0.05 + 1e-9
+            rivals = {name: value for name, value in rivals.items() if value_of(column[name][0]) <= limit}
+        elif metric:
+            rivals = {}
+        if len(rivals) == 1 or len(set(rivals.values())) > 1:
+            top = (max if metric else min)(rivals.values())
+            best = {name for name, value in rivals.items() if value == top}
+        assert {name for name, c in column.items() if "**" in c[metric]} == best
+        yield "bold" if best else "not bold"
