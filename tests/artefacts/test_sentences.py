@@ -18,11 +18,11 @@ from matplotlib.figure import Figure
 from fu import plugins
 from fu.artefacts.entry import Method, Trial
 from fu.artefacts.result import Result
-from tests.artefacts import test_gains
-from tests.artefacts.factories import cells, made, make_entry, make_scratch
+from tests.artefacts import test_gains, test_sampling_table
+from tests.artefacts.factories import cells, made, make_entry, make_frame, make_method, make_scratch, make_trial
 
 FRAMES = 300
-KINDS = ("gains", "curves", "table")
+KINDS = ("gains", "curves", "table", "sweep", "across", "classes")
 Draw = np.random.Generator
 
 
@@ -79,13 +79,12 @@ def test_a_table_of_gains_says_what_its_cells_say() -> None:
     assert min(said[claim] for claim in ("whole interval", "one seed", "paper", "better", "common")) > 20
 
 
-def check_gains(result: Result, seeds: int, drawn: Any) -> Iterator[str]:
+def check_gains(result: Result, seeds: int, drawn: test_gains.Numbers) -> Iterator[str]:
     over_first, over_better, scores = (test_gains.table(result, k) for k in range(3))
     text = " ".join([*result.words[0], *result.words[1], result.notes])
-    means = {(line[0], line[1], head.split()[2]): line[k] for line in scores[1:] for k, head in heads(scores, "mean")}
     for table, over in ((over_first, "FedAvg"), (over_better, "the better of FedAvg and SGD")):
-        ours = [line[k] for line in table[1:] for k, head in heads(table) if line[k]]
-        left = [0 if cell == "diverged" else seeds - int((re.findall(r", (\d)", cell) or [0])[0]) for cell in ours]
+        shown = [line[k] for line in table[1:] for k in heads(table) if line[k]]
+        left = [0 if cell == "diverged" else seeds - int((re.findall(r", (\d)", cell) or [0])[0]) for cell in shown]
         [(by, won, count, _, less)] = found(
             rf"gains more than 2 points( with the whole interval)? over {over} in (\d+) of (\d+) cells?"
             r"( and loses more than that in (\d+))?\.",
@@ -93,53 +92,52 @@ def check_gains(result: Result, seeds: int, drawn: Any) -> Iterator[str]:
         )
         assert bool(by) is (max(left) > 1)
         yield "whole interval" if by else "one seed"
-        values = [
-            float(cell.partition(",")[0]) for cell, n in zip(ours, left, strict=True) if n > bool(by) and cell[0] != "–"
-        ]
-        assert [int(won), int(less or 0), int(count)] == [
-            sum(value > 2 for value in values),
-            sum(value < -2 for value in values),
-            len(ours),
-        ]
-    pairs = [(line[k], line[k + 1]) for line in over_first[1:] for k, _ in heads(over_first) if line[k + 1]]
+        judged = [cell for cell, n in zip(shown, left, strict=True) if n > bool(by) and cell[0] != "–"]
+        gains = [float(cell.partition(",")[0]) for cell in judged]
+        numbers = [sum(gain > 2 for gain in gains), sum(gain < -2 for gain in gains), len(shown)]
+        assert [int(won), int(less or 0), int(count)] == numbers
+    pairs = [
+        (line[k][0] == "–", line[k + 1] == "–") for line in over_first[1:] for k in heads(over_first) if line[k + 1]
+    ]
     for theirs, known, both, alone, others in found(
         r"The paper has – in (\d+) of (\d+) cells?; we have – in (\d+) of these and in (\d+) of the other (\d+)\.", text
     ):
-        marks = Counter((cell[0] == "–", paper == "–") for cell, paper in pairs)
         yield "paper"
-        assert [int(theirs), int(known)] == [marks[True, True] + marks[False, True], len(pairs)]
-        assert [int(both), int(alone)] == [marks[True, True], marks[True, False]]
-        assert int(others) == len(pairs) - int(theirs)
-    named = [(line, k, line[k + 1]) for line in over_better[1:] for k, _ in heads(over_better) if line[k]]
-    [(first, second)] = found(r"The better one is FedAvg in (\d+) and SGD in (\d+)\.", text)
-    assert [int(first), int(second)] == [[name for *_, name in named].count(name) for name in ("FedAvg", "SGD")]
+        marks = sum(paper for _, paper in pairs)
+        numbers = [marks, len(pairs), pairs.count((True, True)), pairs.count((True, False)), len(pairs) - marks]
+        assert [int(theirs), int(known), int(both), int(alone), int(others)] == numbers
+    named = [
+        (line[0], over_better[0][k].split()[2], line[k], line[k + 1])
+        for line in over_better[1:]
+        for k in heads(over_better)
+    ]
+    named = [place for place in named if place[2]]
+    [counts] = found(r"The better one is FedAvg in (\d+) and SGD in (\d+)\.", text)
+    assert [int(count) for count in counts] == [[name for *_, name in named].count(name) for name in ("FedAvg", "SGD")]
     [(common,)] = found(r"over: the one with the higher mean Accuracy of ten rounds(.*?)\.", text)
-    for line, k, name in named:
+    for n, p, gain, name in named:
         if name == "–":
-            assert line[k] == "diverged"
+            assert gain == "diverged"
             continue
-        p = over_better[0][k].split()[2]
-        if not common:
-            yield "better"
-            values = {n: float(means[line[0], n, p].partition(" ")[0]) for n in ("FedAvg", "SGD")}
-        else:
-            yield "common"
-            own = drawn[f"n{line[0]}-p{p}"]
-            both = [
-                (a, b) for a, b in zip(own["fedavg"], own["server"], strict=True) if a is not None and b is not None
+        yield "common" if common else "better"
+        if common:
+            own = drawn[f"n{n}-p{p}"]
+            whole = [seed for seed in range(seeds) if None not in (own["fedavg"][seed], own["server"][seed])]
+            sides = [
+                [x for k, x in enumerate(own[m]) if x is not None and k in (whole or range(seeds))]
+                for m in ("fedavg", "server")
             ]
-            sides = (
-                zip(*both, strict=True)
-                if both
-                else ([x for x in own[n] if x is not None] for n in ("fedavg", "server"))
-            )
-            values = {n: np.mean([*side]) if side else -1.0 for n, side in zip(("FedAvg", "SGD"), sides, strict=True)}
-        assert values[name] >= max(values.values()) - 1e-9
+            means = [float(np.mean(side)) if side else -1.0 for side in sides]
+        else:
+            column = scores[0].index(f"p = {p} mean")
+            of = {line[1]: line[column] for line in scores if line[0] == n}
+            means = [value_of(of["FedAvg"]), value_of(of["SGD"])]
+        assert means[("FedAvg", "SGD").index(name)] >= max(means) - 1e-9
 
 
-def heads(table: list[list[str]], kind: str = "") -> list[tuple[int, str]]:
-    """Return the columns of this kind (ours without any) and their headings."""
-    return [(k, head) for k, head in enumerate(table[0]) if re.fullmatch(rf"p = \d+ ?{kind}", head)]
+def heads(table: list[list[str]]) -> list[int]:
+    """Return the columns of a panel that hold our gains."""
+    return [k for k, head in enumerate(table[0]) if re.fullmatch(r"p = \d+", head)]
 
 
 # ---- curves --------------------------------------------------------------------------------------------------------
@@ -156,7 +154,7 @@ def test_curves_say_when_a_method_is_back_as_their_means_do() -> None:
         methods = tuple(method_of(name, recovers) for name in ("one", "two"))
         turns = {m.name: TRAINED + (int(draw.integers(1, AFTER)) if recovers else AFTER) for m in methods}
         cut: dict[tuple[str, int], int] = {}
-        rows = []
+        rows: list[dict[str, Any]] = []
         for method, seed in product(methods, seeds):
             end = int(draw.integers(TRAINED, TRAINED + AFTER)) if draw.random() < 0.15 else TRAINED + AFTER
             turn = turns[method.name]
@@ -175,7 +173,7 @@ def test_curves_say_when_a_method_is_back_as_their_means_do() -> None:
                     for r, value in zip(rounds, values, strict=True)
                     if r <= end and first <= end
                 ]
-            ran = max(row["round"] for row in rows if (row["method"], row["seed"]) == (method.name, seed))
+            ran = max(row["round"] for row in rows if row["method"] == method.name and row["seed"] == seed)
             if ran < TRAINED + AFTER:
                 cut[method.name, seed] = ran
         entry = make_entry("curves", metrics=("accuracy",), from_training=True, methods=methods, seeds=seeds, chosen={})
@@ -235,8 +233,8 @@ def test_a_table_says_of_the_backdoor_and_marks_what_its_cells_show() -> None:
     for draw in frames():
         seeds = tuple(range(int(draw.integers(1, 4))))
         frame, drawn = table_frame(draw, methods, seeds)
-        changes = {"methods": methods, "seeds": seeds, "chosen": {}, "metrics": ("asr", "r_acc")}
-        result = made(make_entry("table", **changes), frame)
+        entry = make_entry("table", metrics=("asr", "r_acc"), methods=methods, seeds=seeds, chosen={})
+        result = made(entry, frame)
         said.update(check_words(result))
         said.update(check_marks(result, drawn))
         said.update(check_bold(result))
@@ -248,22 +246,24 @@ def table_frame(
     draw: Draw, methods: tuple[Method, ...], seeds: tuple[int, ...]
 ) -> tuple[pd.DataFrame, dict[tuple[str, int], list[tuple[float, float]]]]:
     """Return rows of models, and of each method and seed whose models are whole (ASR, distance) by stage."""
-    models = [("original", "original", "original", (0.5,)), ("scratch", "scratch", "unlearned", (0.1,))]
-    for method in methods[1:]:
-        models += [(method.name, method.name, stage, (0.1, 0.15)) for stage in method.trials["small"][0].models]
+    models: list[tuple[str, str, tuple[float, ...]]]
+    models = [("original", "original", (0.5,)), ("scratch", "unlearned", (0.1,))]
+    models += [
+        (method.name, stage, (0.1, 0.15)) for method in methods[1:] for stage in method.trials["small"][0].models
+    ]
     kept = draw.random() < 0.3
     rows, drawn = [], dict[tuple[str, int], list[tuple[float, float]]]()
     gone: set[tuple[str, int]] = set()
-    for (method, trial, stage, limits), seed in product(models, seeds):
-        about = {"scenario": "small", "method": method, "trial": trial, "model": f"{trial}.{stage}", "stage": stage}
-        if draw.random() < (0.08 if trial != "original" else 0.02):
-            gone.add((method, seed))
-        asr, acc, far = (numbers(draw, limits, 1)[0] for limits in (limits, (0.5, 0.7), (0.2, 0.3)))
-        asr = min(asr + 0.4, 1) if kept and trial not in ("original", "scratch") else asr
+    for (name, stage, limits), seed in product(models, seeds):
+        about = {"scenario": "small", "method": name, "trial": name, "model": f"{name}.{stage}", "stage": stage}
+        if draw.random() < (0.02 if name == "original" else 0.08):
+            gone.add((name, seed))
+        asr, acc, far = (numbers(draw, near, 1)[0] for near in (limits, (0.5, 0.7), (0.2, 0.3)))
+        asr = min(asr + 0.4, 1) if kept and name not in ("original", "scratch") else asr
         values = {"asr": asr, "r_acc": acc, "r_acc_std": 0.1, "distance": far}
-        values = {"diverged_round": 3.0} if (method, seed) in gone else values
-        rows += [{**about, "seed": seed, "round": -1, "metric": name, "value": x} for name, x in values.items()]
-        drawn.setdefault((method, seed), []).append((asr, far))
+        values = {"diverged_round": 3.0} if (name, seed) in gone else values
+        rows += [{**about, "seed": seed, "round": -1, "metric": metric, "value": x} for metric, x in values.items()]
+        drawn.setdefault((name, seed), []).append((asr, far))
     whole = {key: values for key, values in drawn.items() if key not in gone}
     return pd.DataFrame(rows).assign(published=False), whole
 
@@ -377,3 +377,119 @@ def check_bold(result: Result) -> Iterator[str]:
             best = {name for name, value in rivals.items() if value == top}
         assert {name for name, c in column.items() if "**" in c[metric]} == best
         yield "bold" if best else "not bold"
+
+
+# ---- sweeps, axes, classes, times, settings ------------------------------------------------------------------------
+
+
+def test_a_sweep_and_an_axis_count_the_models_that_diverged_and_name_a_weak_backdoor() -> None:
+    said: Counter[str] = Counter()
+    for draw in frames():
+        seeds, shared = tuple(range(int(draw.integers(1, 4)))), bool(draw.integers(2))
+        trials = [make_trial(rate, {"recovery.lr": rate}) for rate in (0.1, 0.2, 0.4)]
+        trials = [trial.model_copy(update={"unlearned": "ours"}) if shared else trial for trial in trials]
+        methods = (make_method(*trials),)
+        entries = [make_entry("sweep", methods=methods, seeds=seeds)]
+        entries += [make_entry("across", methods=methods, seeds=seeds, chooses=False, chosen={}, x="recovery.lr")]
+        frame = make_frame(entries[0])
+        original = (frame["stage"] == "original") & (frame["metric"] == "asr")
+        frame.loc[original, "value"] = numbers(draw, (0.5,), int(original.sum()))
+        gone = set[tuple[str, int]]()
+        models = {model for trial in trials for model in trial.models.values()}
+        gone |= {key for key in product(sorted(models), seeds) if draw.random() < 0.07}
+        for trial, seed in product(trials, seeds):  # what starts from a model that diverged has diverged
+            gone |= {(trial.models["recovered"], seed)} if (trial.models["unlearned"], seed) in gone else set()
+        lost = np.array([key in gone for key in zip(frame["model"], frame["seed"], strict=True)])
+        told = frame[lost].drop_duplicates(["trial", "seed", "stage"]).assign(metric="diverged_round", value=3.0)
+        for entry in entries:
+            result = made(entry, pd.concat([frame[~lost], told], ignore_index=True))
+            left_out = gone if entry.kind == "sweep" else {key for key in gone if key[0].endswith(".recovered")}
+            counted = found(r"(\d+) models diverged and are left out\.", result.notes)
+            assert counted == ([(str(len(left_out)),)] if left_out else [])
+            said[f"{entry.kind} diverged"] += bool(counted)
+        weak = found(r"hardly took hold in Small \(ASR of ω⁰: ([\d.]+)\)", made(entries[0], frame).notes)
+        mean = frame[original]["value"].mean()
+        assert weak == ([(f"{mean:.3f}",)] if float(f"{mean:.3f}") < 0.5 else [])
+        said["weak"] += bool(weak)
+    assert min(said[claim] for claim in ("sweep diverged", "across diverged", "weak")) > 20
+
+
+def test_the_class_that_most_images_get_is_that_of_the_seeds_that_stay() -> None:
+    said: Counter[str] = Counter()
+    for draw in frames():
+        seeds = tuple(range(int(draw.integers(1, 4))))
+        entry = make_entry("classes", metrics=("asr",), methods=(make_method(make_trial(0.2)),), seeds=seeds, chosen={})
+        frame, ends = make_frame(entry), {}
+        for seed in seeds:
+            ends[seed] = int(draw.integers(0, 4)) if draw.random() < 0.3 else 4
+            here = (frame["seed"] == seed) & frame["metric"].str.startswith("predicted_0")
+            frame.loc[here, "value"] = numbers(draw, (0.5,), int(here.sum()))
+            other = (frame["seed"] == seed) & (frame["metric"] == "predicted_1")
+            frame.loc[other, "value"] = 1 - frame[here]["value"].to_numpy()
+        left = [round <= ends[seed] for round, seed in zip(frame["round"], frame["seed"], strict=True)]
+        frame = frame[(frame["metric"] != "seconds") & np.array(left)]
+        result = made(entry, frame)
+        whole = [seed for seed, end in ends.items() if end == 4]
+        rounds = [f"round {end}" for end in sorted(end for end in ends.values() if end < 4)]
+        [row] = cells(result.body)[1:]
+        when = f"diverged after {', '.join(rounds)}"
+        count = "" if not whole else f"{len(rounds)} of {len(seeds)} seeds "
+        assert row[0] == "Ours *" + (f" ({count}{when})" if rounds else "")
+        after = frame[(frame["round"] == 2) & (frame["stage"] == "unlearned")].set_index(["seed", "metric"])["value"]
+        told = found(r"([\d.]+) to class (\d)(?: \(seed (\d)\))?", result.body)
+        assert [int(seed or whole[0]) for *_, seed in told] == whole
+        for share, image, which in told:
+            values = [after[int(which or whole[0]), f"predicted_{k}"] for k in range(2)]
+            assert share == f"{max(values):.3f}"
+            assert values[int(image)] == max(values)
+            said["whole"] += 1
+        said["lost"] += bool(rounds)
+    assert min(said["whole"], said["lost"]) > 20
+
+
+def test_a_ratio_of_times_is_over_the_seeds_of_both() -> None:
+    said: Counter[str] = Counter()
+    for draw in frames():
+        seeds = tuple(range(int(draw.integers(1, 4))))
+        entry = make_entry("runtime", metrics=("steps",), seeds=seeds)
+        frame = make_frame(entry)
+        whole = {m: [s for s in seeds if draw.random() < 0.7] for m in ("scratch", "ours")}
+        left = [s in whole.get(m, ()) for m, s in zip(frame["method"], frame["seed"], strict=True)]
+        frame = frame[left]
+        spent = frame[frame["metric"] == "seconds"].groupby(["method", "seed"])["value"].sum()
+        scaled = {"scratch": spent.get("scratch", spent) * 200 / 2, "ours": spent.get("ours", spent) * 200 / 4}
+        shown = {line[0].strip(" *").lower(): line[1:] for line in cells(made(entry, frame).body)[1:]}
+        for name, (ratio, seconds, _) in shown.items():
+            both = [seed for seed in whole["scratch"] if seed in whole[name]]
+            if not whole[name]:
+                assert (ratio, seconds) == ("diverged", "–")
+                continue
+            lost = len(seeds) - len(whole[name])
+            assert seconds.endswith(f", {lost} diverged") is bool(lost)
+            assert value_of(seconds) == pytest.approx(np.mean([scaled[name][s] for s in whole[name]]), abs=0.006)
+            expected = [scaled[name][s] / scaled["scratch"][s] for s in both]
+            assert ratio == "–" if not both else value_of(ratio) == pytest.approx(np.mean(expected), abs=0.006)
+            said["ratio" if both else "none"] += 1
+    assert min(said["ratio"], said["none"]) > 20
+
+
+def test_settings_contradict_the_paper_where_their_cells_do() -> None:
+    said: Counter[str] = Counter()
+    for draw in frames():
+        printed = {name: float(value) for name, value in test_sampling_table.PRINTED.items()}
+        ours = test_sampling_table.CIFAR.model_copy(update={"samples": int(draw.choice([20, 83, 100]))})
+        printed["all_samples"] = float(draw.choice([20, 20.4, 20.6, 83, 83.5, 84.6, 100])) * 600
+        printed[draw.choice(["clients", "clients_per_round", "rounds", "steps", "batch_size"])] *= draw.choice([1, 2])
+        entry = test_sampling_table.entry(ours)
+        result = made(entry, test_sampling_table.frame(**printed))
+        head, row = cells(result.body)
+        cell = dict(zip(head, row, strict=True))
+        told = found(r"CIFAR-10: N is (\d+), not (\d+)(?:, so that ρ_S is ([\d.]+), not ([\d.]+))?\.", result.notes)
+        for n, theirs, rho, its_rho in told:
+            assert (n, theirs) == (cell["N"], cell["N paper"])
+            assert n != theirs
+            assert cell["M"] == cell["M paper"]
+            same = all(cell[name] == cell[f"{name} paper"] for name in "KREb")
+            assert (rho, its_rho) == ((cell["ρ_S"], cell["ρ_S paper"]) if same else ("", ""))
+            said["so" if rho else "n"] += 1
+    assert min(said["so"], said["n"]) > 20
