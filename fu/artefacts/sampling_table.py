@@ -110,7 +110,9 @@ def _contradicted(entry: Entry, found: pd.DataFrame) -> str:
     for scenario in entry.scenarios:
         own = found[found["scenario"] == scenario.name].set_index("quantity")
         ours, paper = own["ours"], own["published"]
-        (n, its_n), (rho, its_rho) = ([_text(name, side[name]) for side in (ours, paper)] for name in ("samples", "rho_s"))
+        (n, its_n), (rho, its_rho) = (
+            [_text(name, side[name]) for side in (ours, paper)] for name in ("samples", "rho_s")
+        )
         apart = abs(ours["samples"] - paper["samples"]) > APART * paper["samples"]
         if ours["clients"] == paper["clients"] and apart and n != its_n:
             same = all(ours[name] == paper[name] for name in ("clients_per_round", "rounds", "steps", "batch_size"))

@@ -354,6 +354,13 @@ def test_scenarios_that_share_a_place_or_lack_one_are_refused(at: dict[str, floa
         made_of(entry.model_copy(update={"scenarios": moved}))
 
 
+def test_a_coordinate_of_zero_is_a_place() -> None:
+    entry = make_gains()
+    moved = tuple(s.model_copy(update={"at": {"p": s.at["p"] - 1, "n": s.at["n"] - 9}}) for s in entry.scenarios)
+    head, first, second = table(made_of(entry.model_copy(update={"scenarios": moved})), 0)
+    assert (head[2::3], first[0], second[0]) == (["p = 1", "p = 0"], "41", "0")
+
+
 @pytest.mark.parametrize("metric", ["asr", "distance", "steps"])
 def test_a_metric_that_has_no_gain_in_points_is_refused(metric: str) -> None:
     entry = make_entry("gains", metrics=(metric,))

@@ -71,6 +71,10 @@ def test_html_holds_groups_bold_and_no_mark_of_a_label() -> None:
     assert "colspan" not in html([("small", FLAT)])
 
 
+def test_words_in_html_are_no_markup() -> None:
+    assert "<p>ASR &lt; .05 &amp; falling</p>" in html([("small", FLAT)], [["ASR < .05 & falling"]])
+
+
 def test_markdown_names_ours_by_the_group() -> None:
     text = markdown([("Small", ROWS)])
     assert text.startswith("## Small\n\n| Method ")
