@@ -14,7 +14,7 @@ from matplotlib.text import Text
 from fu import plugins
 from fu.artefacts.panels import tex as escaped
 from fu.artefacts.result import Result
-from tests.artefacts.factories import made, make_entry, make_frame, written
+from tests.artefacts.factories import made, make_entry, make_frame, readable, written
 from tests.contract.names import plugins_of
 
 DOLLARS = r"$5, $x_{ and \frac{1$"
@@ -55,6 +55,7 @@ def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Pa
     assert (f"\\label{{tab:toy-thing-{first}}}" if table else "\\label{fig:toy-thing}") in text
     assert ("{thing.pdf}" in text) is not table
     assert escaped(made(entry).notes) in text
+    assert readable(text)
 
 
 def test_numbers_are_written_with_six_digits_and_metrics_are_defined(tmp_path: Path) -> None:
