@@ -249,8 +249,10 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
             f"–: the 95% interval of the mean gain (paired t) reaches into [−{WITHIN:g}, {WITHIN:g}] points; number "
             "and interval stand in the csv. ±: sample standard deviation over seeds."
         )
-    if (frame[frame["against"].notna()]["seeds"] == 1).any():
-        parts.append("A gain of one seed has no interval and is not marked.")
+    if len(entry.seeds) == 1:
+        parts.append("One seed has no interval, so that no gain is marked.")
+    elif (frame[frame["against"].notna()]["seeds"] == 1).any():
+        parts.append("Where one seed is left there is no interval, and the gain is not marked.")
     if len(entry.against) > 1:
         lost = (frame[frame["method"].isin(entry.against)]["diverged"] > 0).any()
         same = " over the seeds that all have, or over its own where they have none in common" if lost else ""

@@ -45,17 +45,17 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: fl
     before, utility, retrained = (as_printed(means[key]) for key in wanted)
     if not took_hold(before):
         return [
-            f"{HARDLY}: ω⁰ gives the flipped label to {before:.1%} of the triggered images (below {LEAST:.0%}), the "
-            f"retrained model to {retrained:.1%}, so this panel says little about forgetting."
+            f"{HARDLY}: ω⁰ has an ASR of {before:.3f} (below {LEAST:g}), the retrained model of {retrained:.3f}, so "
+            "this panel says little about forgetting."
         ]
     found = [
-        f"{TOOK_HOLD}: ω⁰ gives the flipped label to {before:.1%} of the triggered images, the retrained "
-        f"model, which never saw one, to {retrained:.1%}."
+        f"{TOOK_HOLD}: ω⁰ has an ASR of {before:.3f}, the retrained model, which never saw a triggered image, of "
+        f"{retrained:.3f}."
     ]
     if held_out is not None and not took_hold(held_out):
         found.append(
-            "But it was memorised: on held-out triggered images ω⁰ gives the flipped label to "
-            f"{as_printed(held_out):.1%} only, so that a choice on validation data hardly sees who forgot."
+            f"But it was memorised: on held-out triggered images ω⁰ has an ASR of {held_out:.3f} only, so that a "
+            "choice on validation data hardly sees who forgot."
         )
     labels = {method.name: method.marked for method in entry.methods if method.post_training != "own"}
     asr = {name: means[name, "unlearned", "asr"] for name in labels if (name, "unlearned", "asr") in means}

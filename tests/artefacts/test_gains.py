@@ -215,7 +215,7 @@ def test_of_one_seed_the_number_stands_without_a_mark() -> None:
     found = gains_of(result)
     assert found["low"].isna().all()
     assert set(found["seeds"]) == {1}
-    assert "A gain of one seed has no interval and is not marked." in result.notes
+    assert "One seed has no interval, so that no gain is marked." in result.notes
     assert "–:" not in result.notes
     assert result.words[0] == [
         "SAFARI gains more than 2 points over FedAvg in 2 of 4 cells and loses more than that in 1."
@@ -240,7 +240,9 @@ def test_a_seed_in_which_either_diverged_is_left_out_of_the_pair() -> None:
     assert scores["50", "FedAvg"] == ["0.500 ±0.000, 1 diverged", "0.500 ±0.000"]
     assert scores["50", "SGD"] == ["0.200 ±0.100", "diverged"]
     assert "Diverged: seeds left out, of a gain those in which either model diverged." in result.notes
+    assert "Where one seed is left there is no interval, and the gain is not marked." in result.notes
     assert "Diverged" not in made_of(make_gains()).notes
+    assert "one seed" not in made_of(make_gains()).notes
 
 
 # ---- the paper's numbers -------------------------------------------------------------------------------------------

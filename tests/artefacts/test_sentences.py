@@ -289,8 +289,8 @@ def check_words(result: Result) -> Iterator[str]:
     original, limit = value_of(shown["ω⁰"][0]), value_of(shown["Scratch"][0]) + 0.05 + 1e-9
     hardly = "The backdoor hardly took hold" in text
     assert hardly is (original < 0.5)
-    [(before, again)] = found(r"ω⁰ gives the flipped label to ([\d.]+)% .*? to ([\d.]+)%", text)
-    assert [float(before), float(again)] == [round(100 * value_of(shown[n][0]), 1) for n in ("ω⁰", "Scratch")]
+    [(before, again)] = found(r"ω⁰ has an ASR of (\d\.\d+).*? of (\d\.\d+)[.,]", text)
+    assert [float(before), float(again)] == [original, value_of(shown["Scratch"][0])]
     if hardly:
         yield "hardly"
         return

@@ -40,8 +40,8 @@ def words(diverged: tuple[str, ...] = (), held_out: float | None = None, **chang
 
 def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
     assert words() == [
-        "The backdoor took hold: ω⁰ gives the flipped label to 98.0% of the triggered images, the retrained model, "
-        "which never saw one, to 4.0%.",
+        "The backdoor took hold: ω⁰ has an ASR of 0.980, the retrained model, which never saw a triggered image, "
+        "of 0.040.",
         "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.090) and Beta (0.000); Gamma (0.100) did not. "
         "R-Acc went from 0.900 to: Alpha (0.700) and Beta (0.550).",
         "After post-training ASR is above that limit for Alpha (0.100), and still within that limit for Beta (0.040); "
@@ -55,11 +55,11 @@ def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold
     assert len(found) == (3 if hold else 1)
     if not hold:
         assert found == [
-            "The backdoor hardly took hold: ω⁰ gives the flipped label to 49.9% of the triggered images (below 50%), "
-            "the retrained model to 4.0%, so this panel says little about forgetting."
+            "The backdoor hardly took hold: ω⁰ has an ASR of 0.499 (below 0.5), the retrained model of 0.040, so this "
+            "panel says little about forgetting."
         ]
     assert (TOOK_HOLD in found[0]) is hold
-    assert ("50.0%" if hold else "49.9%") in found[0]
+    assert ("0.500" if hold else "0.499") in found[0]
 
 
 @pytest.mark.parametrize(("held_out", "said"), [(0.06, True), (0.49, True), (0.5, False), (None, False)])
@@ -67,8 +67,8 @@ def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: 
     found = words(held_out=held_out)
     assert len(found) == 3 + said
     assert not said or found[1] == (
-        f"But it was memorised: on held-out triggered images ω⁰ gives the flipped label to {held_out:.1%} only, so "
-        "that a choice on validation data hardly sees who forgot."
+        f"But it was memorised: on held-out triggered images ω⁰ has an ASR of {held_out:.3f} only, so that a choice on "
+        "validation data hardly sees who forgot."
     )
     assert found[0].startswith(TOOK_HOLD)
     assert len(words(held_out=held_out, original=(0.4, 0.9))) == 1
