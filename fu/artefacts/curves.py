@@ -189,7 +189,7 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
         *notes.spread(entry, "Bands"),
         *filter(None, [seeds_note(entry, lost)]),
         *([entry.note] if entry.note else []),
-        "The paper prints no numbers for its curves.",
+        *(["The paper prints no numbers for its curves."] if entry.in_paper else []),
         *notes.marks(entry),
     ]
     return " ".join(said)

@@ -56,7 +56,7 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
         parts.append(
             f"Where higher is better, only among those that forgot: ASR at most {FORGOT:g} above retraining's."
             if frame["forgot"].notna().any()
-            else "Where higher is better, none is bold, as no retrained model of the same seeds shows who forgot."
+            else "Where higher is better, none is bold, as no retrained model shows who forgot."
         )
     if (frame["mark"] != "").any() or (frame["published_mark"] != "").any():
         marked = [*frame[frame["mark"] != ""]["n"]] or [len(entry.seeds)]

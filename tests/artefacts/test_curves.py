@@ -142,6 +142,7 @@ def test_what_is_said_below_the_picture_ends_the_page() -> None:
         "Bands: one standard deviation over seeds. Means over 2 seeds. "
         "The paper prints no numbers for its curves. * not in the paper."
     )
+    assert "The paper prints" not in made(make_entry("curves", in_paper=False)).notes
 
 
 def test_one_seed_has_neither_bands_nor_words_on_them() -> None:

@@ -192,7 +192,7 @@ def test_nothing_is_bold_where_there_was_little_to_forget(asr: float, expected: 
 
 def test_where_no_retrained_model_shows_who_forgot_no_accuracy_is_bold() -> None:
     entry, frame = rivals(VALUES)
-    text = "Where higher is better, none is bold, as no retrained model of the same seeds shows who forgot."
+    text = "Where higher is better, none is bold, as no retrained model shows who forgot."
     assert text not in made(entry, frame).body
     alone = entry.model_copy(update={"methods": entry.methods[1:]})
     assert bold(alone, frame) == {"A ASR"}
