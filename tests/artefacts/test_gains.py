@@ -358,7 +358,8 @@ def test_scenarios_that_share_a_place_or_lack_one_are_refused(at: dict[str, floa
 
 def test_a_coordinate_of_zero_is_a_place() -> None:
     entry = make_gains()
-    moved = tuple(s.model_copy(update={"at": {"p": s.at["p"] - 1, "n": s.at["n"] - 9}}) for s in entry.scenarios)
+    lower = [{"p": PLACES[s.name]["p"] - 1, "n": PLACES[s.name]["n"] - 9} for s in entry.scenarios]
+    moved = tuple(s.model_copy(update={"at": at}) for s, at in zip(entry.scenarios, lower, strict=True))
     head, first, second = table(made_of(entry.model_copy(update={"scenarios": moved})), 0)
     assert (head[2::3], first[0], second[0]) == (["p = 1", "p = 0"], "41", "0")
 
