@@ -160,8 +160,8 @@ def _draw(axis: Axes, here: pd.DataFrame, entry: Entry, colours: dict[int, Any])
     for k, image in enumerate(colours):
         if place := clear_place(rounds, tops[k] - stack[k], tops[k], lines):
             axis.text(*place, str(image), ha="center", va="center", clip_on=True)
-    for first in here[here["stage"] == "recovered"]["round"].nsmallest(1):
-        axis.axvline(first - 1, color="black", linestyle=":", linewidth=1)
+    if (here["stage"] == "recovered").any():
+        axis.axvline(here[here["stage"] == "unlearned"]["round"].max(), color="black", linestyle=":", linewidth=1)
     axis.set_xlim(rounds.min(), rounds.max() or 1)
 
 

@@ -86,7 +86,8 @@ def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Star
                 else:
                     ends = " → ".join(f"{value:.3f}" for value in _ends(values, method.trains))
                     row[metric.label] = ends + (f" ({note})" if note else "")
-            rows.append(row | (_since(entry, scenario, here) if _requested(entry) else {}))
+            ran = here.iloc[:0] if note.startswith("diverged") else here
+            rows.append(row | (_since(entry, scenario, ran) if _requested(entry) else {}))
         table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
         text.append(f"## {title(scenario)}\n\n{_moments(entry)}:\n\n{table}\n")
     return "\n".join([*text, *_explained(entry)])
@@ -121,9 +122,9 @@ def _since(entry: Entry, scenario: Scenario, here: pd.DataFrame) -> dict[str, st
 
 
 def back(values: pd.DataFrame, asked: Sequence[int], metric: Metric) -> list[int | str]:
-    """Return, for each request, after how many rounds a curve is at most `NEAR` worse than before it.
+    """Return, for each request, after how many rounds a curve stays at most `NEAR` worse than before it.
 
-    0: it is as soon as it is measured; `NEVER`: not before the next request, or the end.
+    0: it never was worse; `NEVER`: it still is when the next request comes, or at the end.
     """
     trained, after = values[values["stage"] == ORIGINAL], values[values["stage"] != ORIGINAL]
     if trained.empty or after.empty:
@@ -132,11 +133,11 @@ def back(values: pd.DataFrame, asked: Sequence[int], metric: Metric) -> list[int
     before, found = trained["mean"].iloc[-1], list[int | str]()
     for k, (first, last) in enumerate(zip(asked, [*asked[1:], after["round"].max()], strict=True)):
         own = after[(after["round"] > first - (k == 0)) & (after["round"] <= last)]
-        there = own[(sign * (own["mean"] - before)).round(9) >= -NEAR]["round"]
         if own.empty:
             break
-        at_once = len(there) and there.iloc[0] == own["round"].iloc[0]
-        found.append(0 if at_once else int(there.iloc[0]) - first if len(there) else NEVER)
+        worse = (sign * (own["mean"] - before)).round(9) < -NEAR
+        later = own["round"][own["round"] > own["round"][worse].max()]
+        found.append(0 if not worse.any() else int(later.iloc[0]) - first if len(later) else NEVER)
         before = own["mean"].iloc[-1]
     return found
 
@@ -188,7 +189,7 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
         *notes.spread(entry, "Bands"),
         *filter(None, [seeds_note(entry, lost)]),
         *([entry.note] if entry.note else []),
-        "The paper prints no numbers for its curves.",
+        *(["The paper prints no numbers for its curves."] if entry.in_paper else []),
         *notes.marks(entry),
     ]
     return " ".join(said)
@@ -200,7 +201,8 @@ def _explained(entry: Entry) -> list[str]:
         return []
     several = any(scenario.requests > 1 for scenario in entry.scenarios)
     text = (
-        f"{BACK.capitalize()}: rounds until the mean is at most {NEAR} worse than before the request; 0: at once. "
+        f"{BACK.capitalize()}: rounds until the mean stays at most {NEAR} worse than before the request; 0: it never "
+        "is worse. "
         f"{TIME['time_steps'].capitalize()}: computed since the request, in each round those of the slowest client; "
         f"{TIME['replayed']}: only to rebuild an earlier model."
     )
@@ -214,8 +216,9 @@ def _of(found: pd.DataFrame, scenario: str, metric: str) -> pd.DataFrame:
 
 def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
     """Return the rounds after which post-training starts, that of most methods first, and whose it is."""
-    rows = found[(found["scenario"] == scenario) & (found["stage"] == "recovered")]
-    each = rows.groupby("method", sort=False)["round"].min() - 1
+    here = found[found["scenario"] == scenario]
+    recovers = here["method"].isin(here[here["stage"] == "recovered"]["method"])
+    each = here[recovers & (here["stage"] == "unlearned")].groupby("method", sort=False)["round"].max()
     found_turns: dict[int, list[str]] = {}
     for method, turn in each.items():
         found_turns.setdefault(int(turn), []).append(str(method))

@@ -112,20 +112,24 @@ def in_words(entry: Entry, frame: pd.DataFrame, metric: str, over: str) -> list[
     """Return sentences on one panel of gains: where they exceed `WITHIN` points, and how many marks are the paper's."""
     found = []
     for method in _compared(entry):
-        here = frame[(frame["metric"] == metric) & (frame["method"] == method.name) & (frame["seeds"] > 0)]
-        by = " with the whole interval" if (here["seeds"] > 1).any() else ""
-        lost = (here["beyond"] == -1).sum()
+        here = frame[(frame["metric"] == metric) & (frame["method"] == method.name)]
+        several = here["seeds"] > 1
+        by = " with the whole interval" if several.any() else ""
+        judged = here[several] if several.any() else here
+        won, lost = (((judged["beyond"] == k) & (k * judged["mean"].round(2) > WITHIN)).sum() for k in (1, -1))
         found.append(
-            f"{method.label} gains more than {WITHIN:g} points{by} over {over} in {(here['beyond'] == 1).sum()} of "
+            f"{method.label} gains more than {WITHIN:g} points{by} over {over} in {won} of "
             f"{_cells(here)}{f' and loses more than that in {lost}' if lost else ''}."
         )
         if metric == BETTER:
-            times = [(here["against"] == name).sum() for name in entry.against]
-            each = [f"{label} in {count}" for label, count in zip(_listed(entry), times, strict=True)]
+            named = here[here["seeds"] > 0]["against"]
+            each = [
+                f"{label} in {(named == name).sum()}" for name, label in zip(entry.against, _listed(entry), strict=True)
+            ]
             found.append(f"The better one is {in_a_row(each)}.")
-        known = here[(here["seeds"] > 1) & (here["published"].notna() | here["published_within"].notna())]
-        theirs, ours = known["published_within"].notna(), known["beyond"] == 0
-        if len(known):
+        known = here[here["published"].notna() | here["published_within"].notna()]
+        theirs, ours = known["published_within"].notna(), (known["seeds"] > 1) & (known["beyond"] == 0)
+        if several.any() and len(known):
             found.append(
                 f"The paper has – in {theirs.sum()} of {_cells(known)}; we have – in {(theirs & ours).sum()} of these "
                 f"and in {(~theirs & ours).sum()} of the other {(~theirs).sum()}."
@@ -210,7 +214,8 @@ def _over_first(entry: Entry, row: Row) -> dict[str, str]:
 
 
 def _over_better(entry: Entry, row: Row) -> dict[str, str]:
-    return {OURS: _gain(row), "over": dict(zip(entry.against, _listed(entry), strict=True))[row["against"]]}
+    rival = dict(zip(entry.against, _listed(entry), strict=True))[row["against"]]
+    return {OURS: _gain(row), "over": rival if row["seeds"] else "–"}
 
 
 def _gain(row: Row) -> str:
@@ -244,10 +249,14 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
             f"–: the 95% interval of the mean gain (paired t) reaches into [−{WITHIN:g}, {WITHIN:g}] points; number "
             "and interval stand in the csv. ±: sample standard deviation over seeds."
         )
-    else:
+    if len(entry.seeds) == 1:
         parts.append("One seed has no interval, so that no gain is marked.")
+    elif (frame[frame["against"].notna()]["seeds"] == 1).any():
+        parts.append("Where one seed is left there is no interval, and the gain is not marked.")
     if len(entry.against) > 1:
-        parts.append(f"over: the one with the higher mean {score}.")
+        lost = (frame[frame["method"].isin(entry.against)]["diverged"] > 0).any()
+        same = " over the seeds that all have, or over its own where they have none in common" if lost else ""
+        parts.append(f"over: the one with the higher mean {score}{same}.")
     if frame["diverged"].any():
         parts.append("Diverged: seeds left out, of a gain those in which either model diverged.")
     parts += comparison(entry)

@@ -16,7 +16,7 @@ def no_backdoor(entry: Entry, asr: Mapping[str, float]) -> list[str]:
     low = {title(s): asr[s.name] for s in entry.scenarios if s.name in asr and not took_hold(asr[s.name])}
     if not low or "asr" not in [metric.name for metric in entry.metrics]:
         return []
-    shown = [f"{name} ({'' if k else 'ASR of ω⁰: '}{value:.2f})" for k, (name, value) in enumerate(low.items())]
+    shown = [f"{name} ({'' if k else 'ASR of ω⁰: '}{value:.3f})" for k, (name, value) in enumerate(low.items())]
     return [f"{HARDLY} in {in_a_row(shown)}, so what is shown there says little about forgetting."]
 
 

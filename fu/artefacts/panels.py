@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from fu.artefacts.wrapping import width
+from fu.artefacts.wrapping import HARD, width
 
 # The label of each panel, and its cells by (group, column): text, bold between **.
 Panels = list[tuple[str, pd.DataFrame]]
@@ -27,8 +27,9 @@ SYMBOLS = str.maketrans(
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},
         **{sign: f"${sign}$" for sign in "<>|+"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-        **{"ω": r"$\omega$", "⁰": "$^0$", "¹": "$^1$", "²": "$^2$", "±": r"$\pm$", "↑": r"$\uparrow$"},
-        **{"–": "--", "−": "$-$", SPACE: r"\phantom{0}"},
+        **{"ω": r"$\omega$", "ρ": r"$\rho$", "λ": r"$\lambda$", "⁰": "$^0$", "¹": "$^1$", "²": "$^2$"},
+        **{"±": r"$\pm$", "≤": r"$\leq$", "≥": r"$\geq$", "↑": r"$\uparrow$", "→": r"$\rightarrow$"},
+        **{"“": "``", "”": "''", "–": "--", "−": "$-$", SPACE: r"\phantom{0}", HARD: "~"},
     }
 )
 Line = list[tuple[str, bool]]  # text, whether it is bold

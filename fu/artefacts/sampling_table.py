@@ -100,14 +100,20 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
 
 
 def _contradicted(entry: Entry, found: pd.DataFrame) -> str:
-    """Say where clients hold another number of samples than the paper's numbers make them hold."""
+    """Say where clients hold another number of samples than the paper's numbers make them hold.
+
+    And what this makes of rho_S, where all else that it is made of is the paper's.
+    """
     said = []
     for scenario in entry.scenarios:
         own = found[found["scenario"] == scenario.name].set_index("quantity")
         ours, paper = own["ours"], own["published"]
-        if ours["clients"] == paper["clients"] and abs(ours["samples"] - paper["samples"]) > APART * paper["samples"]:
-            said.append(
-                f"{scenario.label}: N is {ours['samples']:.0f}, not {paper['samples']:.0f}, so that ρ_S is "
-                f"{ours['rho_s']:.3f}, not {paper['rho_s']:.3f}"
-            )
+        (n, its_n), (rho, its_rho) = (
+            [_text(name, side[name]) for side in (ours, paper)] for name in ("samples", "rho_s")
+        )
+        apart = abs(ours["samples"] - paper["samples"]) > APART * paper["samples"]
+        if ours["clients"] == paper["clients"] and apart and n != its_n:
+            same = all(ours[name] == paper[name] for name in ("clients_per_round", "rounds", "steps", "batch_size"))
+            so = f", so that ρ_S is {rho}, not {its_rho}" if same and rho != its_rho else ""
+            said.append(f"{scenario.label}: N is {n}, not {its_n}{so}")
     return f" {'; '.join(said)}." if said else ""

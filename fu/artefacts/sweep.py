@@ -89,7 +89,7 @@ def _varied_by(method: Method) -> set[str]:
 def _before(method: Method, scenario: str, part: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers before post-training where all trials begin from one unlearned model: at most one row."""
     shared = len({trial.unlearned for trial in method.trials[scenario]}) == 1
-    return part[~part["last"]].nlargest(1, "n") if shared else part.iloc[:0]
+    return part[~part["last"]].head(1) if shared else part.iloc[:0]
 
 
 def _tables(entry: Entry, means: pd.DataFrame, setting: str) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.words import FORGOT, forgets, in_words, took_hold
+from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
 
 READS = "evaluations"
 ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the original one
@@ -59,7 +59,9 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
             else "Where higher is better, none is bold, as no retrained model shows who forgot."
         )
     if (frame["mark"] != "").any() or (frame["published_mark"] != "").any():
-        beyond = "its standard deviation over seeds" if len(entry.seeds) > 1 else f"{RISE:g}"
+        marked = [*frame[frame["mark"] != ""]["n"]] or [len(entry.seeds)]
+        beyond = "its standard deviation over seeds" if max(marked) > 1 else f"{RISE:g}"
+        beyond += f" ({RISE:g} where one is left)" if max(marked) > min(marked) == 1 else ""
         parts.append(
             f"r: in post-training ASR rises by more than {beyond} and the model comes back towards ω⁰; ↑: ASR merely "
             "rises (paper: r as printed)."
@@ -87,7 +89,8 @@ def comparison(entry: Entry) -> list[str]:
 def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return tidy rows: scenario, method, stage, metric, mean, std, n, published, difference, diverged, marks.
 
-    `forgot`: whether the ASR of a row is at most `FORGOT` above that of the retrained model of its scenario.
+    `forgot`: whether the ASR of a row is at most `FORGOT` above that of the retrained model of its scenario; None where
+    one of them diverged in a seed, as the two would be means over different ones.
     `took_hold`: whether the original model's ASR leaves something to forget; None where it is not known.
     """
     rows, theirs = frame[~frame["published"]], printed(frame, entry)
@@ -107,7 +110,8 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     out["mark"] = [marks[key[:2]] if key[2:] == ("recovered", "asr") else "" for key in keys]
     out["diverged"] = [len(lost.get(key[:3], {})) for key in keys]
     out["diverged_round"] = [min(lost.get(key[:3], {}).values(), default=nan) for key in keys]
-    out["forgot"] = [_forgot(entry, found["mean"], *key[:3]) for key in keys]
+    whole = found["mean"][[not lost[row[:3]] for row in found.index]]
+    out["forgot"] = [_forgot(entry, whole, *key[:3]) for key in keys]
     original = {s.name: found["mean"].get((s.name, ORIGINAL, ORIGINAL, "asr"), nan) for s in entry.scenarios}
     out["took_hold"] = [None if pd.isna(original[key[0]]) else took_hold(original[key[0]]) for key in keys]
     return out
@@ -143,16 +147,16 @@ def _mark(rows: pd.DataFrame, scenario: str, method: str) -> str:
     if not {("asr", "unlearned"), ("asr", "recovered")} <= set(values):
         return ""
     before, after = values["asr", "unlearned"], values["asr", "recovered"]
-    if not round(after.mean(), 3) > round(before.mean(), 3):
+    rise, printed = (after - before).round(9), as_printed(as_printed(after.mean()) - as_printed(before.mean()))
+    if printed <= 0:
         return ""
-    rise = (after - before).round(9)
-    beyond = rise.mean() > (rise.std() if len(rise) > 1 else RISE)
+    beyond = rise.mean() > rise.std() if len(rise) > 1 else printed > RISE
     far = values.get("distance")
     return "r" if beyond and far is not None and far["recovered"].mean() < far["unlearned"].mean() else "↑"
 
 
 def _forgot(entry: Entry, means: "pd.Series[float]", scenario: str, method: str, stage: str) -> bool | None:
-    """Return whether a model's ASR is near that of the retrained one; None where one of the two is not known."""
+    """Return whether a model's ASR is near that of the retrained one; None where one of the two lacks seeds."""
     if entry.retraining is None:
         return None
     last = list(entry.trial(scenario, entry.retraining).models)[-1]

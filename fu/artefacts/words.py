@@ -10,14 +10,19 @@ HARDLY = "The backdoor hardly took hold"
 FORGOT = 0.05  # a method forgot whose ASR is at most so much above retraining's
 
 
+def as_printed(value: float) -> float:
+    """Return a number as it is printed, with three digits: what is said of it is judged by these."""
+    return float(f"{value:.3f}")
+
+
 def took_hold(asr: float) -> bool:
     """Whether the original model's ASR leaves something to forget."""
-    return asr >= LEAST
+    return as_printed(asr) >= LEAST
 
 
 def forgets(asr: float, retrained: float) -> bool:
     """Whether an ASR is low enough, given the retrained model's."""
-    return round(asr - retrained, 9) <= FORGOT
+    return as_printed(as_printed(asr) - as_printed(retrained)) <= FORGOT
 
 
 def in_a_row(names: list[str]) -> str:
@@ -37,20 +42,20 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: fl
     wanted += [(again.name, list(entry.trial(scenario.name, again).models)[-1], "asr")] if again else []
     if len(wanted) < 3 or any(key not in means for key in wanted):
         return []
-    before, utility, retrained = (means[key] for key in wanted)
+    before, utility, retrained = (as_printed(means[key]) for key in wanted)
     if not took_hold(before):
         return [
-            f"{HARDLY}: ω⁰ gives the flipped label to {before:.0%} of the triggered images (below {LEAST:.0%}), the "
-            f"retrained model to {retrained:.0%}, so this panel says little about forgetting."
+            f"{HARDLY}: ω⁰ has an ASR of {before:.3f} (below {LEAST:g}), the retrained model of {retrained:.3f}, so "
+            "this panel says little about forgetting."
         ]
     found = [
-        f"{TOOK_HOLD}: ω⁰ gives the flipped label to {before:.0%} of the triggered images, the retrained "
-        f"model, which never saw one, to {retrained:.0%}."
+        f"{TOOK_HOLD}: ω⁰ has an ASR of {before:.3f}, the retrained model, which never saw a triggered image, of "
+        f"{retrained:.3f}."
     ]
     if held_out is not None and not took_hold(held_out):
         found.append(
-            f"But it was memorised: on held-out triggered images ω⁰ gives the flipped label to {held_out:.0%} only, so "
-            "that a choice on validation data hardly sees who forgot."
+            f"But it was memorised: on held-out triggered images ω⁰ has an ASR of {held_out:.3f} only, so that a "
+            "choice on validation data hardly sees who forgot."
         )
     labels = {method.name: method.marked for method in entry.methods if method.post_training != "own"}
     asr = {name: means[name, "unlearned", "asr"] for name in labels if (name, "unlearned", "asr") in means}
@@ -60,14 +65,15 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: fl
     kept = [name for name in asr if name not in forgot]
 
     def listed(names: list[str], stage: str, metric: str) -> str:
-        return in_a_row([f"{labels[name]} ({means[name, stage, metric]:.2f})" for name in names])
+        return in_a_row([f"{labels[name]} ({means[name, stage, metric]:.3f})" for name in names])
 
     if not forgot:
-        return [*found, f"No method forgot it: ASR after unlearning is {listed(kept, 'unlearned', 'asr')}."]
+        whole = "" if len(asr) == len(labels) else " without a diverged seed"
+        return [*found, f"No method{whole} forgot it: ASR after unlearning is {listed(kept, 'unlearned', 'asr')}."]
     failed = f"; {listed(kept, 'unlearned', 'asr')} did not" if kept else ""
     found.append(
         f"Forgotten (ASR at most {FORGOT:g} above retraining's) by {listed(forgot, 'unlearned', 'asr')}{failed}. "
-        f"R-Acc went from {utility:.2f} to: {listed(forgot, 'unlearned', 'r_acc')}."
+        f"R-Acc went from {utility:.3f} to: {listed(forgot, 'unlearned', 'r_acc')}."
     )
     after = [name for name in forgot if (name, "recovered", "asr") in means]
     back = [name for name in after if not forgets(means[name, "recovered", "asr"], retrained)]

@@ -2,6 +2,7 @@
 
 from fu.data.dataset import Dataset
 
+LABEL = "CIFAR-100"
 ABOUT = Dataset(
     (32, 32, 3),
     100,

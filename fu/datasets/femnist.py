@@ -5,4 +5,5 @@ Sizes as in FATS's Table 2; LEAF leaves a tenth of each writer's samples to test
 
 from fu.data.dataset import Dataset
 
+LABEL = "FEMNIST"
 ABOUT = Dataset((28, 28, 1), 62, 811_586, training=730_427, owners=3_556)

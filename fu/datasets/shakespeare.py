@@ -5,4 +5,5 @@ Sizes as in FATS's Table 2, of which four fifths are to train; an archive may ho
 
 from fu.data.dataset import Dataset
 
+LABEL = "Shakespeare"
 ABOUT = Dataset((80,), 80, 3_678_451, training=2_942_760, owners=660)

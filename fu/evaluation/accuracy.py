@@ -17,7 +17,7 @@ METRICS = {
         "unit": "fraction",
         "better": "higher",
         "formula": "accuracy on the global test set",
-        "source": "SAFARI section 5",
+        "source": "SAFARI section 5; FATS section 6.1.3",
         "tells": {"broken": "lower"},
     },
     "accuracy_of_ten": {

@@ -36,7 +36,7 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "share of right predictions of Shokri's attack on as many members as non-members of each class, "
-        "mean over 100 attacks; 0.5: as a coin",
+        "mean over 100 attacks; a half: as a coin",
         "source": "Shokri et al. 2017; FATS section 6.1.3",
         "spread": "mia_accuracy_std",
     },
@@ -74,7 +74,7 @@ METRICS = {
         "label": "MIA AUC",
         "unit": "fraction",
         "better": "neither",
-        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; 0.5: as a coin",
+        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; a half: as a coin",
         "source": "our choice",
         "spread": "mia_auc_std",
     },

@@ -11,6 +11,8 @@ from torch import nn
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
+LABEL = "CNN"
+
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
 ESTIMATE = {"step_ms": 170.0, "parameters": 797_962}
 

@@ -6,6 +6,8 @@ Pooling comes before ReLU: the two commute, and ReLU then sees a quarter of the 
 from pydantic import BaseModel, ConfigDict
 from torch import nn
 
+LABEL = "LeNet-5"
+
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
 ESTIMATE = {"step_ms": 14.0, "parameters": 61_706}
 

@@ -7,6 +7,8 @@ another model than the training did, as with every other architecture; zero woul
 from pydantic import BaseModel, ConfigDict
 from torch import nn
 
+LABEL = "logistic regression"
+
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
 ESTIMATE = {"step_ms": 0.5, "parameters": 7_850}
 

@@ -9,6 +9,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+LABEL = "LSTM"
 TEXT = True  # reads windows of characters
 
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).

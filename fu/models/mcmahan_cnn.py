@@ -7,6 +7,8 @@ architecture; this is our choice. Pooling comes before ReLU: the two commute.
 from pydantic import BaseModel, ConfigDict
 from torch import nn
 
+LABEL = "CNN of McMahan et al."
+
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
 ESTIMATE = {"step_ms": 52.0, "parameters": 582_026}
 

@@ -3,6 +3,8 @@
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
 
+LABEL = "MLP"
+
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
 ESTIMATE = {"step_ms": 4.0, "parameters": 478_410}
 

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 GAIN = 1.7139588594436646  # sqrt(2 / (1 - 1 / pi)): makes up for the variance that ReLU removes (Brock et al. 2021)
 EPS = 1e-4  # least variance of a filter (Brock et al. 2021, reference code)
 
+LABEL = "NFResNet-18"
+
 # For the plan: milliseconds of a gradient step on 200 samples, on one core of a server CPU (docs/measurements.md).
 ESTIMATE = {"step_ms": 9000.0, "parameters": 11_215_332}
 

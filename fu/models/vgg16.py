@@ -15,6 +15,7 @@ from torch import nn
 from fu.data.torchvision_import import pretrained
 
 CHANNELS, CONVOLUTIONS = (64, 128, 256, 512, 512), (2, 2, 3, 3, 3)  # of each stage, which ends with pooling
+LABEL = "VGG16"
 PRETRAINED = "vgg16-397923af.pth"  # unless `weights` is random
 Width = Annotated[int, Field(gt=0)]
 

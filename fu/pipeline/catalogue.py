@@ -56,9 +56,11 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     },
     "models": {
         "ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]),
+        "LABEL": TypeAdapter(str),
         "TEXT": TypeAdapter(bool),
         "PRETRAINED": TypeAdapter(str),
     },
+    "datasets": {"LABEL": TypeAdapter(str)},
     "partitions": {"NATURAL": TypeAdapter(bool)},
     "evaluation": {
         "METRICS": TypeAdapter(dict[str, dict[str, Any]]),

@@ -6,7 +6,6 @@ from fu import plugins
 from fu.artefacts import entry as artefacts
 from fu.artefacts.entry import ORIGINAL, Entry
 from fu.contents import checksum
-from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline import catalogue, digest, estimates
 from fu.pipeline.checks import evaluations_with
@@ -33,7 +32,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
         scope = f"{paper}/{name}"
         first = plan.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
         settings = plan.trials[scope, first].settings
-        used, replaces = _called(settings.data.dataset), _replaced(plan, paper, name)
+        used, replaces = _called("datasets", settings.data.dataset), _replaced(plan, paper, name)
         evaluations = evaluations_with(filter(None, read), settings.evaluations) if reads == "evaluations" else []
         scenarios.append(
             artefacts.Scenario(
@@ -48,7 +47,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
                 at=dict(source.scenarios[name].at),
                 original=_trial_shown(plan, scope, ORIGINAL) if original else None,
                 partition=_other(plan.grid.partitions[scope], scope),
-                model=settings.model.name,
+                model=_called("models", settings.model.name),
                 sampling=_sampling(settings),
                 asked=_asked(settings.data.forget) if draws else None,
             )
@@ -125,7 +124,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
 def _replaced(plan: "Plan", paper: str, scenario: str) -> str | None:
     """Return the paper's data set if the preset replaces it, else None."""
     named = str(inherited(plan.where[paper], plan.papers[paper], scenario)[0]["data"]["dataset"])
-    return None if plan.preset.replace_datasets.get(named, named) == named else _called(named)
+    return None if plan.preset.replace_datasets.get(named, named) == named else _called("datasets", named)
 
 
 def _declares(paper: Paper, method: str) -> dict[str, Any]:
@@ -221,6 +220,6 @@ def _other(scenario: str, own: str) -> str | None:
     return None if scenario == own else scenario.partition("/")[2]
 
 
-def _called(dataset: str) -> str:
-    """Return the common name of a data set."""
-    return about(dataset).torchvision or dataset.replace("_", " ")
+def _called(kind: str, name: str) -> str:
+    """Return what people call a data set or a model."""
+    return str(catalogue.declared(kind, name).get("LABEL", name.replace("_", " ")))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fu.errors import UserError
 
-DECLARED = {"METRICS", "ESTIMATE"}  # read by the plan; counted only where their own module reads them
+DECLARED = {"METRICS", "ESTIMATE", "LABEL"}  # read by the plan; counted only where their own module reads them
 # What can import code that a syntax tree does not show; `fu.plugins` may, for the plug-ins that a spec names.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
 HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params", "fu.plugins.*"}

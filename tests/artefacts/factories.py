@@ -219,6 +219,11 @@ def written(result: Result, entry: Entry, folder: Path) -> list[Path]:
     return files
 
 
+def readable(text: str) -> bool:
+    """Whether pdflatex reads the text: it knows ASCII and the letters of Western Europe."""
+    return all(sign.isascii() or (sign.isalpha() and ord(sign) < 256) for sign in text)
+
+
 def cells(body: str) -> list[list[str]]:
     """Return the cells of all lines of tables in a text, headings included."""
     lines = [line for line in body.splitlines() if line.startswith("|") and not line.startswith("|:")]

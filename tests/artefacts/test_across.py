@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts.entry import Entry, Scenario, Trial
 from fu.errors import UserError
-from tests.artefacts.factories import cells, made, written
+from tests.artefacts.factories import SEEDS, cells, made, make_entry, number, written
 from tests.artefacts.trainings import QS, SCENARIOS, frame_of, make_fedavg, make_safari, make_scenario, make_trained
 
 
@@ -63,6 +63,25 @@ def test_a_coordinate_is_an_axis_and_another_makes_lines() -> None:
             ("digits", "safari.n100", 1): 0.33,  # the lower q was chosen
         }
     )
+
+
+def test_a_coordinate_of_zero_is_a_value() -> None:
+    scenarios = tuple(make_scenario(p, n) for p in (2, 1) for n in (0, 50))
+    about: dict[str, Any] = {"scenarios": scenarios, "methods": (make_safari(scenarios),), "chosen": {}}
+    across, along = means(over_p(**about)), over_p(**about, x="n", lines=("p",))
+    assert {line for _, line, _ in across} == {"safari.n0", "safari.n50"}
+    assert across["digits", "safari.n0", 2] == pytest.approx(0.42)  # .4, and .01 for the higher q
+    assert means(along)["digits", "safari.p2", 0] == pytest.approx(0.42)
+    assert "(SAFARI, p = 2, n = 0; " in made(along, frame_of(along, accuracy)).notes
+
+
+def test_a_model_is_shown_after_its_last_stage() -> None:
+    entry = make_entry("across", metrics=("asr",))
+    found = made(entry).frame.set_index("line")["mean"].to_dict()
+    models = {"scratch": ("scratch", "unlearned"), "ours": ("ours+lr0.2", "recovered")}
+    assert found == {
+        name: pytest.approx(np.mean([number(*model, "asr", seed) for seed in SEEDS])) for name, model in models.items()
+    }
 
 
 def test_deviations_are_over_seeds() -> None:

@@ -55,6 +55,12 @@ def test_shares_are_means_over_seeds_by_round() -> None:
     assert [found[round, "asr"]["stage"] for round in (2, 3)] == ["unlearned", "recovered"]
 
 
+def test_post_training_starts_after_unlearning_however_rarely_it_is_measured() -> None:
+    rows = traces(FORGETS)
+    (axis,) = made(entry_of(), rows[(rows["stage"] != "recovered") | (rows["round"] != 3)]).figure.axes
+    assert np.asarray(axis.lines[-1].get_xdata()).tolist() == [2, 2]
+
+
 def test_areas_lie_on_each_other_class_by_class_with_asr_over_them() -> None:
     figure = made(entry_of(), traces(FORGETS)).figure
     (axis,) = figure.axes
@@ -135,7 +141,7 @@ def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None
     frame.loc[frame["metric"] == "asr", "value"] = asr
     away = frame[frame["metric"] == "asr"].assign(metric="distance", value=lambda rows: rows["round"] * 1.0)
     result = made(entry_of(), pd.concat([frame, away]))
-    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
     assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 

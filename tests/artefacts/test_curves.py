@@ -85,8 +85,12 @@ def test_a_summary_shows_the_start_the_end_of_unlearning_and_the_end() -> None:
     assert shown["Scratch"] == " → ".join([mean("scratch.unlearned", 0), mean("scratch.unlearned", 2)])
 
 
-def test_a_dotted_line_stands_where_post_training_begins() -> None:
-    for axis in made(make_entry("curves")).figure.axes:
+@pytest.mark.parametrize("measured", [(3, 4), (4,)], ids=["every round", "every other round"])
+def test_a_dotted_line_stands_where_post_training_begins(measured: tuple[int, ...]) -> None:
+    entry = make_entry("curves")
+    frame = make_frame(entry)
+    frame = frame[(frame["stage"] != "recovered") | frame["round"].isin([2, *measured])]
+    for axis in made(entry, frame).figure.axes:
         [line] = [line for line in axis.lines if line.get_linestyle() == ":"]
         assert np.asarray(line.get_xdata()).tolist() == [2, 2]
         assert line.get_color() == SIGNS[TURN]["color"]
@@ -126,7 +130,7 @@ def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None
     frame.loc[first, "value"] = 1 - asr  # of `ours`, which starts elsewhere
     frame.loc[first & (frame["method"] == "scratch"), "value"] = asr
     result = made(make_entry("curves", metrics=METRICS), frame)
-    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
     assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 
@@ -138,6 +142,7 @@ def test_what_is_said_below_the_picture_ends_the_page() -> None:
         "Bands: one standard deviation over seeds. Means over 2 seeds. "
         "The paper prints no numbers for its curves. * not in the paper."
     )
+    assert "The paper prints" not in made(make_entry("curves", in_paper=False)).notes
 
 
 def test_one_seed_has_neither_bands_nor_words_on_them() -> None:
@@ -457,7 +462,10 @@ def test_the_words_say_how_soon_a_method_is_back_and_what_it_computed() -> None:
     assert head[2:] == ["back after", "time steps", "replayed"]
     assert fats[1:] == ["0.000 → 0.900 → 0.500 → 0.890", "2", "10", "3"]
     assert frs[1:] == ["0.000 → 0.800 → 0.500 → 0.790", "never", "20", "3"]
-    assert "Back after: rounds until the mean is at most 0.01 worse than before the request; 0: at once." in result.body
+    assert (
+        "Back after: rounds until the mean stays at most 0.01 worse than before the request; 0: it never is"
+        in result.body
+    )
     assert "Of several" not in result.body
     assert set(result.frame["metric"]) == {"accuracy", "time_steps", "replayed"}
 
@@ -489,24 +497,37 @@ def curve(*after: float) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("after", "metric", "rounds"),
     [
-        ((0.49, 0.1), "accuracy", [0]),
+        ((0.49, 0.6), "accuracy", [0]),
         ((0.489, 0.49), "accuracy", [1]),
         ((0.1, 0.2, 0.6), "accuracy", [2]),
         ((0.1, 0.2), "accuracy", ["never"]),
-        ((0.51, 0.9), "asr", [0]),
+        ((0.5, 0.1, 0.2, 0.5), "accuracy", [3]),  # begins at the original model and collapses
+        ((0.5, 0.1), "accuracy", ["never"]),
+        ((0.1, 0.6, 0.2, 0.5), "accuracy", [3]),  # one touch is not yet back
+        ((0.1, 0.6, 0.2), "accuracy", ["never"]),
+        ((0.51, 0.4), "asr", [0]),
+        ((0.51, 0.9), "asr", ["never"]),
         ((0.9, 0.511, 0.51), "asr", [2]),
         ((), "accuracy", []),
     ],
 )
-def test_a_curve_is_back_where_it_is_hardly_worse_than_before(
+def test_a_curve_is_back_where_it_is_from_then_on_hardly_worse_than_before(
     after: tuple[float, ...], metric: str, rounds: list[int | str]
 ) -> None:
     assert back(curve(*after), [1], catalogue.metrics()[metric]) == rounds
 
 
 def test_a_curve_that_stays_after_a_later_request_is_back_at_once() -> None:
-    held = [0.5, 0.1, 0.5, 0.5, 0.5, 0.1, 0.2]
+    held = [0.5, 0.5, 0.5, 0.5, 0.5, 0.1, 0.2]
     assert back(curve(*held), [1, 3, 5], catalogue.metrics()["accuracy"]) == [0, 0, "never"]
+
+
+def test_a_curve_that_diverged_is_not_back() -> None:
+    entry, frame = exact_and_anew()
+    methods = tuple(method.model_copy(update={"post_training": "after"}) for method in entry.methods)
+    whole = frame.replace({"value": {0.5: 0.9, 0.6: 0.9}})
+    result = made(entry.model_copy(update={"methods": methods}), whole[whole["round"] < 4])
+    assert cells(result.body)[1][1:] == ["0.000 → diverged after round 3", "–", "–", "–"]
 
 
 def test_there_is_one_level_of_the_original_model_where_all_start_from_one_training() -> None:

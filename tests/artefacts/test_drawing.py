@@ -77,7 +77,8 @@ def test_more_methods_than_colours_have_one_each() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1e-6, "1e-6"), (0.0005, "0.0005"), (0.025, "0.025"), (10, "10"), ("uce", "uce")]
+    ("value", "text"),
+    [(1e-6, "1e-6"), (0.0005, "0.0005"), (0.025, "0.025"), (0.9983, "0.9983"), (3556, "3556"), ("uce", "uce")],
 )
 def test_a_value_of_a_setting_is_short(value: float | str, text: str) -> None:
     assert number(value) == text

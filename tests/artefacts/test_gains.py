@@ -240,7 +240,9 @@ def test_a_seed_in_which_either_diverged_is_left_out_of_the_pair() -> None:
     assert scores["50", "FedAvg"] == ["0.500 ±0.000, 1 diverged", "0.500 ±0.000"]
     assert scores["50", "SGD"] == ["0.200 ±0.100", "diverged"]
     assert "Diverged: seeds left out, of a gain those in which either model diverged." in result.notes
+    assert "Where one seed is left there is no interval, and the gain is not marked." in result.notes
     assert "Diverged" not in made_of(make_gains()).notes
+    assert "one seed" not in made_of(make_gains()).notes
 
 
 # ---- the paper's numbers -------------------------------------------------------------------------------------------
@@ -352,6 +354,14 @@ def test_scenarios_that_share_a_place_or_lack_one_are_refused(at: dict[str, floa
     moved = (first, second.model_copy(update={"at": at}), *others)
     with pytest.raises(UserError, match="thing: every scenario needs n and p of its own; 'n50-p1' lacks them"):
         made_of(entry.model_copy(update={"scenarios": moved}))
+
+
+def test_a_coordinate_of_zero_is_a_place() -> None:
+    entry = make_gains()
+    lower = [{"p": PLACES[s.name]["p"] - 1, "n": PLACES[s.name]["n"] - 9} for s in entry.scenarios]
+    moved = tuple(s.model_copy(update={"at": at}) for s, at in zip(entry.scenarios, lower, strict=True))
+    head, first, second = table(made_of(entry.model_copy(update={"scenarios": moved})), 0)
+    assert (head[2::3], first[0], second[0]) == (["p = 1", "p = 0"], "41", "0")
 
 
 @pytest.mark.parametrize("metric", ["asr", "distance", "steps"])

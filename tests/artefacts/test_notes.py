@@ -44,10 +44,10 @@ def entry_of(*methods: Method, scenarios: tuple[Scenario, ...] = SCENARIOS[:2]) 
     [
         ({"one": 0.5, "two": 0.9, "three": 1.0}, []),
         ({"two": 0.9}, []),
-        ({"one": 0.214, "two": 0.5}, [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.21), {SAYS_LITTLE}"]),
+        ({"one": 0.214, "two": 0.5}, [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.214), {SAYS_LITTLE}"]),
         (
             {"one": 0.499, "two": 0.0, "three": 0.1},
-            [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.50), Two (0.00) and Three (0.10), {SAYS_LITTLE}"],
+            [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.499), Two (0.000) and Three (0.100), {SAYS_LITTLE}"],
         ),
     ],
 )

@@ -1,8 +1,11 @@
 """Panels: aligned at the decimal point, nothing over anything, and as LaTeX and HTML what is in the cells."""
 
+import ast
 import re
+import string
 from html import unescape
 from itertools import combinations
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,6 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from fu.artefacts.panels import SPACE, html, latex, markdown, picture, tex
+from fu.pipeline.digest import ROOT
+from tests.artefacts.factories import readable
 
 ROWS = pd.DataFrame(
     [["ω⁰", "–", "–", "–", "1.25"], ["A & B²", "**0.120 (0.010) ±0.004 ↑**", "0.5 r", "-0.380", "12.5"]],
@@ -40,6 +45,10 @@ LATEX = r"""\begin{table}
 """
 
 
+def files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*.*")) if path.suffix in (".yaml", ".csv", ".py")]
+
+
 def test_latex_holds_order_bold_marks_and_groups() -> None:
     assert latex(ROWS, "50% of $5", "tab:a_b", "r: a _ rise") == LATEX
     plain = latex(FLAT, "", "", "").splitlines()
@@ -60,6 +69,19 @@ def test_what_latex_reads_as_a_command_is_escaped(text: str, expected: str) -> N
     assert tex(text) == expected
 
 
+def test_latex_can_read_whatever_papers_and_plug_ins_write() -> None:
+    texts = [
+        path.read_text() for folder in ("papers", "presets", "published") for path in files(ROOT / "workflow" / folder)
+    ]
+    for path in [path for room in ("artefacts", "evaluation", "datasets") for path in files(ROOT / "fu" / room)]:
+        constants = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        texts += [text for text in constants if isinstance(text, str)]
+    used = {*"".join(texts)} - {*string.printable}
+    assert {*"ρ≤ω⁰¹²±↑–"} <= used
+    assert {sign: tex(sign) for sign in used if not readable(tex(sign))} == {}
+    assert tex("ρ_S ≤ 1, λ → 0") == r"$\rho$\_S $\leq$ 1, $\lambda$ $\rightarrow$ 0"
+
+
 def test_html_holds_groups_bold_and_no_mark_of_a_label() -> None:
     text = html([("<small>", ROWS)])
     assert "<h2>&lt;small&gt;</h2>" in text
@@ -69,6 +91,10 @@ def test_html_holds_groups_bold_and_no_mark_of_a_label() -> None:
     assert "<td>&numsp;1.25</td>" in text
     assert "<td>−0.380</td>" in text
     assert "colspan" not in html([("small", FLAT)])
+
+
+def test_words_in_html_are_no_markup() -> None:
+    assert "<p>ASR &lt; .05 &amp; falling</p>" in html([("small", FLAT)], [["ASR < .05 & falling"]])
 
 
 def test_markdown_names_ours_by_the_group() -> None:

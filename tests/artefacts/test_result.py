@@ -1,6 +1,7 @@
 """What is written of an artefact: what a person writes as it is, and for a paper no heading."""
 
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from matplotlib.text import Text
 from fu import plugins
 from fu.artefacts.panels import tex as escaped
 from fu.artefacts.result import Result
-from tests.artefacts.factories import made, make_entry, make_frame, written
+from tests.artefacts.factories import made, make_entry, make_frame, readable, written
 from tests.contract.names import plugins_of
 
 DOLLARS = r"$5, $x_{ and \frac{1$"
@@ -54,6 +55,18 @@ def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Pa
     assert (f"\\label{{tab:toy-thing-{first}}}" if table else "\\label{fig:toy-thing}") in text
     assert ("{thing.pdf}" in text) is not table
     assert escaped(made(entry).notes) in text
+    assert readable(text)
+
+
+def test_numbers_are_written_with_six_digits_and_metrics_are_defined(tmp_path: Path) -> None:
+    entry = make_entry("table", metrics=("asr",))
+    result = made(entry)
+    csv, md, html, *_ = written(result, entry, tmp_path)
+    numbers = [float(number) for number in result.frame["mean"]]
+    assert pd.read_csv(csv)["mean"].tolist() == [float(f"{number:.6g}") for number in numbers]
+    assert max(len(f"{number:.6g}") for number in numbers) == 8
+    assert md.read_text().endswith(f"\n\n{entry.definitions}\n")
+    assert f"<p>{escape(entry.definitions)}</p>" in html.read_text()
 
 
 def test_a_table_has_a_page_and_a_float_for_each_panel(tmp_path: Path) -> None:

@@ -62,6 +62,18 @@ def test_nothing_contradicts_where_sizes_are_about_equal_the_scale_is_another_or
     assert "so that" not in made(entry(), frame(**changes)).notes
 
 
+def test_another_rho_is_put_down_to_n_only_where_nothing_else_differs() -> None:
+    notes = made(entry(), frame(batch_size=20)).notes
+    has(notes, "CIFAR-10: N is 83, not 100.")
+    assert "so that ρ_S" not in notes
+
+
+def test_what_is_printed_alike_contradicts_nothing() -> None:
+    few = CIFAR.model_copy(update={"samples": 20})
+    assert "not 20" not in made(entry(few), frame(all_samples=600 * 20.4)).notes  # 2% apart
+    assert "N is 20, not 21, so that" in made(entry(few), frame(all_samples=600 * 20.6)).notes
+
+
 def test_what_is_not_printed_is_a_dash() -> None:
     _, row = cells(made(entry(), frame(all_samples=None)).body)
     assert (row[3], row[5], row[-1]) == ("600", "–", "–")

@@ -140,7 +140,7 @@ def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None
     frame.loc[frame["metric"] == "asr", "value"] = 1 - asr
     frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr
     result = made(entry, frame)
-    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.25)"
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
     assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 

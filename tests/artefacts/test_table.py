@@ -178,7 +178,7 @@ def test_a_method_of_which_a_seed_diverged_is_not_bold() -> None:
     assert bold(entry, diverge(frame, "a")) == {"B ASR", "B R-Acc"}
 
 
-@pytest.mark.parametrize(("asr", "expected"), [(0.5, {"A ASR", "A R-Acc"}), (0.499, set())])
+@pytest.mark.parametrize(("asr", "expected"), [(0.4996, {"A ASR", "A R-Acc"}), (0.499, set())])
 def test_nothing_is_bold_where_there_was_little_to_forget(asr: float, expected: set[str]) -> None:
     entry, frame = rivals(VALUES)
     frame = set_values(frame, "original", "original", "asr", asr)
@@ -205,7 +205,7 @@ def test_where_no_retrained_model_shows_who_forgot_no_accuracy_is_bold() -> None
 
 
 def test_who_forgot_stands_in_the_numbers_also_where_asr_is_not_shown() -> None:
-    entry, frame = rivals({**VALUES, "c": (0.0601, 0.5, 3)})
+    entry, frame = rivals({**VALUES, "c": (0.0606, 0.5, 3)})
     hidden = entry.model_copy(update={"metrics": entry.metrics[1:]})
     found = made(hidden, frame).frame.groupby("method")["forgot"].agg(set).to_dict()
     assert found | {"original": None} == {"original": None, "scratch": {True}, "a": {True}, "b": {True}, "c": {False}}
@@ -220,7 +220,7 @@ def test_a_memorised_backdoor_is_told_where_rates_are_chosen(
         entry = make_entry("table", rates=given)
         frame = set_values(make_frame(entry), "original", "original", "asr", 0.98)
         frame = set_values(frame, "original", "original", "asr_validation", *values)
-        text = f"on held-out triggered images ω⁰ gives the flipped label to {sum(values) / 2:.0%} only"
+        text = f"on held-out triggered images ω⁰ has an ASR of {sum(values) / 2:.3f} only"
         assert (text in made(entry, frame).body) is told
 
 
@@ -288,6 +288,9 @@ def test_the_papers_mark_stands_beside_its_asr() -> None:
     found = result.frame.set_index(["method", "stage", "metric"])["published_mark"]
     assert found[found != ""].to_dict() == {("ours", "recovered", "asr"): "r"}
     assert {line[0]: line[3] for line in cells(result.body)}["Ours² *"] == "0.500 r"
+    own = make_frame(entry, numbers)
+    own.loc[~own["published"] & (own["stage"] == "recovered"), "value"] = 0.0
+    assert "rises by more than its standard deviation over seeds and" in made(entry, own).notes
 
 
 def test_in_parentheses_stands_the_mean_of_the_spread() -> None:

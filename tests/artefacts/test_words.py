@@ -40,26 +40,26 @@ def words(diverged: tuple[str, ...] = (), held_out: float | None = None, **chang
 
 def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
     assert words() == [
-        "The backdoor took hold: ω⁰ gives the flipped label to 98% of the triggered images, the retrained model, which "
-        "never saw one, to 4%.",
-        "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.09) and Beta (0.00); Gamma (0.10) did not. "
-        "R-Acc went from 0.90 to: Alpha (0.70) and Beta (0.55).",
-        "After post-training ASR is above that limit for Alpha (0.10), and still within that limit for Beta (0.04); "
-        "R-Acc is Alpha (0.91) and Beta (0.92).",
+        "The backdoor took hold: ω⁰ has an ASR of 0.980, the retrained model, which never saw a triggered image, "
+        "of 0.040.",
+        "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.090) and Beta (0.000); Gamma (0.100) did not. "
+        "R-Acc went from 0.900 to: Alpha (0.700) and Beta (0.550).",
+        "After post-training ASR is above that limit for Alpha (0.100), and still within that limit for Beta (0.040); "
+        "R-Acc is Alpha (0.910) and Beta (0.920).",
     ]
 
 
-@pytest.mark.parametrize(("asr", "hold"), [(0.5, True), (0.49, False)])
+@pytest.mark.parametrize(("asr", "hold"), [(0.5, True), (0.4996, True), (0.4994, False)])
 def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold: bool) -> None:
     found = words(original=(asr, 0.9))
     assert len(found) == (3 if hold else 1)
     if not hold:
         assert found == [
-            "The backdoor hardly took hold: ω⁰ gives the flipped label to 49% of the triggered images (below 50%), the "
-            "retrained model to 4%, so this panel says little about forgetting."
+            "The backdoor hardly took hold: ω⁰ has an ASR of 0.499 (below 0.5), the retrained model of 0.040, so this "
+            "panel says little about forgetting."
         ]
     assert (TOOK_HOLD in found[0]) is hold
-    assert f"{asr:.0%}" in found[0]
+    assert ("0.500" if hold else "0.499") in found[0]
 
 
 @pytest.mark.parametrize(("held_out", "said"), [(0.06, True), (0.49, True), (0.5, False), (None, False)])
@@ -67,8 +67,8 @@ def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: 
     found = words(held_out=held_out)
     assert len(found) == 3 + said
     assert not said or found[1] == (
-        f"But it was memorised: on held-out triggered images ω⁰ gives the flipped label to {held_out:.0%} only, so "
-        "that a choice on validation data hardly sees who forgot."
+        f"But it was memorised: on held-out triggered images ω⁰ has an ASR of {held_out:.3f} only, so that a choice on "
+        "validation data hardly sees who forgot."
     )
     assert found[0].startswith(TOOK_HOLD)
     assert len(words(held_out=held_out, original=(0.4, 0.9))) == 1
@@ -77,12 +77,21 @@ def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: 
 def test_where_no_method_forgot_that_is_said() -> None:
     kept = dict.fromkeys(("alpha", "beta", "gamma"), (0.5, 0.9, 0.1, 0.9))
     assert words((), None, **kept)[1:] == [
-        "No method forgot it: ASR after unlearning is Alpha (0.50), Beta (0.50) and Gamma (0.50)."
+        "No method forgot it: ASR after unlearning is Alpha (0.500), Beta (0.500) and Gamma (0.500)."
     ]
 
 
 def test_a_diverged_method_is_no_method_that_forgot() -> None:
     assert "Beta" not in " ".join(words(diverged=("beta",)))
+    kept = dict.fromkeys(("alpha", "gamma"), (0.5, 0.9, 0.1, 0.9))
+    assert words(("beta",), None, **kept)[1].startswith("No method without a diverged seed forgot it: ")
+
+
+def test_the_verdict_is_that_on_the_printed_digits() -> None:
+    limit = "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.090) and Beta (0.000); Gamma (0.100) did not."
+    assert limit in words(scratch=(0.0396, 0.9), alpha=(0.0904, 0.7, 0.1, 0.9))[1]
+    assert "Alpha (0.091)" in words(scratch=(0.0404, 0.9), alpha=(0.0905001, 0.7, 0.1, 0.9))[1].partition("did not")[0]
+    assert "Alpha" not in words(scratch=(0.0404, 0.9), alpha=(0.0905001, 0.7, 0.1, 0.9))[1].partition("; ")[0]
 
 
 def test_without_retraining_there_are_no_words() -> None:

@@ -94,6 +94,8 @@ def test_constants_are_read_without_importing() -> None:
         ("evaluation", "METRICS"),
         ("artefacts", "READS"),
         ("models", "ESTIMATE"),
+        ("models", "LABEL"),
+        ("datasets", "LABEL"),
         ("methods", "ESTIMATE"),
     ):
         for name in available(kind):

@@ -67,7 +67,7 @@ def test_an_artefact_of_the_sampling_alone_knows_what_is_drawn() -> None:
         clients=10, samples=train - held_out, clients_per_round=3, rounds=rounds, steps=4, batch_size=3
     )
     assert found.scenarios[0].asked == Asked(level="sample", number=2)
-    assert (found.scenarios[0].original, found.scenarios[0].model, found.draws) == (None, "lenet5", 50)
+    assert (found.scenarios[0].original, found.scenarios[0].model, found.draws) == (None, "LeNet-5", 50)
     assert "from the number of clients and samples alone (digits in place of MNIST); 1 seed (0)." in found.setting
 
 

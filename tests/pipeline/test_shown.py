@@ -1,5 +1,8 @@
 """What the plan tells an artefact: on which data, who retrains, what stands in parentheses."""
 
+import re
+from functools import cache
+
 import pytest
 
 from fu.artefacts.entry import Entry
@@ -8,8 +11,8 @@ from fu.pipeline.stages import publish
 from tests.pipeline.plans import made, plan
 
 
-def entry(planned: Plan, artefact: str) -> Entry:
-    found = planned.job("publish", {"paper": "fedosd", "artefact": artefact}).spec
+def entry(planned: Plan, artefact: str, paper: str = "fedosd") -> Entry:
+    found = planned.job("publish", {"paper": paper, "artefact": artefact}).spec
     assert isinstance(found, publish.Spec)
     return found
 
@@ -25,9 +28,55 @@ def test_scenarios_name_the_data_that_stand_for_the_papers(preset: str, labels: 
     shown = [entry(made(preset), "fig7").scenarios[k] for k in (0, 3)]
     assert [scenario.label for scenario in shown] == labels
     replaced = preset == "smoke"
-    assert [scenario.replaces for scenario in shown] == (["MNIST", "CIFAR100"] if replaced else [None, None])
-    assert [scenario.data for scenario in shown] == (["digits", "digits rgb"] if replaced else ["MNIST", "CIFAR100"])
+    assert [scenario.replaces for scenario in shown] == (["MNIST", "CIFAR-100"] if replaced else [None, None])
+    assert [scenario.data for scenario in shown] == (["digits", "digits rgb"] if replaced else ["MNIST", "CIFAR-100"])
     assert entry(made(preset), "table1").compares is not replaced
+
+
+def test_data_sets_and_models_are_called_what_people_call_them() -> None:
+    shown = entry(Plan({"preset": "paper", "papers": ["fats"]}), "table2", "fats").scenarios
+    assert [scenario.data for scenario in shown] == [
+        *("MNIST", "Fashion-MNIST", "CIFAR-10", "CIFAR-100", "FEMNIST", "Shakespeare")
+    ]
+    assert [scenario.model for scenario in shown] == [
+        *("CNN of McMahan et al.", "CNN of McMahan et al.", "VGG16", "VGG16", "CNN of McMahan et al.", "LSTM")
+    ]
+
+
+@cache
+def entries(preset: str) -> list[Entry]:
+    """Return the entries of all papers' artefacts."""
+    planned = Plan({"preset": preset, "papers": ["fedosd", "safari", "fats"]})
+    return [entry(planned, artefact, paper) for paper, artefact in planned.artefacts]
+
+
+@pytest.mark.parametrize("preset", ["smoke", "reduced", "paper"])
+def test_a_caption_names_no_value_of_a_coordinate_that_its_scenarios_lack(preset: str) -> None:
+    named = 0
+    for shown in entries(preset):
+        for name in shown.names:
+            values = {str(scenario.at.get(name)) for scenario in shown.scenarios}
+            for told in re.findall(rf"\b{name} (?:=|from) (\d+(?: to \d+)?)", shown.caption):
+                assert set(told.split(" to ")) <= values, (shown.artefact, shown.caption)
+                named += 1
+    assert named
+
+
+def test_a_metric_that_a_paper_of_ours_defines_cites_the_one_in_which_it_is_shown() -> None:
+    papers = {"fedosd": "FedOSD", "safari": "SAFARI", "fats": "FATS"}
+    for shown in entries("smoke"):
+        for metric in shown.metrics:
+            cited = {paper for paper, name in papers.items() if name in metric.source}
+            assert not cited or shown.paper in cited, (shown.artefact, metric.source)
+        assert shown.kind != "membership" or "0.5" not in shown.definitions  # its numbers are percent
+
+
+@pytest.mark.parametrize("preset", ["smoke", "paper"])
+def test_no_two_rows_of_an_artefact_have_one_name(preset: str) -> None:
+    for shown in entries(preset):
+        for trains in (True, False):
+            labels = [method.label for method in shown.methods if method.trains is trains]
+            assert len({*labels}) == len(labels), (shown.artefact, labels)
 
 
 def test_a_scenario_whose_data_are_not_replaced_keeps_its_name() -> None:
