@@ -294,7 +294,11 @@ class Entry(Record):
             + (f" ({'; '.join(labels[before, total, requests])})" if len(labels) > 1 else "")
             for before, total, requests in sorted(labels)
         )
-        return f"Preset {self.preset}; data: {', '.join(datasets)}; {trained}; {seeds}."
+        models = ", ".join(dict.fromkeys(scenario.model for scenario in self.scenarios if scenario.model))
+        return (
+            f"Preset {self.preset}; data: {', '.join(datasets)}; {f'model: {models}; ' if models else ''}{trained}; "
+            f"{seeds}."
+        )
 
     @property
     def footnotes(self) -> str:

@@ -2,4 +2,5 @@
 
 from fu.data.dataset import Dataset
 
+LABEL = "digits in colour"
 ABOUT = Dataset((20, 20, 3), 10, 1_797, (0.3,) * 3, (0.37,) * 3, embedded=True, training=1_540)

@@ -2,4 +2,5 @@
 
 from fu.data.dataset import Dataset
 
+LABEL = "shifted digits"
 ABOUT = Dataset((28, 28, 1), 10, 1_797, (0.22,), (0.35,), embedded=True, training=1_540, shift=1)

@@ -143,7 +143,7 @@ def test_a_step_is_one_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("mlp", {"hidden": 4}, "digits"),
         ("cnn", {"channels": 2, "dropout": [0.1, 0.1]}, "digits_rgb"),
-        ("lstm", {"hidden": 4}, "topics"),
+        ("lstm", {"hidden": 4}, "letters"),
     ],
 )
 def test_every_kind_of_model_can_be_measured(

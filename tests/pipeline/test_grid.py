@@ -141,9 +141,11 @@ def test_a_preset_replaces_data_sets_that_a_base_names() -> None:
         if name == "original"
     }
     two_stage = "cifar100-pat50-two-stage"  # the third to be built on another
-    assert {name: replaced[dataset] for name, dataset in originals.items()} == found
-    assert (originals[two_stage], found[two_stage]) == ("cifar100", "digits_rgb")
-    assert {found[name] for name in found if name.startswith("cifar")} == {"digits_rgb"}
+    same = originals.keys() & found.keys()
+    assert len(same) == len(found) - 1  # at other numbers of clients
+    assert {name: replaced[originals[name]] for name in same} == {name: found[name] for name in same}
+    assert (originals[two_stage], found[two_stage]) == ("cifar100", "digits_rgb_20")
+    assert {found[name] for name in found if name.startswith("cifar10-")} == {"digits_rgb"}
 
 
 def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
@@ -425,7 +427,7 @@ def test_points_that_share_their_unlearning_share_the_job_that_is_taken_over() -
 
 def test_points_of_which_only_some_are_post_trained_are_no_choice() -> None:
     with pytest.raises(UserError, match=r"some points of the grid of 'mode' leave rounds .*\(points: all\)"):
-        plan("smoke", methods=grid("mode", {"unlearning.lr": [0.02], "unlearning.rounds": [1, 4]}))
+        plan("smoke", methods=grid("mode", {"unlearning.lr": [0.02], "unlearning.rounds": [1, 6]}))
 
 
 @pytest.mark.parametrize("preset", names("presets"))
@@ -494,5 +496,5 @@ def test_fedrecovery_unlearns_in_one_round_and_post_training_takes_the_others() 
 
 
 def test_the_plan_holds_what_artefacts_show_and_nothing_else() -> None:
-    shown = {scenario for entry in WRITTEN["artefacts"].values() for scenario in entry.get("scenarios", [])}
+    shown = {scenario for entry in made().artefacts.values() for scenario in entry.scenarios}
     assert {scope for scope, _ in made().trials} == {f"fedosd/{name}" for name in shown}

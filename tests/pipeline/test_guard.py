@@ -122,7 +122,7 @@ def scenarios() -> dict[str, Any]:
             "settings": {
                 "data": {
                     "attack": None,
-                    "dataset": "topics",
+                    "dataset": "letters",
                     "samples": 2000,
                     **GLOBAL,
                     "partition": plugin("partitions", deal),
@@ -261,7 +261,7 @@ def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: 
         "artefacts",
     )
     every = {f"fu.{kind}.{name}" for kind in kinds for name in available(kind)}
-    assert named == {*every, "fu.datasets.digits", "fu.datasets.topics"}
+    assert named == {*every, "fu.datasets.digits", "fu.datasets.letters"}
     # Nothing diverged, so that all was really computed; neither checkpoints nor half-written files are left.
     chosen = json.loads((tmp_path / "results/smoke/fedosd/guard0/guard.tuned.selected.json").read_text())
     assert chosen["selected"] in planned.names["fedosd/guard0", "guard.tuned"]

@@ -117,7 +117,13 @@ def stage_of(file: str) -> str:
             f"{PAT50}/fedosd+chosen",
             [f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation")],
         ),
-        ("data", ["data/digits", "data/digits_rgb", "data/topics"]),
+        (
+            "data",
+            [
+                f"data/{name}"
+                for name in ("digits_shifted", "digits_rgb", "digits", "digits_rgb_20", "digits_noisy", "letters")
+            ],
+        ),
     ],
 )
 @pytest.mark.usefixtures("two_points")
@@ -170,9 +176,10 @@ def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: p
     show.main(["cell", "", "papers=fedosd"])
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     paper = read_paper("fedosd")
+    planned = Plan({**read_yaml(Path("config.yaml")), "papers": ["fedosd"]}).papers["fedosd"]
     assert lines == [
         *([f"fedosd_{name}", entry["title"]] for name, entry in paper["artefacts"].items()),
-        *([f"fedosd/{name}", entry["label"]] for name, entry in paper["scenarios"].items()),
+        *([f"fedosd/{name}", scenario.label] for name, scenario in planned.scenarios.items()),
         *([name, entry["label"]] for name, entry in paper["methods"].items()),
     ]
 

@@ -20,7 +20,7 @@ def entry(planned: Plan, artefact: str, paper: str = "fedosd") -> Entry:
 @pytest.mark.parametrize(
     ("preset", "labels"),
     [
-        ("smoke", ["MNIST, Pat-50 [on digits]", "CIFAR-100, Pat-50 [on digits rgb]"]),
+        ("smoke", ["MNIST, Pat-50 [on digits]", "CIFAR-100, Pat-50 [on digits in 20 classes]"]),
         ("reduced", ["MNIST, Pat-50", "CIFAR-100, Pat-50"]),
     ],
 )
@@ -29,7 +29,9 @@ def test_scenarios_name_the_data_that_stand_for_the_papers(preset: str, labels: 
     assert [scenario.label for scenario in shown] == labels
     replaced = preset == "smoke"
     assert [scenario.replaces for scenario in shown] == (["MNIST", "CIFAR-100"] if replaced else [None, None])
-    assert [scenario.data for scenario in shown] == (["digits", "digits rgb"] if replaced else ["MNIST", "CIFAR-100"])
+    assert [scenario.data for scenario in shown] == (
+        ["digits", "digits in 20 classes"] if replaced else ["MNIST", "CIFAR-100"]
+    )
     assert entry(made(preset), "table1").compares is not replaced
 
 
