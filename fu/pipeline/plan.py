@@ -85,11 +85,6 @@ class Job:
         return list(chain.from_iterable(self.listed.values()))
 
     @property
-    def counted(self) -> list[str]:
-        """The input files whose contents count: all but costs, whose times differ from run to run."""
-        return list(chain.from_iterable(found for name, found in self.listed.items() if name != "costs"))
-
-    @property
     def specs(self) -> list[Spec]:
         """The spec; of a job for the chosen one of several points, those of all points."""
         return list(self.spec.points.values()) if isinstance(self.spec, Chosen) else [self.spec]

@@ -62,5 +62,6 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     assert list(about["costs"]) == frames.costs(entry, paths)
     assert about["taken"] == {first: "k/recover.made.json"}
     assert about["code"] == "the code"
-    read = [*frames.inputs(entry, paths), *frames.costs(entry, paths)]
-    assert publish.reads(publish.Spec(**dict(entry)), files) == [Path(path) for path in read]
+    read = {"results": frames.inputs(entry, paths), "costs": frames.costs(entry, paths)}
+    expected = {role: [Path(path) for path in several] for role, several in read.items()}
+    assert publish.reads(publish.Spec(**dict(entry)), files) == expected
