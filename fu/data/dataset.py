@@ -27,6 +27,13 @@ class Dataset:
     training: int | None = None
     owners: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` unless samples are images or text."""
+        if len(self.shape) not in (1, 3):
+            raise ValueError(
+                f"shape must be (height, width, channels) of images or (length,) of text, got {self.shape}"
+            )
+
     @property
     def text(self) -> bool:
         """Whether samples are windows of text; classes are then characters."""

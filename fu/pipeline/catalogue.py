@@ -349,10 +349,15 @@ def size(model: str, params: Mapping[str, Any], shape: tuple[int, ...], classes:
 
 
 def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
-    """Build a model on the meta device and run it once; "" where it needs real tensors or lacks hyper-parameters."""
+    """Build a model on the meta device and run it once; "" where it needs real tensors or lacks hyper-parameters.
+
+    Raises `UserError` where it cannot be trained.
+    """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import FlopCounterMode
+
+    from fu.federation.network import check_model
 
     operations = 0
 
@@ -364,11 +369,14 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
 
     try:
         with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as flops:
-            built = plugins.load("models", model.name).build(shape, classes, plugins.params("models", model, ""))
+            module = plugins.load("models", model.name)
+            built = module.build(shape, classes, plugins.params("models", model, ""))
             with Operations():
                 built.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=None if len(shape) > 1 else torch.int64))
     except Exception:  # any error of a plug-in: the job that needs it reports it
         return ""
+    with torch.device("meta"):
+        check_model(built, shape, classes, f"{plugins.place_of(module, 'build')}: build")
     return f"{sum(p.numel() for p in built.parameters())} {max(1, flops.get_total_flops())} {operations}"
 
 

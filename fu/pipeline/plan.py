@@ -119,6 +119,8 @@ class Plan:
         self.grid = grid = Grid(resolved)
         self.trials, self.names = grid.trials, grid.names
         checked = catalogue.check_params(grid.planned_params())
+        for trial in self.trials.values():
+            estimates.size(trial.settings)  # refuses a model that cannot be trained
         self.artefacts: dict[tuple[str, str], Artefact] = {
             (name, key): entry for name, paper in self.papers.items() for key, entry in paper.artefacts.items()
         }

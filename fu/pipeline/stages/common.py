@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -158,6 +159,8 @@ def run(
 ) -> None:
     """Run a stage's main from the command line; a `UserError` ends it with one sentence and status 1.
 
+    So does any error in a plug-in, after its traceback.
+
     `reads`: the outputs of other jobs that the main reads, by role, where the command line does not name them.
     """
     try:
@@ -207,10 +210,13 @@ def run(
             entry.keep(args.certificate)
     except UserError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        if error.errno not in OUTSIDE:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in OUTSIDE:
+            sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
+        if not (sentence := plugins.told(error)):
             raise
-        sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
+        traceback.print_exc()
+        sys.exit(f"error: {sentence}")
 
 
 def _points(spec_type: type[S], args: argparse.Namespace) -> dict[str, S]:
