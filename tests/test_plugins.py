@@ -94,7 +94,8 @@ def test_a_function_that_cannot_be_called_is_told(mine: Path, kind: str, text: s
 
 
 @pytest.mark.parametrize(
-    "text", ["def step(*given):\n    pass", "step = print", "def step(task, p, state, round, more=1):\n    pass"]
+    "text",
+    ["def step(*given):\n    pass", "step = print", "step = max", "def step(task, p, state, round, more=1):\n    pass"],
 )
 def test_a_function_may_take_its_arguments_in_any_way(mine: Path, text: str) -> None:
     (mine / "methods/mine.py").write_text(f"{HEAD}{text}\n")

@@ -307,7 +307,7 @@ def chooses(kind: str, points: str | None = None) -> bool:
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
-    """Check every planned plug-in's hyper-parameters against its `Params`, and that its histories are recorded.
+    """Check that every planned plug-in can be called, its hyper-parameters, and that its histories are recorded.
 
     Imports a plug-in only where the same file and values are not cached as valid; returns the newly valid ones, to
     `remember` once the whole plan is valid.
@@ -326,8 +326,9 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
             f"{digest(f'fu.{item.kind}.{item.name}')}{item.kind}{item.name}{item.params}".encode()
         ).hexdigest()
         if key not in remembered:
-            choice = Choice(name=item.name, params=json.loads(item.params))
-            plugins.params(item.kind, choice, item.where)
+            plugins.load(item.kind, item.name)
+            if "Params" in NEEDED[item.kind]:
+                plugins.params(item.kind, Choice(name=item.name, params=json.loads(item.params)), item.where)
             fresh[key] = True
     return fresh
 

@@ -111,6 +111,8 @@ class Plan:
         self.root = f"results/{self.config.preset}"
         self.paths = Paths(self.root)
         catalogue.remember("params", blamed(self._expand, self.config))
+        for trial in self.trials.values():
+            estimates.size(trial.settings)  # refuses a model that cannot be trained
         self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
 
     def _expand(self, resolved: Resolved) -> dict[str, bool]:
@@ -119,8 +121,6 @@ class Plan:
         self.grid = grid = Grid(resolved)
         self.trials, self.names = grid.trials, grid.names
         checked = catalogue.check_params(grid.planned_params())
-        for trial in self.trials.values():
-            estimates.size(trial.settings)  # refuses a model that cannot be trained
         self.artefacts: dict[tuple[str, str], Artefact] = {
             (name, key): entry for name, paper in self.papers.items() for key, entry in paper.artefacts.items()
         }

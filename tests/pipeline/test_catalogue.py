@@ -502,6 +502,11 @@ MINE: dict[str, tuple[str, dict[str, Any]]] = {
     "methods": (WHOLE, {"methods": config(Path())["overrides"]["fedosd"]["methods"]}),
     "models": (MODEL, {"settings": {"model": {"name": "mine"}}}),
     "datasets": (DATASET, {"settings": {"data": {"dataset": "mine"}}}),
+    "evaluation": (EVALUATOR, {"settings": {"evaluations": {"mine": ["mine"]}}}),
+    "histories": (
+        "def record(task, so_far, theta, round):\n    return {}\n",
+        {"settings": {"training": {"history": ["last_local_models", "update_norms", "update_sums", "mine"]}}},
+    ),
     "partitions": ("from fu.partitions.iid import *\n", {"settings": {"data": {"partition": {"name": "mine"}}}}),
 }
 BUG = "    strength: float = 1.0\n\n    def model_post_init(self, context):\n        assert self.strength < ''"
@@ -522,6 +527,10 @@ BUG = "    strength: float = 1.0\n\n    def model_post_init(self, context):\n   
          "line 11: build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class."),
         ("datasets", "(28, 28, 1)", "(28, 28)",
          "line 3: the datasets plug-in 'mine' cannot be imported: ValueError: shape must be (height, width, channels)"),
+        ("evaluation", "def evaluate(context)", "def evaluate(theta, context)",
+         "line 8: evaluate is called with (context): missing a required argument: 'context'."),
+        ("histories", "(task, so_far, theta, round)", "(task, theta, round)",
+         "line 1: record is called with (task, so_far, theta, round): too many positional arguments."),
         ("partitions", "*\n", "*\n\n\ndef check(*given):\n    return given[5]\n",
          "line 5: IndexError: tuple index out of range"),
     ],
@@ -621,12 +630,15 @@ def test_a_damaged_memory_of_one_archive_or_plugin_is_made_again(
     path.write_bytes(b"an archive")
     catalogue.archive_of(path)
     config = {"preset": "smoke", "papers": ["fedosd"]}
+    catalogue._size.cache_clear()
     Plan(config)
     whole = json.loads(cache.read_text())
     assert whole["params"]
+    assert whole["sizes"]
     text = {topic: dict.fromkeys(whole[topic], "?") for topic in whole}
     cache.write_text(json.dumps(text).replace('"?"', value))
     assert catalogue.archive_of(path) == checksum(path)
+    catalogue._size.cache_clear()
     Plan(config)
     assert json.loads(cache.read_text()) == whole
 
