@@ -356,6 +356,15 @@ def test_outside_fu_comments_docstrings_and_layout_do_not_count(outside: Path, o
     assert not counts(outside.parent, SOURCE, old, new)
 
 
+def test_a_file_that_moves_out_of_fu_is_looked_at_anew(copy: Path, outside: Path) -> None:
+    write(copy / "methods/mine.py", "METRICS = {'a': 1}\n")
+    inside = digest("fu.methods.mine")
+    outside.mkdir(parents=True)
+    (copy / "methods/mine.py").rename(outside / "mine.py")
+    forget_what_was_read()
+    assert digest("fu.methods.mine") != inside
+
+
 def test_no_stage_reads_what_only_people_read(copy: Path) -> None:
     found = {module for stage in OUTPUTS for module in closure(modules_of(stage, base(stage)))}
     found |= set(closure(tuple(f"fu.{kind}.{name}" for kind in KINDS for name in available(kind))))
