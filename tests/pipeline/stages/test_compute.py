@@ -130,7 +130,7 @@ def test_a_step_that_returns_no_state_is_refused(scene: Scene, mine: Path, retur
     )
 
 
-def test_a_start_and_a_second_request_that_return_no_state_are_refused(scene: Scene, mine: Path) -> None:
+def test_a_start_that_returns_no_state_is_refused(scene: Scene, mine: Path) -> None:
     text = METHOD.replace('return {"theta"', 'return {"model"')
     has(unlearned(scene, mine, text), f"methods/mine.py: line {line(text, 'def start')}: start must return a state: ")
 
