@@ -1,6 +1,8 @@
 """Plug-ins: one file each, imported by kind (a folder of `fu`) and name, from `fu` or a user's own folder."""
 
 import importlib.util
+import inspect
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -15,6 +17,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fu.errors import UserError, first_problem
 
 FOLDERS: list[Path] = []  # users' own plug-in folders
+# The functions of each kind with their arguments; those after the star are given by name.
+CALLED = {
+    "methods": {
+        **{"start": "task, p", "step": "task, p, state, round"},
+        **{"again": "task, p, state, round", "done": "state"},
+    },
+    "training": {"start": "task, p", "step": "task, p, state, round"},
+    "models": {"build": "shape, classes, p"},
+    "datasets": {},
+    "partitions": {"check": "clients, classes, p", "deal": "labels, *, classes, clients, p, rng"},
+    "attacks": {"check": "shape, classes, p", "draw": "train, *, classes, p, rng", "mark": "drawn, x, y, *, classes"},
+    "histories": {"record": "task, so_far, theta, round"},
+    "projections": {"project": "task, p, theta, delta"},
+    "evaluation": {"evaluate": "context", "trace": "context", "count": "task, before, after, round"},
+    "artefacts": {"make": "frame, entry"},
+}
 
 
 @dataclass(frozen=True)
@@ -43,21 +61,54 @@ def load(kind: str, name: str) -> ModuleType:
     if not exists(kind, name):
         raise UserError(f"there is no {kind} plug-in {name!r}.")
     try:
-        return importlib.import_module(f"fu.{kind}.{name}")
+        module = importlib.import_module(f"fu.{kind}.{name}")
     except UserError:
         raise
     except (Exception, SystemExit) as error:
-        raise UserError(f"{_place(error)}: the {kind} plug-in {name!r} cannot be imported: {_told(error)}.") from error
+        where = _place(error) or f"fu.{kind}.{name}"
+        raise UserError(f"{where}: the {kind} plug-in {name!r} cannot be imported: {_told(error)}.") from error
+    for function, given in CALLED[kind].items():
+        if hasattr(module, function):
+            _check_call(module, function, given)
+    return module
+
+
+def _check_call(module: ModuleType, name: str, given: str) -> None:
+    """Raise `UserError` where a plug-in's function cannot be called as it will be."""
+    function = getattr(module, name)
+    if not callable(function):
+        raise UserError(f"{module.__file__}: {name} must be a function of ({given}), got {type(function).__name__}.")
+    first, _, named = given.partition(", *, ")
+    try:
+        inspect.signature(function).bind(*first.split(", "), **{key: None for key in named.split(", ") if key})
+    except TypeError as error:
+        raise UserError(f"{place_of(module, name)}: {name} is called with ({given}): {error}.") from None
+    except ValueError:  # written in C, some functions do not say what they take
+        pass
+
+
+def place_of(module: ModuleType, name: str) -> str:
+    """Return the file and line at which a plug-in's function is defined."""
+    code = getattr(inspect.unwrap(getattr(module, name)), "__code__", None)
+    return f"{code.co_filename}: line {code.co_firstlineno}" if code else str(module.__file__)
+
+
+def told(error: BaseException) -> str:
+    """Return in one sentence what happened in a plug-in, with file and line; "" where no line of one is behind it."""
+    place = _place(error)
+    return place and f"{place}: {_told(error)}."
 
 
 def _place(error: BaseException) -> str:
-    """Return the file and line at which an import failed, in `fu` or in a user's own folder."""
+    """Return the last file and line of a plug-in behind an error, of a user's own rather than of `fu`, or ""."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}: line {error.lineno}"
-    ours = [str(folder) for folder in (Path(__file__).parent, *FOLDERS)]
     frames = traceback.extract_tb(error.__traceback__)
-    found = [frame for frame in frames if frame.filename.startswith(tuple(ours))]
-    return f"{found[-1].filename}: line {found[-1].lineno}"  # this file is always among them
+    for folders in (FOLDERS, [Path(__file__).parent / kind for kind in CALLED]):
+        within = tuple(f"{os.path.abspath(folder)}{os.sep}" for folder in folders)  # noqa: PTH100 (links stay)
+        if found := [frame for frame in frames if frame.filename.startswith(within)]:
+            return f"{found[-1].filename}: line {found[-1].lineno}"
+    return ""
 
 
 def _told(error: BaseException) -> str:
@@ -74,6 +125,9 @@ def params(kind: str, choice: Choice, where: str) -> Any:
         return model(**choice.params)
     except ValidationError as error:
         raise UserError(first_problem(error, model, where, "params")) from None
+    except Exception as error:
+        file = f"{kind}/{choice.name}.py"
+        raise UserError(f"{_place(error) or file}: {_told(error)}, in Params of {file} ({where}).") from None
 
 
 def named_by(record: BaseModel) -> list[str]:

@@ -11,6 +11,9 @@ import pytest
 from fu import plugins
 from fu.data.dataset import about
 from fu.errors import UserError
+from fu.pipeline import catalogue
+from fu.plugins import CALLED
+from tests.mistakes import sentence
 
 
 @pytest.fixture
@@ -53,6 +56,69 @@ def test_a_plugin_that_cannot_be_imported_is_told_with_file_and_line(
     assert str(caught.value).startswith(start)
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
+
+
+HEAD = "from pydantic import BaseModel, field_validator\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        ("methods", "step = 5", "mine.py: step must be a function of (task, p, state, round), got int."),
+        (
+            "methods",
+            "from fu import seeds as step",
+            "mine.py: step must be a function of (task, p, state, round), got mod",
+        ),
+        (
+            "methods",
+            "def step(task, p, state):\n    return state",
+            "mine.py: line 4: step is called with (task, p, state, round): too many positional arguments.",
+        ),
+        (
+            "training",
+            "def start(task, p, seed):\n    return {}",
+            "mine.py: line 4: start is called with (task, p): missing a required argument: 'seed'.",
+        ),
+        (
+            "partitions",
+            "def deal(labels, classes, clients, p):\n    return []",
+            "mine.py: line 4: deal is called with (labels, *, classes, clients, p, rng): got an unexpected keyword arg",
+        ),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_told(mine: Path, kind: str, text: str, told: str) -> None:
+    (mine / kind).mkdir(exist_ok=True)
+    (mine / f"{kind}/mine.py").write_text(f"{HEAD}{text}\n")
+    assert sentence(lambda: plugins.load(kind, "mine")).startswith(f"{mine}/{kind}/{told}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["def step(*given):\n    pass", "step = print", "step = max", "def step(task, p, state, round, more=1):\n    pass"],
+)
+def test_a_function_may_take_its_arguments_in_any_way(mine: Path, text: str) -> None:
+    (mine / "methods/mine.py").write_text(f"{HEAD}{text}\n")
+    assert plugins.load("methods", "mine").step
+
+
+def test_every_plugin_is_called_as_it_is_written() -> None:
+    assert {kind: {name for name in names if name in catalogue.NEEDED[kind]} for kind, names in CALLED.items()} == {
+        kind: {name for name in names if name.islower() and name != "needs"} for kind, names in catalogue.NEEDED.items()
+    }
+    for kind in catalogue.KINDS:
+        for name in catalogue.available(kind):
+            plugins.load(kind, name)
+
+
+def test_a_bug_in_a_validator_is_told_with_file_and_line(mine: Path) -> None:
+    validator = "    @field_validator('x')\n    def _odd(cls, x):\n        return x + ''\n"
+    (mine / "methods/mine.py").write_text(f"{HEAD}class Params(BaseModel):\n    x: int\n\n{validator}")
+    found = sentence(lambda: plugins.params("methods", plugins.Choice(name="mine", params={"x": 1}), "here"))
+    assert found == (
+        f"{mine}/methods/mine.py: line 9: TypeError: unsupported operand type(s) for +: 'int' and 'str', in Params of "
+        "methods/mine.py (here)."
+    )
 
 
 def test_a_mistake_that_a_plugin_tells_itself_is_left_as_it_is(mine: Path) -> None:

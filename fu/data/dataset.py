@@ -30,6 +30,13 @@ class Dataset:
     shift: int = 0
     noise: int = 0
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` unless samples are images or text."""
+        if len(self.shape) not in (1, 3):
+            raise ValueError(
+                f"shape must be (height, width, channels) of images or (length,) of text, got {self.shape}"
+            )
+
     @property
     def text(self) -> bool:
         """Whether samples are windows of text; classes are then characters."""

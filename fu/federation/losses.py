@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fu.errors import UserError, nearest
+from fu.errors import nearest
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -36,9 +36,9 @@ OBJECTIVES: dict[str, Objective] = {
 
 
 def resolve(objective: str | Objective) -> Objective:
-    """Return the loss function that a name stands for, or the function itself."""
+    """Return the loss function that a name stands for, or the function itself; `ValueError` for an unknown name."""
     if not isinstance(objective, str):
         return objective
     if objective not in OBJECTIVES:
-        raise UserError(f"local_updates: there is no loss {objective!r}{nearest(objective, OBJECTIVES)}.")
+        raise ValueError(f"local_updates: there is no loss {objective!r}{nearest(objective, OBJECTIVES)}")
     return OBJECTIVES[objective]

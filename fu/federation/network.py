@@ -1,13 +1,34 @@
 """A model at any flat vector theta [d]: what training and evaluation share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from fu.errors import UserError
 from fu.federation.flat import Layout
 
 TEXT_BATCH = 200  # windows: an LSTM computes the gates of all their characters at once
+
+
+def check_model(model: nn.Module, shape: Sequence[int], classes: int, where: str) -> None:
+    """Raise `UserError` where a model cannot be trained on samples of a shape; `where`: what built it.
+
+    The shape is (height, width, channels) of an image, (length,) of text.
+    """
+    for name, _ in model.named_buffers():
+        raise UserError(
+            f"{where} returns a model with buffers ({name}), which no method here averages; use nn.GroupNorm or no "
+            "normalisation (nfresnet18) in place of batch normalisation."
+        )
+    kind = torch.float32 if len(shape) > 1 else torch.int64
+    with torch.no_grad():
+        outputs = model.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=kind))
+    if outputs.shape != (1, classes):
+        raise UserError(
+            f"{where} returns a model with outputs {[*outputs.shape]} for one sample, expected [1, {classes}]: one a "
+            "class."
+        )
 
 
 class Network:

@@ -310,7 +310,7 @@ def chooses(kind: str, points: str | None = None) -> bool:
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
-    """Check every planned plug-in's hyper-parameters against its `Params`, and that its histories are recorded.
+    """Check that every planned plug-in can be called, its hyper-parameters, and that its histories are recorded.
 
     Imports a plug-in only where the same file and values are not cached as valid; returns the newly valid ones, to
     `remember` once the whole plan is valid.
@@ -329,8 +329,9 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
             f"{digest(f'fu.{item.kind}.{item.name}')}{item.kind}{item.name}{item.params}".encode()
         ).hexdigest()
         if key not in remembered:
-            choice = Choice(name=item.name, params=json.loads(item.params))
-            plugins.params(item.kind, choice, item.where)
+            plugins.load(item.kind, item.name)
+            if "Params" in NEEDED[item.kind]:
+                plugins.params(item.kind, Choice(name=item.name, params=json.loads(item.params)), item.where)
             fresh[key] = True
     return fresh
 
@@ -352,10 +353,15 @@ def size(model: str, params: Mapping[str, Any], shape: tuple[int, ...], classes:
 
 
 def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
-    """Build a model on the meta device and run it once; "" where it needs real tensors or lacks hyper-parameters."""
+    """Build a model on the meta device and run it once; "" where it needs real tensors or lacks hyper-parameters.
+
+    Raises `UserError` where it cannot be trained.
+    """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import FlopCounterMode
+
+    from fu.federation.network import check_model
 
     operations = 0
 
@@ -367,11 +373,14 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
 
     try:
         with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as flops:
-            built = plugins.load("models", model.name).build(shape, classes, plugins.params("models", model, ""))
+            module = plugins.load("models", model.name)
+            built = module.build(shape, classes, plugins.params("models", model, ""))
             with Operations():
                 built.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=None if len(shape) > 1 else torch.int64))
     except Exception:  # any error of a plug-in: the job that needs it reports it
         return ""
+    with torch.device("meta"):
+        check_model(built, shape, classes, f"{plugins.place_of(module, 'build')}: build")
     return f"{sum(p.numel() for p in built.parameters())} {max(1, flops.get_total_flops())} {operations}"
 
 

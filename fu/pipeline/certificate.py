@@ -20,19 +20,24 @@ from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline.paths import certificate_of
 
-FORMAT = 2
+FORMAT = 3
 SEAL = b',\n "seal": "'  # before the digest of everything above it: a damaged certificate is invalid
+CHOSEN = "chosen"  # the role of the selection that a job for the chosen one of several points reads
 PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
 ON_CLUSTER_S = 3600.0  # one on a node that Slurm has lost and replaced may live on until the node is found again
+
+
+Inputs = Mapping[str, list[list[str]]]
 
 
 @dataclass(frozen=True)
 class Certificate:
     """What a job's outputs were made from.
 
-    `parts`: the modules and libraries behind the code digest; `outputs`: file name -> size in bytes, SHA-256. `taken`:
-    the certificate of the job that computed them, where that was another one; empty where it was this one. `point`: of
-    the chosen one of several points, the key that its own job has.
+    `parts`: the modules and libraries behind the code digest; `inputs`: role -> path and SHA-256 of each file, in
+    order; `outputs`: file name -> size in bytes, SHA-256. `taken`: the certificate of the job that computed them, where
+    that was another one; empty where it was this one. `point`: of the chosen one of several points, the key that its
+    own job has.
     """
 
     key: str
@@ -40,11 +45,16 @@ class Certificate:
     spec: Mapping[str, Any]
     code: str
     parts: Mapping[str, str]
-    inputs: Mapping[str, str]
+    inputs: Inputs
     outputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     taken: str = ""
     seal: str = ""
     point: str = ""
+
+    @property
+    def contents(self) -> dict[str, list[str]]:
+        """The digests of what was read, by role; without the selection, which says only which point is run."""
+        return {role: [content for _, content in read] for role, read in self.inputs.items() if role != CHOSEN}
 
 
 def key_of(stage: str, spec: str, code: str) -> str:
@@ -87,24 +97,26 @@ def write(path: Path, certificate: Certificate) -> None:
         part.unlink(missing_ok=True)
 
 
-def check(files: Sequence[Path]) -> dict[str, str]:
-    """Return the digest of each file's content; `UserError` where one is not as its job wrote it."""
-    found: dict[str, str] = {}
-    certificates = {path: read(path) for path in {certificate_of(file) for file in files}}
-    for file in files:
+def check(files: Mapping[str, Sequence[Path]]) -> dict[str, list[list[str]]]:
+    """Return path and digest of each file, by role; `UserError` where one is not as its job wrote it."""
+    found: dict[str, list[list[str]]] = {role: [] for role, several in files.items() if several}
+    flat = [(role, file) for role, several in files.items() for file in several]
+    certificates = {path: read(path) for path in {certificate_of(file) for _, file in flat}}
+    for role, file in flat:
         path = certificate_of(file)
         made = certificates[path]
         if not file.is_file():
             raise UserError(f"{file}: there is no such file; run snakemake to make it.")
         if made is None:
             raise UserError(f"{file}: its certificate {path.name} is missing or damaged; run snakemake again.")
-        content = found[str(file)] = checksum(file)
+        content = checksum(file)
+        found[role].append([str(file), content])
         if made.outputs.get(file.name, (0, ""))[1] != content:
             raise UserError(f"{file}: the content does not match {path.name}; delete the file and run snakemake again.")
     return found
 
 
-def holds(path: Path, key: str, inputs: Mapping[str, str]) -> bool:
+def holds(path: Path, key: str, inputs: Inputs) -> bool:
     """Whether a certificate has this key and these inputs, and the outputs next to it match."""
     made = read(path)
     if made is None or made.key != key or made.inputs != inputs:

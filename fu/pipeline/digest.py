@@ -1,8 +1,9 @@
 """Code digests: SHA-256 over the syntax trees of all that a stage can import from `fu`, and the versions of libraries.
 
-What cannot change a result does not count: comments, docstrings and formatting; error messages (all arguments of a
-`raise`) and field descriptions; constants that only the plan reads; modules that only print messages or name files.
-What a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused.
+What cannot change a result does not count: comments, docstrings and formatting; in `fu` itself also error messages (all
+arguments of a `raise`), field descriptions and constants that only the plan reads; modules that only print messages or
+name files. Where a module of the stage may read such texts, all of them count. Files count that a module declares
+(`READS`). What a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused.
 """
 
 import ast
@@ -23,7 +24,7 @@ from pydantic import BaseModel
 
 from fu.errors import UserError
 from fu.pipeline import syntax
-from fu.pipeline.syntax import analysed, imports_of, parse, root
+from fu.pipeline.syntax import Analysis, analysed, imports_of, parse, root
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = "envs/lock.txt"
@@ -47,9 +48,9 @@ T = TypeVar("T")
 
 
 class Source(NamedTuple):
-    """What counts in a module: the hash of its code, and its imports from `fu` and from libraries."""
+    """What counts in a module, with its imports from `fu` and from libraries."""
 
-    text: str
+    about: Analysis
     modules: tuple[str, ...]
     libraries: tuple[str, ...]
 
@@ -151,17 +152,18 @@ class Disk:
         """Return what counts in a module; its parent packages are among its imports."""
         if module not in self._sources:
             path, text = self.read(module)
-            key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), text])).hexdigest()
+            ours = path.is_relative_to(ROOT / "fu")
+            key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name} {ours}".encode(), text])).hexdigest()
             if not _is_whole(_remembered().get(key)):
-                _remembered()[key] = analysed(module, path, text)
-            counted, imports = _remembered()[key]
-            ours = [name for name in imports if root(name) == "fu"]
-            for package in [name.removesuffix(".*") for name in ours if name.endswith(".*")]:
-                ours += [f"{package}.{name}" for name in self.modules(package)]
+                _remembered()[key] = analysed(module, path, text, ours)
+            about = Analysis(*_remembered()[key])
+            own = [name for name in about.imports if root(name) == "fu"]
+            for package in [name.removesuffix(".*") for name in own if name.endswith(".*")]:
+                own += [f"{package}.{name}" for name in self.modules(package)]
             self._sources[module] = Source(
-                counted,
-                tuple(name for name in ours if name not in UNCOUNTED and self.find(name)),
-                tuple(name for name in imports if name not in ours and name not in sys.stdlib_module_names),
+                about,
+                tuple(name for name in own if name not in UNCOUNTED and self.find(name)),
+                tuple(name for name in about.imports if name not in own and name not in sys.stdlib_module_names),
             )
         return self._sources[module]
 
@@ -187,7 +189,7 @@ class Disk:
         names = {name: module for module in modules for name in self.source(module).libraries}
         found = {}
         for name, module in names.items():
-            library = DISTRIBUTIONS.get(name, _normal(name))
+            library = _library(name)
             if library not in UNCOUNTED_LIBRARIES:
                 found[library] = self.pinned.get(library) or _installed(library) or self._elsewhere(name, module)
                 found |= {one: self.pinned.get(one) or _installed(one) or "absent" for one in BEHIND.get(library, ())}
@@ -213,12 +215,37 @@ class Disk:
         )
 
     def versions(self, modules: tuple[str, ...]) -> dict[str, str]:
-        """Return, sorted, all that a digest covers: modules with the hashes of their code, libraries with versions."""
+        """Return, sorted, all that a digest covers: modules with the hashes of their code, libraries with versions.
+
+        The files that a module declares are hashed, too: `fu.methods.mine:rate.txt`.
+        """
         if modules not in self._versions:
-            covered = self.closure(modules)
-            texts = {module: self.source(module).text for module in covered}
-            self._versions[modules] = dict(sorted({**texts, **self.libraries(covered)}.items()))
+            self._check_shadows()
+            covered = {module: self.source(module).about for module in self.closure(modules)}
+            reads = any(about.reads for about in covered.values())
+            found = {module: about.whole if reads else about.text for module, about in covered.items()}
+            found |= {
+                f"{module}:{file}": self._hash(module, file) for module in covered for file in covered[module].files
+            }
+            self._versions[modules] = dict(sorted({**found, **self.libraries(tuple(covered))}.items()))
         return self._versions[modules]
+
+    def _hash(self, module: str, file: str) -> str:
+        """Return the hash of a file that a module declares."""
+        path = self.read(module)[0]
+        if (content := self._text(path.parent / file)) is None:
+            raise UserError(f"{path}: READS: the file {path.parent / file} cannot be read.")
+        return hashlib.sha256(content).hexdigest()
+
+    def _check_shadows(self) -> None:
+        """Raise `UserError` where a module beside the Snakefile takes the place of one of Python's or of a library."""
+        for name in sorted({inside.partition(".")[0] for inside in self._inside(str(ROOT))} - {"fu"}):
+            path = self.find(name)
+            if path and (name in sys.stdlib_module_names or _installed(_library(name))):
+                raise UserError(
+                    f"{path}: Python would import this in place of {name!r}, a module of its own or of a library; "
+                    "rename it."
+                )
 
     def digest(self, modules: tuple[str, ...]) -> str:
         """Return the first 16 hexadecimal digits of the hash of `versions`."""
@@ -232,6 +259,11 @@ def _drop_stale_bytecode(path: Path) -> None:
         bytecode = importlib.util.cache_from_source(path)
         if os.stat(bytecode).st_mtime_ns <= os.stat(path).st_ctime_ns:  # noqa: PTH116 (pathlib takes twice as long)
             os.unlink(bytecode)  # noqa: PTH108
+
+
+def _library(name: str) -> str:
+    """Return the library behind the name of an import."""
+    return DISTRIBUTIONS.get(name, _normal(name))
 
 
 def _normal(name: str) -> str:
@@ -276,12 +308,12 @@ def _remembered() -> dict[str, Any]:
 
 
 def _is_whole(entry: Any) -> bool:
+    kinds = (str, str, bool, list, list)
     return (
-        isinstance(entry, list)
-        and len(entry) == 2
-        and isinstance(entry[0], str)
-        and isinstance(entry[1], list)
-        and all(isinstance(name, str) for name in entry[1])
+        isinstance(entry, list | tuple)
+        and len(entry) == len(kinds)
+        and all(map(isinstance, entry, kinds))
+        and all(isinstance(name, str) for name in (*entry[3], *entry[4]))
     )
 
 

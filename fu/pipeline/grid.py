@@ -476,7 +476,7 @@ class Grid:
         return Trial(settings, entry, values=point)
 
     def planned_params(self) -> Iterator[Planned]:
-        """Yield every plug-in with its hyper-parameters."""
+        """Yield every plug-in with its hyper-parameters; evaluators and histories have none."""
         for (scenario, name), trial in self.trials.items():
             settings, where = trial.settings, self.where[scenario.partition("/")[0]]
             yield Planned("models", settings.model.name, params_of(settings.model), f"{where}: model")
@@ -484,6 +484,12 @@ class Grid:
             place = "training.method" if entry == ORIGINAL else f"training {entry}"
             history = tuple(settings.training.history)
             yield Planned("training", algorithm.name, params_of(algorithm), f"{where}: {place}", history)
+            phases = [phase for name in PHASES if (phase := getattr(settings, name))]
+            measuring = [*settings.evaluations.values(), *(phase.traced for phase in phases)]
+            for evaluator in {one for several in measuring for one in several}:
+                yield Planned("evaluation", evaluator, "{}", where)
+            for kind in history:
+                yield Planned("histories", kind, "{}", where)
             projection = settings.recovery.projection if settings.recovery else None
             if projection:
                 values = params_of(projection)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SELECTED = ".selected.json"  # end of a selection's name
 # Stage -> its outputs by name, below results/{preset}. The stage's `Files` have the same names.
 OUTPUTS: dict[str, dict[str, str]] = {
     "data": {"archive": "data/{dataset}.npz"},
@@ -31,7 +30,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
         "cost": "{run}/{trial}.recovered.cost.json",
     },
     "evaluate": {"evaluation": "{run}/{trial}.{evaluation}.csv"},
-    "select": {"selection": f"{{scenario}}/{{method}}{SELECTED}"},
+    "select": {"selection": "{scenario}/{method}.selected.json"},
     "publish": {
         suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
         for suffix in ("csv", "md", "html", "tex", "pdf", "png", "json")

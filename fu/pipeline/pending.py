@@ -7,7 +7,7 @@ outputs that exist are unchanged. An output that no job needs may be absent: the
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,19 +146,32 @@ class Pending:
         return self._moved(job, made)
 
     def _moved(self, job: Job, made: Certificate) -> Reason | None:
-        """Return what changed in the inputs."""
+        """Return what changed in the inputs: which files are read, in their roles and order, or their contents."""
         follows = None
-        for path in job.counted:
-            if path not in self.plan.producers:  # not made by a job: its digest is in the spec
+        for role in dict.fromkeys([*job.listed, *made.inputs]):
+            if role == "costs":  # times differ from run to run
                 continue
-            if self.made_again(path):
-                follows = FOLLOWS
-                continue
-            upstream = self._made[self._job(path).certificate]
-            assert upstream is not None
-            if upstream.outputs[Path(path).name][1] != made.inputs.get(path):
-                return Reason("input", f"{path} has changed" if path in made.inputs else f"{path} is a new input")
+            # The digests of files that no job makes are in the spec.
+            planned = [path for path in job.listed.get(role, []) if path in self.plan.producers]
+            read = made.inputs.get(role, [])
+            if planned != [path for path, _ in read]:
+                return Reason("input", _handed_over(role, [path for path, _ in read], planned))
+            for path, content in read:
+                if self.made_again(path):
+                    follows = FOLLOWS
+                    continue
+                upstream = self._made[self._job(path).certificate]
+                assert upstream is not None
+                if upstream.outputs[Path(path).name][1] != content:
+                    return Reason("input", f"{path} has changed")
         return follows
+
+
+def _handed_over(role: str, before: Sequence[str], now: Sequence[str]) -> str:
+    """Return in words how the files in a role differ from those that were read."""
+    changes = [f"{path} is new" for path in now if path not in before]
+    changes += [f"{path} is no longer read" for path in before if path not in now]
+    return f"{role}: {changes[0] if changes else 'the files are in another order'}"
 
 
 def _changed(job: Job, made: Certificate) -> Reason:

@@ -85,11 +85,6 @@ class Job:
         return list(chain.from_iterable(self.listed.values()))
 
     @property
-    def counted(self) -> list[str]:
-        """The input files whose contents count: all but costs, whose times differ from run to run."""
-        return list(chain.from_iterable(found for name, found in self.listed.items() if name != "costs"))
-
-    @property
     def specs(self) -> list[Spec]:
         """The spec; of a job for the chosen one of several points, those of all points."""
         return list(self.spec.points.values()) if isinstance(self.spec, Chosen) else [self.spec]
@@ -116,6 +111,8 @@ class Plan:
         self.root = f"results/{self.config.preset}"
         self.paths = Paths(self.root)
         catalogue.remember("params", blamed(self._expand, self.config))
+        for trial in self.trials.values():
+            estimates.size(trial.settings)  # refuses a model that cannot be trained
         self._jobs: dict[tuple[str, tuple[tuple[str, str], ...]], Job] = {}
 
     def _expand(self, resolved: Resolved) -> dict[str, bool]:

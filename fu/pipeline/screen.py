@@ -225,10 +225,12 @@ def problem(name: str, logs: list[str], said: str = "") -> str:
     slurm = [found[1] for line in others if (found := SLURM_SAYS.match(line))]
     slurm += [" ".join(word.split()) for found in SLURM_SAID.finditer(said) for word in found.groups() if word]
     last = f"Slurm: {slurm[0]}" if slurm and not tells(logs) else lines[-1] if lines else KILLED
-    if last.startswith("error: "):
+    sentence = last.removeprefix("error: ")
+    if sentence != last and TRACEBACK not in lines:
         return last
     what = "the whole traceback" if TRACEBACK in lines else "its log"
-    return f"error: {name}: {last.rstrip('.')} ({what}: {', '.join(logs)})."
+    where = f"{name}: " if sentence == last else ""  # else it names file and line of a plug-in
+    return f"error: {where}{sentence.rstrip('.')} ({what}: {', '.join(logs)})."
 
 
 def tells(logs: list[str]) -> bool:

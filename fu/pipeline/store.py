@@ -58,8 +58,7 @@ class Entry:
     def __init__(self, store: Path, job: tuple[str, str], inputs: Mapping[str, Sequence[str]], about: object) -> None:
         """`job`: stage and key of its certificate; `inputs`: role -> contents; `about`: the machine."""
         self.stage, key = job
-        self.inputs = {f"{role} {n}": content for role, all in inputs.items() for n, content in enumerate(all)}
-        self.key = hashlib.sha256(json.dumps([key, self.inputs, about], sort_keys=True).encode()).hexdigest()
+        self.key = hashlib.sha256(json.dumps([key, inputs, about], sort_keys=True).encode()).hexdigest()
         self.folder = store / self.key
         self.certificate = self.folder / f"{self.stage}{CERTIFIED}"
 
@@ -81,7 +80,7 @@ class Entry:
                     kept = f"{self.stage}{name.removeprefix(stem)}"
                     copy(own.with_name(name), part / kept, content)
                     outputs[kept] = size, content
-                entry = replace(made, key=self.key, inputs=self.inputs, outputs=outputs)
+                entry = replace(made, key=self.key, outputs=outputs)
                 certificate.write(part / self.certificate.name, entry)
         except (OSError, DamagedError) as error:
             reason = getattr(error, "strerror", None) or error

@@ -1,6 +1,7 @@
-"""What counts in a source file: its imports, and its syntax tree without what cannot change a result."""
+"""What counts in a source file: its imports, the files that it declares, and its syntax tree."""
 
 import ast
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,11 @@ from typing import Any, NamedTuple
 
 from fu.errors import UserError
 
-DECLARED = {"METRICS", "ESTIMATE", "LABEL"}  # read by the plan; counted only where their own module reads them
+DECLARED = {"METRICS", "ESTIMATE", "LABEL"}  # read by the plan
+TEXTS = DECLARED | {"description", "examples", "__doc__", "getdoc"}  # names by which a module reads what is left out
+TELLING = {  # these catch errors to tell people of them
+    *("fu.plugins", "fu.pipeline.stages.common", "fu.data.clients", "fu.data.leaf", "fu.data.sources"),
+}
 # What can import code that a syntax tree does not show; `fu.plugins` may, for the plug-ins that a spec names.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
 HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params", "fu.plugins.*"}
@@ -30,8 +35,22 @@ def parse(source: bytes, path: Path) -> ast.Module:
         raise UserError(f"{path}: is nested too deeply to be read.") from None
 
 
-def analysed(module: str, path: Path, source: bytes) -> list[Any]:
-    """Return the hash of what counts in a module, and its imports: modules of `fu`, libraries by name."""
+class Analysis(NamedTuple):
+    """What counts in a module.
+
+    `text`, `whole`: hashes of its code without and with what only people read. `reads`: whether it may itself read such
+    texts, of whatever module. `imports`: modules of `fu`, libraries by name. `files`: those that it declares (`READS`).
+    """
+
+    text: str
+    whole: str
+    reads: bool
+    imports: list[str]
+    files: list[str]
+
+
+def analysed(module: str, path: Path, source: bytes, ours: bool) -> Analysis:
+    """Return what counts in a module; `ours`: it is one of `fu`, not of a user's own folder."""
     tree = parse(source, path)
     parts = module.split(".")
     imports = list(imports_of(tree, parts if path.name == "__init__.py" else parts[:-1]))
@@ -39,11 +58,12 @@ def analysed(module: str, path: Path, source: bytes) -> list[Any]:
         for line, name in _hiding(tree, imports):
             if module != "fu.plugins" and not (name.startswith("fu.plugins.") and module.startswith(LOADING)):
                 raise UserError(f"{path}: line {line}: {name} can import code that no digest covers; use `import`.")
-        text = hashlib.sha256(_dump(_counted(tree, imports)).encode()).hexdigest()
+        reads, files, whole = _reads_texts(tree, module), _declared_files(tree, path), _hash(tree)
+        text = _hash(_counted(tree, imports, ours))
     except RecursionError:
         raise UserError(f"{path}: is nested too deeply to be read.") from None
     names = {one.name if root(one.name) == "fu" else root(one.name) for one in imports}
-    return [text, sorted(names | {".".join(parts[:k]) for k in range(1, len(parts))})]
+    return Analysis(text, whole, reads, sorted(names | {".".join(parts[:k]) for k in range(1, len(parts))}), files)
 
 
 def root(name: str) -> str:
@@ -92,8 +112,8 @@ def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]
             yield node.lineno, node.id
 
 
-def _bound(tree: ast.Module) -> set[str]:
-    """Return the names that a module defines itself, at any depth."""
+def _bound(tree: ast.AST) -> set[str]:
+    """Return the names that a module, or a part of it, defines itself, at any depth."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -105,21 +125,63 @@ def _bound(tree: ast.Module) -> set[str]:
     return found
 
 
-READS = ("attr", "id", "value")  # of an attribute, a name, a constant
+def _reads_texts(tree: ast.Module, module: str) -> bool:
+    """Whether a module names one of `TEXTS` that is not its own, or binds an error that it catches."""
+    own = _bound(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.ExceptHandler(name=str()):
+                if module not in TELLING:
+                    return True
+            case ast.Attribute(attr=name) | ast.alias(name=name) | ast.Constant(value=str(name)):
+                if name in TEXTS:
+                    return True
+            case ast.Name(id=name, ctx=ast.Load()):
+                if name in TEXTS - own:
+                    return True
+    return False
 
 
-def _counted(tree: ast.Module, imports: list[Import]) -> ast.Module:
-    """Remove from a tree what does not count; docstrings count where the module reads `__doc__`."""
+def _declared_files(tree: ast.Module, path: Path) -> list[str]:
+    """Return the files that a module declares to open: `READS = ["rate.txt"]` (that of an artefact is one word)."""
+    found: list[str] = []
+    for node in tree.body:
+        if "READS" not in _bound(node):
+            continue
+        value = None
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _target(node) and node.value:
+            with contextlib.suppress(ValueError, TypeError):
+                value = ast.literal_eval(node.value)
+        if isinstance(value, list) and all(isinstance(name, str) and _is_below(name) for name in value):
+            found += value
+        elif not isinstance(value, str):
+            raise UserError(
+                f"{path}: line {node.lineno}: READS must list files in or below the folder of this one, as in "
+                'READS = ["rate.txt"].'
+            )
+    return found
+
+
+def _is_below(name: str) -> bool:
+    return bool(name) and not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
+def _counted(tree: ast.Module, imports: list[Import], ours: bool) -> ast.Module:
+    """Remove docstrings from a tree; from one of `fu` also what else only people and the plan read."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]
+    if not ours:
+        return tree
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     tree.body = [node for node in tree.body if _target(node) not in DECLARED - used]
     named = {one.alias for one in imports if one.alias and one.name != "pydantic.Field"} | _bound(tree)
     fields = {one.alias for one in imports if one.name == "pydantic.Field"} - named
-    described = any(getattr(node, field, None) in ("__doc__", "getdoc") for node in ast.walk(tree) for field in READS)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None and not described:
-                node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]
-        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             node.exc.args, node.exc.keywords = [], []
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in fields:
             node.keywords = [keyword for keyword in node.keywords if keyword.arg not in ("description", "examples")]
@@ -132,6 +194,10 @@ def _target(node: ast.stmt) -> str | None:
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         return node.target.id
     return None
+
+
+def _hash(tree: ast.Module) -> str:
+    return hashlib.sha256(_dump(tree).encode()).hexdigest()
 
 
 def _dump(node: Any) -> str:

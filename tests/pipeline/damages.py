@@ -1,4 +1,4 @@
-"""Twenty-five ways to damage a JSON file of our own."""
+"""Ways to damage a JSON file of our own."""
 
 import os
 from pathlib import Path
@@ -18,10 +18,11 @@ DAMAGES: dict[str, str | bytes | None] = {
     "an entry that is a mapping": '{"%s": {"a": 1, "b": 2}}',
     "an entry of one": '{"%s": ["ab"]}',
     "an entry of three": '{"%s": ["ab", [], []]}',
-    "a number for a hash": '{"%s": [1, []]}',
-    "a text for imports": '{"%s": ["ab", "fu"]}',
-    "numbers for imports": '{"%s": ["ab", [1]]}',
-    "lists for imports": '{"%s": ["ab", [["fu"]]]}',
+    "a number for a hash": '{"%s": [1, "ab", false, [], []]}',
+    "a number for a flag": '{"%s": ["ab", "ab", 0, [], []]}',
+    "a text for imports": '{"%s": ["ab", "ab", false, "fu", []]}',
+    "numbers for imports": '{"%s": ["ab", "ab", false, [1], []]}',
+    "lists for imports": '{"%s": ["ab", "ab", false, [["fu"]], []]}',
     "deep": "[" * 100_000,
     "deep inside": '{"%s": ' + "[" * 100_000 + "]" * 100_000 + "}",
     "not UTF-8": b"\xff\xfe\x00",

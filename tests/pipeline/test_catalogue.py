@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from fu.pipeline.catalogue import available, declared, metrics, needs
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
+from tests.mistakes import has, sentence
 from tests.pipeline.damages import DAMAGES, damage
 from tests.pipeline.plans import RUN, forget_what_was_read, made
 
@@ -392,7 +394,7 @@ def test_a_plugin_that_lacks_what_its_kind_needs_is_told_at_planning(mine: Path,
     [
         f"from fu.methods.retrain import *\n{WHOLE.partition('def start')[0]}",
         f"from fu.methods.retrain import start, step\n{WHOLE.partition('def start')[0]}",
-        f"import fu.methods.retrain as step\n{WHOLE.partition('def step')[0]}",
+        f"from fu.methods.retrain import step as step\n{WHOLE.partition('def step')[0]}",
         f"if True:\n    start = step = print\n{WHOLE.partition('def start')[0]}",
         f"try:\n    pass\nfinally:\n    start, (step, _) = print, (print, 1)\n{WHOLE.partition('def start')[0]}",
     ],
@@ -482,6 +484,73 @@ def test_a_plugin_that_the_plan_cannot_use_is_told_in_one_sentence_and_only_wher
     assert text in str(caught.value)
 
 
+MODEL = '''"""Mine."""
+
+from pydantic import BaseModel
+from torch import nn
+
+
+class Params(BaseModel):
+    """None."""
+
+
+def build(shape, classes, p):
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, classes))
+'''
+DATASET = (
+    "from fu.data.dataset import Dataset\n\nABOUT = Dataset((28, 28, 1), 10, 1_797, embedded=True, training=1_540)\n"
+)
+MINE: dict[str, tuple[str, dict[str, Any]]] = {
+    "methods": (WHOLE, {"methods": config(Path())["overrides"]["fedosd"]["methods"]}),
+    "models": (MODEL, {"settings": {"model": {"name": "mine"}}}),
+    "datasets": (DATASET, {"settings": {"data": {"dataset": "mine"}}}),
+    "evaluation": (EVALUATOR, {"settings": {"evaluations": {"mine": ["mine"]}}}),
+    "histories": (
+        "def record(task, so_far, theta, round):\n    return {}\n",
+        {"settings": {"training": {"history": ["last_local_models", "update_norms", "update_sums", "mine"]}}},
+    ),
+    "partitions": ("from fu.partitions.iid import *\n", {"settings": {"data": {"partition": {"name": "mine"}}}}),
+}
+BUG = "    strength: float = 1.0\n\n    def model_post_init(self, context):\n        assert self.strength < ''"
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "told"),
+    [
+        ("methods", "def step(task, p, state, round):\n    return state", "step = 5",
+         "step must be a function of (task, p, state, round), got int."),
+        ("methods", "def step(task, p, state, round)", "def step(task, p, state)",
+         "line 20: step is called with (task, p, state, round): too many positional arguments."),
+        ("methods", "    strength: float = 1.0", BUG,
+         "line 16: TypeError: '<' not supported between instances of 'float' and 'str', in Params of methods/mine.py"),
+        ("models", "nn.Linear(784, classes)", "nn.BatchNorm1d(784), nn.Linear(784, classes)",
+         "line 11: build returns a model with buffers (1.running_mean), which no method here averages; use nn.Group"),
+        ("models", "nn.Linear(784, classes)", "nn.Linear(784, 3)",
+         "line 11: build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class."),
+        ("datasets", "(28, 28, 1)", "(28, 28)",
+         "line 3: the datasets plug-in 'mine' cannot be imported: ValueError: shape must be (height, width, channels)"),
+        ("evaluation", "def evaluate(context)", "def evaluate(theta, context)",
+         "line 8: evaluate is called with (context): missing a required argument: 'context'."),
+        ("histories", "(task, so_far, theta, round)", "(task, theta, round)",
+         "line 1: record is called with (task, so_far, theta, round): too many positional arguments."),
+        ("partitions", "*\n", "*\n\n\ndef check(*given):\n    return given[5]\n",
+         "line 5: IndexError: tuple index out of range"),
+    ],
+)  # fmt: skip
+def test_what_can_be_seen_of_a_plugin_is_refused_at_planning(
+    mine: Path, kind: str, old: str, new: str, told: str
+) -> None:
+    text, laid = MINE[kind]
+    planned = {"preset": "smoke", "papers": ["fedosd"], "plugins": str(mine), "overrides": {"fedosd": laid}}
+    write(mine / kind / "mine.py", text)
+    Plan(planned)
+    catalogue._size.cache_clear()
+    sys.modules.pop(f"fu.{kind}.mine", None)
+    assert text.count(old) == 1
+    write(mine / kind / "mine.py", text.replace(old, new))
+    has(sentence(lambda: Plan(planned)), f"{mine}/{kind}/mine.py: {told}")
+
+
 def test_an_import_that_may_fail_is_no_mistake(mine: Path) -> None:
     text = "try:\n    import tensorflwo\nexcept ImportError:\n    tensorflwo = None\n"
     write(mine / "methods/mine.py", f"{WHOLE}{text}\n\ndef later():\n    import nothing\n")
@@ -563,12 +632,15 @@ def test_a_damaged_memory_of_one_archive_or_plugin_is_made_again(
     path.write_bytes(b"an archive")
     catalogue.archive_of(path)
     config = {"preset": "smoke", "papers": ["fedosd"]}
+    catalogue._size.cache_clear()
     Plan(config)
     whole = json.loads(cache.read_text())
     assert whole["params"]
+    assert whole["sizes"]
     text = {topic: dict.fromkeys(whole[topic], "?") for topic in whole}
     cache.write_text(json.dumps(text).replace('"?"', value))
     assert catalogue.archive_of(path) == checksum(path)
+    catalogue._size.cache_clear()
     Plan(config)
     assert json.loads(cache.read_text()) == whole
 

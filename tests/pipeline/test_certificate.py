@@ -14,6 +14,7 @@ from fu.errors import UserError
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
 
+INPUTS = {"data": [["data/digits.npz", "d"]]}
 HOLD = "import sys, time; from pathlib import Path; from fu.pipeline.certificate import locked\n"
 HOLD += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
 
@@ -25,14 +26,14 @@ def made(tmp_path: Path) -> Path:
         (tmp_path / name).write_text(f"content of {name}")
     outputs = {path.name: (path.stat().st_size, checksum(path)) for path in sorted(tmp_path.iterdir())}
     path = tmp_path / "original.made.json"
-    certificate.write(path, Certificate("k", "train", {"lr": 0.1}, "c", {"fu": "1"}, {"data/digits.npz": "d"}, outputs))
+    certificate.write(path, Certificate("k", "train", {"lr": 0.1}, "c", {"fu": "1"}, INPUTS, outputs))
     return path
 
 
 def test_what_is_written_is_read_and_is_json(made: Path) -> None:
     found = certificate.read(made)
     assert found is not None
-    assert (found.key, found.stage, found.spec, found.inputs) == ("k", "train", {"lr": 0.1}, {"data/digits.npz": "d"})
+    assert (found.key, found.stage, found.spec, found.inputs) == ("k", "train", {"lr": 0.1}, INPUTS)
     assert {name: size for name, (size, _) in found.outputs.items()} == {
         "original.safetensors": 31, "original.csv": 23, "original.cost.json": 29,
     }  # fmt: skip
@@ -69,39 +70,43 @@ def test_a_key_is_that_of_stage_spec_code_and_format(monkeypatch: pytest.MonkeyP
 
 def test_what_is_read_is_checked_against_the_certificate_of_its_job(made: Path) -> None:
     model, cost = made.with_name("original.safetensors"), made.with_name("original.cost.json")
-    assert certificate.check([model, cost]) == {str(path): checksum(path) for path in (model, cost)}
+    read = {"models": [cost, model], "request": [], "original": [model]}
+    expected = {"models": [cost, model], "original": [model]}
+    assert certificate.check(read) == {
+        role: [[str(path), checksum(path)] for path in files] for role, files in expected.items()
+    }
     model.write_text("Content of original.safetensors")
     told = r"original\.safetensors: the content does not match original\.made\.json; delete the file and run snakemake"
     with pytest.raises(UserError, match=told):
-        certificate.check([cost, model])
+        certificate.check({"models": [cost, model]})
     with pytest.raises(UserError, match=r"absent\.csv: there is no such file; run snakemake to make it\.$"):
-        certificate.check([made.with_name("absent.csv")])
+        certificate.check({"models": [made.with_name("absent.csv")]})
     made.unlink()
     with pytest.raises(
         UserError, match=r"original\.cost\.json: its certificate original\.made\.json is missing or dam"
     ):
-        certificate.check([cost])
+        certificate.check({"models": [cost]})
 
 
 def test_a_file_that_the_certificate_does_not_name_is_no_output(made: Path) -> None:
     history = made.with_name("original.history.safetensors")
     history.write_text("somebody's")
     with pytest.raises(UserError, match=r"original\.history\.safetensors: the content does not match"):
-        certificate.check([history])
+        certificate.check({"history": [history]})
 
 
 def test_a_certificate_holds_for_its_key_inputs_and_outputs_alone(made: Path) -> None:
-    inputs = {"data/digits.npz": "d"}
-    assert certificate.holds(made, "k", inputs)
-    assert not certificate.holds(made, "other", inputs)
-    assert not certificate.holds(made, "k", {"data/digits.npz": "e"})
-    assert not certificate.holds(made, "k", {**inputs, "more": "m"})
-    assert not certificate.holds(made.with_name("absent"), "k", inputs)
+    assert certificate.holds(made, "k", INPUTS)
+    assert not certificate.holds(made, "other", INPUTS)
+    assert not certificate.holds(made, "k", {"data": [["data/digits.npz", "e"]]})
+    assert not certificate.holds(made, "k", {"original": INPUTS["data"]})
+    assert not certificate.holds(made, "k", {**INPUTS, "more": [["more", "m"]]})
+    assert not certificate.holds(made.with_name("absent"), "k", INPUTS)
     trace = made.with_name("original.csv")
     trace.write_text("Content of original.csv")
-    assert not certificate.holds(made, "k", inputs)
+    assert not certificate.holds(made, "k", INPUTS)
     trace.unlink()
-    assert not certificate.holds(made, "k", inputs)
+    assert not certificate.holds(made, "k", INPUTS)
 
 
 # ---- locks ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """A digest counts whatever can change a result, and nothing else; a closure holds all that an import can load."""
 
-import ast
 import json
 import os
 import shutil
@@ -17,14 +16,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from fu import plugins
 from fu.errors import UserError
 from fu.pipeline import digest as digests
-from fu.pipeline.catalogue import available
+from fu.pipeline.catalogue import KINDS, available
 from fu.pipeline.digest import UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.stages import request
 from fu.pipeline.syntax import DECLARED
 from fu.plugins import Choice
+from tests.mistakes import sentence
 from tests.pipeline.damages import DAMAGES, damage
 from tests.pipeline.plans import PAT50, forget_what_was_read, made
 
@@ -84,21 +85,21 @@ async def wait() -> None:
 '''
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("  # why", "  # another reason"),
-        ("  # why", ""),
-        ('"""About."""', '"""About\n\nmore than one line."""'),
-        ('"""About."""\n', ""),
-        ('"""A thing."""', "'''Another text.'''"),
-        ('        """How large."""\n', ""),
-        ('    """Nothing."""', "    pass"),
-        ("\n\n\nclass", "\n\n\n\n# a comment\n\nclass"),
-        ("LIMIT = 3", "LIMIT = (\n    3\n)"),
-        ("LIMIT = 3", "LIMIT   =   0x3"),
-    ],
-)
+EDITS_OF_LAYOUT = [
+    ("  # why", "  # another reason"),
+    ("  # why", ""),
+    ('"""About."""', '"""About\n\nmore than one line."""'),
+    ('"""About."""\n', ""),
+    ('"""A thing."""', "'''Another text.'''"),
+    ('        """How large."""\n', ""),
+    ('    """Nothing."""', "    pass"),
+    ("\n\n\nclass", "\n\n\n\n# a comment\n\nclass"),
+    ("LIMIT = 3", "LIMIT = (\n    3\n)"),
+    ("LIMIT = 3", "LIMIT   =   0x3"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), EDITS_OF_LAYOUT)
 def test_comments_docstrings_and_layout_do_not_count(copy: Path, old: str, new: str) -> None:
     assert not counts(copy, SOURCE, old, new)
 
@@ -173,21 +174,21 @@ class C:
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('is more than {limit}" + nearest("a", ["b"])', 'exceeds {limit}"'),
-        ('(f"{x} is more than {limit}" + nearest("a", ["b"]))', "(where=x, text='no')"),
-        ('description="a share"', 'description="another text"'),
-        (', description="a share"', ""),
-        ("examples=[0.25]", "examples=[0.75]"),
-        ('"label": "ASR"', '"label": "attack success"'),
-        ('METRICS = {"asr": {"label": "ASR"}}\n', ""),
-        ('METRICS = {"asr": {"label": "ASR"}}\n', 'METRICS: dict = {"asr": {"label": "ASR"}}\n'),
-        ("14.0", "15.0"),
-        ('ESTIMATE: dict[str, float] = {"step_ms": 14.0}\n', ""),
-    ],
-)
+EDITS_OF_TEXTS = [
+    ('is more than {limit}" + nearest("a", ["b"])', 'exceeds {limit}"'),
+    ('(f"{x} is more than {limit}" + nearest("a", ["b"]))', "(where=x, text='no')"),
+    ('description="a share"', 'description="another text"'),
+    (', description="a share"', ""),
+    ("examples=[0.25]", "examples=[0.75]"),
+    ('"label": "ASR"', '"label": "attack success"'),
+    ('METRICS = {"asr": {"label": "ASR"}}\n', ""),
+    ('METRICS = {"asr": {"label": "ASR"}}\n', 'METRICS: dict = {"asr": {"label": "ASR"}}\n'),
+    ("14.0", "15.0"),
+    ('ESTIMATE: dict[str, float] = {"step_ms": 14.0}\n', ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), EDITS_OF_TEXTS)
 def test_what_is_said_to_people_and_to_the_plan_does_not_count(copy: Path, old: str, new: str) -> None:
     assert not counts(copy, TEXTS, old, new)
 
@@ -221,16 +222,6 @@ def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it(copy: Path
     assert not counts(copy, unread, "'a': 1", "'a': 2")
     assert counts(copy, read, "'a': 1", "'a': 2")
     assert counts(copy, unread, "return x", f"return {name}[x]")
-
-
-def test_no_module_reads_such_a_constant_of_another() -> None:
-    found = set()
-    for path in (ROOT / "fu").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            named = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
-            named |= {node.attr} if isinstance(node, ast.Attribute) else set()
-            found |= {(path.name, name) for name in named & DECLARED}
-    assert found == set()
 
 
 FIELD = "from pydantic import Field\n"
@@ -282,7 +273,7 @@ def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
         return digest("fu.methods.fedosd")
 
     assert read_anew() == fresh
-    cache.write_text(json.dumps({key: ["0" * 64, []] for key in entries}))
+    cache.write_text(json.dumps({key: ["0" * 64, "0" * 64, False, [], []] for key in entries}))
     assert read_anew() != fresh  # what was read before is believed
     monkeypatch.setattr(digests, "OWN", b"other rules")
     assert read_anew() == fresh  # but not what other rules made of it
@@ -305,6 +296,130 @@ def test_a_damaged_cache_is_made_again(copy: Path, tmp_path: Path, monkeypatch: 
     assert cache.is_dir() or json.loads(cache.read_text()) == json.loads(whole)
     assert [path.name for path in cache.parent.iterdir()] == [cache.name]
     digests._remembered.cache_clear()
+
+
+# ---- plug-ins outside fu, and what other modules read ---------------------------------------------------------------
+
+RATES = {  # where a rate stands in a helper, and how the plug-in beside it reads it
+    **{
+        f"{name} of a module": (f"{name} = {{'rate': 0.1}}\n", f"RATE = helper.{name}['rate']")
+        for name in ("METRICS", "ESTIMATE", "ABOUT")
+    },
+    "METRICS by name": ("METRICS = {'rate': 0.1}\n", "from fu.methods.helper import METRICS as m\nRATE = m['rate']"),
+    "METRICS by a star": ("METRICS = {'rate': 0.1}\n", "from fu.methods.helper import *\nRATE = METRICS['rate']"),
+    "METRICS as text": ("METRICS = {'rate': 0.1}\n", "RATE = getattr(helper, 'METRICS')['rate']"),
+    "description of a field": (
+        "from pydantic import BaseModel, Field\nclass Params(BaseModel):\n    x: int = Field(1, description='0.1')\n",
+        "RATE = float(helper.Params.model_fields['x'].description)",
+    ),
+    "example of a field": (
+        "from pydantic import BaseModel, Field\nclass Params(BaseModel):\n    x: int = Field(1, examples=[0.1])\n",
+        "RATE = helper.Params.model_json_schema()['properties']['x']['examples'][0]",
+    ),
+    "docstring": ('"""0.1"""\n', "RATE = float(helper.__doc__)"),
+    "docstring of a function": ('def f():\n    """0.1"""\n', "import inspect\nRATE = float(inspect.getdoc(helper.f))"),
+    "argument of a raise": (
+        "def f():\n    raise ValueError(0.1)\n",
+        "try:\n    helper.f()\nexcept ValueError as error:\n    RATE = error.args[0]",
+    ),
+}
+
+
+@pytest.fixture
+def outside(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a user's own methods, beside the copy of the package."""
+    monkeypatch.setattr(plugins, "FOLDERS", [copy.parent / "mine"])
+    return copy.parent / "mine/methods"
+
+
+@pytest.mark.parametrize("place", ["outside", "inside"])
+@pytest.mark.parametrize("where", RATES)
+def test_what_another_module_reads_counts_wherever_it_stands(copy: Path, outside: Path, where: str, place: str) -> None:
+    folder = outside if place == "outside" else copy / "methods"
+    text, reading = RATES[where]
+    write(folder / "mine.py", f"from fu.methods import helper\n\n{reading}\n")
+    write(folder / "helper.py", text)
+    before = digest("fu.methods.mine")
+    assert text.count("0.1") == 1
+    write(folder / "helper.py", text.replace("0.1", "0.2"))
+    assert digest("fu.methods.mine") != before
+
+
+@pytest.mark.parametrize(("old", "new"), EDITS_OF_TEXTS)
+def test_outside_fu_only_comments_docstrings_and_layout_do_not_count(outside: Path, old: str, new: str) -> None:
+    """What only people read may be read by what else a user wrote: it counts."""
+    assert counts(outside.parent, TEXTS, old, new)
+
+
+@pytest.mark.parametrize(("old", "new"), EDITS_OF_LAYOUT)
+def test_outside_fu_comments_docstrings_and_layout_do_not_count(outside: Path, old: str, new: str) -> None:
+    assert not counts(outside.parent, SOURCE, old, new)
+
+
+def test_a_file_that_moves_out_of_fu_is_looked_at_anew(copy: Path, outside: Path) -> None:
+    write(copy / "methods/mine.py", "METRICS = {'a': 1}\n")
+    inside = digest("fu.methods.mine")
+    outside.mkdir(parents=True)
+    (copy / "methods/mine.py").rename(outside / "mine.py")
+    forget_what_was_read()
+    assert digest("fu.methods.mine") != inside
+
+
+def test_no_stage_reads_what_only_people_read(copy: Path) -> None:
+    found = {module for stage in OUTPUTS for module in closure(modules_of(stage, base(stage)))}
+    found |= set(closure(tuple(f"fu.{kind}.{name}" for kind in KINDS for name in available(kind))))
+    assert {module for module in found if digests.disk().source(module).about.reads} == set()
+
+
+# ---- files that a plug-in opens ----------------------------------------------------------------------------------
+
+
+def test_a_file_counts_where_the_module_that_opens_it_declares_it(outside: Path) -> None:
+    write(outside / "mine.py", "from fu.methods import helper\n")
+    write(outside / "helper.py", 'READS = ["rate.txt", "more/rates.txt"]\n')
+    write(outside / "rate.txt", "0.1")
+    write(outside / "more/rates.txt", "0.1")
+    write(outside / "other.txt", "0.1")
+    planned, before = digest("fu.methods.mine"), digests.parts("fu.methods.mine")
+    write(outside / "other.txt", "0.2")
+    assert digest("fu.methods.mine") == planned
+    (outside / "more/rates.txt").write_text("0.2")
+    assert digests.reread("fu.methods.mine") != planned  # also by a job that is running
+    forget_what_was_read()
+    after = digests.parts("fu.methods.mine")
+    assert {name for name in before if before[name] != after[name]} == {"fu.methods.helper:more/rates.txt"}
+    (outside / "rate.txt").unlink()
+    forget_what_was_read()
+    told = f"{outside}/helper.py: READS: the file {outside}/rate.txt cannot be read."
+    assert sentence(lambda: digest("fu.methods.mine")) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "READS = ['../rate.txt']",
+        "READS = ['/rate.txt']",
+        "READS = ['']",
+        "READS = [1]",
+        "READS = 5",
+        "READS = list('a')",
+        "READS: list[str]",
+        "READS = []\nREADS += ['rate.txt']",
+        "if True:\n    READS = ['rate.txt']",
+        "READS = OTHER = ['rate.txt']",
+    ],
+)
+def test_a_declaration_that_cannot_be_read_off_the_file_is_refused(outside: Path, text: str) -> None:
+    write(outside / "mine.py", f"{text}\n")
+    line = 2 if text.startswith("READS = []") else 1
+    assert sentence(lambda: digest("fu.methods.mine")) == (
+        f"{outside}/mine.py: line {line}: READS must list files in or below the folder of this one, as in "
+        'READS = ["rate.txt"].'
+    )
+
+
+def test_what_an_artefact_reads_is_no_file(copy: Path) -> None:
+    assert digests.disk().source("fu.artefacts.table").about.files == []
 
 
 # ---- which stages an edit touches ----------------------------------------------------------------------------------
@@ -890,3 +1005,26 @@ def test_a_source_that_cannot_be_read_is_told_in_one_sentence(copy: Path, source
     with pytest.raises(UserError) as caught:
         digest("fu.methods.new")
     assert str(caught.value) == f"{path}: {text}"
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["colorsys.py", "colorsys/__init__.py", "numpy.py", f"colorsys{SO}", "yaml/__init__.py", "sklearn.py", "pytest.py"],
+)
+def test_a_module_beside_the_snakefile_that_python_would_import_in_place_of_another_is_refused(
+    copy: Path, file: str
+) -> None:
+    write(copy / "methods/new.py", "X = 1\n")
+    write(copy.parent / file, "")
+    name = file.partition(".")[0].partition("/")[0]
+    assert sentence(lambda: digest("fu.methods.new")) == (
+        f"{copy.parent}/{file}: Python would import this in place of {name!r}, a module of its own or of a library; "
+        "rename it."
+    )
+
+
+@pytest.mark.parametrize("file", ["colorsys/notes.txt", "my_rates.py", "colorsys.txt", "tests/__init__.py"])
+def test_other_files_beside_the_snakefile_are_nobody_s_business(copy: Path, file: str) -> None:
+    write(copy / "methods/new.py", "X = 1\n")
+    write(copy.parent / file, "")
+    assert digest("fu.methods.new")

@@ -1,14 +1,19 @@
-"""What the plan believes of a file, and when it reads it again."""
+"""What the plan believes of a file, when it reads it again, and which files a job is handed in which role."""
 
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fu.contents import checksum
-from fu.pipeline import pending
+from fu.pipeline import certificate, pending
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.pending import Seen, _differences
+from fu.pipeline.pending import FOLLOWS, Pending, Reason, Seen, _differences
+from fu.pipeline.plan import Job, Plan
+from tests.pipeline.plans import made
 
 
 @pytest.fixture
@@ -83,3 +88,84 @@ def test_a_file_that_was_made_anew_is_believed_under_its_new_certificate(model: 
 )  # fmt: skip
 def test_differences_are_told_by_their_place(old: object, new: object, told: list[str]) -> None:
     assert list(_differences(old, new)) == told
+
+
+# ---- the inputs of a job ---------------------------------------------------------------------------------------------
+
+RUN = "fedosd/mnist-pat50/seed0"
+FEDERASER = {"run": RUN, "trial": "federaser"}
+CHOSEN = {"run": RUN, "trial": "fedosd+chosen"}
+HERE = f"results/smoke/{RUN}"
+
+
+def wanted(plan: Plan) -> list[Job]:
+    """Return the evaluations."""
+    return [plan.job("evaluate", {**names, "evaluation": "evaluation"}) for names in (FEDERASER, CHOSEN)]
+
+
+@pytest.fixture
+def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """The plan of some evaluations all of whose jobs have run: each of their files holds its own name."""
+    monkeypatch.chdir(tmp_path)
+    plan = made("smoke")
+    monkeypatch.setattr(plan, "_jobs", dict(plan._jobs))
+    for job in plan.behind(wanted(plan)):
+        outputs = {}
+        for path in (Path(path) for path in job.outputs.values() if path != job.certificate):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(path))
+            outputs[path.name] = (path.stat().st_size, checksum(path))
+        read = {role: [[path, checksum(Path(path))] for path in files] for role, files in job.listed.items() if files}
+        certified = Certificate(job.key, job.stage, json.loads(job.json), job.code, job.parts, read, outputs)
+        certificate.write(Path(job.certificate), certified)
+    return plan
+
+
+def handed(plan: Plan, job: Job, **inputs: Any) -> Reason | None:
+    """Return why a job has to run that is planned with other inputs."""
+    edited = replace(job, inputs={role: files for role, files in (job.inputs | inputs).items() if files is not None})
+    plan._jobs[job.stage, tuple(sorted(job.names.items()))] = edited
+    return Pending(plan).reason(edited)
+
+
+def test_a_job_that_is_handed_what_it_has_read_is_current(finished: Plan) -> None:
+    found = {job.certificate: handed(finished, job) for job in finished.behind(wanted(finished))}
+    assert {Path(path).name for path in found} >= {"fedosd+chosen.recovered.made.json", "fedosd.selected.made.json"}
+    assert set(found.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("stage", "names", "inputs", "text"),
+    [
+        ("recover", CHOSEN, {"unlearned": f"{HERE}/original.trained.safetensors"},
+         f"unlearned: {HERE}/original.trained.safetensors is new"),
+        ("unlearn", FEDERASER, {"history": []},
+         f"history: {HERE}/original.trained.history.safetensors is no longer read"),
+        ("unlearn", FEDERASER, {"history": None},
+         f"history: {HERE}/original.trained.history.safetensors is no longer read"),
+        ("evaluate", {**CHOSEN, "evaluation": "evaluation"},
+         {"models": [f"{HERE}/fedosd+chosen.{role}.safetensors" for role in ("recovered", "unlearned")]},
+         "models: the files are in another order"),
+        ("train", {"run": RUN, "trial": "original"}, {"request": [f"{HERE}/partition.npz"]},
+         f"request: {HERE}/partition.npz is new"),
+    ],
+    ids=["another role", "an empty role", "no such role", "another order", "a new role"],
+)  # fmt: skip
+def test_a_job_that_is_handed_other_files_runs(
+    finished: Plan, stage: str, names: dict[str, str], inputs: dict[str, Any], text: str
+) -> None:
+    assert handed(finished, finished.job(stage, names), **inputs) == Reason("input", text)
+
+
+def test_a_job_whose_input_was_made_anew_with_other_contents_runs(finished: Plan) -> None:
+    partition = finished.job("partition", {"run": RUN})
+    file, known = Path(partition.outputs["partition"]), certificate.read(Path(partition.certificate))
+    assert known is not None
+    file.write_text("another")
+    certificate.write(Path(partition.certificate), replace(known, outputs={file.name: (7, checksum(file))}))
+    asked = Pending(finished)
+    assert asked.reason(partition) is None
+    assert asked.reason(finished.job("train", {"run": RUN, "trial": "original"})) == Reason(
+        "input", f"{file} has changed"
+    )
+    assert asked.reason(finished.job("select", {"scenario": RUN.rpartition("/")[0], "method": "fedosd"})) == FOLLOWS

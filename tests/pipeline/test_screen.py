@@ -79,6 +79,7 @@ JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
         ("10:00 round 1\nerror: mnist.npz: no archive.\n", "error: mnist.npz: no archive."),
         (TRACEBACK, "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
         (f"error: of before.\n{TRACEBACK}", "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
+        (f"{TRACEBACK}error: mine.py: line 3: boom.\n", "error: mine.py: line 3: boom (the whole traceback: {log})."),
         ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (its log: {log})."),
         ("", "error: x.unlearned: the job ended without a message, as if killed (its log: {log})."),
         (
@@ -91,6 +92,7 @@ JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
         "a sentence",
         "a traceback",
         "a sentence before a traceback",
+        "a sentence after a traceback",
         "other words",
         "nothing",
         "rounds alone",

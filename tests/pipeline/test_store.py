@@ -535,12 +535,12 @@ def candidate(first: Checkout, **changes: Any) -> tuple[bool, Options]:
     """Take over from the first job, as one that has the same inputs; return whether that was possible."""
     made = certificate.read(first["made.json"])
     assert made is not None
-    draft = Certificate("own key", "train", {"chosen": 1}, made.code, {}, {**made.inputs, "selected.json": "s"})
+    read = {**made.inputs, "chosen": [["selected.json", "s"]]}
+    draft = Certificate("own key", "train", {"chosen": 1}, made.code, {}, {**read, **changes.pop("inputs", {})})
     modules = ("fu.pipeline.stages.train",)
     draft = replace(draft, code=digest.digest(*modules))
     options = Options(signature=Signature(first.folder / "chosen.trained.made.json", draft, modules))
-    asked = {"source": first["made.json"], "key": made.key, "contents": list(made.inputs.values()), **changes}
-    return take(**asked, options=options), options
+    return take(**{"source": first["made.json"], "key": made.key, **changes}, options=options), options
 
 
 def test_a_candidate_beside_a_job_is_taken_over(first: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
@@ -549,7 +549,7 @@ def test_a_candidate_beside_a_job_is_taken_over(first: Checkout, capsys: pytest.
     has(capsys.readouterr().err, "train: taken over from ", "first/original.trained.made.json; nothing is computed.\n")
     own = certificate.read(first.folder / "chosen.trained.made.json")
     assert own is not None
-    assert (own.key, own.spec, own.inputs["selected.json"]) == ("own key", {"chosen": 1}, "s")
+    assert (own.key, own.spec, own.inputs["chosen"]) == ("own key", {"chosen": 1}, [["selected.json", "s"]])
     assert own.taken == "first/original.trained.made.json"
     assert list(own.outputs) == [
         f"chosen.trained.{suffix}" for suffix in ("safetensors", "cost.json", "history.safetensors")
@@ -560,7 +560,13 @@ def test_a_candidate_beside_a_job_is_taken_over(first: Checkout, capsys: pytest.
 
 @pytest.mark.parametrize(
     "changes",
-    [{"key": "another"}, {"contents": []}, {"contents": ["b", "a", "c"]}, {"source": Path("absent.made.json")}],
+    [
+        {"key": "another"},
+        {"source": Path("absent.made.json")},
+        {"inputs": {"data": []}},
+        {"inputs": {"data": [["digits.npz", "another"]]}},
+        {"inputs": {"history": [["history.npz", "h"]]}},
+    ],
 )
 def test_a_candidate_of_another_spec_or_from_other_inputs_is_not_taken_over(
     first: Checkout, changes: dict[str, Any]

@@ -221,6 +221,18 @@ def test_a_kind_of_artefact_runs_its_artefacts(project: Project) -> None:
     project.expect(published(project, "rounds"))
 
 
+def test_a_file_handed_over_in_another_role_runs_what_reads_it(project: Project) -> None:
+    """The same files are read as before, one of them as what it is not."""
+    project.edit(
+        "fu/pipeline/plan.py",
+        '"unlearned": self.paths("unlearn", "model", run=run, trial=planned.unlearned),',
+        '"unlearned": self._shared(run, planned)["original"],',
+    )
+    affected = following(project, "recover")
+    assert {key.split()[0] for key in affected} == {"recover", "evaluate", "publish"}
+    project.expect(affected)
+
+
 # ---- metrics and evaluators ----------------------------------------------------------------------------------------
 
 

@@ -254,6 +254,8 @@ def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
         plugins.load(kind, chosen.name).check(*facts, params)
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
+    except Exception as error:
+        raise ValueError(f"{field}: {plugins.told(error).removesuffix('.')}") from None
 
 
 class Phase(Strict):

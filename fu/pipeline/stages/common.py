@@ -7,7 +7,8 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
@@ -19,7 +20,7 @@ from fu.contents import checksum
 from fu.errors import UserError, first_problem
 from fu.pipeline import certificate, digest, store
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import CERTIFIED, OUTPUTS, SELECTED
+from fu.pipeline.paths import CERTIFIED, OUTPUTS
 from fu.plugins import Choice, Kind
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
@@ -135,7 +136,8 @@ class Options:
 
     def contents(self, files: Iterable[Path]) -> list[str]:
         """Return the digests of the contents of input files."""
-        known = self.signature.draft.inputs if self.signature else {}
+        read = self.signature.draft.inputs.values() if self.signature else ()
+        known = {path: content for several in read for path, content in several}
         return [known.get(str(file)) or checksum(file) for file in files]
 
 
@@ -153,11 +155,13 @@ def run(
     files_type: type[F],
     main: Callable[[S, F, Options], None],
     argv: list[str] | None = None,
-    reads: Callable[[S, F], list[Path]] | None = None,
+    reads: Callable[[S, F], dict[str, list[Path]]] | None = None,
 ) -> None:
     """Run a stage's main from the command line; a `UserError` ends it with one sentence and status 1.
 
-    `reads`: the outputs of other jobs that the main reads, where the command line does not name them.
+    So does any error in a plug-in, after its traceback.
+
+    `reads`: the outputs of other jobs that the main reads, by role, where the command line does not name them.
     """
     try:
         args = _parser(spec_type, files_type).parse_args(argv)
@@ -177,10 +181,9 @@ def run(
             main(points[_selected(args.chosen, points)], files, options)
             return
         with certificate.locked(args.certificate):
-            named = _read(stage, files)
-            found = reads(points[""], files) if reads else [path for paths in named.values() for path in paths]
+            named = reads(points[""], files) if reads else _read(stage, files)
             key = certificate.key_of(stage, canonical(spec), code)
-            inputs = certificate.check([*found, *args.chosen])
+            inputs = certificate.check({**named, certificate.CHOSEN: args.chosen})
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
                 print(f"{stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
@@ -192,26 +195,28 @@ def run(
                 draft = dataclasses.replace(draft, point=key)
             options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
             own = [args.certificate, *_own(args, points, point)] if args.chosen and args.unless_made else []
-            if any(take(made, key, options.contents(found), options) for made in own):
+            if any(take(made, key, options) for made in own):
                 return
             if not args.cache:
                 main(points[point], files, options)
                 return
-            contents = {role: options.contents(paths) for role, paths in named.items()}
             machine = store.machine(options.device, options.threads)
-            entry = store.Entry(Path(args.cache), (stage, key), contents, machine)
+            entry = store.Entry(Path(args.cache), (stage, key), draft.contents, machine)
             if args.unless_made and entry.used():
-                if take(entry.certificate, entry.key, [*entry.inputs.values()], options):
+                if take(entry.certificate, entry.key, options):
                     return
                 entry.drop()
             main(points[point], files, options)
             entry.keep(args.certificate)
     except UserError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        if error.errno not in OUTSIDE:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in OUTSIDE:
+            sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
+        if not (sentence := plugins.told(error)):
             raise
-        sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
+        traceback.print_exc()
+        sys.exit(f"error: {sentence}")
 
 
 def _points(spec_type: type[S], args: argparse.Namespace) -> dict[str, S]:
@@ -250,16 +255,14 @@ def _read(stage: str, files: Any) -> dict[str, list[Path]]:
     return {name: [found] if isinstance(found := getattr(files, name), Path) else found for name in names}
 
 
-def take(source: Path, key: str, contents: Sequence[str], options: Options) -> bool:
+def take(source: Path, key: str, options: Options) -> bool:
     """Take over the outputs of another job as those of this one, which get their own certificate.
 
-    `source`: the other's certificate, which must have this key and these contents as its inputs, in order. Returns
-    False where it has not, or where an output cannot be read or has changed since it was made, which is said.
+    `source`: the other's certificate, which must have this key and the same contents as its inputs. Returns False
+    where it has not, or where an output cannot be read or has changed since it was made, which is said.
     """
     made, own = certificate.read(source), options.signature
-    if own is None or made is None or key not in (made.key, made.point):
-        return False
-    if [content for path, content in made.inputs.items() if not path.endswith(SELECTED)] != list(contents):
+    if own is None or made is None or key not in (made.key, made.point) or made.contents != own.draft.contents:
         return False
     taken = made.taken if source == own.path else f"{source.parent.name}/{source.name}"
     draft = dataclasses.replace(own.draft, taken=taken)

@@ -7,8 +7,8 @@ import os
 import platform
 import resource
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -27,7 +27,8 @@ from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.kept import KeptModels
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import Task, Training
+from fu.federation.network import check_model
+from fu.federation.task import State, Task, Training
 from fu.pipeline.stages.common import (
     ModelFiles,
     ModelSpec,
@@ -78,9 +79,16 @@ def data_of(spec: ModelSpec, files: ModelFiles, options: Options, poison: Poison
 
 
 def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
-    """Return a function that builds a fresh model."""
-    params = plugins.params("models", spec.model, "model")
-    return partial(plugins.load("models", spec.model.name).build, data.shape, about(spec.dataset).classes, params)
+    """Return a function that builds a fresh model, which raises `UserError` where it cannot be trained."""
+    plugin, params = plugins.load("models", spec.model.name), plugins.params("models", spec.model, "model")
+    classes, where = about(spec.dataset).classes, f"{plugins.place_of(plugin, 'build')}: build"
+
+    def build() -> nn.Module:
+        model: nn.Module = plugin.build(data.shape, classes, params)
+        check_model(model, data.shape, classes, where)
+        return model
+
+    return build
 
 
 def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str, poison: Poison) -> Task:
@@ -111,18 +119,53 @@ def training_of(choice: Choice) -> Training:
         plugins.params("training", choice, f"training {choice.name}"),
     )
     return Training(
-        lambda task: plugin.start(task, params), lambda task, state, round: plugin.step(task, params, state, round)
+        lambda task: state_of(plugin, "start", task, params),
+        lambda task, state, round: state_of(plugin, "step", task, params, state, round),
     )
+
+
+def state_of(plugin: ModuleType, name: str, task: Task, *given: Any) -> State:
+    """Return the state that a function of a plug-in returns; `UserError` where it is none."""
+    state: State = getattr(plugin, name)(task, *given)
+    size, got = task.federation.layout.size, _odd(state, Tensor, float, int)
+    if not got:
+        theta = state.get("theta")
+        if not isinstance(theta, Tensor):
+            got = _odd({"theta": theta}, Tensor) if "theta" in state else "no 'theta'"
+        elif theta.dtype != torch.float32 or theta.shape != (size,):
+            got = f"'theta' of {theta.dtype} {[*theta.shape]}"
+    if got:
+        raise UserError(
+            f"{plugins.place_of(plugin, name)}: {name} must return a state: 'theta', the model (float32 [{size}]), and "
+            f"further tensors and numbers; got {got}."
+        )
+    return state
+
+
+def numbers_of(plugin: ModuleType, name: str, context: Context) -> dict[str, float]:
+    """Return what a function of an evaluator measures; `UserError` where these are not numbers by name."""
+    found: dict[str, float] = getattr(plugin, name)(context)
+    if got := _odd(found, float, int):
+        raise UserError(f"{plugins.place_of(plugin, name)}: {name} must return a number for each metric, got {got}.")
+    return found
+
+
+def _odd(values: Any, *kinds: type) -> str:
+    """Return in words what is not of these kinds; "" where all values, by name, are."""
+    if not isinstance(values, dict):
+        return type(values).__name__
+    odd = (f"{name!r} of type {type(value).__name__}" for name, value in values.items() if not isinstance(value, kinds))
+    return next(odd, "")
 
 
 def measured(task: Task, traced: Sequence[str]) -> Callable[[Tensor], dict[str, float]]:
     """Return a function that measures a model after a round, by those of the traced evaluators that measure models."""
     federation, evaluators = task.federation, [plugins.load("evaluation", name) for name in traced]
-    traces = [evaluator.trace for evaluator in evaluators if hasattr(evaluator, "trace")]
+    tracing = [evaluator for evaluator in evaluators if hasattr(evaluator, "trace")]
 
     def measure_round(theta: Tensor) -> dict[str, float]:
         context = Context(federation.network, federation.data, theta, task.original)
-        return dict(item for trace in traces for item in trace(context).items())
+        return dict(item for evaluator in tracing for item in numbers_of(evaluator, "trace", context).items())
 
     return measure_round
 

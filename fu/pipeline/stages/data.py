@@ -45,4 +45,4 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
 
 if __name__ == "__main__":
-    run(Spec, Files, main, reads=lambda spec, files: [])
+    run(Spec, Files, main, reads=lambda spec, files: {})

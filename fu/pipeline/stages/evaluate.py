@@ -37,7 +37,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu.evaluation.context import Context
     from fu.federation import model_files
     from fu.federation.network import Network
-    from fu.pipeline.stages.compute import builder_of, data_of
+    from fu.pipeline.stages.compute import builder_of, data_of, numbers_of
 
     data = data_of(spec, files, options, "all")
     shadows = membership.load(files.shadows[0]) if files.shadows else None
@@ -55,7 +55,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         context = Context(network, data, theta.to(data.device), reference, role, rounds, shadows)
         for name in spec.evaluators:
             with torch.no_grad():
-                found = plugins.load("evaluation", name).evaluate(context)
+                found = numbers_of(plugins.load("evaluation", name), "evaluate", context)
             rows += [{"role": role, "metric": metric, "value": value} for metric, value in found.items()]
     with atomic_outputs(options, files.evaluation) as (part,):
         write_rows(part, rows, ("role", "metric", "value"))

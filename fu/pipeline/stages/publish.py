@@ -33,13 +33,14 @@ class Files:
     json: Path
 
 
-def reads(spec: Spec, files: Files) -> list[Path]:
+def reads(spec: Spec, files: Files) -> dict[str, list[Path]]:
     """Return the results that the entry shows, and the costs of their models."""
     from fu.pipeline import frames
     from fu.pipeline.paths import Paths
 
     paths = Paths(str(files.root))
-    return [Path(path) for path in (*frames.inputs(spec, paths), *frames.costs(spec, paths))]
+    found = {"results": frames.inputs(spec, paths), "costs": frames.costs(spec, paths)}
+    return {role: [Path(path) for path in named] for role, named in found.items()}
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:

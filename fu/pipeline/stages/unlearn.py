@@ -38,7 +38,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu import plugins
     from fu.federation import kept, model_files
     from fu.federation.driver import drive
-    from fu.federation.task import Task
+    from fu.federation.task import State, Task
     from fu.pipeline.stages import compute
 
     task = compute.task_of(spec, files, options, "unlearning", "all")
@@ -61,15 +61,19 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         task = replace(task, original=original.to(device), histories=recorded, training=training, server=spec.server)
         task = replace(task, kept=models)
         asked = [task.after(number + 1) for number in range(task.requests)]
-        begin = getattr(method, "again", lambda task, params, state, round: method.start(task, params))
 
         def now(round: int) -> Task:
             return asked[round * len(asked) // spec.rounds]
 
+        def again(state: State, round: int) -> State:
+            if hasattr(method, "again"):
+                return compute.state_of(method, "again", now(round), params, state, round)
+            return compute.state_of(method, "start", now(round), params)
+
         outcome = drive(
             task,
-            lambda: method.start(now(0), params),
-            lambda state, round: method.step(now(round), params, state, round),
+            lambda: compute.state_of(method, "start", now(0), params),
+            lambda state, round: compute.state_of(method, "step", now(round), params, state, round),
             compute.measured(task, spec.traced),
             checkpoint,
             str(files.model),
@@ -77,7 +81,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             evaluate_last=spec.evaluate_last,
             watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
             requests=task.requests,
-            again=lambda state, round: begin(now(round), params, state, round),
+            again=again,
             finished=getattr(method, "done", None),
         )
     compute.write_outcome(task, outcome, files, options, checkpoint, spec)

@@ -187,7 +187,7 @@ def made(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0
     """Run a stage that certifies its output."""
     words = ["--spec", json.dumps({"lr": lr}), "--made-of", "partition.npz", "--output", "model.csv"]
     words += ["--certificate", "model.made.json", *more]
-    common.run(Spec, Files, main, words, reads=lambda spec, files: files.made_of)
+    common.run(Spec, Files, main, words, reads=lambda spec, files: {"made_of": files.made_of})
 
 
 def write(spec: Spec, files: Files, options: Options) -> None:
@@ -203,7 +203,7 @@ def test_outputs_are_certified_with_all_that_they_were_made_from(before: Path) -
     code = digest.digest("fu.pipeline.stages.data")
     assert (found.stage, found.spec, found.code) == ("data", {"lr": 0.1, "rounds": 3}, code)
     assert found.key == certificate.key_of("data", '{"lr":0.1,"rounds":3}', code)
-    assert found.inputs == {"partition.npz": checksum(before)}
+    assert found.inputs == {"made_of": [["partition.npz", checksum(before)]]}
     assert found.outputs == {"model.csv": [6, checksum(Path("model.csv"))]}
     assert found.parts == digest.parts("fu.pipeline.stages.data")
     assert sorted(contents(Path())) == ["model.csv", "model.made.json", "partition.made.json", "partition.npz"]

@@ -63,5 +63,6 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     assert about["taken"] == {first: "k/recover.made.json"}
     assert about["code"] == "the code"
     assert about["seconds"] == round(sum(json.loads(Path(path).read_text())["seconds"] for path in about["costs"]), 3)
-    read = [*frames.inputs(entry, paths), *frames.costs(entry, paths)]
-    assert publish.reads(publish.Spec(**dict(entry)), files) == [Path(path) for path in read]
+    read = {"results": frames.inputs(entry, paths), "costs": frames.costs(entry, paths)}
+    expected = {role: [Path(path) for path in several] for role, several in read.items()}
+    assert publish.reads(publish.Spec(**dict(entry)), files) == expected

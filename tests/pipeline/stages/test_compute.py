@@ -1,0 +1,215 @@
+"""Mistakes in a user's own plug-ins: one sentence with the file and line of the plug-in, before anything is written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fu.pipeline.stages import common, evaluate, train, unlearn
+from tests.mistakes import contents, has
+from tests.pipeline.stages.scene import LAYOUT, PHASE, Scene, make_scene, model
+
+METHOD = '''"""Mine."""
+
+import torch
+from pydantic import BaseModel
+
+needs = set()
+
+
+class Params(BaseModel, extra="forbid"):
+    """None."""
+
+
+def start(task, p):
+    return {"theta": torch.zeros(task.federation.layout.size)}
+
+
+def step(task, p, state, round):
+    return state
+'''
+EVALUATOR = '''"""Mine."""
+
+METRICS = {"calm": {"label": "C", "unit": "1", "better": "neither", "formula": "1", "source": "me"}}
+TRACE = ("calm",)
+
+
+def evaluate(context):
+    return {"calm": 1.0}
+
+
+def trace(context):
+    return {"calm": 1.0}
+'''
+MODEL = '''"""Mine."""
+
+from pydantic import BaseModel
+from torch import nn
+
+
+class Params(BaseModel, extra="forbid"):
+    """None."""
+
+
+def build(shape, classes, p):
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, classes))
+'''
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """The files that stages read, in a folder that nobody writes to."""
+    (tmp_path / "scene").mkdir()
+    scene = make_scene(tmp_path / "scene")
+    scene.save("original", model(0))
+    scene("original.csv").write_text("round\n")
+    return scene
+
+
+def refused(stage: Any, scene: Scene, mine: Path, spec: dict[str, Any], **files: Any) -> str:
+    """Run a stage from its command line; return the sentence with which it ends, having written nothing."""
+    before = contents(scene.folder)
+    words = ["--spec", json.dumps(spec), "--plugins", str(mine), "--device", "cpu"]
+    for name, paths in {**scene.shared, **files}.items():
+        words += [f"--{name}", *(map(str, paths) if isinstance(paths, list) else [str(paths)])]
+    with pytest.raises(SystemExit) as caught:
+        common.run(stage.Spec, stage.Files, stage.main, words)
+    text = str(caught.value.code)
+    assert text.startswith(f"error: {mine}/")
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert contents(scene.folder) == before
+    return text.removeprefix(f"error: {mine}/")
+
+
+def write(mine: Path, kind: str, text: str) -> None:
+    """Write a plug-in, beside nothing that was written before."""
+    (mine / kind).mkdir(exist_ok=True)
+    (mine / kind / "mine.py").write_text(text)
+
+
+def line(text: str, what: str) -> int:
+    """Return the number of the line with some words."""
+    (number,) = [number for number, one in enumerate(text.splitlines(), 1) if what in one]
+    return number
+
+
+def unlearned(scene: Scene, mine: Path, text: str, traced: tuple[str, ...] = ()) -> str:
+    """Return the sentence with which the unlearning by a method ends."""
+    write(mine, "methods", text)
+    spec = {**PHASE, "traced": traced, "method": {"name": "mine"}, "training": None, "server": None, "watch": None}
+    return refused(unlearn, scene, mine, spec, original=scene("original.safetensors"), **scene.outputs("made"))
+
+
+def trained(scene: Scene, mine: Path, **spec: Any) -> str:
+    """Return the sentence with which a training ends."""
+    given = {**PHASE, "traced": (), "training": {"name": "fedavg"}, "history": (), "server": None, **spec}
+    return refused(train, scene, mine, given, **scene.outputs("made"), history=scene("history"))
+
+
+SIZE = LAYOUT.size
+STATES = {
+    "None": "NoneType",
+    "state['theta']": "Tensor",
+    "{}": "no 'theta'",
+    "{'theta': 1.0}": "'theta' of type float",
+    "{'theta': state['theta'][:-1]}": f"'theta' of torch.float32 [{SIZE - 1}]",
+    "{'theta': state['theta'][:, None]}": f"'theta' of torch.float32 [{SIZE}, 1]",
+    "{'theta': state['theta'].double()}": f"'theta' of torch.float64 [{SIZE}]",
+    "{**state, 'seen': [1]}": "'seen' of type list",
+}
+
+
+@pytest.mark.parametrize("returned", STATES)
+def test_a_step_that_returns_no_state_is_refused(scene: Scene, mine: Path, returned: str) -> None:
+    text = METHOD.replace("return state", f"return {returned}")
+    assert unlearned(scene, mine, text) == (
+        f"methods/mine.py: line {line(text, 'def step')}: step must return a state: 'theta', the model (float32 "
+        f"[{SIZE}]), and further tensors and numbers; got {STATES[returned]}."
+    )
+
+
+def test_a_start_that_returns_no_state_is_refused(scene: Scene, mine: Path) -> None:
+    text = METHOD.replace('return {"theta"', 'return {"model"')
+    has(unlearned(scene, mine, text), f"methods/mine.py: line {line(text, 'def start')}: start must return a state: ")
+
+
+def test_a_training_that_returns_no_state_is_refused(scene: Scene, mine: Path) -> None:
+    write(mine, "training", text := METHOD.replace("return state", "return None"))
+    told = f"training/mine.py: line {line(text, 'def step')}: step must return a state: "
+    has(trained(scene, mine, training={"name": "mine"}), told)
+
+
+@pytest.mark.parametrize(
+    ("bug", "told"),
+    [
+        ("return state['thetta']", "KeyError: 'thetta'."),
+        ("assert round < 0", "AssertionError."),
+        ("raise ValueError('too\\nmany.')", "ValueError: too many."),
+        (
+            "task.federation.local_updates(state['theta'], [0], round, 'cros_entropy')",
+            "ValueError: local_updates: there is no loss 'cros_entropy'; did you mean 'cross_entropy'? allowed: "
+            "cross_entropy, negative_cross_entropy, unlearning_cross_entropy.",
+        ),
+        ("return helped(state)", ""),
+    ],
+)
+def test_a_bug_is_told_with_its_line_after_the_whole_traceback(
+    scene: Scene, mine: Path, bug: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(mine, "methods", "")
+    (mine / "methods/helper.py").write_text("def step(state):\n    return state.theta\n")
+    text = METHOD.replace("    return state", f"    {bug}").replace(
+        "import torch", "import torch\nfrom fu.methods.helper import step as helped"
+    )
+    place = f"methods/mine.py: line {line(text, bug)}: "
+    if not told:
+        place, told = "methods/helper.py: line 2: ", "AttributeError: 'dict' object has no attribute 'theta'."
+    assert unlearned(scene, mine, text) == place + told
+    log = capsys.readouterr().err
+    assert log.count("Traceback (most recent call last):") == 1
+    has(log, "fu/federation/driver.py", f'{mine}/methods/mine.py", line {line(text, bug)}, in step')
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        ("{'calm': context.theta.mean()}", "'calm' of type Tensor"),
+        ("context.theta.mean()", "Tensor"),
+        ("None", "NoneType"),
+    ],
+)
+def test_an_evaluator_that_returns_no_numbers_is_refused_at_its_first_evaluation(
+    scene: Scene, mine: Path, returned: str, told: str
+) -> None:
+    text = EVALUATOR.replace("{'calm': 1.0}", returned).replace('{"calm": 1.0}', returned)
+    write(mine, "evaluation", text)
+    place = {name: f"evaluation/mine.py: line {line(text, f'def {name}')}: {name} " for name in ("trace", "evaluate")}
+    expected = f"must return a number for each metric, got {told}."
+    assert trained(scene, mine, traced=("mine",)) == place["trace"] + expected
+    about = {name: PHASE[name] for name in ("dataset", "attack", "seed", "model")}
+    original = scene("original.safetensors")
+    files = {"original": original, "models": [original], "traces": [scene("original.csv")]}
+    spec = {**about, "roles": ["original"], "evaluators": ["mine"]}
+    assert refused(evaluate, scene, mine, spec, **files, evaluation=scene("made.csv")) == place["evaluate"] + expected
+
+
+@pytest.mark.parametrize(
+    ("built", "told"),
+    [
+        (
+            "nn.Linear(784, 3))",
+            "build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class.",
+        ),
+        (
+            "nn.BatchNorm1d(784), nn.Linear(784, classes))",
+            "build returns a model with buffers (1.running_mean), which no method here averages; use nn.GroupNorm "
+            "or no normalisation (nfresnet18) in place of batch normalisation.",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_trained_is_refused(scene: Scene, mine: Path, built: str, told: str) -> None:
+    write(mine, "models", text := MODEL.replace("nn.Linear(784, classes))", built))
+    expected = f"models/mine.py: line {line(text, 'def build')}: {told}"
+    assert trained(scene, mine, model={"name": "mine"}) == expected
