@@ -41,7 +41,7 @@ from fu.federation.task import State, Task, theta_of
 
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
-ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
+ESTIMATE = {"forgotten": 0, "retained": 5}  # how often they train in a round, single samples of a batch included
 
 
 class Params(BaseModel):
