@@ -45,14 +45,12 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
 
 def trained_on(task: Task, p: Params) -> Indices:
     """Return the rows of the data set that are in any batch of any round, as the history says."""
-    found = history(task)
-    drawn = (
-        batch
-        for round in range(task.rounds)
-        for client in dict.fromkeys(found.clients(round))
-        for batch in found.batches(round, client)
-    )
-    return np.unique(np.concatenate([*drawn]))
+    found, drawn = history(task), np.zeros(len(task.federation.data.y), bool)
+    for round in range(task.rounds):
+        for client in dict.fromkeys(found.clients(round)):
+            for batch in found.batches(round, client):
+                drawn[batch] = True
+    return np.flatnonzero(drawn)
 
 
 def history(task: Task) -> History:

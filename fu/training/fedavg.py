@@ -33,14 +33,9 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
 
 def trained_on(task: Task, p: Params) -> Indices:
     """Return the rows of the data set that are in any batch of any round, from the names of the draws alone."""
-    federation = task.federation
-    return np.unique(
-        np.concatenate(
-            [
-                federation.data.rows[client][order.numpy()]
-                for round in range(task.rounds)
-                for client in dict.fromkeys(task.participants(round))
-                for order in federation.orders(client, round)
-            ]
-        )
-    )
+    federation, drawn = task.federation, np.zeros(len(task.federation.data.y), bool)
+    for round in range(task.rounds):
+        for client in dict.fromkeys(task.participants(round)):
+            for order in federation.orders(client, round):
+                drawn[federation.data.rows[client][order.numpy()]] = True
+    return np.flatnonzero(drawn)
