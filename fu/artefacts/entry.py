@@ -151,7 +151,8 @@ class Chosen(Record):
 class Method(Record):
     """A method or a training (`trains`), and its trials in every scenario.
 
-    `retrains`: from scratch, so that it shows what forgetting is. `chosen`: by scenario, where the files of the one
+    `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
+    starts from did. `chosen`: by scenario, where the files of the one
     chosen from several trials are.
     """
 
@@ -160,6 +161,7 @@ class Method(Record):
     in_paper: bool
     post_training: Literal["after", "none", "own"]
     retrains: bool = False
+    alike: bool = False
     trains: bool = False
     trials: dict[str, tuple[Trial, ...]]
     chosen: dict[str, Chosen] = Field(default_factory=dict)

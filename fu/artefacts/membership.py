@@ -5,6 +5,7 @@ The attack on the original and on the retrained model stands beside: where it ca
 """
 
 from collections.abc import Hashable
+from math import sqrt
 from typing import Any
 
 import pandas as pd
@@ -12,23 +13,36 @@ import pandas as pd
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Stage
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.table import KEYS, collect, comparison
+from fu.artefacts.table import KEYS, collect, comparison, same_seeds
+from fu.artefacts.words import in_a_row
 
 READS = "evaluations"
-ALSO = ("mia_auc", "mia_auc_std", "mia_undefined")
-BEYOND = 2.0  # spreads by which the area on the original model must exceed a half
+ALSO = (
+    "mia_undefined",
+    "mia_members",
+    "mia_auc",
+    "lira_auc",
+    "rmia_auc",
+    "mia_members_trained",
+    "mia_auc_trained",
+    "lira_auc_trained",
+    "rmia_auc_trained",
+)
+ATTACKS = {"mia": "Shokri's attack", "lira": "LiRA", "rmia": "RMIA"}
+BEYOND = 2.64  # standard errors on either side: six intervals that hold together with 95% (Bonferroni)
 Cell = dict[Hashable, Any]
-Also = dict[Hashable, float]  # by scenario, method, stage and metric
+Seeds = dict[tuple[str, ...], pd.DataFrame]  # by scenario, method and stage: a row per seed, a column per metric
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return means over seeds with their spread over attacks, beside the paper's, and whether the attack had power."""
+    """Return means over seeds with their spread over attacks, beside the paper's, and whether the attacks had power."""
     found = collect(frame, entry).drop(columns=["mark", "published_mark", "forgot", "took_hold"])
     cells = {tuple(row[key] for key in KEYS): row for row in found.to_dict("records")}
-    ours = frame[~frame["published"] & frame["metric"].isin(ALSO)]
-    also: Also = ours.groupby(KEYS)["value"].mean().to_dict()
-    panels = [(metric.label, _panel(entry, metric, cells, also)) for metric in entry.metrics]
-    words = [power(entry, also), *[[] for _ in entry.metrics[1:]]]
+    kept, _ = same_seeds(frame[~frame["published"]])
+    numbers = kept.pivot_table("value", [*KEYS[:3], "seed"], "metric").reindex(columns=[*ALSO])
+    seeds: Seeds = {tuple(map(str, key)): rows for key, rows in numbers.groupby(level=KEYS[:3])}
+    panels = [(metric.label, _panel(entry, metric, cells, seeds)) for metric in entry.metrics]
+    words = [power(entry, seeds), *[[] for _ in entry.metrics[1:]]]
     return of_table(found, panels, _notes(entry, found), words, tuple(metric.name for metric in entry.metrics))
 
 
@@ -39,28 +53,58 @@ def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Stage, str]]:
     return [(name, stage, f"{label} before" if name in before else label) for name, stage, label in rows]
 
 
-def power(entry: Entry, also: Also) -> list[str]:
-    """Say for each scenario and original model whether the attack tells members on it."""
-    found = []
+def power(entry: Entry, seeds: Seeds) -> list[str]:
+    """Say for each scenario and original model which attacks tell members on it, all or those that trained."""
+    said = []
     for scenario in entry.scenarios:
         for name, stage, label in models(entry, scenario):
-            key = scenario.name, name, stage
-            area, spread = (also.get((*key, metric)) for metric in ("mia_auc", "mia_auc_std"))
-            if stage != ORIGINAL or area is None or spread is None:
+            numbers = seeds.get((scenario.name, name, stage))
+            if stage != ORIGINAL or numbers is None:
                 continue
-            tells = area - 0.5 > BEYOND * spread
-            says = (
-                "the attack tells members."
-                if tells
-                else "the attack cannot tell members, so that 50% after unlearning says nothing."
-            )
-            found.append(f"{scenario.label}, {label}: AUC {area:.3f} ± {spread:.3f}; {says}")
+            (whole, tell), (part, tell_part) = (intervals(numbers, of) for of in ("", "_trained"))
+            if not whole:
+                continue
+            counts = numbers[["mia_members", "mia_members_trained"]].dropna(subset="mia_members")
+            if len(counts) and counts.notna().all(axis=None):
+                members, trained = counts.sum()
+                whole += f"; {trained:,.0f} of {members:,.0f} members ({100 * trained / members:.1f}%) trained"
+                whole += f", on them {part}" if part else ""
+            else:
+                tell_part = []  # nothing of them is printed
+            said.append(f"{scenario.label}, {label}: AUC of {whole}; {_verdict(tell, tell_part)}.")
     if entry.retraining is None:
-        found.append("No retrained model is shown, so that nothing says what forgetting looks like.")
-    return found
+        said.append("No retrained model is shown, so that nothing says what forgetting looks like.")
+    return said
 
 
-def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], also: Also) -> pd.DataFrame:
+def intervals(numbers: pd.DataFrame, of: str) -> tuple[str, list[str]]:
+    """Return each attack's AUC with its interval in percent, and the attacks whose printed interval lies above 50.
+
+    `of`: which members, "" or "_trained". The error is that of an attack that tells nothing (Mann and Whitney 1947):
+    (2 m + 1) / (12 m^2) is the variance of its AUC on m pairs.
+    """
+    texts, tell = [], []
+    for attack, label in ATTACKS.items():
+        areas = numbers[f"{attack}_auc{of}"].dropna()
+        pairs = numbers.loc[areas.index, f"mia_members{of}"]
+        if areas.empty or pairs.isna().any():
+            continue
+        reach = BEYOND * sqrt(((2 * pairs + 1) / (12 * pairs**2)).sum()) / len(areas)
+        low, high = (f"{100 * min(max(areas.mean() + side * reach, 0), 1):.2f}" for side in (-1, 1))
+        texts.append(f"{label} {100 * areas.mean():.2f} ({low} to {high})")
+        tell += [label] if float(low) > 50 else []
+    return ", ".join(texts), tell
+
+
+def _verdict(tell: list[str], tell_part: list[str]) -> str:
+    """Say who tells members; `tell_part`: who tells those that trained."""
+    more = [label for label in tell_part if label not in tell]
+    parts = [(tell, "members"), (more, "members that trained")]
+    found = [f"{in_a_row(who)} {'tells' if len(who) == 1 else 'tell'} {whom}" for who, whom in parts if who]
+    return "; ".join(found) or "no attack tells members, so that 50% after unlearning says nothing"
+
+
+def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], seeds: Seeds) -> pd.DataFrame:
     """Return a row for each scenario, and for each model ours and, where there is one, the paper's number."""
     rows, printed = [], any(pd.notna(cell["published"]) for key, cell in cells.items() if key[-1] == metric.name)
     for scenario in entry.scenarios:
@@ -68,10 +112,11 @@ def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], als
         for name, stage, label in models(entry, scenario):
             key = scenario.name, name, stage
             cell, spread = cells[*key, metric.name], cells[*key, metric.spread] if metric.spread else None
-            missing = also.get((*key, "mia_undefined"), 0.0) if metric.name == "mia_precision" else 0.0
-            ours = _text(metric, cell, spread, "mean") + (f", {missing:.2g} undefined" if missing else "")
+            ours = _text(metric, cell, spread, "mean")
+            if metric.name == "mia_precision" and key in seeds and (missing := seeds[key]["mia_undefined"].mean()) > 0:
+                ours += f", {missing:.3g} undefined"
             ours += f", {cell['diverged']} diverged" if cell["diverged"] and cell["n"] else ""
-            if cell["diverged"] and not cell["n"]:
+            if cell["diverged"] and key not in seeds:  # in every seed
                 ours = f"diverged in {cell['diverged_round']:.0f}"
             theirs = _text(metric, cell, spread, "published")
             if printed and stage != ORIGINAL:
@@ -88,7 +133,9 @@ def _text(metric: Metric, cell: Cell, spread: Cell | None, which: str) -> str:
         return "–"
     scale = 100 if metric.unit == "fraction" else 1
     text = f"{scale * cell[which]:.2f}"
-    return text if spread is None or pd.isna(spread[which]) else f"{text} ± {scale * spread[which]:.2f}"
+    if spread is None or pd.isna(spread[which]) or (which == "mean" and spread["n"] != cell["n"]):
+        return text  # no spread, or one over other seeds
+    return f"{text} ± {scale * spread[which]:.2f}"
 
 
 def _notes(entry: Entry, frame: pd.DataFrame) -> str:
@@ -106,8 +153,16 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     if len(entry.seeds) > 1:
         parts.append("Numbers are means over seeds, whose standard deviation stands in the csv.")
     parts.append(
-        f"The attack tells members where its AUC on the original model exceeds 0.5 by more than {BEYOND:g} of these ±."
+        "Members are samples of what is forgotten; those trained that were in a batch of the training. In parentheses: "
+        f"AUC ± {BEYOND:g} standard errors of an attack that tells nothing on so many members (all six intervals of a "
+        "model hold together with 95%); an attack tells members where its interval lies above 50."
     )
+    others = [method.label for method in entry.methods if not method.trains and not method.alike]
+    if others:
+        parts.append(
+            f"Shadow models train as the model before the request; {in_a_row(others)} unlearn"
+            f"{'s' if len(others) == 1 else ''} otherwise, so that no shadow fits."
+        )
     if frame["diverged"].any():
         parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
     parts += [text for text in comparison(entry) if not text.startswith("diff:")]

@@ -95,7 +95,7 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """
     rows, theirs = frame[~frame["published"]], printed(frame, entry)
     wanted = [m.name for m in entry.metrics] + [m.spread for m in entry.metrics if m.spread]
-    kept, lost = _same_seeds(rows)
+    kept, lost = same_seeds(rows)
     found = kept.groupby(KEYS)["value"].agg(["mean", "std", "count"])
     shown = [(s.name, method, stage) for s in entry.scenarios for method, stage, _ in entry.rows(s.name)]
     index = pd.MultiIndex.from_tuples([(*row, metric) for row in shown for metric in wanted], names=KEYS)
@@ -123,7 +123,7 @@ def printed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     return frame[frame["published"] & ~frame["scenario"].isin(replaced)]
 
 
-def _same_seeds(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str, str], dict[int, float]]]:
+def same_seeds(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str, str], dict[int, float]]]:
     """Return the rows to average, the same seeds in all stages of a method, and of each model the seeds left out.
 
     Where every seed diverged, now in this stage, now in that, a stage keeps the seeds that came so far.

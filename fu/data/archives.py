@@ -58,6 +58,15 @@ def read(path: Path, dataset: str) -> Arrays:
     return arrays
 
 
+def owners(path: Path, dataset: str) -> NDArray[np.int64] | None:
+    """Return the owner of each sample of an archive, training samples first [n]; None where samples have no owners."""
+    if not about(dataset).owners:
+        return None
+    with _opened(path) as archive:
+        parts = [_array(archive, header) for header in _headers(path, archive, OWNERS).values()]
+    return np.concatenate(parts).astype(np.int64)
+
+
 def _keys(facts: Dataset) -> tuple[str, ...]:
     """Return the names of the arrays that an archive of a data set must hold."""
     return (*KEYS, *(OWNERS if facts.owners else ()), *(("vocabulary",) if facts.text else ()))

@@ -1,7 +1,8 @@
 """The sets of a membership inference attack and what shadow models say on them (Shokri et al. 2017, sections V and VI).
 
-Members are training samples of what is forgotten, non-members samples that nobody trained on, as many of each class.
-Shadow models train on halves of what the retained clients hold, so that no index is in two of the sets.
+Members are training samples of what is forgotten, non-members samples that nobody trained on, as many of each class;
+where samples have owners, of the same ones. Shadow models train on halves of what the retained clients hold, so that no
+index is in two of the sets.
 """
 
 from collections.abc import Sequence
@@ -33,18 +34,27 @@ class Sets:
 
 
 def draw(
-    part: Partition, labels: Indices, clients: Sequence[int], samples: Indices, seed: int, most: int | None = None
+    part: Partition,
+    labels: Indices,
+    clients: Sequence[int],
+    samples: Indices,
+    seed: int,
+    most: int | None = None,
+    owners: Indices | None = None,
 ) -> Sets:
     """Draw the sets of a request for `clients` as a whole and for `samples`; `labels`: of the merged data set.
 
     Members are the training rows of the forgotten clients and the forgotten samples, but for those that an attack
-    marks: nobody trained on these as they are. Non-members are the test set of nobody, else all clients' test sets. A
-    class in which one side has too few limits the other. `most`: no set is larger (None: as large as it can be).
+    marks: nobody trained on these as they are. Non-members are the test set of nobody, else all clients' test sets; of
+    these only what belongs to owners of members, where `owners` [n] are known: others write another hand. A class in
+    which one side has too few limits the other. `most`: no set is larger (None: as large as it can be).
     """
-    forgotten = np.concatenate([samples, *(part.train[client] for client in clients)])
+    forgotten = np.setdiff1d(np.concatenate([samples, *(part.train[client] for client in clients)]), part.backdoored)
     test = part.global_test if len(part.global_test) else np.concatenate(part.test)
-    inside = _random(seed, "members").permutation(np.setdiff1d(forgotten, part.backdoored))
-    outside = _random(seed, "non-members").permutation(np.sort(test))
+    if owners is not None:
+        test = test[np.isin(owners[test], owners[forgotten])]
+    inside = _random(seed, "members").permutation(forgotten)
+    outside = _random(seed, "non-members").permutation(test)
     pairs = [np.empty((2, 0), np.int64)]
     for label in np.unique(labels[inside]):
         one, two = (rows[labels[rows] == label] for rows in (inside, outside))
@@ -84,8 +94,9 @@ class Shadows:
 
     `pool` [n] with `labels` [n], `inside` [S, n] (whether a shadow trained on a row) and `pool_logits` [S, n, C];
     `members` and `non_members` [m] of the same classes `classes` [m], with `member_logits` and `non_member_logits`
-    [S, m, C], which no shadow trained on. `seed` []: names the draws of attacks. `asked` []: how many shadows were
-    trained; those that diverged are left out.
+    [S, m, C], which no shadow trained on; `trained` [m]: whether the training under attack had a member in any batch
+    ([0]: it does not say). `seed` []: names the draws of attacks. `asked` []: how many shadows were trained; those that
+    diverged are left out.
     """
 
     pool: Indices
@@ -97,6 +108,7 @@ class Shadows:
     classes: Indices
     member_logits: Numbers
     non_member_logits: Numbers
+    trained: NDArray[np.bool_]
     seed: NDArray[np.int64]
     asked: NDArray[np.int64]
 
@@ -114,9 +126,11 @@ def shadows(
     outputs: int,
     seed: int,
     asked: int,
+    trained_on: Indices | None = None,
 ) -> Shadows:
     """Return the record of S shadows: the rows of the pool that each trained on [n], and the logits [rows, C] that each
-    gives on pool, members and non-members. `labels`: of the merged data set; `outputs`: C.
+    gives on pool, members and non-members. `labels`: of the merged data set; `outputs`: C; `trained_on`: the rows that
+    the training under attack had in any batch (None: it does not say).
     """
     sizes = (len(sets.pool), len(sets.members), len(sets.members))
     pool, members, others = (
@@ -132,6 +146,7 @@ def shadows(
         classes=labels[sets.members],
         member_logits=members,
         non_member_logits=others,
+        trained=np.empty(0, bool) if trained_on is None else np.isin(sets.members, trained_on),
         seed=np.array(seed),
         asked=np.array(asked),
     )
@@ -159,6 +174,7 @@ def _fit(found: Shadows) -> bool:
     return (
         found.pool.shape == found.labels.shape == (rows,)
         and found.non_members.shape == found.classes.shape == several
+        and found.trained.shape in (several, (0,))
         and found.pool_logits.shape == (shadows, rows, *outputs)
         and found.member_logits.shape == found.non_member_logits.shape == (shadows, *several, *outputs)
     )

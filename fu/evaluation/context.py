@@ -14,7 +14,7 @@ class Context:
     """`theta` [d]: the model; `original` [d]: the original model, None while it is being trained.
 
     `role`: original, unlearned or recovered. `trace`: one row, as text, for each round of its run. `shadows`: what the
-    scenario's shadow models say, for evaluators that declare `SHADOWS = True` (None: for no other).
+    training's shadow models say, for evaluators that declare `SHADOWS = True` (None: for no other).
     """
 
     network: Network

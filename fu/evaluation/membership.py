@@ -1,10 +1,12 @@
 """Membership inference on what was forgotten: Shokri et al. 2017 (FATS section 6.2.5), LiRA and RMIA, offline.
 
-All three compare with shadow models that trained on other halves of the retained clients' data. Shokri's attack has one
-model for each class, which learns from what shadows say on the rows that they did and did not train on. It is run
-`ATTACKS` times, with training samples, initial weights and evaluation sets drawn anew: the spread is that of these
-draws, on one target model and one set of shadows, and not that over trainings. Today's attacks are LiRA (Carlini et al.
-2022) and RMIA (Zarifzadeh et al. 2024): no shadow has seen a member or a non-member, so that both are offline.
+All three compare with shadow models that trained as the attacked one did, on halves of the retained clients' data. They
+are run on all members, and on those that were in a batch of the training: where few clients and samples are drawn, most
+were in none. Shokri's attack has one model for each class, which learns from what shadows say on the rows that they did
+and did not train on. It is run `ATTACKS` times, with training samples, initial weights and evaluation sets drawn anew:
+the spread is that of these draws, on one target model and one set of shadows, and not that over trainings. Today's
+attacks are LiRA (Carlini et al. 2022) and RMIA (Zarifzadeh et al. 2024): no shadow has seen a member or a non-member,
+so that both are offline.
 
 Our choices: an attack model is given the class's own log-probability and the highest others in order, ten at most, and
 has 16 hidden units (Shokri: the whole vector, 64), so that 100 attacks take seconds for a hundred classes, too.
@@ -28,6 +30,7 @@ ATTACKS = 100  # FATS section 6.1.3
 NUMBERS, HIDDEN, RECORDS, STEPS, RATE, MOMENTUM = 10, 16, 4096, 50, 0.1, 0.9  # of an attack model
 TOGETHER = 5  # attacks whose models train at once: as many as fit a CPU's cache
 OWN_SPREAD = 64  # shadows from which LiRA estimates a spread for each sample (Carlini et al. 2022, section VI-B)
+OF_TRAINED = ("mia_members", "mia_auc", "mia_auc_std", "lira_auc", "rmia_auc")  # also measured on these alone
 OFFLINE = 0.3  # a in Pr(x) = ((1 + a) Pr_out(x) + 1 - a) / 2 (Zarifzadeh et al. 2024, section 3 and appendix B)
 
 METRICS = {
@@ -100,6 +103,36 @@ METRICS = {
         "formula": "sample standard deviation over 100 attacks",
         "source": "our choice",
     },
+    "mia_auc_trained": {
+        "label": "MIA AUC, members that trained",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks, on the members that were in a "
+        "batch of the training and the non-members paired with them",
+        "source": "our choice: the others left no trace",
+        "spread": "mia_auc_std_trained",
+    },
+    "mia_auc_std_trained": {
+        "label": "std",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "sample standard deviation over 100 attacks",
+        "source": "our choice",
+    },
+    "mia_members": {
+        "label": "Members",
+        "unit": "samples",
+        "better": "neither",
+        "formula": "members under attack, beside as many non-members of the same classes",
+        "source": "our choice",
+    },
+    "mia_members_trained": {
+        "label": "Members that trained",
+        "unit": "samples",
+        "better": "neither",
+        "formula": "those that were in a batch of the training",
+        "source": "our choice",
+    },
     "lira_advantage": {
         "label": "LiRA advantage",
         "unit": "fraction",
@@ -115,6 +148,13 @@ METRICS = {
         "formula": "area under the ROC curve of (phi - mu) / sigma, phi = log(p / (1 - p)) of the class's own "
         "probability; mu and sigma: its mean and spread over the shadow models, of fewer than 64 one sigma for all",
         "source": "Carlini et al. 2022, offline; from two shadow models on",
+    },
+    "lira_auc_trained": {
+        "label": "LiRA AUC, members that trained",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "LiRA's AUC on the members that were in a batch of the training and those paired with them",
+        "source": "our choice: the others left no trace",
     },
     "lira_tpr_1": {
         "label": "LiRA TPR at 1%",
@@ -138,6 +178,13 @@ METRICS = {
         "((1 + a) p_out + 1 - a) / 2, a = 0.3; p: the class's own probability, p_out: its mean over the shadow models "
         "that did not train on the sample",
         "source": "Zarifzadeh et al. 2024, offline, gamma 1 (our choice); from one shadow model on",
+    },
+    "rmia_auc_trained": {
+        "label": "RMIA AUC, members that trained",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "RMIA's AUC on the members that were in a batch of the training and those paired with them",
+        "source": "our choice: the others left no trace",
     },
     "rmia_tpr_1": {
         "label": "RMIA TPR at 1%",
@@ -163,22 +210,34 @@ def evaluate(context: Context) -> dict[str, float]:
         return {}
     given = (shadows.members, shadows.non_members, shadows.pool)
     inside, outside, pool = (context.network.logits(context.theta, context.data.clean(rows)[0]) for rows in given)
-    found = shokri(shadows, inside, outside)
     labels = torch.from_numpy(shadows.classes).to(inside.device)
     both, twice = torch.cat([inside, outside]), torch.cat([labels, labels])
     reference = torch.from_numpy(shadows.member_logits), torch.from_numpy(shadows.non_member_logits)
     said = torch.cat(reference, 1).to(inside.device)
-    if shadows.number > 1:
-        found |= _summary("lira", lira(both, said, twice))
-        found["lira_advantage"] = max(0.0, 2 * found["lira_auc"] - 1)
     own = torch.from_numpy(shadows.labels).to(inside.device)
     known = torch.from_numpy(shadows.pool_logits).to(inside.device)
-    scores = rmia(both, said, twice, pool, known, own, torch.from_numpy(shadows.inside).to(inside.device))
-    return found | (_summary("rmia", scores) if scores is not None else {})
+    scores = {
+        "lira": lira(both, said, twice) if shadows.number > 1 else None,
+        "rmia": rmia(both, said, twice, pool, known, own, torch.from_numpy(shadows.inside).to(inside.device)),
+    }
+    found = shokri(shadows, inside, outside)
+    for attack, score in scores.items():
+        found |= _summary(attack, score)
+    if "lira_auc" in found:
+        found["lira_advantage"] = max(0.0, 2 * found["lira_auc"] - 1)
+    trained = torch.from_numpy(shadows.trained).to(inside.device)
+    if len(trained):
+        some = {"mia_members": 0.0} | shokri(shadows, inside, outside, trained)
+        for attack, score in scores.items() if trained.any() else ():
+            some |= _summary(attack, None if score is None else score[trained.repeat(2)])
+        found |= {f"{name}_trained": some[name] for name in OF_TRAINED if name in some}
+    return found
 
 
-def _summary(attack: str, scores: Tensor) -> dict[str, float]:
-    """Return the metrics of an attack from its scores of members, then non-members, [2 m]."""
+def _summary(attack: str, scores: Tensor | None) -> dict[str, float]:
+    """Return the metrics of an attack from its scores of members, then non-members, [2 m]; None: it gives none."""
+    if scores is None:
+        return {}
     members, others = scores.chunk(2)
     rates = {f"{attack}_tpr_1": 0.01, f"{attack}_tpr_01": 0.001}
     return {
@@ -249,21 +308,23 @@ class Models(NamedTuple):
     weights: list[Tensor]  # [A K, F, H], [A K, 1, H], [A K, H, 1], [A K, 1, 1]
 
 
-def shokri(shadows: Shadows, inside: Tensor, outside: Tensor) -> dict[str, float]:
+def shokri(shadows: Shadows, inside: Tensor, outside: Tensor, kept: Tensor | None = None) -> dict[str, float]:
     """Return mean and spread over `ATTACKS` attacks on a model with logits [m, C] on members and on non-members.
 
     Each attack takes half of the pairs of a member and a non-member, drawn anew, and calls a member what its model of
-    the class gives more than an even chance.
+    the class gives more than an even chance. `kept` [m]: which pairs there are (None: all).
     """
     models = attackers(shadows, inside.device)
     labels = torch.from_numpy(shadows.classes).to(inside.device)
+    if kept is not None:
+        labels, inside, outside = labels[kept], inside[kept], outside[kept]
     scores = [judged(models, features(logits, labels), labels) for logits in (inside, outside)]
     pairs = scores[0].shape[1]
     if not pairs:
         return {}
     random = torch.rand(ATTACKS, pairs, generator=_generator(shadows, "sets"))
     drawn = random.argsort(1)[:, : -(-pairs // 2)].to(inside.device)
-    return told(*(score.gather(1, drawn) for score in scores))
+    return {"mia_members": float(pairs), **told(*(score.gather(1, drawn) for score in scores))}
 
 
 def told(members: Tensor, others: Tensor) -> dict[str, float]:

@@ -226,17 +226,22 @@ class Federation:
         self, client: int, round: int, steps: int | None, rows: Rows | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield a client's batches of a round: those that `rows` names, else reshuffled and gathered every epoch."""
-        left = self.steps_of(client, steps)
         if rows is not None:
-            for step in range(left):
+            for step in range(self.steps_of(client, steps)):
                 yield self.data.train(client, rows(client, step).to(self.device))
             return
-        size, batch = self.data.size(client), self.training.batch_size
-        random = generator(self.seed, self.stream, "batches", client, round)
-        while left > 0:
-            order = torch.randperm(size, generator=random)[: left * batch]
+        batch = self.training.batch_size
+        for order in self.orders(client, round, steps):
             x, y = self.data.train(client, order.to(self.device))
             yield from zip(x.split(batch), y.split(batch), strict=True)
+
+    def orders(self, client: int, round: int, steps: int | None = None) -> Iterator[Tensor]:
+        """Yield the places of a client's training samples in the order of each epoch of a round, the last cut short."""
+        left, batch = self.steps_of(client, steps), self.training.batch_size
+        random = generator(self.seed, self.stream, "batches", client, round)
+        while left > 0:
+            order = torch.randperm(self.data.size(client), generator=random)[: left * batch]
+            yield order
             left -= math.ceil(len(order) / batch)
 
     def steps_of(self, client: int, steps: int | None) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fu.data.partition import Indices
 from fu.federation.flat import Layout
 from fu.federation.kept import KeptModels
 from fu.federation.local import Federation
@@ -34,10 +35,14 @@ def initial_parameters(build: Callable[[], nn.Module], *name: int | str) -> Tens
 
 @dataclass(frozen=True)
 class Training:
-    """A way to train with its hyper-parameters: `start(task)` and `step(task, state, round)`."""
+    """A way to train with its hyper-parameters: `start(task)` and `step(task, state, round)`.
+
+    `trained_on(task)`: the rows of the data set that are in any batch of all rounds (None: it does not say).
+    """
 
     start: Callable[["Task"], State]
     step: Callable[["Task", State, int], State]
+    trained_on: Callable[["Task"], Indices] | None = None
 
 
 @dataclass(frozen=True)

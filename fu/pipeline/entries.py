@@ -86,6 +86,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
             **source.methods[name].model_dump(include={"label", "in_paper", "post_training"}),
             name=name,
             retrains=bool(_declares(source, name).get("RETRAINS")),
+            alike=any(_declares(source, name).get(constant) for constant in ("RETRAINS", "CONTINUES")),
             trials=trials[name],
             chosen=chosen[name],
         )

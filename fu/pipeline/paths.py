@@ -23,7 +23,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
         "trace": "{run}/{trial}.unlearned.csv",
         "cost": "{run}/{trial}.unlearned.cost.json",
     },
-    "shadow": {"shadows": "{run}/shadows.npz"},
+    "shadow": {"shadows": "{run}/{trial}.shadows.npz"},
     "recover": {
         "model": "{run}/{trial}.recovered.safetensors",
         "trace": "{run}/{trial}.recovered.csv",

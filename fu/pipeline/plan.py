@@ -27,7 +27,12 @@ from fu.pipeline.stages import data, publish, select
 from fu.pipeline.stages.common import Chosen, Spec, canonical
 
 Files = dict[str, str | list[str]]
-MAKES = {"train": specs.of_training, "unlearn": specs.of_unlearning, "recover": specs.of_recovery}
+MAKES = {
+    "train": specs.of_training,
+    "shadow": specs.of_shadows,
+    "unlearn": specs.of_unlearning,
+    "recover": specs.of_recovery,
+}
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ class Plan:
     def _of_chosen(
         self, stage: str, run: str, trial: str, spec: Spec, inputs: Files, needs: dict[str, Any]
     ) -> tuple[Spec, Files, dict[str, Any]]:
-        """Return a job; where it makes a model of the chosen point of a grid, with the specs of all points."""
+        """Return a job; where it makes models of the chosen point of a grid, with the specs of all points."""
         planned, seed = self._trial(run, trial)
         scenario = run.rpartition("/")[0]
         points = {point: MAKES[stage](self.trials[scenario, own], seed) for point, own in planned.points.items()}
@@ -169,7 +174,8 @@ class Plan:
             )
             for point, own in planned.points.items()
         }
-        there = seed in self.choosing(folder) and (stage != "recover" or self.grid.varies_after(folder, by))
+        there = seed in self.choosing(folder) and stage != "shadow"
+        there = there and (stage != "recover" or self.grid.varies_after(folder, by))
         about = {**needs, "candidates": made, **({"seconds": estimates.JOB_S} if there else {})}
         return Chosen(points=points), {**inputs, "chosen": [selection]}, about
 
@@ -214,17 +220,17 @@ class Plan:
         needs = self._needs(planned, "unlearning", estimates.trained(planned))
         return specs.of_unlearning(planned, seed), inputs, needs
 
-    def _shadow(self, run: str) -> tuple[Spec, Files, dict[str, Any]]:
-        trial, seed = self._shadowed(run)
-        files = self._shared(run, trial)
+    def _shadow(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
+        planned, seed = self._trial(run, trial)
+        files = self._shared(run, planned)
         inputs = {name: files[name] for name in ("data", "partition", "request")}
-        seconds = estimates.shadows_seconds(trial.settings)
+        seconds = estimates.shadows_seconds(planned.settings)
         needs = {
             "seconds": seconds,
             "minutes": estimates.minutes(seconds),
-            "disk_mb": estimates.shadows_mb(trial.settings),
+            "disk_mb": estimates.shadows_mb(planned.settings),
         }
-        return specs.of_shadows(trial, seed), inputs, {"mem_mb": estimates.mem_mb(trial.settings), **needs}
+        return specs.of_shadows(planned, seed), inputs, {"mem_mb": estimates.mem_mb(planned.settings), **needs}
 
     def _recover(self, run: str, trial: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
@@ -237,11 +243,12 @@ class Plan:
     def _evaluate(self, run: str, trial: str, evaluation: str) -> tuple[Spec, Files, dict[str, Any]]:
         planned, seed = self._trial(run, trial)
         models = self.models(run, trial)
+        shadows = [self.paths("shadow", "shadows", run=run, trial=planned.trained)]
         inputs = {
             **self._shared(run, planned),
             "models": [self._model(run, planned, model, "model") for model in models.values()],
             "traces": [self._model(run, planned, model, "trace") for model in models.values()],
-            "shadows": [self.paths("shadow", "shadows", run=run)] if _needs_shadows(planned, evaluation) else [],
+            "shadows": shadows if _needs_shadows(planned, evaluation) else [],
         }
         spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
         seconds = estimates.evaluation_seconds(planned.settings, len(models))
@@ -306,11 +313,6 @@ class Plan:
         scenario, _, seed = run.rpartition("/seed")
         return self.trials[scenario, name or self._any[scenario]], int(seed)
 
-    def _shadowed(self, run: str) -> tuple[Trial, int]:
-        """Return the trial of the original model of a run, as which its shadow models train, and the seed."""
-        scenario = run.rpartition("/seed")[0]
-        return self._trial(run, next(iter(self.names.get((scenario, ORIGINAL), [])), ""))
-
     @cached_property
     def _any(self) -> dict[str, str]:
         """The first trial of each scenario."""
@@ -337,8 +339,7 @@ class Plan:
         there, _ = self._trial(home, name)
         same = trial.settings.evaluations == there.settings.evaluations
         if any(_needs_shadows(trial, evaluation) for evaluation in trial.settings.evaluations):
-            mine, theirs = (specs.of_shadows(self._shadowed(which)[0], 0) for which in (run, home))
-            same = same and mine == theirs
+            same = same and specs.of_shadows(trial, 0) == specs.of_shadows(there, 0)
         return home if same and trial.settings.data.forget == there.settings.data.forget else run
 
     def _model(self, run: str, trial: Trial, model: str, output: str) -> str:
@@ -410,7 +411,7 @@ class Plan:
                     for evaluation in trial.settings.evaluations:
                         add("evaluate", run=run, trial=name, evaluation=evaluation)
                         if _needs_shadows(trial, evaluation):
-                            add("shadow", run=run)
+                            add("shadow", run=run, trial=trial.trained)
         for scenario, method in self.grid.chosen:
             add("select", scenario=scenario, method=method)
         for paper, artefact in self.artefacts:

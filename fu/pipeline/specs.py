@@ -117,24 +117,19 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
 
 
 def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
-    """Return the spec of the shadow models of a scenario, which train as its original model does; `trial`: that one's.
+    """Return the spec of the shadow models of a training, which train as it does, on data that no attack marks.
 
-    They are of retained clients, whose data no attack marks.
+    They keep no models for requests.
     """
     like = of_training(trial, seed)
-    same = (
-        "dataset",
-        "model",
-        "seed",
-        "local",
-        "rounds",
-        "clients_per_round",
-        "with_replacement",
-        "training",
-        "server",
-    )
+    kept = catalogue.declared("training", like.training.name).get("KEEPS")
+    params = {name: value for name, value in like.training.params.items() if name != kept}
+    same = ("dataset", "model", "seed", "local", "rounds", "clients_per_round", "with_replacement", "server")
     return shadow.Spec(
-        **{name: getattr(like, name) for name in same}, **trial.settings.shadows.model_dump(), attack=None
+        **{name: getattr(like, name) for name in same},
+        **trial.settings.shadows.model_dump(),
+        training=Choice(name=like.training.name, params=params),
+        attack=None,
     )
 
 

@@ -7,8 +7,10 @@ trains once and counts 2 / K (section 5.2). K, E and b are the settings' `client
 are derived again. Communicates one model up and down per different client and round.
 """
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from fu.data.partition import Indices
 from fu.federation.sampled import drawn, trained
 from fu.federation.sampling import History
 from fu.federation.task import State, Task, theta_of
@@ -39,6 +41,16 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     if task.kept is not None and task.original is None:
         task.kept.write(round, theta)
     return {"theta": trained(task, history(task), theta, round)}
+
+
+def trained_on(task: Task, p: Params) -> Indices:
+    """Return the rows of the data set that are in any batch of any round, as the history says."""
+    found, drawn = history(task), np.zeros(len(task.federation.data.y), bool)
+    for round in range(task.rounds):
+        for client in dict.fromkeys(found.clients(round)):
+            for batch in found.batches(round, client):
+                drawn[batch] = True
+    return np.flatnonzero(drawn)
 
 
 def history(task: Task) -> History:

@@ -2,8 +2,10 @@
 
 from typing import Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from fu.data.partition import Indices
 from fu.federation.local import aggregate
 from fu.federation.task import State, Task, theta_of
 
@@ -27,3 +29,13 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     theta = theta_of(state)
     updates = task.federation.local_updates(theta, task.participants(round), round)
     return {"theta": theta + aggregate(updates, p.client_weights)}
+
+
+def trained_on(task: Task, p: Params) -> Indices:
+    """Return the rows of the data set that are in any batch of any round, from the names of the draws alone."""
+    federation, drawn = task.federation, np.zeros(len(task.federation.data.y), bool)
+    for round in range(task.rounds):
+        for client in dict.fromkeys(task.participants(round)):
+            for order in federation.orders(client, round):
+                drawn[federation.data.rows[client][order.numpy()]] = True
+    return np.flatnonzero(drawn)

@@ -29,6 +29,16 @@ def test_an_archive_is_read_as_it_was_written(tmp_path: Path, dataset: str) -> N
     same(archives.read(path, dataset), arrays_of(dataset))
 
 
+def test_owners_are_those_of_training_samples_and_then_of_test_samples(tmp_path: Path) -> None:
+    path, owned = tmp_path / "x.npz", {"client_train": np.arange(12), "client_test": np.arange(20, 25)}
+    arrays = {**arrays_of("femnist"), **{key: value.astype(np.int32) for key, value in owned.items()}}
+    np.savez(path, allow_pickle=False, **arrays)
+    found = archives.owners(path, "femnist")
+    assert found is not None
+    assert found.tolist() == [*range(12), *range(20, 25)]
+    assert archives.owners(path, "mnist") is None
+
+
 def test_further_arrays_of_an_archive_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "mnist.npz"
     np.savez(path, allow_pickle=False, **arrays_of("mnist"), notes=np.zeros(3))

@@ -80,6 +80,35 @@ def test_the_sets_are_drawn_by_the_seed_alone() -> None:
     assert all(one != other for one, other in zip(drawn(3), drawn(4), strict=True))
 
 
+def test_each_set_is_drawn_from_all_that_it_may_hold() -> None:
+    """Non-members where they are plenty, members where non-members are few, pairs and pool where there is a limit."""
+    few = part(global_test=np.arange(300, 306))
+    asked = [membership.draw(part(), LABELS, [2, 5], NONE, seed) for seed in range(100)]
+    others = [membership.draw(few, LABELS, [2, 5], NONE, seed) for seed in range(100)]
+    limited = [membership.draw(part(), LABELS, [2, 5], NONE, seed, 8) for seed in range(300)]
+    able = {row for row in rows(part(), [2, 5]) if LABELS[row] < 3}
+    assert {row for sets in asked for row in sets.non_members.tolist()} == {*range(300, 400)}
+    assert {row for sets in others for row in sets.members.tolist()} == able
+    assert {row for sets in limited for row in sets.members.tolist()} == able
+    assert {row for sets in limited for row in sets.pool.tolist()} == rows(part(), [0, 1, 3, 4, 6, 7, 8])
+
+
+@pytest.mark.parametrize(("clients", "sample", "owned"), [([2, 5], None, {2, 5}), ([], 7, {7}), ([2], 7, {2, 7})])
+@pytest.mark.parametrize("test", ["global", "clients"])
+def test_where_rows_have_owners_non_members_are_the_held_out_rows_of_members_owners(
+    clients: list[int], sample: int | None, owned: set[int], test: str
+) -> None:
+    """Each client is an owner, who also has ten of the test rows; owner 10 has rows to test alone."""
+    changes = {"global_test": NONE, "test": np.split(np.arange(300, 400), 10)} if test == "clients" else {}
+    one, owners = part(**changes), np.arange(400) % 11
+    for client in range(10):
+        owners[one.train[client]] = client
+    asked = NONE if sample is None else one.train[sample][:6]
+    found = [membership.draw(one, LABELS, clients, asked, seed, None, owners).non_members for seed in range(20)]
+    assert {int(owners[row]) for several in found for row in several} == owned
+    assert {row for several in found for row in several.tolist()} <= {*range(300, 400)}
+
+
 def halves(one: Partition, clients: list[int], samples: Indices, shadow: int, seed: int = 3) -> list[set[int]]:
     return [set(rows.tolist()) for rows in membership.half(one, clients, samples, seed, shadow).train]
 
@@ -113,21 +142,23 @@ def test_a_client_with_one_row_trains_on_it_and_of_three_on_one_or_two() -> None
     assert {len(train[1]) for train in found} == {1, 2}
 
 
-def record(sets: Sets) -> membership.Shadows:
+def record(sets: Sets, trained_on: Indices | None = None) -> membership.Shadows:
     inside = [np.isin(sets.pool, [1]), np.isin(sets.pool, [2])]
     said = [[np.full((len(rows), 4), k + n, np.float32) for n, rows in enumerate(vars(sets).values())] for k in (0, 9)]
     order = [[one[2], one[0], one[1]] for one in said]
-    return membership.shadows(sets, LABELS, inside, order, 4, 3, 5)
+    return membership.shadows(sets, LABELS, inside, order, 4, 3, 5, trained_on)
 
 
 def test_the_file_holds_what_shadows_were_trained_on_and_say(tmp_path: Path) -> None:
     sets = Sets(np.array([4, 5]), np.array([300, 301]), np.array([1, 2, 6]))
-    membership.save(tmp_path / "shadows.npz", record(sets))
+    membership.save(tmp_path / "shadows.npz", record(sets, np.array([2, 5, 300])))
     found = membership.load(tmp_path / "shadows.npz")
     assert found.number == 2
     assert int(found.asked) == 5
     assert int(found.seed) == 3
     assert found.inside.tolist() == [[True, False, False], [False, True, False]]
+    assert found.trained.tolist() == [False, True]
+    assert not len(record(sets).trained)
     assert (found.members.tolist(), found.non_members.tolist(), found.pool.tolist()) == ([4, 5], [300, 301], [1, 2, 6])
     assert (found.labels.tolist(), found.classes.tolist()) == (LABELS[[1, 2, 6]].tolist(), LABELS[[4, 5]].tolist())
     for name, value, several in (("member_logits", 0, 2), ("non_member_logits", 1, 2), ("pool_logits", 2, 3)):

@@ -43,6 +43,7 @@ def drawn(
         classes=own,
         member_logits=logits(own, 0, shadows),
         non_member_logits=logits(own, 0, shadows),
+        trained=np.arange(pairs) % 3 == 0,
         seed=np.array(seed),
         asked=np.array(shadows),
     )
@@ -61,7 +62,7 @@ def record_of(data: ClientData, pairs: int = 8) -> Shadows:
         for _ in range(3)
     ]
     inside = [np.arange(len(pool)) % 4 < 1 + shadow for shadow in range(3)]
-    return membership.shadows(sets, labels, inside, said, data.classes, 0, 3)
+    return membership.shadows(sets, labels, inside, said, data.classes, 0, 3, members[::2])
 
 
 def trained(

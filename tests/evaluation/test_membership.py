@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -106,6 +107,43 @@ def test_a_class_that_shadows_never_or_always_trained_on_is_left_out() -> None:
     assert shokri(replace(record, inside=np.ones_like(inside)), logits(True), logits(False)) == {}
 
 
+def test_each_attack_takes_half_of_the_pairs_rounded_up_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, logits = drawn(rows=40, pairs=5)
+    scored = iter([torch.arange(5.0).expand(ATTACKS, -1), 10 + torch.arange(5.0).expand(ATTACKS, -1)])
+    taken: list[tuple[Tensor, Tensor]] = []
+
+    def told(members: Tensor, others: Tensor) -> dict[str, float]:
+        taken.append((members, others))
+        return {}
+
+    monkeypatch.setattr(membership, "judged", lambda *_: next(scored))
+    monkeypatch.setattr(membership, "told", told)
+    assert shokri(record, logits(True), logits(False)) == {"mia_members": 5.0}
+    ((members, others),) = taken
+    assert torch.equal(others, members + 10)  # a member and its own non-member
+    sets = {tuple(sorted(each)) for each in members.tolist()}
+    assert sets == set(combinations(range(5), 3))  # all ten in a hundred draws
+
+
+def test_what_an_attack_model_is_given_is_scaled_by_its_own_class() -> None:
+    record, _ = drawn(classes=3, rows=30, pairs=6, shadows=2)
+    models = membership.attackers(record, torch.device("cpu"))
+    for number, label in enumerate(models.classes.tolist()):
+        rows = record.labels == label
+        given = membership.features(torch.from_numpy(record.pool_logits[:, rows]), torch.full((rows.sum(),), label))
+        torch.testing.assert_close(models.centre[number, 0], given.flatten(0, 1).mean(0))
+        torch.testing.assert_close(models.scale[number, 0], given.flatten(0, 1).std(0, correction=0) + 1e-6)
+    by_hand = membership.Models(
+        torch.tensor([0, 1]),
+        torch.tensor([[[1.0, 2.0]], [[5.0, 6.0]]]),
+        torch.tensor([[[1.0, 1.0]], [[2.0, 4.0]]]),
+        [f(2 * ATTACKS, n, 1) for f, n in ((torch.ones, 2), (torch.zeros, 1), (torch.ones, 1), (torch.zeros, 1))],
+    )
+    x, labels = torch.tensor([[7.0, 14.0], [3.0, 5.0]]), torch.tensor([1, 0])
+    expected = [(3 - 1) + (5 - 2), (7 - 5) / 2 + (14 - 6) / 4]  # by classes
+    assert (membership.judged(by_hand, x, labels) == torch.tensor(expected)).all()
+
+
 def test_an_attack_model_is_given_the_own_class_first_and_then_the_highest() -> None:
     logits = torch.tensor([[0.0, 3.0, 1.0, 2.0]])
     found = membership.features(logits, torch.tensor([2]))
@@ -166,6 +204,23 @@ def test_rmia_counts_the_pool_that_a_sample_beats() -> None:
     assert rmia(model, said, zero[:2], pool, known, zero, torch.ones_like(inside)) is None
 
 
+def test_rmia_counts_a_tie_as_beaten_and_shifts_the_expected_probability() -> None:
+    """Of p = .5 and p_out = .5 r is that of z. Of p = .2 and p_out = .05: .2 / .3825, below .6 / .675 of z; unshifted
+    .2 / .0325 would be above .6 / .325.
+    """
+
+    def scored(p: float, out: float, *pool: tuple[float, float]) -> list[float]:
+        one, said = torch.tensor([[math.log(p), math.log(1 - p)]]), torch.tensor([[[math.log(out), math.log(1 - out)]]])
+        rows, known = (torch.tensor([[math.log(z[k]), math.log(1 - z[k])] for z in pool]) for k in (0, 1))
+        zero = torch.zeros(len(pool), dtype=torch.long)
+        found = rmia(one, said, zero[:1], rows, known[None], zero, torch.zeros(1, len(pool), dtype=torch.bool))
+        assert found is not None
+        return [float(score) for score in found]
+
+    assert scored(0.5, 0.5, (0.5, 0.5), (0.9, 0.5)) == [0.5]
+    assert scored(0.2, 0.05, (0.6, 0.5)) == [0.0]
+
+
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
@@ -207,6 +262,38 @@ def test_a_model_that_memorised_is_found_out_by_every_attack(data: ClientData, s
     assert found["lira_advantage"] == pytest.approx(2 * found["lira_auc"] - 1)
     assert min(found["lira_tpr_1"], found["rmia_tpr_1"]) > 0.1
     assert found["mia_accuracy"] > 0.7
+
+
+def test_an_advantage_is_never_below_zero(data: ClientData, shadows: Shadows) -> None:
+    """A model that knows the non-members by heart."""
+    network = Network(BUILD(), data.device)
+    network.weights.copy_(initial_parameters(BUILD, 7))
+    x, y = data.clean(shadows.non_members)
+    for _ in range(400):
+        network.descend(cross_entropy(network.model(x), y), 0.5)
+    found = attacked(data, shadows, network.weights.clone())
+    assert found["lira_auc"] < 0.2
+    assert found["lira_advantage"] == 0.0
+
+
+def test_members_that_trained_are_told_from_those_that_were_merely_held(data: ClientData, shadows: Shadows) -> None:
+    """Of clients 0 and 1 only 0 trained: its rows are found out, and those of both less."""
+    theta = memorised(data, [0, 2, 3, 4])
+    trained = np.isin(shadows.members, data.partition.train[0])
+    found = attacked(data, replace(shadows, trained=trained), theta)
+    assert (found["mia_members"], found["mia_members_trained"]) == (len(trained), trained.sum())
+    assert 0 < trained.sum() < len(trained)
+    for attack in ("mia", "lira", "rmia"):
+        assert found[f"{attack}_auc_trained"] > 0.8 > found[f"{attack}_auc"] + 0.05, attack
+    kept = {name: getattr(shadows, name)[trained] for name in ("members", "non_members", "classes")}
+    kept |= {name: getattr(shadows, name)[:, trained] for name in ("member_logits", "non_member_logits")}
+    alone = attacked(data, replace(shadows, **kept), theta)
+    for name in ("mia_auc", "mia_auc_std", "lira_auc", "rmia_auc"):
+        assert found[f"{name}_trained"] == pytest.approx(alone[name]), name
+    unknown = attacked(data, replace(shadows, trained=trained[:0]), theta)
+    assert {name for name in unknown if name.endswith("_trained")} == set()
+    nobody = attacked(data, replace(shadows, trained=np.zeros_like(trained)), theta)
+    assert {name: nobody[name] for name in nobody if name.endswith("_trained")} == {"mia_members_trained": 0.0}
 
 
 @pytest.mark.parametrize("untrained", [True, False], ids=["untrained", "retrained"])

@@ -1,4 +1,4 @@
-"""FR2: quasi-Newton steps worked out by hand, those of Adam, and with the preconditioner off FedAvg's retraining."""
+"""FR2: quasi-Newton steps written out, those of Adam, and with the preconditioner off FedAvg's retraining."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,12 +9,14 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fu.data.clients import ClientData
-from fu.federation.local import aggregate
+from fu.federation.local import Federation, aggregate, generator
 from fu.federation.task import Task, theta_of
 from fu.methods import fr2, retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task, params_of
+
+ADAM: dict[str, Any] = {"curvature": "batch", "block": 1, "power": 0.5, "damping": 1e-8}
 
 
 def task_on(strategy: str = "sequential", number: int | None = None, weights: str = "samples", **about: Any) -> Task:
@@ -47,7 +49,7 @@ def test_with_the_preconditioner_off_it_is_retraining_bit_for_bit(
     assert not torch.equal(found, run(fr2, task_on(strategy, number, weights, **about), client_weights=weights))
 
 
-def steps_on(slopes: Tensor, p: fr2.Params, curvature: Tensor | None = None) -> list[Tensor]:
+def steps_on(slopes: Tensor, p: fr2.Params) -> list[Tensor]:
     """Return the points of two steps of rate 0.5 on sum(slope w^2 / 2), from w = 1 and 2 in a model of two numbers."""
     federation = make_federation()
     scaled = fr2.Preconditioner(p, federation, 0, 0)
@@ -55,7 +57,7 @@ def steps_on(slopes: Tensor, p: fr2.Params, curvature: Tensor | None = None) -> 
     points = [torch.tensor([1.0, 2.0])]
     for _ in range(2):
         gradient = slopes * points[-1]
-        scaled.diagonal = slopes if curvature is None else curvature
+        scaled.diagonal = slopes.clone()
         scaled(points[-1], gradient)
         points.append(points[-1] - 0.5 * gradient)
     return points[1:]
@@ -63,7 +65,7 @@ def steps_on(slopes: Tensor, p: fr2.Params, curvature: Tensor | None = None) -> 
 
 def test_two_steps_on_a_quadratic_are_those_worked_out_by_hand() -> None:
     slopes = torch.tensor([4.0, 1.0])
-    one, two = steps_on(slopes, params_of(fr2))
+    one, two = steps_on(slopes, params_of(fr2, **ADAM))
     assert one.tolist() == pytest.approx([0.5, 1.5], rel=1e-5)  # a first step is 0.5 in any coordinate
     # Gradients 4 and 2, 2 and 1.5: (0.09 g1 + 0.1 g2) / 0.19 over the root of (0.000999 g1^2 + 0.001 g2^2) / 0.001999.
     mean = [(0.09 * 4 + 0.1 * 2) / 0.19, (0.09 * 2 + 0.1 * 1.5) / 0.19]
@@ -73,12 +75,13 @@ def test_two_steps_on_a_quadratic_are_those_worked_out_by_hand() -> None:
 
 
 def test_the_true_diagonal_of_a_quadratic_makes_the_step_newtons() -> None:
-    one, two = steps_on(torch.tensor([4.0, 1.0]), params_of(fr2, curvature="hutchinson", beta1=0.0))
+    p = params_of(fr2, **{**ADAM, "curvature": "hutchinson"}, beta1=0.0)
+    one, two = steps_on(torch.tensor([4.0, 1.0]), p)
     assert torch.cat([one, two]).tolist() == pytest.approx([0.5, 1.0, 0.25, 0.5], rel=1e-5)  # half the way in each
 
 
 def test_power_and_damping_are_those_of_gamma() -> None:
-    one, _ = steps_on(torch.tensor([4.0, 1.0]), params_of(fr2, power=1, damping=4.0))
+    one, _ = steps_on(torch.tensor([4.0, 1.0]), params_of(fr2, curvature="batch", block=1, damping=4.0))
     assert one.tolist() == pytest.approx([1 - 0.5 * 4 / (16 + 4), 2 - 0.5 * 2 / (4 + 4)], rel=1e-5)
 
 
@@ -95,7 +98,7 @@ def test_hutchinsons_product_is_exact_on_a_diagonal_and_has_the_diagonal_as_its_
 
 def test_the_diagonal_of_a_network_is_that_of_its_hessian_within_three_standard_errors() -> None:
     federation = make_federation(model="logistic")
-    scaled = fr2.Preconditioner(params_of(fr2, curvature="hutchinson"), federation, 0, 0)
+    scaled = fr2.Preconditioner(params_of(fr2, curvature="hutchinson", block=1), federation, 0, 0)
     x, y = federation.data.train(0)
     names = [*dict(federation.model.named_parameters())]
 
@@ -115,9 +118,11 @@ def test_the_diagonal_of_a_network_is_that_of_its_hessian_within_three_standard_
 
 
 @pytest.mark.parametrize(("beta1", "beta2"), [(0.9, 0.999), (0.5, 0.8)])
-def test_a_clients_steps_by_fisher_are_those_of_adam_and_its_moments_its_own(beta1: float, beta2: float) -> None:
+def test_by_the_batchs_squared_gradient_steps_are_those_of_adam_and_moments_the_clients_own(
+    beta1: float, beta2: float
+) -> None:
     task = task_on(lr=0.01, lr_decay=0.5)
-    federation, theta, p = task.federation, task.original_model, params_of(fr2, beta1=beta1, beta2=beta2)
+    federation, theta, p = task.federation, task.original_model, params_of(fr2, **ADAM, beta1=beta1, beta2=beta2)
     found = fr2.preconditioned(federation, p, theta, [3, 0, 3], 1)
     assert torch.equal(found.delta[0], found.delta[2])
     assert found.sizes.tolist() == [8, 7, 8]
@@ -133,7 +138,7 @@ def test_a_clients_steps_by_fisher_are_those_of_adam_and_its_moments_its_own(bet
         torch.testing.assert_close(delta, expected, rtol=1e-3, atol=2e-5)
 
 
-@pytest.mark.parametrize("curvature", ["fisher", "hutchinson"])
+@pytest.mark.parametrize("curvature", ["fisher", "batch", "hutchinson"])
 def test_a_round_averages_those_who_take_part_with_their_weights(curvature: str) -> None:
     for weights in ("samples", "equal"):
         task = task_on(number=2)
@@ -144,14 +149,68 @@ def test_a_round_averages_those_who_take_part_with_their_weights(curvature: str)
         assert (task.federation.cost.client_rounds, task.federation.cost.time_steps) == (2, 4)
 
 
-def test_hutchinson_draws_by_name_and_moves_elsewhere_than_fisher() -> None:
-    one, two = (run(fr2, task_on(), curvature="hutchinson", damping=0.1) for _ in range(2))
+def test_blocks_hold_their_mean_and_the_last_may_be_shorter() -> None:
+    for block, expected in (
+        (3, [2.0, 2.0, 2.0, 5.0, 5.0, 5.0, 9.0, 9.0]),
+        (1, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]),
+        (4, [2.5, 2.5, 2.5, 2.5, 7.25, 7.25, 7.25, 7.25]),
+    ):
+        diagonal = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0])
+        fr2.averaged(diagonal, block)
+        assert diagonal.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "about", [{}, {"block": 1, "power": 0.5, "beta1": 0.5, "beta2": 0.8}], ids=["default", "other"]
+)
+def test_a_clients_steps_by_the_squared_gradients_of_its_samples_are_those_written_out(about: dict[str, float]) -> None:
+    """Liu et al.'s by default: no root, blocks of 3, momenta .9 and .999."""
+    task = task_on(lr=0.01, lr_decay=0.5)
+    federation, theta = task.federation, task.original_model
+    (delta,) = fr2.preconditioned(federation, params_of(fr2, **about), theta, [0], 1).delta
+    beta1, beta2, power, block = (about.get(name, usual) for name, usual in USUAL.items())
+    w, first, second = theta.clone(), torch.zeros_like(theta), torch.zeros_like(theta)
+    for k, (x, y) in enumerate(federation.batches(0, 1, None), start=1):
+        each = torch.stack([gradient_of(federation, w, x[[i]], y[[i]]) for i in range(len(y))])
+        parts = each.square().mean(0).split(int(block))
+        fisher = torch.cat([part.mean().expand(len(part)) for part in parts])
+        first = beta1 * first + (1 - beta1) * each.mean(0)
+        second = beta2 * second + (1 - beta2) * fisher
+        w = w - 0.005 * first / (1 - beta1**k) / ((second / (1 - beta2**k)) ** power + 1e-3)
+    torch.testing.assert_close(delta, w - theta, rtol=1e-3, atol=1e-5)
+
+
+USUAL = {"beta1": 0.9, "beta2": 0.999, "power": 1.0, "block": 3}
+
+
+def gradient_of(federation: Federation, theta: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return the gradient [d] of a batch's mean loss at theta [d]."""
+
+    def loss(w: Tensor) -> Tensor:
+        return cross_entropy(torch.func.functional_call(federation.model, federation.layout.views(w), x), y)
+
+    return torch.func.grad(loss)(theta)
+
+
+def test_hutchinsons_signs_are_drawn_by_the_names_of_client_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (run(fr2, task_on(), curvature="hutchinson", power=0.5, damping=0.1) for _ in range(2))
     assert torch.equal(one, two)
     assert torch.isfinite(one).all()
-    assert not torch.equal(one, run(fr2, task_on(), damping=0.1))
+    names: list[tuple[int | str, ...]] = []
+
+    def drawn(*name: int | str) -> torch.Generator:
+        names.append(name)
+        return generator(*name)
+
+    monkeypatch.setattr(fr2, "generator", drawn)
+    task, p = task_on(number=2), params_of(fr2, curvature="hutchinson")
+    fr2.step(task, p, {"theta": task.original_model}, 4)
+    about = task.federation.seed, task.federation.stream, "hutchinson"
+    assert names == [(*about, client, 4) for client in task.participants(4)]
+    assert len(names) == 2
 
 
-@pytest.mark.parametrize("curvature", ["fisher", "hutchinson", "none"])
+@pytest.mark.parametrize("curvature", ["fisher", "batch", "hutchinson", "none"])
 def test_no_data_of_a_forgotten_client_is_read(curvature: str) -> None:
     part = make_partition()
     clean = make_data(part)

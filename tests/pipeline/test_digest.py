@@ -435,7 +435,7 @@ def base(stage: str) -> BaseModel:
         "unlearn": {"run": PAT50, "trial": "fedosd+lr0.02"},
         "recover": {"run": PAT50, "trial": "fedosd+lr0.02"},
         "evaluate": {"run": PAT50, "trial": "fedosd+lr0.02", "evaluation": "evaluation"},
-        "shadow": {"run": PAT50},
+        "shadow": {"run": PAT50, "trial": "original"},
         "select": {"scenario": "fedosd/mnist-pat50", "method": "fedosd"},
         "publish": {"paper": "fedosd", "artefact": "table1"},
     }

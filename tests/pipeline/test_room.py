@@ -158,6 +158,18 @@ def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:
     assert found == {(5, "fedavg"): None, (20, "fedavg"): None, (5, "safari+q0.2"): 5, (20, "safari+q0.2"): 20}
 
 
+def test_retraining_and_shadows_have_as_many_of_the_servers_samples_as_their_training(with_toy: Path) -> None:
+    again = {"label": "Again", "plugin": "retrain", "trained_by": "safari", "post_training": "none", "source": "s"}
+    asked = {"few-server": {"settings": {"data": {"forget": {"clients": 1}}, "unlearning": {}}}}
+    shown = table(scenarios=["few-server"], methods=["again"], metrics=["accuracy"])
+    planned = Plan(helped(scenarios=asked, methods={"again": again}, artefacts={"mine": shown}))
+    for n in (5, 20):
+        run = f"helped/few-server-s1-n{n}/seed0"
+        for stage, trial in (("unlearn", "again+trained-q0.2"), ("shadow", "safari+q0.2"), ("train", "safari+q0.2")):
+            assert planned.job(stage, {"run": run, "trial": trial}).spec.model_dump()["server"] == n, stage
+        assert planned.job("shadow", {"run": run, "trial": "fedavg"}).spec.model_dump()["server"] is None
+
+
 def test_the_point_of_a_training_is_chosen_by_what_the_paper_says(with_toy: Path) -> None:
     job = Plan(helped()).job("select", {"scenario": "helped/few-server-s0-n5", "method": "safari"})
     assert job.spec.model_dump(exclude={"rule"}) == {

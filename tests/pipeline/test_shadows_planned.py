@@ -1,4 +1,4 @@
-"""Shadow models in the plan: one job per scenario and seed, and which jobs an edit runs."""
+"""Shadow models in the plan: one job per training, scenario and seed, and which jobs an edit runs."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from tests.pipeline.test_room import changed, jobs, of, table
 
 ASKED: dict[str, Any] = {"data": {"attack": None, "forget": {"clients": 1}}}
 ATTACKED = {**ASKED, "evaluations": {"attack": ["membership"]}}
-SHADOWS = "toy/one/seed0"
+RUN = "toy/one/seed0"
+SHADOWS = {"run": RUN, "trial": "original"}
 
 
 def planned(two: dict[str, Any] | None = None, **settings: Any) -> Plan:
@@ -32,18 +33,44 @@ def shadows_of(plan: Plan, run: str, trial: str, evaluation: str = "attack") -> 
 
 def test_there_is_one_job_for_a_scenario_and_seed_whatever_the_methods(with_toy: Path) -> None:
     plan = planned(two={"data": {"forget": {"clients": [0]}}})
-    assert of(plan, "shadow", "mine") == ["toy/one/seed0", "toy/two/seed0"]
-    path = plan.paths("shadow", "shadows", run=SHADOWS)
+    assert of(plan, "shadow", "mine") == ["toy/one/seed0 original", "toy/two/seed0 original"]
+    path = plan.paths("shadow", "shadows", **SHADOWS)
     for trial in ("original", "retraining", "fedosd+lr0.02"):
-        assert shadows_of(plan, SHADOWS, trial) == [path]
-        assert shadows_of(plan, SHADOWS, trial, "evaluation") == []
-    job = plan.job("shadow", {"run": "toy/two/seed0"})
+        assert shadows_of(plan, RUN, trial) == [path]
+        assert shadows_of(plan, RUN, trial, "evaluation") == []
+    job = plan.job("shadow", {"run": "toy/two/seed0", "trial": "original"})
     assert job.inputs == {
         "data": plan.paths("data", "archive", dataset="digits"),
         "partition": plan.paths("partition", "partition", run="toy/one/seed0"),
         "request": [plan.paths("request", "request", run="toy/two/seed0")],
+        "chosen": [],
     }
-    assert plan.producers[path] == ("shadow", {"run": SHADOWS})
+    assert plan.producers[path] == ("shadow", SHADOWS)
+
+
+def test_a_model_is_attacked_with_shadows_of_its_own_training_at_its_own_rate() -> None:
+    """FATS and what unlearns from it with FATS's, the others with FedAvg's; at chosen points as is chosen."""
+    plan = Plan({"preset": "smoke", "papers": ["fats"]})
+    clients, rates = "fats/mnist-clients/seed0", "fats/mnist-rate-clients/seed0"
+    trainings = {
+        **{(clients, trial): "fats.training" for trial in ("fats.training", "fats")},
+        **{(clients, trial): "fedavg" for trial in ("fedavg", "retraining", "fr2")},
+        (rates, "fats+chosen"): "fats.training+chosen-for-fats",
+        (rates, "fats.training+chosen"): "fats.training+chosen",
+    }
+    for (run, trial), training in trainings.items():
+        assert shadows_of(plan, run, trial) == [plan.paths("shadow", "shadows", run=run, trial=training)]
+
+    def spec(trial: str, run: str = clients) -> Any:
+        return plan.job("shadow", {"run": run, "trial": trial}).spec
+
+    assert (spec("fats.training").training.name, spec("fats.training").with_replacement) == ("fats", True)
+    assert (spec("fedavg").training.name, spec("fedavg").with_replacement) == ("fedavg", False)
+    chosen = plan.job("shadow", {"run": rates, "trial": "fats.training+chosen-for-fats"})
+    points = {name: one.local.lr for name, one in spec("fats.training+chosen-for-fats", rates).points.items()}
+    assert points == {f"fats+trained-lr{lr}": lr for lr in (0.02, 0.05)}
+    assert chosen.inputs["chosen"] == plan.job("unlearn", {"run": rates, "trial": "fats+chosen"}).inputs["chosen"]
+    assert chosen.seconds > estimates.JOB_S  # no point's own job has trained them
 
 
 def test_shadows_train_as_the_original_model_does(with_toy: Path) -> None:
@@ -54,17 +81,16 @@ def test_shadows_train_as_the_original_model_does(with_toy: Path) -> None:
         assert getattr(found, name) == getattr(like, name), name
     assert (found.number, found.most, found.attack) == (5, 70, None)
     assert found.local.momentum == 0.5
-    assert plan.job("shadow", {"run": SHADOWS}).spec == found
+    assert plan.job("shadow", SHADOWS).spec == found
 
 
 def test_attacks_take_a_while(with_toy: Path) -> None:
-    names = {"run": SHADOWS, "trial": "original"}
-    plain, attack = (planned().job("evaluate", {**names, "evaluation": name}) for name in ("evaluation", "attack"))
+    plain, attack = (planned().job("evaluate", {**SHADOWS, "evaluation": name}) for name in ("evaluation", "attack"))
     assert attack.seconds - plain.seconds == pytest.approx(estimates.ATTACKS_S)
 
 
 def test_shadows_take_as_long_as_their_number_of_trainings(with_toy: Path) -> None:
-    few, more = (planned(shadows={"number": number}).job("shadow", {"run": SHADOWS}) for number in (2, 6))
+    few, more = (planned(shadows={"number": number}).job("shadow", SHADOWS) for number in (2, 6))
     start = estimates.start_seconds(planned().trials["toy/one", "original"].settings)
     assert more.seconds - start == pytest.approx(3 * (few.seconds - start))
     assert more.disk_mb > few.disk_mb
@@ -79,7 +105,8 @@ def test_without_an_attack_no_shadow_is_trained(with_toy: Path) -> None:
 @pytest.mark.parametrize("changes", [{"number": 9}, {"most": 50}])
 def test_other_shadows_run_their_own_jobs_and_train_nothing_else(with_toy: Path, changes: dict[str, int]) -> None:
     """The attacks' own specs are as they were: their shadows' contents are other ones."""
-    assert changed(planned(), planned(shadows=changes), "mine") == {"shadow toy/one/seed0", "shadow toy/two/seed0"}
+    expected = {"shadow toy/one/seed0 original", "shadow toy/two/seed0 original"}
+    assert changed(planned(), planned(shadows=changes), "mine") == expected
 
 
 def test_of_equal_scenarios_the_original_model_is_attacked_once_and_of_other_shadows_twice(with_toy: Path) -> None:

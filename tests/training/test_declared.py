@@ -1,10 +1,13 @@
-"""What trainings declare for the plan: how often clients train, and whether the server's data are needed."""
+"""What trainings declare: how often clients train, whether the server's data are needed, which rows are drawn."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from fu.data.clients import ClientData
 from fu.federation.task import Task, theta_of
 from fu.pipeline import catalogue
 from fu.pipeline.stages.compute import training_of
@@ -44,6 +47,44 @@ def test_a_training_reads_the_servers_data_where_it_says_so(choice: Choice) -> N
     for round in range(ROUNDS):
         state = training.step(task, state, round)
     assert bool(theta_of(state).isnan().any()) == catalogue.declared("training", choice.name).get("SERVER", False)
+
+
+EPOCH, STEPS = {"local_epochs": 1}, {"local_epochs": None, "local_steps": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "local"),
+    [("fedavg", None, EPOCH), ("fedavg", 2, EPOCH), ("fedavg", 2, STEPS), ("fats", 2, STEPS)],
+)
+def test_the_rows_that_a_training_says_it_trains_on_are_those_that_pass_through_it(
+    name: str, number: int | None, local: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve clients of nine rows, of whom two may be drawn for a round; two steps take four rows."""
+    data = make_data(make_partition((9,) * 12, forgotten=(), trigger=False, absent=(3,)))
+    federation = make_federation(data, "logistic", batch_size=2, stream="training", **local)
+    task = replace(
+        make_task(federation, "logistic", trained=False), clients_per_round=number, with_replacement=name == "fats"
+    )
+    seen, taken = set[int](), ClientData.train
+
+    def spied(held: ClientData, client: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        assert rows is not None
+        seen.update(held.rows[client][rows.numpy()].tolist())
+        return taken(held, client, rows)
+
+    monkeypatch.setattr(ClientData, "train", spied)
+    training = training_of(Choice(name=name))
+    state = training.start(task)
+    for round in range(task.rounds):
+        state = training.step(task, state, round)
+    assert training.trained_on is not None
+    assert training.trained_on(replace(task, memory={})).tolist() == sorted(seen)
+    everything = {row for client in task.clients for row in data.rows[client].tolist()}
+    assert (seen == everything) == (number is None)
+
+
+def test_a_training_need_not_say_what_it_trains_on() -> None:
+    assert training_of(Choice(name="server_sgd")).trained_on is None
 
 
 def test_every_training_is_here() -> None:

@@ -1,4 +1,4 @@
-# Shadow models of a scenario, which every evaluation that infers membership shares.
+# Shadow models of a training, which every evaluation that infers membership on it or what starts from it shares.
 rule shadow:
     input:
         known("shadow"),
@@ -16,6 +16,7 @@ rule shadow:
     params:
         spec=lambda w: plan.job("shadow", dict(w)).json,
         code=lambda w: plan.job("shadow", dict(w)).code,
+        candidates=lambda w: plan.job("shadow", dict(w)).made,
         unless_made=unless_made,
     shell:
         command_line("shadow")

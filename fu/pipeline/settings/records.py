@@ -343,7 +343,7 @@ class Recovery(Phase):
 
 
 class Shadows(Strict):
-    """Shadow models, for evaluators that infer membership: each trains as `training` says, on half of the data."""
+    """Shadow models of evaluators that infer membership: each trains as the attacked one did, on half of the data."""
 
     number: Count = Field(8, description="how many are trained (Shokri et al. 2017: 20 to 100; our choice)")
     most: Count | None = Field(

@@ -41,7 +41,6 @@ from fu.pipeline.stages.common import (
     write_rows,
 )
 from fu.plugins import Choice
-from fu.seeds import derive_integer
 
 
 def keep_memory() -> None:
@@ -96,13 +95,9 @@ def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str
     return _task(spec, data_of(spec, files, options, poison), stream, spec.seed)
 
 
-def shadow_of(spec: RoundsSpec, data: ClientData, part: Partition, number: int) -> Task:
-    """Return the task of one shadow model, which trains as the original model does, on what `part` says.
-
-    All its draws, the first model's too, have names of their own.
-    """
-    held = ClientData(data.x, data.y, part, data.classes, "share")
-    return _task(spec, held, "training", derive_integer(spec.seed, "shadow", number))
+def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) -> Task:
+    """Return the task of a training on what `part` says, before any request; `seed` names all its draws."""
+    return _task(spec, ClientData(data.x, data.y, part, data.classes, "share"), "training", seed)
 
 
 def _task(spec: RoundsSpec, data: ClientData, stream: str, seed: int) -> Task:
@@ -121,6 +116,7 @@ def training_of(choice: Choice) -> Training:
     return Training(
         lambda task: state_of(plugin, "start", task, params),
         lambda task, state, round: state_of(plugin, "step", task, params, state, round),
+        (lambda task: plugin.trained_on(task, params)) if hasattr(plugin, "trained_on") else None,
     )
 
 

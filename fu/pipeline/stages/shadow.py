@@ -9,7 +9,7 @@ from fu.plugins import Choice, Kind
 
 
 class Spec(RoundsSpec):
-    """How many shadows are trained, each as the scenario trains; `most`: how many rows a set of an attack has at most.
+    """How many shadows are trained, each as the model under attack; `most`: how many rows a set has at most.
 
     `server`: how many of the server's samples a training uses (None: it uses none).
     """
@@ -35,21 +35,27 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     import numpy as np
 
-    from fu.data import membership
+    from fu.data import archives, membership
     from fu.federation.driver import drive
     from fu.federation.task import theta_of
     from fu.pipeline.stages import compute
+    from fu.seeds import derive_integer
 
     data = compute.data_of(spec, files, options, "share")
     labels, asked = data.y.cpu().numpy(), (data.forgotten, data.forgotten_samples)
-    sets = membership.draw(data.partition, labels, *asked, spec.seed, spec.most)
+    owners = archives.owners(files.data, spec.dataset)
+    sets = membership.draw(data.partition, labels, *asked, spec.seed, spec.most, owners)
     training = compute.training_of(spec.training)
+    attacked = compute.training_on(spec, data, data.partition, spec.seed)
+    trained_on = training.trained_on(attacked) if training.trained_on else None
     inside, said, checkpoints = [], [], []
     for number in range(spec.number):
         part = membership.half(data.partition, *asked, spec.seed, number)
-        task = replace(compute.shadow_of(spec, data, part, number), server=spec.server)
+        own = derive_integer(spec.seed, "shadow", number, *data.forgotten, *data.forgotten_samples.tolist())
+        task = replace(compute.training_on(spec, data, part, own), server=spec.server)
         inputs = [files.data, files.partition, *files.request]
-        checkpoint = compute.checkpoint_of(task, spec, options, inputs, files.shadows.with_name(f"shadow{number}"))
+        beside = files.shadows.with_name(f"{files.shadows.stem}{number}.npz")
+        checkpoint = compute.checkpoint_of(task, spec, options, inputs, beside)
         checkpoints.append(checkpoint)
         outcome = drive(
             task,
@@ -67,7 +73,8 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             shown = (sets.pool, sets.members, sets.non_members)
             said.append([logits(theta, data.clean(rows)[0]).cpu().numpy() for rows in shown])
     with atomic_outputs(options, files.shadows) as (path,):
-        membership.save(path, membership.shadows(sets, labels, inside, said, data.classes, spec.seed, spec.number))
+        drawn = sets, labels, inside, said, data.classes, spec.seed, spec.number, trained_on
+        membership.save(path, membership.shadows(*drawn))
     for checkpoint in checkpoints:
         checkpoint.clear()
 

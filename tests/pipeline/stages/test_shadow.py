@@ -1,4 +1,4 @@
-"""Shadow models: each trains as the scenario does on a half of its own, and what they say is kept; then an attack."""
+"""Shadow models: each trains as the attacked model on a half of its own, and what they say is kept; then an attack."""
 
 from functools import partial
 from pathlib import Path
@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from fu.data import membership
+from fu.data import archives, membership
 from fu.data.clients import ClientData
 from fu.data.request import Request
 from fu.federation import driver
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task, theta_of
 from fu.pipeline.catalogue import metrics_of
-from fu.pipeline.stages import data, evaluate, partition, request, shadow, train
+from fu.pipeline.stages import compute, data, evaluate, partition, request, shadow, train
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from fu.seeds import derive_integer
@@ -34,15 +35,27 @@ SPEC = shadow.Spec(
 def scene(tmp_path: Path) -> Scene:
     """Nobody is attacked; client 2 asks to be forgotten."""
     made = make_scene(tmp_path, PART)
-    np.savez(made("request.npz"), allow_pickle=False, **Request(np.array([2])).arrays())  # type: ignore[arg-type]
+    ask(made, clients=np.array([2]))
     return made
 
 
 def made(scene: Scene, spec: shadow.Spec = SPEC, options: Options = OPTIONS) -> membership.Shadows:
-    path = scene("run/shadows.npz")
+    path = scene("run/x.shadows.npz")
+    path.unlink(missing_ok=True)
     shadow.main(spec, shadow.Files(**scene.shared, request=[scene("request.npz")], shadows=path), options)
-    assert [one.name for one in path.parent.iterdir()] == ["shadows.npz"]
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
     return membership.load(path)
+
+
+def seed_of(shadow: int, *asked: int) -> int:
+    """Return the seed of a shadow's draws: of the request that it belongs to."""
+    return derive_integer(SEED, "shadow", shadow, *asked)
+
+
+def ask(scene: Scene, **request: Any) -> None:
+    """Ask for other clients or samples."""
+    asked = Request(**{"clients": np.empty(0, np.int64), **request})
+    np.savez(scene("request.npz"), allow_pickle=False, **asked.arrays())  # type: ignore[arg-type]
 
 
 def test_each_shadow_trains_as_the_scenario_does_on_half_of_the_retained_data(scene: Scene) -> None:
@@ -58,7 +71,7 @@ def test_each_shadow_trains_as_the_scenario_does_on_half_of_the_retained_data(sc
     for number in range(3):
         part = membership.half(PART, [2], nothing, SEED, number)
         held = ClientData(x, torch.from_numpy(labels), part, 10, "share")
-        own = derive_integer(SEED, "shadow", number)
+        own = seed_of(number, 2)
         federation = Federation(BUILD(), held, LocalTraining(**LOCAL), "training", own)
         task = Task(federation, BUILD, [], [0, 1], ROUNDS, own, clients_per_round=2, with_replacement=True)
         state = fedavg.start(task, fedavg.Params())
@@ -91,7 +104,6 @@ def test_a_killed_job_trains_no_finished_shadow_again(scene: Scene, monkeypatch:
         return drive(task, start, one, measure, checkpoint, label)
 
     monkeypatch.setattr(driver, "drive", counted)
-    scene("run/shadows.npz").unlink()
     with pytest.raises(KeyboardInterrupt):
         made(scene)
     again = partial(made, scene)()
@@ -103,8 +115,97 @@ def test_a_killed_job_trains_no_finished_shadow_again(scene: Scene, monkeypatch:
             assert np.array_equal(array, getattr(again, name)), name
 
 
+def test_shadows_that_a_killed_job_left_of_another_request_do_not_count(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(scene, clients=np.array([1]))
+    whole, drive, left = made(scene), driver.drive, 2
+    ask(scene, clients=np.array([2]))
+
+    def killed(*args: Any) -> driver.Outcome:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return drive(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver, "drive", killed)
+        with pytest.raises(KeyboardInterrupt):
+            made(scene)
+    assert len([*scene("run").glob(".*.checkpoint")]) == 2
+    ask(scene, clients=np.array([1]))
+    again = made(scene)
+    assert np.array_equal(again.inside, whole.inside)
+    assert np.array_equal(again.pool_logits, whole.pool_logits)
+
+
+def test_draws_of_shadows_belong_to_their_request(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds, drive = list[int](), driver.drive
+
+    def seen(task: Task, *args: Any) -> driver.Outcome:
+        seeds.append(task.seed)
+        return drive(task, *args)
+
+    monkeypatch.setattr(driver, "drive", seen)
+    made(scene)
+    sample = np.sort(PART.train[0][:2])
+    ask(scene, samples=sample)
+    made(scene)
+    assert seeds == [*(seed_of(k, 2) for k in range(3)), *(seed_of(k, *sample.tolist()) for k in range(3))]
+
+
+def test_shadows_of_a_training_at_the_server_have_as_many_of_its_samples(scene: Scene) -> None:
+    """The server holds four."""
+    given = {"training": Choice(name="server_sgd"), "local": {**LOCAL, "batch_size": 4}}
+    two, four, every = (
+        made(scene, shadow.Spec.model_validate({**SPEC.model_dump(), **given, "server": server})).pool_logits
+        for server in (2, 4, None)
+    )
+    assert np.array_equal(four, every)
+    assert not np.allclose(two, four)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fats"])
+def test_the_record_says_which_members_the_attacked_training_had_in_a_batch(scene: Scene, name: str) -> None:
+    """In three rounds of two clients, each of one step on two of its rows: some of client 2's nine."""
+    local = {**LOCAL, "batch_size": 2, "local_epochs": None, "local_steps": 1}
+    spec = shadow.Spec.model_validate({**SPEC.model_dump(), "local": local, "training": Choice(name=name)})
+    found = made(scene, spec)
+    data = ClientData(torch.from_numpy(PIXELS) / 255, torch.from_numpy(LABELS).long(), PART, 10, "share")
+    federation, seen = Federation(BUILD(), data, LocalTraining(**local), "training", SEED), set[int]()
+    task = Task(federation, BUILD, [], [0, 1, 2], ROUNDS, SEED, clients_per_round=2, with_replacement=True)
+    training, train_on = compute.training_of(spec.training), data.train
+
+    def spied(client: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        assert rows is not None
+        seen.update(PART.train[client][rows.numpy()].tolist())
+        return train_on(client, rows)
+
+    data.train = spied  # type: ignore[method-assign]
+    state = training.start(task)
+    for round in range(ROUNDS):
+        state = training.step(task, state, round)
+    assert found.trained.tolist() == [row in seen for row in found.members.tolist()]
+    assert 0 < found.trained.sum() < len(found.trained)
+
+
+def test_of_a_training_that_does_not_say_nothing_is_known(scene: Scene) -> None:
+    spec = SPEC.model_copy(update={"training": Choice(name="server_sgd")})
+    assert not len(made(scene, spec).trained)
+
+
+def test_owners_of_the_archive_decide_who_is_a_non_member(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    owners = np.zeros(len(LABELS), np.int64)
+    owners[np.concatenate([PART.train[2], PART.test[2]])] = 2
+    monkeypatch.setattr(archives, "owners", lambda path, dataset: owners)
+    found = made(scene)
+    assert set(found.non_members.tolist()) <= set(PART.test[2].tolist())
+    assert len(found.non_members)
+
+
 def test_a_shadow_that_diverges_is_left_out(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    step, second = fedavg.step, derive_integer(SEED, "shadow", 1)
+    step, second = fedavg.step, seed_of(1, 2)
 
     def diverging(task: Task, p: Any, state: Any, round: int) -> Any:
         following = step(task, p, state, round)
