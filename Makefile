@@ -101,6 +101,12 @@ version: .venv/installed
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
+# A run that submits has a copy of the code, which says what it does whatever was edited since, and however badly.
+COPY := $(dir $(firstword $(wildcard .snakemake/code/*/planned.json)))
+ifneq ($(COPY),)
+status: export PYTHONPATH := $(COPY)
+status: export PYTHONSAFEPATH := 1
+endif
 why verify plan status: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
 
@@ -133,4 +139,5 @@ benchmark-peers: .venv-peers/installed
 	  $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 
 unlock: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show $@
 	$(BIN)/snakemake --unlock $(WITH_CONFIG)

@@ -20,6 +20,7 @@ from fu.pipeline import (
     fork_server,
     groups,
     preflight,
+    runs,
     screen,
     snapshot,
 )
@@ -47,14 +48,12 @@ except UserError as error:
 configfile: snapshot.file("config.yaml")
 
 
-snapshot.enter(config, workflow.is_main_process)
-
-
 envvars:
     "PATH",
 
 
 try:
+    snapshot.enter(config, workflow.is_main_process)
     plan = Plan(config)
     estimates.use_calibration(plan.config.device, plan.config.threads)
     targets = plan.targets()
@@ -73,7 +72,7 @@ if workflow.is_main_process:
         atexit.register(snapshot.leave)
     atexit.register(pending.remember)
     shown = screen.take_over(logger, workflow.output_settings)
-    logger.addFilter(screen.Targets(plan, lambda: workflow.dag_settings.targets))
+    logger.addFilter(screen.Sentences(plan, lambda: workflow.dag_settings.targets))
     atexit.register(shown.end)
 
 
@@ -114,6 +113,8 @@ onstart:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
         if submits:
             cluster.begin(Path.cwd(), packs())
+        elif workflow.is_main_process:
+            runs.begin()
     except UserError as error:
         sys.exit(f"error: {error}")
     if submits:

@@ -17,7 +17,7 @@ from typing import Any
 from tqdm import tqdm
 
 from fu.errors import UserError
-from fu.pipeline import certificate
+from fu.pipeline import certificate, runs
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
@@ -197,8 +197,8 @@ class Screen(logging.Handler):
             print(text, file=self.stream, flush=True)
 
 
-class Targets(logging.Filter):
-    """Reports a target that does not exist, and the nearest name, in place of Snakemake."""
+class Sentences(logging.Filter):
+    """Says in one sentence, in place of Snakemake: that there is no such target, and who has locked the folder."""
 
     def __init__(self, plan: Plan, targets: Callable[[], Iterable[str]]) -> None:
         """`targets`: those requested, once Snakemake has parsed its command line."""
@@ -207,12 +207,21 @@ class Targets(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change a record in place; every record passes."""
-        if getattr(record, "exception", None) == "MissingRuleException":
-            try:
-                self.plan.asked(self.targets())
-            except UserError as error:
-                record.msg = f"error: {error}"
+        try:
+            match getattr(record, "exception", None):
+                case "MissingRuleException":
+                    self.plan.asked(self.targets())
+                case "LockException":
+                    raise UserError(_locked())
+        except UserError as error:
+            record.msg = f"error: {error}"
         return True
+
+
+def _locked() -> str:
+    if alive := runs.alive():
+        return f"{' and '.join(alive)}: already at work on these results; wait until it ends, or kill it."
+    return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
 
 
 def problem(name: str, logs: list[str], said: str = "") -> str:

@@ -6,6 +6,7 @@ python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
 python -m fu.pipeline.show why|verify|plan|status [target ...] [key=value ...]
 python -m fu.pipeline.show calibrate [key=value ...]
+python -m fu.pipeline.show unlock  (refuses while a run lives)
 python -m fu.pipeline.show version
 """
 
@@ -25,7 +26,7 @@ import yaml
 from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
-from fu.pipeline import calibrate, commands, costs, explain
+from fu.pipeline import calibrate, commands, costs, explain, runs
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
@@ -148,6 +149,9 @@ def main(arguments: list[str]) -> None:
             print(costs.table(plan, [word for word in words if "=" not in word]))
         case ["calibrate", *pairs]:
             calibrate.calibrate(_config(pairs))
+        case ["unlock"]:
+            if alive := runs.alive():
+                raise UserError(f"{' and '.join(alive)}: at work in this folder; wait until it ends, or kill it.")
         case ["version"]:
             print(version())
         case ["status", *words]:
@@ -161,7 +165,7 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(found) and asked == "verify")
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|calibrate|version; "
+                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|calibrate|unlock|version; "
                 "`make help` lists what make does."
             )
 

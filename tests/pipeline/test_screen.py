@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import certificate
+from fu.pipeline import certificate, runs
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.screen import Running, Screen, Targets, problem, take_over
+from fu.pipeline.screen import Running, Screen, Sentences, problem, take_over
 from tests.pipeline.plans import made
 
 PUBLISH = {"paper": "fedosd", "artefact": "table8"}
@@ -339,13 +339,28 @@ def test_who_asks_for_snakemake_s_own_lines_gets_them(asked: str | None) -> None
 def test_a_misspelt_target_gets_the_nearest(target: str, words: str) -> None:
     found = record("No rule to produce", logging.ERROR, exception="MissingRuleException")
     asked: Callable[[], list[str]] = lambda: ["fedosd_table8", target]  # noqa: E731
-    assert Targets(made("smoke"), asked).filter(found)
+    assert Sentences(made("smoke"), asked).filter(found)
     assert str(found.msg).startswith(words)
 
 
 def test_other_problems_are_left_as_they_are() -> None:
     plan: Plan = made("smoke")
-    for targets, exception in ((["fedosd"], "MissingRuleException"), (["x"], "LockException"), (["x"], None)):
+    for targets, exception in ((["fedosd"], "MissingRuleException"), (["x"], None)):
         found = record("a text", logging.ERROR, exception=exception)
-        assert Targets(plan, lambda targets=targets: targets).filter(found)  # type: ignore[misc]
+        assert Sentences(plan, lambda targets=targets: targets).filter(found)  # type: ignore[misc]
         assert found.msg == "a text"
+
+
+def test_a_locked_folder_is_said_with_who_has_locked_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def said() -> str:
+        found = record("LockException:\nError: ...", logging.ERROR, exception="LockException")
+        assert Sentences(made("smoke"), list).filter(found)
+        return str(found.msg)
+
+    killed = "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
+    assert said() == f"error: {killed}"
+    runs.begin()
+    process = f"process {os.getpid()} on {os.uname().nodename}"
+    assert said() == f"error: {process}: already at work on these results; wait until it ends, or kill it."

@@ -113,7 +113,8 @@ def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
         assert shown[:5] == ["python", "", "-m", "fu.pipeline.show", "results"]
         pairs = (pair.partition("=") for pair in shown[5:])
         assert {key: yaml.safe_load(text) for key, _, text in pairs} == dict.fromkeys(names.values(), value)
-        (unlock,) = make.calls("unlock", *words, **({} if words else given))
+        asked, unlock = make.calls("unlock", *words, **({} if words else given))
+        assert asked == ["python", "", "-m", "fu.pipeline.show", "unlock"]
         assert unlock == ["snakemake", "", "--unlock", *run[4:]]
 
 
@@ -141,6 +142,12 @@ def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
         ["python", "", "-m", "fu.pipeline.show", "results"],
     ]
     assert make.calls("show") == [["python", "", "-m", "fu.pipeline.show", "cell", ""]]
+
+
+def test_nothing_is_unlocked_where_a_run_lives(make: Make) -> None:
+    make.program(make.root / ".venv/bin/python", f"{RECORD}exit 1\n")
+    assert make("unlock").returncode == 2
+    assert "--unlock" not in (make.root / "calls").read_text()
 
 
 def test_cores_are_all_or_a_number(make: Make) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -123,6 +124,8 @@ def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> No
     for file in [*queue.root.glob("workflow/p*/**/*.*"), queue.root / "config.yaml", queue.root / "envs/lock.txt"]:
         file.write_text("{edited")
     (queue.root / "Snakefile").unlink()
+    told = queue.project.make("status", **queue.environment).stdout
+    assert re.match(r"\d+ of \d+ jobs made, 0 run, 0 wait, 0 failed, \d+ not begun\nprocess \d+ on \S+: at work", told)
     (queue.root / "go").touch()
     assert run.wait(300) == 0, (queue.root / "queue.log").read_text()[-3000:]
     for suffix in ("csv", "md", "html", "tex", "pdf", "png"):
