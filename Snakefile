@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import signal
 import sys
 import threading
 from functools import cache
@@ -120,6 +121,7 @@ onstart:
     if submits:
         snapshot.begin(config, by_hand(), workflow.dag_settings.targets)
         shown.give_up = give_up
+        signal.signal(signal.SIGTERM, end_at_once)
         # Else Snakemake would remove what a failed job has kept, and others of its pack have made.
         workflow.execution_settings.keep_incomplete = True
         for rule in workflow.rules:

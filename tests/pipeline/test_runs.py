@@ -1,5 +1,6 @@
 """Which processes are at work in a folder, whoever asks."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ def test_a_run_is_known_as_long_as_it_lives_and_several_may(tmp_path: Path, monk
     for process in processes:
         assert process.stdout
         process.stdout.readline()
-    alive = {pid: f"process {pid} on {runs.socket.gethostname()}" for pid in (process.pid for process in processes)}
+    alive = {pid: f"process {pid} on {socket.gethostname()}" for pid in (process.pid for process in processes)}
     for process in processes:
         assert sorted(runs.alive()) == sorted(alive.values())
         at_work = " and ".join(runs.alive())

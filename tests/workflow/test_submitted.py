@@ -159,6 +159,21 @@ def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_m
     assert "already made" not in log.read_text()
 
 
+def test_a_submitting_process_that_is_to_end_does_while_its_jobs_go_on(queue: Queue) -> None:
+    run = queue.start("toy_times")
+    until(lambda: (queue.root / "jobs").exists() or run.poll() is not None)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(100) == 128 + signal.SIGTERM  # its job still waits for `go`, and may still write
+    assert run.stdout
+    said = os.read(run.stdout.fileno(), 100_000).decode()
+    words = "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make."
+    assert said.splitlines()[-1] == words
+    assert len(queue.copies()) == 1
+    assert not (queue.root / ".snakemake/locks").exists()
+    (queue.root / "go").touch()
+    until((queue.root / "results/toy/toy/iid/seed0/partition.made.json").exists)
+
+
 def test_a_cluster_gets_no_job_without_a_copy_of_the_code(queue: Queue) -> None:
     run = queue.start("toy_losses", program="snakemake")
     said = run.communicate(timeout=100)[0]
