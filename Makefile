@@ -27,6 +27,7 @@ BIN := .venv/bin
 
 # User input is text: neither make nor the shell runs any of it.
 GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS
+UNKNOWN := $(filter-out $(GIVEN),$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 define line_break
 
 
@@ -34,6 +35,12 @@ endef
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 $(foreach name,$(GIVEN),$(if $(findstring $(line_break),$($(name))),$(error $(name) must not contain a line break)))
 quoted = '$(subst ','\'',$(1))'
+# Make would ignore a misspelt variable.
+HINT := import difflib, sys; print(*[f"; did you mean {name}?" for name in difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1)] or ";")
+ifneq ($(UNKNOWN),)
+  hint := $(shell python3 -c $(call quoted,$(HINT)) $(call quoted,$(firstword $(UNKNOWN))) $(GIVEN))
+  $(error there is no variable '$(firstword $(UNKNOWN))'$(hint) allowed: $(GIVEN); all other settings are in config.yaml)
+endif
 # As a YAML string, so that a folder named 12 is not a number; Snakemake would strip outer quotes.
 setting = $(if $($(2)),$(call quoted,$(1)= "$(subst ",\",$(subst \,\\,$($(2))))" ))
 CONFIG := $(call setting,preset,PRESET) $(call setting,papers,PAPERS) $(call setting,data_dir,DATA_DIR)
@@ -73,7 +80,7 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	    "$$(ls profiles | paste -sd, | sed 's/,/, /g')" >&2; exit 1; },:)
 	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
-	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests

@@ -23,9 +23,8 @@ NAMED = 20  # of each kind
 RULES = re.compile(rf"(_({'|'.join(OUTPUTS)}|\.\.\.))+$")  # at the end of a pack's comment
 
 
-def planned(words: Sequence[str], config: Callable[[], dict[str, Any]]) -> tuple[Plan, list[str]]:
+def planned(targets: list[str], config: Callable[[], dict[str, Any]]) -> tuple[Plan, list[str]]:
     """Return plan and targets: in a copy of the code those of the run that submits from it, else those of today."""
-    targets = [word for word in words if "=" not in word]
     if snapshot.INSIDE:
         return Plan(snapshot.planned()["config"]), targets or snapshot.planned()["targets"]
     return Plan(config()), targets

@@ -120,8 +120,9 @@ def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
 
 def test_words_reach_their_programs_as_they_are(make: Make) -> None:
     for value in WILD:
-        targets = make.calls("reproduce", f"TARGETS={value}")[0][4:]
-        assert targets == (["--", *value.split()] if value.split() else [])
+        run, shown = make.calls("reproduce", f"TARGETS={value}")
+        assert run[4:] == (["--", *value.split()] if value.split() else [])
+        assert shown == ["python", "", "-m", "fu.pipeline.show", "results", *value.split()]
         assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.show", "cell", value]]
         assert make.calls("contract", f"PLUGINS={value}") == [["python", value, "-m", "pytest", "-q", "tests/contract"]]
         speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
@@ -134,6 +135,24 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
             ".venv-peers/bin/python",
             f"--data-dir={value}",
         ]
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("TARGET=fedosd_table8", "'TARGET'; did you mean TARGETS?"),
+        ("preset=paper", "'preset'; did you mean PRESET?"),
+        ("SEEDS=[1]", "'SEEDS';"),
+        ("it's;touch${IFS}ran=1", "'it's;touchran';"),
+    ],
+)
+def test_an_unknown_variable_is_refused_by_name(make: Make, word: str, hint: str) -> None:
+    given = "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS"
+    done = make("reproduce", "CORES=1", word)
+    assert done.returncode == 2
+    said = f" *** there is no variable {hint} allowed: {given}; all other settings are in config.yaml.  Stop.\n"
+    assert done.stderr.endswith(said)
+    assert not (make.root / "calls").exists()
 
 
 def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
