@@ -59,6 +59,8 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 	    $(python) "$$($(python) --version 2>&1 | head -n 1)" >&2; exit 1; }
 	@$(python) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { printf "'%s' has no venv module; install it (Debian: apt-get install python3-venv).\n" $(python) >&2; exit 1; }
+	@echo "Setting up .venv: the $$(grep -c == envs/lock.txt) packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB" \
+	  "on disk, more with PyTorch's CUDA build; minutes without a word, once."
 	rm -rf .venv
 	$(python) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/lock.txt

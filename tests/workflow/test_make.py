@@ -218,6 +218,18 @@ def test_a_python_is_one_program(make: Make) -> None:
         assert f"{value}\0\0-m\0venv\0.venv\0" in called
 
 
+def test_setting_up_begins_with_what_it_installs_and_how_much(make: Make) -> None:
+    (make.root / ".venv/installed").unlink()
+    (make.root / "envs/lock.txt").write_text("torch==2.0\nsnakemake==9.0\nnumpy==2.0\n")
+    make.program(make.root / "python", RECORD)
+    said = make("reproduce", "PYTHON=./python").stdout.splitlines()
+    assert said[0] == (
+        "Setting up .venv: the 3 packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB on disk, more with "
+        "PyTorch's CUDA build; minutes without a word, once."
+    )
+    assert said[1:3] == ["rm -rf .venv", "'./python' -m venv .venv"]
+
+
 @pytest.mark.parametrize(
     "name", ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "PLUGINS", "CORES", "PYTHON", "PROFILE"]
 )
