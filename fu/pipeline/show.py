@@ -135,8 +135,11 @@ def everything(plan: Plan) -> None:
 
 def version() -> str:
     """Return the version of fu, its commit, and whether the code was edited since."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        number = tomllib.load(file)["project"]["version"]
+    path = ROOT / "pyproject.toml"
+    try:
+        number = tomllib.loads(path.read_text())["project"]["version"]
+    except (OSError, ValueError, LookupError, TypeError):
+        raise UserError(f"{path}: is missing or damaged; `git checkout {path.name}` restores it.") from None
     commit, changed = (git(*words) for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno")))
     return f"fu {number}" + ("" if commit is None else f", commit {commit}{', edited' if changed else ''}")
 

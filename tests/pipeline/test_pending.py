@@ -52,6 +52,16 @@ def test_what_was_seen_is_remembered(model: Path) -> None:
     assert Seen().content(str(model), made) == checksum(model)
 
 
+@pytest.mark.parametrize("left", [0, 1, 20, 100])
+def test_a_memory_that_is_cut_off_is_none(model: Path, left: int) -> None:
+    made, seen = certified(model), Seen()
+    seen.content(str(model), made)
+    seen.remember()
+    pending.SEEN.write_bytes(pending.SEEN.read_bytes()[:left])
+    rewritten(model, b"as it was MADE")
+    assert Seen().content(str(model), made) == made.outputs[model.name][1]  # as at first sight
+
+
 def test_at_first_sight_the_certificate_is_believed_unless_the_size_differs_or_all_is_read(model: Path) -> None:
     made = certified(model)
     expected = checksum(model)

@@ -17,6 +17,7 @@ from fu.pipeline import show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper, read_yaml
+from tests.mistakes import sentence
 
 PAT50 = "fedosd/mnist-pat50/seed0"
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
@@ -203,6 +204,20 @@ def test_the_version_is_that_of_the_project(
     monkeypatch.setattr(show, "git", lambda command, *words: commit if command == "rev-parse" else changed)
     number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert show.version() == f"fu {number}{text}"
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "[project]\nname = 'fu'\n", "[project]\nversion = '0.", "project = 1", b"\xff"]
+)
+def test_without_a_version_that_is_one_sentence(
+    text: str | bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "pyproject.toml"
+    monkeypatch.setattr(show, "ROOT", tmp_path)
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    told = f"{path}: is missing or damaged; `git checkout pyproject.toml` restores it."
+    assert sentence(lambda: show.main(["version"])) == told
 
 
 @pytest.mark.parametrize("text", [None, "", "# nothing\n", "- preset\n", "preset: [\n"])
