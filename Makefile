@@ -80,6 +80,10 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	@$(if $(PROFILE),[ -f profiles/$(call quoted,$(PROFILE))/config.yaml ] || [ -f $(call quoted,$(PROFILE))/config.yaml ] || \
 	  { printf "error: PROFILE: there is no profile '%s'; allowed: %s.\n" $(call quoted,$(PROFILE)) \
 	    "$$(ls profiles | paste -sd, | sed 's/,/, /g')" >&2; exit 1; },:)
+	@(mkdir -p .snakemake/room && for n in 1 2 3 4 5 6 7 8 9; do echo > .snakemake/room/$$n || exit 1; done) 2>/dev/null; \
+	  room=$$?; rm -rf .snakemake/room; [ $$room = 0 ] || \
+	  { echo "error: .snakemake: no files can be written; make room (df -h and df -i show space and inodes), or permit it." >&2; \
+	    exit 1; }
 	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import logging
 import os
 import signal
 import sys
@@ -69,6 +70,7 @@ except UserError as error:
 # The plan decides what runs (fu/pipeline/pending.py), by contents, not by timestamps or Snakemake's records.
 pending = Pending(plan)
 if workflow.is_main_process:
+    logging.raiseExceptions = False  # a full disk takes no line of a log
     if submits:
         atexit.register(snapshot.leave)
     atexit.register(pending.remember)

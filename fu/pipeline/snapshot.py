@@ -112,4 +112,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except OSError as error:
+        sys.exit(f"error: {COPIES}: the code cannot be copied ({error.strerror or error}).")

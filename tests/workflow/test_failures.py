@@ -1,10 +1,15 @@
 """What a person sees of a run: why jobs failed, last and once; which target was meant; what is lacking."""
 
+import os
 import re
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.mistakes import contents
 from tests.workflow.project import Project, from_repository
 
 STEP = "def step(task: Task, p: Params, state: State, round: int) -> State:\n"
@@ -41,6 +46,27 @@ def test_why_jobs_failed_stands_last_and_once(project: Project) -> None:
     done = project.snakemake("--quiet", "rules", check=False)  # called by itself
     assert done.returncode == 1
     assert set(done.stderr.splitlines()[-3:]) == {one, two, three}
+
+
+def test_a_full_disk_below_snakemake_is_one_sentence_and_nothing_is_lost(project: Project) -> None:
+    (project.root / "results/toy/artefacts/toy/bars.md").unlink()
+    before = contents(project.root / "results/toy")
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "2"],
+        cwd=project.root,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        # Enough for a Snakefile, which Snakemake copies first, and too little for its list of locked files.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000)),
+    )
+    assert done.returncode == 1
+    last = "error: .snakemake: File too large; start again: nothing that was made is lost."
+    assert done.stderr.splitlines()[-1] == last
+    assert [word for word in ("Traceback", "Logging error", "Errno") if word in done.stdout + done.stderr] == []
+    assert contents(project.root / "results/toy") == before
+    assert make(project)[0] == 0
 
 
 def test_the_estimate_is_of_what_is_to_be_made_for_the_targets(project: Project) -> None:

@@ -218,14 +218,27 @@ def test_a_python_is_one_program(make: Make) -> None:
         assert f"{value}\0\0-m\0venv\0.venv\0" in called
 
 
+def test_where_no_file_can_be_written_nothing_begins(make: Make) -> None:
+    (make.root / ".snakemake").touch()
+    done = make("reproduce")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "error: .snakemake: no files can be written; make room (df -h and df -i show space and inodes), or permit it.\n"
+    )
+    assert not (make.root / "calls").exists()
+    (make.root / ".snakemake").unlink()
+    assert len(make.calls("reproduce")) == 2
+    assert list((make.root / ".snakemake").iterdir()) == []
+
+
 def test_setting_up_begins_with_what_it_installs_and_how_much(make: Make) -> None:
     (make.root / ".venv/installed").unlink()
     (make.root / "envs/lock.txt").write_text("torch==2.0\nsnakemake==9.0\nnumpy==2.0\n")
     make.program(make.root / "python", RECORD)
     said = make("reproduce", "PYTHON=./python").stdout.splitlines()
     assert said[0] == (
-        "Setting up .venv: the 3 packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB on disk, more with "
-        "PyTorch's CUDA build; minutes without a word, once."
+        "Setting up .venv: the 3 packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB on disk, more "
+        "with PyTorch's CUDA build; minutes without a word, once."
     )
     assert said[1:3] == ["rm -rf .venv", "'./python' -m venv .venv"]
 
