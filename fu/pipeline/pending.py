@@ -192,7 +192,7 @@ def _changed(job: Job, made: Certificate) -> Reason:
 
 def _differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
     """Yield what differs between two specs, as deep inside as possible; records in a list are known by their names."""
-    before, after = _records(old, new), _records(new, old)
+    before, after = _records(old), _records(new)
     texts = _text(old), _text(new)
     if isinstance(before, dict) and isinstance(after, dict) and before != after:
         for key in sorted({*before, *after}):
@@ -206,10 +206,8 @@ def _differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Cha
         yield Change(path, " -> ".join(_short(text, shared) for text in texts))
 
 
-def _records(value: Any, other: Any = None) -> Any:
-    """Return a list of records by name (by place, where two have one name); {} for none where the other has some."""
-    if value is None or value == []:
-        return {} if isinstance(other and _records(other), dict) else value
+def _records(value: Any) -> Any:
+    """Return a list of records by their names, or by their places where two have one name."""
     if not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
         return value
     places = [str(place) for place in range(1, len(value) + 1)]
@@ -222,7 +220,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(f"({_text(item)})" if isinstance(item, list) else _text(item) for item in value) or "none"
     if isinstance(value, dict):
-        return f"{len(value)} values"
+        return str(value.get("name", f"{len(value)} values"))
     if isinstance(value, str):
         return value or "none"
     return "absent" if value is ABSENT else json.dumps(value)
