@@ -27,6 +27,7 @@ BIN := .venv/bin
 
 # User input is text: neither make nor the shell runs any of it.
 GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS
+UNKNOWN := $(filter-out $(GIVEN),$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 define line_break
 
 
@@ -34,6 +35,12 @@ endef
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 $(foreach name,$(GIVEN),$(if $(findstring $(line_break),$($(name))),$(error $(name) must not contain a line break)))
 quoted = '$(subst ','\'',$(1))'
+# Make would ignore a misspelt variable.
+HINT := import difflib, sys; print(*[f"; did you mean {name}?" for name in difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1)] or ";")
+ifneq ($(UNKNOWN),)
+  hint := $(shell python3 -c $(call quoted,$(HINT)) $(call quoted,$(firstword $(UNKNOWN))) $(GIVEN))
+  $(error there is no variable '$(firstword $(UNKNOWN))'$(hint) allowed: $(GIVEN); all other settings are in config.yaml)
+endif
 # As a YAML string, so that a folder named 12 is not a number; Snakemake would strip outer quotes.
 setting = $(if $($(2)),$(call quoted,$(1)= "$(subst ",\",$(subst \,\\,$($(2))))" ))
 CONFIG := $(call setting,preset,PRESET) $(call setting,papers,PAPERS) $(call setting,data_dir,DATA_DIR)
@@ -52,6 +59,8 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 	    $(python) "$$($(python) --version 2>&1 | head -n 1)" >&2; exit 1; }
 	@$(python) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { printf "'%s' has no venv module; install it (Debian: apt-get install python3-venv).\n" $(python) >&2; exit 1; }
+	@echo "Setting up .venv: the $$(grep -c == envs/lock.txt) packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB" \
+	  "on disk, more with PyTorch's CUDA build; minutes without a word, once."
 	rm -rf .venv
 	$(python) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/lock.txt
@@ -71,9 +80,13 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	@$(if $(PROFILE),[ -f profiles/$(call quoted,$(PROFILE))/config.yaml ] || [ -f $(call quoted,$(PROFILE))/config.yaml ] || \
 	  { printf "error: PROFILE: there is no profile '%s'; allowed: %s.\n" $(call quoted,$(PROFILE)) \
 	    "$$(ls profiles | paste -sd, | sed 's/,/, /g')" >&2; exit 1; },:)
+	@(mkdir -p .snakemake/room && for n in 1 2 3 4 5 6 7 8 9; do echo > .snakemake/room/$$n || exit 1; done) 2>/dev/null; \
+	  room=$$?; rm -rf .snakemake/room; [ $$room = 0 ] || \
+	  { echo "error: .snakemake: no files can be written; make room (df -h and df -i show space and inodes), or permit it." >&2; \
+	    exit 1; }
 	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
-	@$(BIN)/python -m fu.pipeline.show results $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests
@@ -101,6 +114,12 @@ version: .venv/installed
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
+# A run that submits has a copy of the code, which says what it does whatever was edited since, and however badly.
+COPY := $(dir $(firstword $(wildcard .snakemake/code/*/planned.json)))
+ifneq ($(COPY),)
+status: export PYTHONPATH := $(COPY)
+status: export PYTHONSAFEPATH := 1
+endif
 why verify plan status: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
 
@@ -133,4 +152,5 @@ benchmark-peers: .venv-peers/installed
 	  $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 
 unlock: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show $@
 	$(BIN)/snakemake --unlock $(WITH_CONFIG)

@@ -2,7 +2,9 @@
 
 import atexit
 import gc
+import logging
 import os
+import signal
 import sys
 import threading
 from functools import cache
@@ -20,6 +22,7 @@ from fu.pipeline import (
     fork_server,
     groups,
     preflight,
+    runs,
     screen,
     snapshot,
 )
@@ -47,14 +50,12 @@ except UserError as error:
 configfile: snapshot.file("config.yaml")
 
 
-snapshot.enter(config, workflow.is_main_process)
-
-
 envvars:
     "PATH",
 
 
 try:
+    snapshot.enter(config, workflow.is_main_process)
     plan = Plan(config)
     estimates.use_calibration(plan.config.device, plan.config.threads)
     targets = plan.targets()
@@ -69,11 +70,12 @@ except UserError as error:
 # The plan decides what runs (fu/pipeline/pending.py), by contents, not by timestamps or Snakemake's records.
 pending = Pending(plan)
 if workflow.is_main_process:
+    logging.raiseExceptions = False  # a full disk takes no line of a log
     if submits:
         atexit.register(snapshot.leave)
     atexit.register(pending.remember)
     shown = screen.take_over(logger, workflow.output_settings)
-    logger.addFilter(screen.Targets(plan, lambda: workflow.dag_settings.targets))
+    logger.addFilter(screen.Sentences(plan, lambda: workflow.dag_settings.targets))
     atexit.register(shown.end)
 
 
@@ -114,11 +116,14 @@ onstart:
         preflight.check(plan, planned, here=workflow.local_exec and not conda)
         if submits:
             cluster.begin(Path.cwd(), packs())
+        elif workflow.is_main_process:
+            runs.begin()
     except UserError as error:
         sys.exit(f"error: {error}")
     if submits:
         snapshot.begin(config, by_hand(), workflow.dag_settings.targets)
         shown.give_up = give_up
+        signal.signal(signal.SIGTERM, end_at_once)
         # Else Snakemake would remove what a failed job has kept, and others of its pack have made.
         workflow.execution_settings.keep_incomplete = True
         for rule in workflow.rules:

@@ -49,7 +49,7 @@ def download(name: str, torchvision: str, data_dir: Path) -> Arrays:
 def digits(dataset: Dataset) -> Arrays:
     """Return the 1,797 handwritten digits that scikit-learn ships, enlarged to the data set's shape.
 
-    Each of the 8 x 8 pixels becomes a square of 3 (28 x 28, margin 2) or of 4 (32 x 32), with equal channels. In 20
+    Each of the 8 x 8 pixels becomes a square of 3 (28 x 28) or of 2 (20 x 20) in a margin of 2, with equal channels. In 20
     classes every second image is dark on bright, and its class ten higher. Shifts and noise are drawn once for all.
     """
     from sklearn.datasets import load_digits

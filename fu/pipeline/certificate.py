@@ -8,7 +8,6 @@ import fcntl
 import hashlib
 import json
 import os
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, TextIO
 
 from fu.contents import checksum
 from fu.errors import UserError
+from fu.pipeline import runs
 from fu.pipeline.paths import certificate_of
 
 FORMAT = 3
@@ -128,17 +128,20 @@ def holds(path: Path, key: str, inputs: Inputs) -> bool:
 @contextmanager
 def locked(certificate: Path) -> Iterator[None]:
     """Hold the lock on a job's outputs; `UserError` where another process holds it."""
-    path = certificate.with_name(f".{certificate.name}.lock")
+    path = lock_of(certificate)
     path.parent.mkdir(parents=True, exist_ok=True)
     patience = ON_CLUSTER_S if "SLURM_JOB_ID" in os.environ else PATIENCE_S
     with _acquired(path, time.monotonic() + patience) as file:
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        file.flush()
+        runs.sign(file)
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
+
+
+def lock_of(certificate: Path) -> Path:
+    """Return the lock on a job's outputs."""
+    return certificate.with_name(f".{certificate.name}.lock")
 
 
 def _acquired(path: Path, until: float) -> TextIO:

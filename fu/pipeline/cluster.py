@@ -1,31 +1,27 @@
 """A Slurm cluster: what a person says of it (`cluster.yaml`), what it says itself, and what a killed run left there."""
 
-import fcntl
 import json
 import math
-import os
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
 from fu.errors import UserError, nearest
+from fu.pipeline import runs
 from fu.pipeline.groups import LONGEST_S
 from fu.pipeline.settings.papers import read_yaml, validate
 from fu.pipeline.settings.records import Strict
 
 FILE = "cluster.yaml"
 PREFIX = "fu_"  # of the names of our jobs (profiles/slurm)
-SUBMITTING = Path(".snakemake/submitting")  # locked by the process that submits
 PACKS = Path(".snakemake/packs.json")  # what it submits together: certificate -> name
 RETRIES = 2  # after a node failed, a job was cancelled, its memory or time was too short
 ENDING_S = 120.0  # in which Slurm ends a cancelled job; it gives a job 30 s by default
-_held: list[TextIO] = []  # locks are lost when their files are closed
 
 
 class Queued(NamedTuple):
@@ -131,17 +127,7 @@ def begin(root: Path, packs: Mapping[str, str]) -> None:
     Cancelled jobs are submitted again where they are needed, and go on from their checkpoints. `packs`: the name of the
     pack of each job that is submitted with others, by certificate.
     """
-    SUBMITTING.parent.mkdir(exist_ok=True)
-    file = SUBMITTING.open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        raise UserError(f"{file.read()} submits from this folder; wait until it ends, or kill it.") from None
-    _held.append(file)
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {socket.gethostname()}")
-    file.flush()
+    runs.begin(runs.SUBMITS)
     if left := [job.number for job in queue(root)]:
         _ask("scancel", *left)
         until = time.monotonic() + ENDING_S
@@ -155,21 +141,12 @@ def begin(root: Path, packs: Mapping[str, str]) -> None:
     PACKS.write_text(json.dumps(packs))
 
 
-def submitter() -> str:
-    """Return which process submits from this folder; "" if none does."""
-    try:
-        with SUBMITTING.open(encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return SUBMITTING.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        pass
-    return ""
-
-
 def packs() -> dict[str, str]:
     """Return what the last run submitted together: the name of a pack by certificate."""
-    return dict(json.loads(PACKS.read_text())) if PACKS.exists() else {}
+    try:
+        return dict(json.loads(PACKS.read_text())) if PACKS.exists() else {}
+    except ValueError:
+        raise UserError(f"{PACKS} is damaged; the next `make reproduce PROFILE=...` writes it anew.") from None
 
 
 def queue(root: Path) -> list[Queued]:

@@ -25,7 +25,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
     metrics = tuple(known[name] for name in shown.metrics)
     read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
     starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
-    original = ORIGINAL in starts or (not shown.shown and reads != "nothing")
+    original = ORIGINAL in starts
     draws = catalogue.declared("artefacts", shown.kind).get("REQUESTS")
     scenarios, attacks = [], []
     for name in shown.scenarios:

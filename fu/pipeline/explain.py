@@ -6,25 +6,33 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fu.pipeline.pending import FOLLOWS, Pending, Reason
+from fu.pipeline.estimates import counted
+from fu.pipeline.pending import FOLLOWS, Change, Pending
 from fu.pipeline.plan import Job, Plan
 
 NAMED = 3  # jobs per line
 
 
-def why(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
+def why(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
     """Yield one line per change that makes jobs run, with the jobs; one line if everything is up to date."""
-    found: dict[Reason, list[Job]] = {}
-    for job, reason in Pending(plan).to_make(wanted):
-        kind = Reason("absent", "needed again") if reason.kind == "absent" else reason
-        found.setdefault(kind, []).append(job)
-    if not found:
-        yield "Nothing to do: everything is up to date with the current settings, code and data."
+    to_make = list(Pending(plan).to_make(plan.asked(targets)))
+    of = f"at preset {plan.config.preset!r}" + (f" for {', '.join(targets)}" if targets else "")
+    if not to_make:
+        yield f"Nothing to do {of}: everything is up to date with the current settings, code and data."
         return
-    yield f"{_jobs(sum(map(len, found.values())))} to run:"
-    for reason, jobs in sorted(found.items(), key=lambda item: item[0] == FOLLOWS):
+    yield f"{counted(len(to_make), 'job')} to run {of}:"
+    found: dict[tuple[str, str, str], list[tuple[str, Job]]] = {}  # a change -> where, and what it makes run
+    for job, reason in to_make:
+        text = "needed again" if reason.kind == "absent" else reason.text
+        for path, what in reason.changes or (Change((text,)),):
+            found.setdefault((reason.kind, path[-1], what), []).append((".".join(path), job))
+    for (kind, _, what), places in sorted(found.items(), key=lambda item: item[0][0] == FOLLOWS.kind):
+        shortest, *others = sorted({place for place, _ in places}, key=len)
+        more = f" (and in {counted(len(others), 'more place')})" if others else ""
+        text = f"{Change((shortest,), what)}{more}"
+        jobs = list({job.certificate: job for _, job in places}.values())
         stages = ", ".join(f"{number} {stage}" for stage, number in Counter(job.stage for job in jobs).items())
-        yield f"  {reason.kind:<11} {reason.text}: {stages}{_named(jobs) if reason != FOLLOWS else ''}"
+        yield f"  {kind:<11} {text}: {stages}{_named(jobs) if kind != FOLLOWS.kind else ''}"
 
 
 def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
@@ -50,11 +58,8 @@ def summary(plan: Plan, wanted: Sequence[Job]) -> str:
     """Return how many of the planned jobs are made."""
     behind = list(plan.behind(wanted))
     there = sum(Path(job.certificate).exists() for job in behind)
-    return f"{there} of {_jobs(len(behind))} made, every file as it was made, every artefact from the current settings."
-
-
-def _jobs(number: int) -> str:
-    return f"{number} job" if number == 1 else f"{number} jobs"
+    made = f"{there} of {counted(len(behind), 'job')} made"
+    return f"{made}, every file as it was made, every artefact from the current settings."
 
 
 def _name(job: Job) -> str:

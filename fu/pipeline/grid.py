@@ -126,8 +126,11 @@ class Grid:
     def _check(self, name: str, paper: Paper) -> None:
         for key, training in paper.trainings.items():
             catalogue.check("training", training.plugin, f"{self.where[name]}: trainings.{key}")
+        labels: dict[str, str] = {}
         for key, method in paper.methods.items():
             where = f"{self.where[name]}: methods.{key}"
+            if (other := labels.setdefault(method.label, key)) != key:
+                raise UserError(f"{where}.label: {method.label!r} is {other!r} already; give it another one.")
             if method.plugin:
                 catalogue.check("methods", method.plugin, where)
             elif method.unlearned_from not in paper.methods:

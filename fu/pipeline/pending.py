@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,14 +20,27 @@ from fu.pipeline.plan import Job, Plan
 SEEN = Path("results/.cache/seen.json")
 
 
+class Change(NamedTuple):
+    """A part of a spec, a module or a library, and what changed there."""
+
+    path: tuple[str, ...]
+    what: str = ""
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return ": ".join(filter(None, (".".join(self.path), self.what)))
+
+
 class Reason(NamedTuple):
     """Why a job has to run: the kind of change (new, setting, code, library, input, ...), and what changed."""
 
     kind: str
     text: str
+    changes: tuple[Change, ...] = ()
 
 
 ABSENT = object()
+LONG, BEFORE = 60, 20  # characters of a value that are shown, and of what stands before a change in a text
 FOLLOWS = Reason("follows", "from upstream jobs")
 
 
@@ -176,37 +190,57 @@ def _handed_over(role: str, before: Sequence[str], now: Sequence[str]) -> str:
 
 def _changed(job: Job, made: Certificate) -> Reason:
     """Return what differs between a certificate and the plan: settings, libraries, or code."""
-    settings = list(_differences(made.spec, json.loads(job.json)))
-    if settings:
-        return Reason("setting", "; ".join(settings))
+    if settings := tuple(_differences(made.spec, json.loads(job.json))):
+        return Reason("setting", "; ".join(map(str, settings)), settings)
     now, before = job.parts, made.parts
     changed = [name for name in sorted({*now, *before}) if now.get(name) != before.get(name)]
-    libraries = [name for name in changed if not name.startswith("fu")]
-    if libraries:
-        told = (f"{name} {before.get(name, 'absent')} -> {now.get(name, 'absent')}" for name in libraries)
-        return Reason("library", "; ".join(told))
-    return Reason("code", ", ".join(changed) or "the way digests are computed")
+    if libraries := [name for name in changed if not name.startswith("fu")]:
+        versions = (f"{before.get(name, 'absent')} -> {now.get(name, 'absent')}" for name in libraries)
+        told = tuple(Change((name,), version) for name, version in zip(libraries, versions, strict=True))
+        return Reason("library", "; ".join(map(str, told)), told)
+    return Reason(
+        "code", ", ".join(changed) or "the way digests are computed", tuple(Change((name,)) for name in changed)
+    )
 
 
-def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Yield, in words, what differs between two specs; list items are matched by name."""
-    before, after = _by_name(old), _by_name(new)
-    if isinstance(before, dict) and isinstance(after, dict) and set(before) & set(after):
+def _differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
+    """Yield what differs between two specs, as deep inside as possible; records in a list are known by their names."""
+    before, after = _records(old), _records(new)
+    texts = _text(old), _text(new)
+    if isinstance(before, dict) and isinstance(after, dict) and before != after:
         for key in sorted({*before, *after}):
-            yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), f"{path}.{key}" if path else key)
-        if before == after and old != new:
-            yield f"{path}: order: {_short(list(before))} -> {_short(list(after))}"
+            yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), (*path, key))
+    elif isinstance(before, dict) and isinstance(after, dict) and old and new and old != new:
+        yield Change(path, f"order: {_text([*before])} -> {_text([*after])}")
+    elif ABSENT in (old, new) and isinstance(before if after is ABSENT else after, dict):
+        yield Change(path, "gone" if new is ABSENT else "new")
     elif old != new:
-        yield f"{path}: {_short(old)} -> {_short(new)}"
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+        yield Change(path, " -> ".join(_short(text, shared) for text in texts))
 
 
-def _by_name(value: Any) -> Any:
-    listed = isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value)
-    return {item["name"]: item for item in value} if listed else value
+def _records(value: Any) -> Any:
+    """Return a list of records by their names, or by their places where two have one name."""
+    if not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
+        return value
+    places = [str(place) for place in range(1, len(value) + 1)]
+    names = [str(item.get("name", place)) for item, place in zip(value, places, strict=True)]
+    return dict(zip(names if len({*names}) == len(names) else places, value, strict=True))
 
 
-def _short(value: Any) -> str:
-    if value is ABSENT:
-        return "absent"
-    text = json.dumps(_by_name(value), ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _text(value: Any) -> str:
+    """Return a value as a person writes it."""
+    if isinstance(value, list):
+        return ", ".join(f"({_text(item)})" if isinstance(item, list) else _text(item) for item in value) or "none"
+    if isinstance(value, dict):
+        return str(value.get("name", f"{len(value)} values"))
+    if isinstance(value, str):
+        return value or "none"
+    return "absent" if value is ABSENT else json.dumps(value)
+
+
+def _short(text: str, shared: int) -> str:
+    """Return a text; of a long one the part after what it shares with another one."""
+    if len(text) > LONG and shared > BEFORE:
+        text = f"...{text[shared - BEFORE :]}"
+    return text if len(text) <= LONG else f"{text[: LONG - 3]}..."

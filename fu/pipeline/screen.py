@@ -4,6 +4,7 @@ Snakemake's own job messages go only to its log file (`.snakemake/log`), unless 
 `--printshellcmds`).
 """
 
+import errno
 import logging
 import re
 import sys
@@ -17,17 +18,21 @@ from typing import Any
 from tqdm import tqdm
 
 from fu.errors import UserError
-from fu.pipeline import certificate
+from fu.pipeline import certificate, runs
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
+from fu.pipeline.stages.common import OUTSIDE
 
+# In a message or traceback of Snakemake's: number, text, and of a copy the second file.
+SYSTEM_SAYS = re.compile(r"\[Errno (\d+)\] ([^:()'\n]+)(?:: (?:'[^'\n]*' -> )?'([^'\n]+)')?")
 ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources_info", "progress", "rulegraph"}
 # Snakemake's other messages after the start: those that matter, and those that only repeat that a job failed.
 MATTERS = re.compile("Nothing to be done|Will exit after")
 REPEATS = re.compile(
     "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
     "WorkflowError:\nAt least one job did not complete|--keep-incomplete mode is set|"
+    "Ignore corrupted or currently written metadata record|"  # certificates decide
     "No SLURM account given|No account was given|Unable to guess SLURM account"  # cluster.yaml says so
 )
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
@@ -118,6 +123,8 @@ class Screen(logging.Handler):
             self._fail([found["jobid"] for found in about.job_error_info], about.aux_logs)
         elif event == "job_error":
             self._fail([about.jobid], getattr(about, "log", []), getattr(about, "rule_msg", None) or "")
+        elif self.usual is not None and self.jobs and str(record.msg).startswith("error: "):
+            self.failures[-1 - len(self.failures)] = str(record.msg)
         elif self.usual is not None and self._shown(event, record):
             self._write(lambda usual: usual.handle(record))
         self.started |= event == "workflow_started"
@@ -197,8 +204,8 @@ class Screen(logging.Handler):
             print(text, file=self.stream, flush=True)
 
 
-class Targets(logging.Filter):
-    """Reports a target that does not exist, and the nearest name, in place of Snakemake."""
+class Sentences(logging.Filter):
+    """Says in one sentence, in place of Snakemake: an unknown target, who has locked the folder, a full disk."""
 
     def __init__(self, plan: Plan, targets: Callable[[], Iterable[str]]) -> None:
         """`targets`: those requested, once Snakemake has parsed its command line."""
@@ -207,12 +214,34 @@ class Targets(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change a record in place; every record passes."""
-        if getattr(record, "exception", None) == "MissingRuleException":
-            try:
-                self.plan.asked(self.targets())
-            except UserError as error:
-                record.msg = f"error: {error}"
+        try:
+            match getattr(record, "exception", None):
+                case "MissingRuleException":
+                    self.plan.asked(self.targets())
+                case "LockException":
+                    raise UserError(_locked())
+                case str() if errors := [*filter(_outside, SYSTEM_SAYS.finditer(str(record.msg)))]:
+                    raise UserError(_lacks(*errors[0].groups()))
+        except UserError as error:
+            record.msg = f"error: {error}"
         return True
+
+
+def _locked() -> str:
+    if alive := runs.alive():
+        return f"{' and '.join(alive)}: already at work on these results; wait until it ends, or kill it."
+    return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
+
+
+def _outside(error: "re.Match[str]") -> bool:
+    return int(error[1]) in OUTSIDE
+
+
+def _lacks(number: str, what: str, path: str | None) -> str:
+    where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"
+    full = int(number) in (errno.ENOSPC, errno.EDQUOT)
+    room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
+    return f"{where}: {what}; {room}start again: nothing that was made is lost."
 
 
 def problem(name: str, logs: list[str], said: str = "") -> str:

@@ -2,10 +2,10 @@
 
 Also what it would cost, and how fast this machine is.
 
-python -m fu.pipeline.show results [key=value ...]
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.show why|verify|plan|status [target ...] [key=value ...]
+python -m fu.pipeline.show results|why|verify|plan|status [target ...] [key=value ...]
 python -m fu.pipeline.show calibrate [key=value ...]
+python -m fu.pipeline.show unlock  (refuses while a run lives)
 python -m fu.pipeline.show version
 """
 
@@ -17,6 +17,7 @@ import re
 import signal
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,25 +26,32 @@ import yaml
 from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
-from fu.pipeline import calibrate, commands, costs, explain
+from fu.pipeline import calibrate, commands, costs, explain, runs
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.settings.records import Artefact
 from fu.pipeline.status import planned, status
 
 
-def results(plan: Plan) -> None:
-    """Print the path of every artefact that was made, and a first look at a table."""
-    tables = []
+def results(plan: Plan, targets: Sequence[str]) -> None:
+    """Print the paths of what was made of the targets (none: all), and a first look at a table of each."""
     print(f"\nTables and figures ({plan.root}/artefacts):")
-    for (paper, artefact), entry in plan.artefacts.items():
-        path = Path(plan.paths("publish", "md", paper=paper, artefact=artefact))
-        if path.exists():
-            print(f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,png}}   {entry.title}")
-            tables += [path] if entry.kind in ("table", "gains") else []
-    if tables:
-        print(f"\n{first_look(tables)}")
+    looks = []
+    for target in targets or ["all"]:
+        shown: dict[Path, Artefact] = {}
+        for job in plan.asked([target]):
+            made = [path for path in map(Path, job.outputs.values()) if path.exists()]
+            if job.stage != "publish":
+                print("\n".join(f"  {path}" for path in made))
+            elif (path := Path(job.outputs["md"])) in made:
+                shown[path] = plan.artefacts[job.names["paper"], job.names["artefact"]]
+                print(f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,png}}   {shown[path].title}")
+        tables = [path for path, entry in shown.items() if entry.kind in ("table", "gains")]
+        if tables or (targets and shown):
+            looks.append(first_look(tables or [*shown]))
+    print("".join(f"\n{look}\n" for look in dict.fromkeys(looks)), end="")
 
 
 def first_look(tables: list[Path]) -> str:
@@ -57,16 +65,14 @@ def first_look(tables: list[Path]) -> str:
 
 
 def cell(plan: Plan, name: str) -> None:
-    """Print the command of the job that a name identifies, or list the jobs that it may mean."""
+    """Print the command of the job that a name identifies, or list the results of a scenario, a run or an artefact."""
     jobs = {job.certificate.removeprefix(f"{plan.root}/").removesuffix(CERTIFIED): job for job in plan.jobs()}
     name = name.removeprefix(f"{plan.root}/").rstrip("/")
-    exact = [
-        stem
-        for stem, job in jobs.items()
-        if name in (stem, _target(stem)) or f"{plan.root}/{name}" in job.outputs.values()
-    ]
+    exact = [stem for stem, job in jobs.items() if name == stem or f"{plan.root}/{name}" in job.outputs.values()]
     free = [stem for stem in jobs if name == _without_grid(stem)]
-    below = [stem for stem in jobs if name in _above(stem) | _above(_without_grid(stem))]
+    read = {path for stem, job in jobs.items() if name == _target(stem) for path in (*job.files, job.certificate)}
+    below = [stem for stem, job in jobs.items() if not read.isdisjoint(job.outputs.values())]
+    below += [stem for stem in jobs if name in _above(stem) | _above(_without_grid(stem))]
     match exact or free or below:
         case []:
             known = {*jobs, *map(_target, jobs)}.union(*({_without_grid(stem), *_above(stem)} for stem in jobs))
@@ -80,6 +86,7 @@ def cell(plan: Plan, name: str) -> None:
 
 
 def _target(stem: str) -> str:
+    """Return the name by which `make reproduce` knows an artefact."""
     return stem.removeprefix("artefacts/").replace("/", "_") if stem.startswith("artefacts/") else stem
 
 
@@ -128,51 +135,50 @@ def everything(plan: Plan) -> None:
 
 def version() -> str:
     """Return the version of fu, its commit, and whether the code was edited since."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        number = tomllib.load(file)["project"]["version"]
+    path = ROOT / "pyproject.toml"
+    try:
+        number = tomllib.loads(path.read_text())["project"]["version"]
+    except (OSError, ValueError, LookupError, TypeError):
+        raise UserError(f"{path}: is missing or damaged; `git checkout {path.name}` restores it.") from None
     commit, changed = (git(*words) for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno")))
     return f"fu {number}" + ("" if commit is None else f", commit {commit}{', edited' if changed else ''}")
 
 
 def main(arguments: list[str]) -> None:
     """Read config.yaml and the overriding key=value pairs, and show what was requested."""
+    pairs = [word for word in arguments[1:] if "=" in word]
+    targets = [word for word in arguments[1:] if "=" not in word]
     match arguments:
-        case ["results", *pairs]:
-            results(Plan(_config(pairs)))
+        case ["results", *_]:
+            results(Plan(_config(pairs)), targets)
         case ["cell", "", *pairs]:
             everything(Plan(_config(pairs)))
         case ["cell", name, *pairs]:
             cell(Plan(_config(pairs)), name)
-        case ["plan", *words]:
-            plan = Plan(_config([word for word in words if "=" in word]))
-            print(costs.table(plan, [word for word in words if "=" not in word]))
+        case ["plan", *_]:
+            print(costs.table(Plan(_config(pairs)), targets))
         case ["calibrate", *pairs]:
             calibrate.calibrate(_config(pairs))
+        case ["unlock"]:
+            if alive := runs.alive():
+                raise UserError(f"{' and '.join(alive)}: at work in this folder; wait until it ends, or kill it.")
         case ["version"]:
             print(version())
-        case ["status", *words]:
-            plan, targets = planned(words, lambda: _config([word for word in words if "=" in word]))
-            print("\n".join(status(plan, _wanted(plan, targets))))
-        case ["why" | "verify" as asked, *words]:
-            plan = Plan(_config([word for word in words if "=" in word]))
-            wanted = _wanted(plan, [word for word in words if "=" not in word])
-            found = list(explain.why(plan, wanted) if asked == "why" else explain.verify(plan, wanted))
-            print("\n".join(found) or explain.summary(plan, wanted))
-            sys.exit(bool(found) and asked == "verify")
+        case ["status", *_]:
+            plan, targets = planned(targets, lambda: _config(pairs))
+            print("\n".join(status(plan, plan.asked(targets))))
+        case ["why", *_]:
+            print("\n".join(explain.why(Plan(_config(pairs)), targets)))
+        case ["verify", *_]:
+            plan = Plan(_config(pairs))
+            found = list(explain.verify(plan, plan.asked(targets)))
+            print("\n".join(found) or explain.summary(plan, plan.asked(targets)))
+            sys.exit(bool(found))
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|calibrate|version; "
+                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|calibrate|unlock|version; "
                 "`make help` lists what make does."
             )
-
-
-def _wanted(plan: Plan, targets: list[str]) -> list[Job]:
-    """Return the jobs that targets name (none: all)."""
-    wanted = {target: list(plan.wanted(target)) for target in targets or ["all"]}
-    for target in (target for target, jobs in wanted.items() if not jobs):
-        known = ["all", *plan.papers, *("_".join(key) for key in plan.artefacts)]
-        raise UserError(f"there is no target {target!r}{nearest(target, known)}.")
-    return [job for jobs in wanted.values() for job in jobs]
 
 
 def _config(pairs: list[str]) -> Any:

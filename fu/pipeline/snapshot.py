@@ -17,16 +17,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fu.artefacts import provenance
+from fu.errors import UserError
 from fu.pipeline.catalogue import KINDS
 from fu.pipeline.digest import ROOT
 
 COPIES = Path(".snakemake/code")
 PARTS = ("Snakefile", "config.yaml", "workflow", "fu", "envs")
 INSIDE = ROOT.parts[-3:-1] == COPIES.parts  # whether this code is a copy
-PLANNED = ROOT / "planned.yaml"  # of the run: its config with the command line's, its targets, whether jobs are forced
+PLANNED = ROOT / "planned.json"  # of the run: its config with the command line's, its targets, whether jobs are forced
 
 
 def main(arguments: list[str]) -> None:
@@ -61,7 +60,7 @@ def enter(config: dict[str, Any], is_main_process: bool) -> None:
 
 def begin(config: dict[str, Any], forced: bool, targets: Iterable[str]) -> None:
     """Say what is planned to the jobs that will be submitted, and remove other copies: no other run is left."""
-    PLANNED.write_text(yaml.safe_dump({"config": config, "forced": forced, "targets": sorted(targets)}))
+    PLANNED.write_text(json.dumps({"config": config, "forced": forced, "targets": sorted(targets)}))
     for folder in ROOT.parent.iterdir():
         if folder != ROOT:
             shutil.rmtree(folder, ignore_errors=True)
@@ -69,7 +68,10 @@ def begin(config: dict[str, Any], forced: bool, targets: Iterable[str]) -> None:
 
 def planned() -> dict[str, Any]:
     """Return what `begin` has said."""
-    found: dict[str, Any] = yaml.safe_load(PLANNED.read_text())
+    try:
+        found: dict[str, Any] = json.loads(PLANNED.read_text())
+    except ValueError:
+        raise UserError(f"{PLANNED}: is damaged; kill the run that submits, and start it again.") from None
     return found
 
 
@@ -110,4 +112,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except OSError as error:
+        sys.exit(f"error: {COPIES}: the code cannot be copied ({error.strerror or error}).")

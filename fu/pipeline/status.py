@@ -1,17 +1,17 @@
-"""What of a run runs, waits and has failed, and why: from Slurm's queue, certificates and logs, whoever submits or not.
+"""What of a run runs, waits and has failed, and why: from locks, certificates, logs and, of what was submitted, Slurm's
+queue, whether its process lives or not.
 
-`make status` asks from any terminal in the folder, also after the process that submitted was killed.
+`make status` asks from any terminal in the folder, where a run was submitted with the run's own copy of the code.
 """
 
-import os
 import re
-import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fu.pipeline import cluster, snapshot
+from fu.errors import UserError
+from fu.pipeline import cluster, runs, snapshot
+from fu.pipeline.certificate import lock_of
 from fu.pipeline.cluster import Queued
 from fu.pipeline.estimates import counted
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
@@ -23,45 +23,49 @@ NAMED = 20  # of each kind
 RULES = re.compile(rf"(_({'|'.join(OUTPUTS)}|\.\.\.))+$")  # at the end of a pack's comment
 
 
-def planned(words: Sequence[str], config: Callable[[], dict[str, Any]]) -> tuple[Plan, list[str]]:
-    """Return plan and targets of the run that goes on or was killed, as its own code sees it, else those of today.
-
-    A person may have edited the code and the config since: then another process, with the code as it was, goes on here.
-    """
-    targets = [word for word in words if "=" not in word]
+def planned(targets: list[str], config: Callable[[], dict[str, Any]]) -> tuple[Plan, list[str]]:
+    """Return plan and targets: in a copy of the code those of the run that submits from it, else those of today."""
     if snapshot.INSIDE:
         return Plan(snapshot.planned()["config"]), targets or snapshot.planned()["targets"]
-    if copies := [path.parent.resolve() for path in snapshot.COPIES.glob("*/planned.yaml")]:
-        there = {**os.environ, "PYTHONPATH": str(copies[0]), "PYTHONSAFEPATH": "1"}
-        os.execve(sys.executable, [sys.executable, "-m", "fu.pipeline.show", "status", *words], there)
     return Plan(config()), targets
 
 
 def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     """Yield what became of the jobs behind those wanted, in lines for a person."""
     to_make = [job for job, _ in Pending(plan).to_make(wanted)]
+    made = len(list(plan.behind(wanted))) - len(to_make)
+    head = f"{made} of {counted(made + len(to_make), 'job')} made"
+    try:
+        yield from _to_make(plan, to_make, head)
+    except UserError as error:
+        yield f"{head}, {len(to_make)} to make; what runs, waits or has failed is not known: {error}"
+    if to_make and (alive := runs.alive()):
+        yield f"{' and '.join(alive)}: at work in this folder."
+    elif to_make:
+        yield "Nobody makes results in this folder: start the same command again to go on."
+
+
+def _to_make(plan: Plan, to_make: list[Job], head: str) -> Iterator[str]:
     packs = cluster.packs()
-    queue = cluster.queue(Path.cwd()) if shutil.which("squeue") else []
+    queue = cluster.queue(Path.cwd()) if snapshot.INSIDE else []
     submitted: dict[str, list[Job]] = {}
     for job in to_make:
         submitted.setdefault(_comment(job, packs), []).append(job)
     queued = [(told, submitted.get(RULES.sub("", told.comment), [])) for told in queue]
-    runs = [(told, jobs) for told, jobs in queued if jobs and told.state != "PENDING"]
+    on_nodes = [(told, jobs) for told, jobs in queued if jobs and told.state != "PENDING"]
     waits = [(told, jobs) for told, jobs in queued if jobs and told.state == "PENDING"]
     there = {job.certificate for _, jobs in queued for job in jobs}
+    holders = {job.certificate: runs.holder(lock_of(Path(job.certificate))) for job in to_make}
+    here = [job for job in to_make if job.certificate not in there and holders[job.certificate]]
+    there.update(job.certificate for job in here)
     failed = [why for job in to_make if job.certificate not in there and (why := failure(plan, job, packs))]
-    numbers = {"run": _number(runs), "wait": _number(waits), "failed": len(failed)}
-    numbers["not submitted"] = len(to_make) - len(there) - len(failed)
-    made = len(list(plan.behind(wanted))) - len(to_make)
-    rest = ", ".join(f"{number} {what}" for what, number in numbers.items())
-    yield f"{made} of {counted(made + len(to_make), 'job')} made, {rest}"
-    yield from _listed("Run", [_running(plan, told, jobs) for told, jobs in runs])
+    numbers = {"run": _number(on_nodes) + len(here), "wait": _number(waits), "failed": len(failed)}
+    numbers["not begun"] = len(to_make) - len(there) - len(failed)
+    yield ", ".join([head, *(f"{number} {what}" for what, number in numbers.items())])
+    told_here = [_with_progress(plan, f"{_name(job)}: {holders[job.certificate]}", [job]) for job in here]
+    yield from _listed("Run", [*(_running(plan, told, jobs) for told, jobs in on_nodes), *told_here])
     yield from _listed("Wait", [_queued(told, jobs, told.where.strip("()")) for told, jobs in waits])
     yield from _listed("Failed", list(dict.fromkeys(failed)))
-    if to_make and (alive := cluster.submitter()):
-        yield f"{alive} submits from this folder."
-    elif to_make:
-        yield "Nobody submits from this folder: start the same command again to go on."
 
 
 def failure(plan: Plan, job: Job, packs: dict[str, str]) -> str:
@@ -87,8 +91,12 @@ def _comment(job: Job, packs: dict[str, str]) -> str:
 
 
 def _running(plan: Plan, told: Queued, jobs: list[Job]) -> str:
+    return _with_progress(plan, _queued(told, jobs, f"{told.used} of {told.limit} on {told.where}"), jobs)
+
+
+def _with_progress(plan: Plan, text: str, jobs: list[Job]) -> str:
     last = [line for job in jobs for line in lines_of(str(_log(plan, job))) if PROGRESS.match(line)][-1:]
-    return "\n      ".join([_queued(told, jobs, f"{told.used} of {told.limit} on {told.where}"), *last])
+    return "\n      ".join([text, *last])
 
 
 def _queued(told: Queued, jobs: list[Job], text: str) -> str:

@@ -71,11 +71,8 @@ class Login:
 
     def status(self) -> str:
         """Return what `make status` shows, as from another terminal."""
-        command = [sys.executable, "-m", "fu.pipeline.show", "status"]
-        done = subprocess.run(
-            command, cwd=self.project.root, env=self.environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        done = self.project.make("status", **self.environment)
+        assert done.returncode == 0, done.stdout
         return done.stdout
 
     def jobs(self, state: str) -> list[str]:
@@ -131,7 +128,7 @@ def drained_and_edited(login: Login) -> "subprocess.Popen[bytes]":
     time.sleep(2)
     told = login.status()
     assert "iid/seed0/original.trained and " in told.partition("Wait:")[2], told
-    assert "submits from this folder" in told, told
+    assert "at work in this folder" in told, told
     login.project.edit(EDITED, "theta + aggregate(", "theta + 0 * aggregate(")
     login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume")
     return run
@@ -171,7 +168,7 @@ def login_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
     run.kill()
     run.wait()
     told = login.status()
-    assert "Nobody submits from this folder" in told, told
+    assert "Nobody makes results in this folder" in told, told
     assert "original.trained and " in told.partition("Run:")[2], told
     subprocess.run(
         [sys.executable, "-m", "snakemake", "--unlock"],

@@ -91,7 +91,7 @@ class Faults:
 
     def work(self, stage: str) -> None:
         """Make some jobs of a stage pending: take their certificates away."""
-        names = {"partition": "partition", "train": "original", "publish": "*", "evaluate": "*.evaluation"}
+        names = {"partition": "partition", "train": "*.trained", "publish": "*", "evaluate": "*.evaluation"}
         pattern = names.get(stage, f"*.{ {'unlearn': 'unlearned', 'recover': 'recovered'}.get(stage) }")
         folder = self.project.root / RESULTS / ("artefacts" if stage == "publish" else "toy")
         found = sorted(folder.rglob(f"{pattern}.made.json"))
@@ -144,6 +144,21 @@ class Faults:
         self.expect_failure(status, "a full disk")
         if self.models() != before:
             self.fail("a full disk replaced or removed a model")
+
+    def small_disk(self, options: str) -> None:
+        """Run where `.snakemake` is a disk of its own with these options (for whoever may mount one)."""
+        what, place = f"a disk with {options}", self.project.root / ".snakemake"
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True).returncode:
+            self.missed[what] += 1
+            return
+        try:
+            self.work("train")
+            self.expect_failure(self.finish(self.start()), what)
+        finally:
+            subprocess.run(["umount", place], check=True)
+        shown = (self.project.root / "last.log").read_text()
+        if "Traceback" in shown or "\nerror: .snakemake: No space left on device; " not in shown:
+            self.fail(f"{what} is not said in one sentence")
 
     def read_only(self, folder: str, stage: str) -> None:
         """Run where a folder cannot be written (for root: without the right to write everywhere)."""
@@ -220,6 +235,8 @@ def main() -> None:
         faults.finish(faults.start())  # whole, for what comes now
         for stage in ("train", "recover"):
             faults.full_disk(stage)
+        for options in ("size=60k", "size=1m,nr_inodes=14", "size=1m,nr_inodes=20"):
+            faults.small_disk(options)
         for name, stage in ((f"{RESULTS}/toy/iid/seed0", "unlearn"), (f"{RESULTS}/artefacts/toy", "publish")):
             faults.read_only(name, stage)
         faults.two_runs()
@@ -230,7 +247,7 @@ def main() -> None:
         number = sum(faults.injected.values())
         print("\n".join(f"  {times} x {what}" for what, times in sorted(faults.injected.items())))
         if faults.missed:
-            print(f"not hit, because the stage had ended: {dict(faults.missed)}")
+            print(f"not hit, because the stage had ended, or not permitted: {dict(faults.missed)}")
         print(f"{number} faults injected, {number} survived, in {time.monotonic() - began:.0f} s.")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -22,6 +22,10 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         laid_over(scenarios={"mnist-iid": {"methods": {"fedosd": {"data": {}}}}}),
         ("methods.fedosd.settings: 'data' is shared by all methods",),
     ),
+    "two methods with one label": (
+        method("mine", label="FUPGA", source="y", plugin="fedosd"),
+        (f"{FEDOSD}: methods.mine.label: 'FUPGA' is 'fupga' already; give it another one.",),
+    ),
     "a table without methods": (
         artefact("table8", methods=[]),
         ("artefacts.table8: kind table needs methods (or trainings) and metrics; name at least one of each.",),

@@ -175,7 +175,7 @@ def methods() -> dict[str, Any]:
         }
         for name in available("projections")
     }
-    return {**alone, "guard.tuned": tuned, **after}
+    return {name: {**about, "label": name} for name, about in {**alone, "guard.tuned": tuned, **after}.items()}
 
 
 def artefacts() -> dict[str, Any]:

@@ -56,6 +56,36 @@ def test_an_artefact_states_each_of_its_scenarios_as_it_is() -> None:
     assert len(seen) > 1
 
 
+TUNED = {"label": "Tuned", "plugin": "fedavg", "source": "a test"}
+SHOWN: dict[str, Any] = {
+    "kind": "table",
+    "title": "T",
+    "caption": "C",
+    "scenarios": ["mnist-iid"],
+    "metrics": ["r_acc"],
+}
+
+
+def test_an_artefact_of_trainings_alone_has_their_rounds_alone() -> None:
+    planned = plan("smoke", trainings={"tuned": TUNED}, artefacts={"mine": {**SHOWN, "trainings": ["tuned"]}})
+    entry = next(entry for entry in entries(planned) if entry.artefact == "mine")
+    (scenario,) = entry.scenarios
+    assert scenario.rounds == (30, None)
+    assert "30 rounds of training;" in entry.setting
+
+
+@pytest.mark.parametrize("trained_by", ["original", "tuned"])
+def test_the_original_model_is_shown_where_a_method_starts_from_it_itself_or_through_another(trained_by: str) -> None:
+    methods = {
+        "base": {"label": "Base", "plugin": "fedosd", "source": "a test", "trained_by": trained_by},
+        "later": {"label": "Later", "source": "a test", "unlearned_from": "base"},
+    }
+    shown = {**SHOWN, "methods": ["later"]}
+    planned = plan("smoke", trainings={"tuned": TUNED}, methods=methods, artefacts={"mine": shown})
+    entry = next(entry for entry in entries(planned) if entry.artefact == "mine")
+    assert [bool(scenario.original) for scenario in entry.scenarios] == [trained_by == "original"]
+
+
 def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> None:
     """FedRecovery trains nobody while it unlearns; retraining is not post-trained."""
     planned = plan("smoke", methods={"mode": {"settings": {"recovery": {"lr": 0.5}}}})

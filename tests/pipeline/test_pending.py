@@ -57,6 +57,16 @@ def test_what_was_seen_is_remembered(model: Path) -> None:
     assert Seen().content(str(model), made) == checksum(model)
 
 
+@pytest.mark.parametrize("left", [0, 1, 20, 100])
+def test_a_memory_that_is_cut_off_is_none(model: Path, left: int) -> None:
+    made, seen = certified(model), Seen()
+    seen.content(str(model), made)
+    seen.remember()
+    pending.SEEN.write_bytes(pending.SEEN.read_bytes()[:left])
+    rewritten(model, b"as it was MADE")
+    assert Seen().content(str(model), made) == made.outputs[model.name][1]  # as at first sight
+
+
 def test_at_first_sight_the_certificate_is_believed_unless_the_size_differs_or_all_is_read(model: Path) -> None:
     made = certified(model)
     expected = checksum(model)
@@ -74,20 +84,39 @@ def test_a_file_that_was_made_anew_is_believed_under_its_new_certificate(model: 
     assert seen.content(str(model), certified(model, "another seal")) == checksum(model)
 
 
+BEFORE = "Mean accuracy of all clients on their own test data"  # a long text
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
         ({"lr": 0.1}, {"lr": 0.1}, []),
         ({"local": {"lr": 0.1, "rounds": 2}}, {"local": {"lr": 0.2, "rounds": 2}}, ["local.lr: 0.1 -> 0.2"]),
         ({"a": 1}, {"a": 1, "b": None}, ["b: absent -> null"]),
-        ({"a": 1, "b": "x"}, {"a": 1}, ['b: "x" -> absent']),
-        ([{"name": "x", "v": 1}, {"name": "y"}], [{"name": "x", "v": 2}, {"name": "y"}], ["x.v: 1 -> 2"]),
-        ([{"name": "x"}, {"name": "y"}], [{"name": "y"}, {"name": "x"}], [': order: ["x", "y"] -> ["y", "x"]']),
-        ({"a": "x" * 90}, {"a": 1}, [f'a: "{"x" * 56}... -> 1']),
+        ({"a": 1, "b": "x"}, {"a": 1}, ["b: x -> absent"]),
+        ({"a": [{"name": "x", "v": 1}, {"name": "y"}]}, {"a": [{"name": "x", "v": 2}, {"name": "y"}]},
+            ["a.x.v: 1 -> 2"]),
+        ({"a": [{"name": "x"}, {"name": "y"}]}, {"a": [{"name": "y"}, {"name": "x"}]}, ["a: order: x, y -> y, x"]),
+        ({"a": [{"name": "x"}]}, {"a": [{"name": "x"}, {"name": "z", "v": {"w": 1}}]}, ["a.z: new"]),
+        ({"a": {"x": {"v": 1}, "y": {"v": 1}}}, {"a": {"x": {"v": 1}}}, ["a.y: gone"]),
+        ({"a": [{"v": 1}, {"v": 2}]}, {"a": [{"v": 1}, {"v": 3}]}, ["a.2.v: 2 -> 3"]),
+        ({"a": [{"name": "x"}, {"name": "x", "v": 1}]}, {"a": [{"name": "x"}, {"name": "x", "v": 2}]},
+            ["a.2.v: 1 -> 2"]),
+        ({"attack": None}, {"attack": {"name": "patch", "params": {"size": 3}}}, ["attack: null -> patch"]),
+        ({"forget": {"clients": 1, "samples": None}}, {"forget": None}, ["forget: 2 values -> null"]),
+        ({"a": []}, {"a": [{"name": "x"}]}, ["a.x: new"]),
+        ({"a": {"size": 3}}, {"a": {"width": 2}}, ["a.size: 3 -> absent", "a.width: absent -> 2"]),
+        ({"a": {}}, {"a": None}, ["a: 0 values -> null"]),
+        ({"a": ["asr", "r_acc"], "b": [["x", 1]]}, {"a": ["asr"], "b": [["x", -1], ["y", 1]]},
+            ["a: asr, r_acc -> asr", "b: (x, 1) -> (x, -1), (y, 1)"]),
+        ({"a": ""}, {"a": True}, ["a: none -> true"]),
+        ({"a": "x" * 90}, {"a": 1}, [f"a: {'x' * 57}... -> 1"]),
+        ({"a": f"{BEFORE}, in percent"}, {"a": f"{BEFORE}, in points"},
+            ["a: ... own test data, in percent -> ... own test data, in points"]),
     ],
 )  # fmt: skip
 def test_differences_are_told_by_their_place(old: object, new: object, told: list[str]) -> None:
-    assert list(_differences(old, new)) == told
+    assert list(map(str, _differences(old, new))) == told
 
 
 # ---- the inputs of a job ---------------------------------------------------------------------------------------------

@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from fu.artefacts.entry import ORIGINAL
-from fu.pipeline import commands
+from fu.contents import checksum
+from fu.pipeline import certificate, commands
+from fu.pipeline.certificate import Certificate
 from fu.pipeline.commands import arguments
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS, certificate_of
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import names
-from fu.pipeline.stages import publish
+from fu.pipeline.stages import data, publish
+from tests.mistakes import write_archive
 from tests.pipeline.plans import RATES, RUN, WRITTEN, files, grid, made, plan, trials
 
 PRESETS = names("presets")
@@ -51,6 +54,28 @@ def test_no_two_jobs_write_one_file_and_no_two_one_log(preset: str) -> None:
     assert len(set(logs)) == len(jobs)
     assert all(path.startswith(f"results/{preset}/") for path in outputs)
     assert all(set(job.outputs) == {*OUTPUTS[job.stage], "certificate"} for job in jobs)
+
+
+def test_an_archive_counts_where_it_is_and_elsewhere_the_one_that_the_data_were_made_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def archive() -> str | None:
+        planned = Plan({"preset": "reduced", "papers": ["fedosd"], "data_dir": "archives"})
+        spec = planned.job("data", {"dataset": "mnist"}).spec
+        assert isinstance(spec, data.Spec)
+        return spec.archive
+
+    assert archive() is None
+    stored = "a" * 64
+    path = Path("results/reduced/data/mnist.made.json")
+    path.parent.mkdir(parents=True)
+    certificate.write(path, Certificate("k", "data", {"dataset": "mnist", "archive": stored}, "c", {}, {}))
+    assert archive() == stored
+    Path("archives").mkdir()
+    new = write_archive(Path("archives/mnist.npz"))
+    assert archive() == checksum(new)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

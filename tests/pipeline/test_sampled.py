@@ -1,5 +1,6 @@
 """Artefacts of what trainings draw: planned from settings alone, one job each, and what they lack is refused."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from fu.artefacts.entry import Asked, Entry, Sampling
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
+from tests.pipeline.configs import helped
 from tests.pipeline.plans import plan
 
 TRAINING: dict[str, Any] = {
@@ -69,6 +71,15 @@ def test_an_artefact_of_the_sampling_alone_knows_what_is_drawn() -> None:
     assert found.scenarios[0].asked == Asked(level="sample", number=2)
     assert (found.scenarios[0].original, found.scenarios[0].model, found.draws) == (None, "LeNet-5", 50)
     assert "from the number of clients and samples alone (digits in place of MNIST); 1 seed (0)." in found.setting
+
+
+def test_who_never_takes_part_is_not_drawn(with_toy: Path) -> None:
+    about = {"kind": "sampling_table", "title": "T", "caption": "C", "scenarios": ["few"]}
+    steps = {"training": {"local_epochs": None, "local_steps": 4}}
+    (job,) = Plan(helped(settings=steps, artefacts={"times": about})).jobs(("helped", "times"))
+    assert isinstance(job.spec, Entry)
+    clients = {scenario.at["s"]: scenario.sampling and scenario.sampling.clients for scenario in job.spec.scenarios}
+    assert clients == {0: 4, 1: 3}
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import certificate
+from fu.pipeline import certificate, runs
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.screen import Running, Screen, Targets, problem, take_over
+from fu.pipeline.screen import Running, Screen, Sentences, problem, take_over
 from tests.pipeline.plans import made
 
 PUBLISH = {"paper": "fedosd", "artefact": "table8"}
@@ -341,13 +341,76 @@ def test_who_asks_for_snakemake_s_own_lines_gets_them(asked: str | None) -> None
 def test_a_misspelt_target_gets_the_nearest(target: str, words: str) -> None:
     found = record("No rule to produce", logging.ERROR, exception="MissingRuleException")
     asked: Callable[[], list[str]] = lambda: ["fedosd_table8", target]  # noqa: E731
-    assert Targets(made("smoke"), asked).filter(found)
+    assert Sentences(made("smoke"), asked).filter(found)
     assert str(found.msg).startswith(words)
+
+
+ROOM = "make room (`df -h` and `df -i` show space and inodes), then start again: nothing that was made is lost."
+METADATA = (
+    "Error recording metadata for finished job ([Errno 28] No space left on device: '/a/.snakemake/metadata/x'). See"
+)
+COPIED = (
+    "FileNotFoundError: [Errno 2] No such file or directory: 'x'\n"
+    "OSError: [Errno 28] No space left on device: 'results/toy/x' -> '/a/.snakemake/backups/x'"
+)
+LISTED = "Failed to create output directory x.\nOSError: [Errno 122] Disk quota exceeded: 'results/toy/data'"
+
+
+@pytest.mark.parametrize(
+    ("exception", "text", "sentence"),
+    [
+        ("WorkflowError", METADATA, f".snakemake: No space left on device; {ROOM}"),
+        ("OSError", COPIED, f".snakemake: No space left on device; {ROOM}"),
+        ("WorkflowError", LISTED, f"results/toy/data: Disk quota exceeded; {ROOM}"),
+        (
+            "OSError",
+            f"{TRACEBACK}OSError: [Errno 28] No space left on device\n",
+            f".snakemake: No space left on device; {ROOM}",
+        ),
+        (
+            "PermissionError",
+            f"{TRACEBACK}[Errno 13] Permission denied: '/a/b c'",
+            "/a/b c: Permission denied; start again: nothing that was made is lost.",
+        ),
+    ],
+)
+def test_what_the_disk_lacks_is_one_sentence(exception: str, text: str, sentence: str) -> None:
+    found = record(text, logging.ERROR, exception=exception)
+    assert Sentences(made("smoke"), list).filter(found)
+    assert found.msg == f"error: {sentence}"
+
+
+def test_what_snakemake_lacks_stands_once_and_last(told: Told) -> None:
+    told.screen.begin([JOBS[0]], 1)
+    for _ in range(2):
+        told("error: .snakemake: No space left on device.", logging.ERROR)
+    told("Ignore corrupted or currently written metadata record x.", logging.WARNING)
+    assert told.lines == []
+    told.screen.end()
+    assert [line.partition(" ")[2] for line in told.lines] == [
+        "0 of 1 job done in 0 s",
+        ".snakemake: No space left on device.",
+    ]
 
 
 def test_other_problems_are_left_as_they_are() -> None:
     plan: Plan = made("smoke")
-    for targets, exception in ((["fedosd"], "MissingRuleException"), (["x"], "LockException"), (["x"], None)):
-        found = record("a text", logging.ERROR, exception=exception)
-        assert Targets(plan, lambda targets=targets: targets).filter(found)  # type: ignore[misc]
-        assert found.msg == "a text"
+    for targets, exception in ((["fedosd"], "MissingRuleException"), (["x"], None), (["x"], "FileNotFoundError")):
+        found = record("[Errno 2] No such file: 'x'", logging.ERROR, exception=exception)
+        assert Sentences(plan, lambda targets=targets: targets).filter(found)  # type: ignore[misc]
+        assert found.msg == "[Errno 2] No such file: 'x'"
+
+
+def test_a_locked_folder_is_said_with_who_has_locked_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def said() -> str:
+        found = record("LockException:\nError: ...", logging.ERROR, exception="LockException")
+        assert Sentences(made("smoke"), list).filter(found)
+        return str(found.msg)
+
+    killed = "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
+    assert said() == f"error: {killed}"
+    runs.begin()
+    process = f"process {os.getpid()} on {os.uname().nodename}"
+    assert said() == f"error: {process}: already at work on these results; wait until it ends, or kill it."

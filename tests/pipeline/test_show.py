@@ -17,6 +17,7 @@ from fu.pipeline import show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper, read_yaml
+from tests.mistakes import sentence
 
 PAT50 = "fedosd/mnist-pat50/seed0"
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
@@ -47,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             f"CELL: the plan does not make '{PAT50}/fedosd.unlearnt'; did you mean '{PAT50}/fed",
         ),
         (["cell", "x", "smoke"], "'smoke' is not key=value."),
-        (["results", "extra"], "'extra' is not key=value."),
+        (["results", "fedosd_table7b"], "there is no target 'fedosd_table7b'; did you mean 'fedosd_table7'?"),
         (["results", "seeds=[1"], "config: seeds: '[1' is not valid YAML."),
         (["results", "seeds=2001-99-99"], "config: seeds: '2001-99-99' is not valid YAML."),
         (["results", "seeds=" + "[" * 5000], "config: seeds: '[["),
@@ -87,7 +88,6 @@ def two_points(folder: Path) -> Path:
         (f"{PAT50}/original.evaluation", f"{PAT50}/original.evaluation.csv"),
         (f"{PAT50}/retraining.unlearned", f"{PAT50}/retraining.unlearned.safetensors"),
         ("fedosd/mnist-pat50/fedosd.selected", "fedosd/mnist-pat50/fedosd.selected.json"),
-        ("fedosd_table8", "artefacts/fedosd/table8.csv"),
         ("artefacts/fedosd/table8", "artefacts/fedosd/table8.csv"),
     ],
 )
@@ -130,6 +130,15 @@ def stage_of(file: str) -> str:
 def test_a_name_of_several_results_lists_them(name: str, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     show.main(["cell", name])
     assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_target_lists_what_it_is_made_of_and_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
+    show.main(["cell", "fedosd_fig7"])
+    *read, own = capsys.readouterr().out.splitlines()
+    runs = [f"fedosd/{data}-pat50/seed0/partition" for data in ("fmnist", "cifar10", "cifar100", "mnist")]
+    drawn = [f"data/digits{kind}" for kind in ("", "_shifted", "_rgb", "_rgb_20")]
+    assert (sorted(read), own) == (sorted([*runs, *drawn]), "artefacts/fedosd/fig7")
 
 
 @pytest.mark.usefixtures("two_points")
@@ -205,6 +214,20 @@ def test_the_version_is_that_of_the_project(
     assert show.version() == f"fu {number}{text}"
 
 
+@pytest.mark.parametrize(
+    "text", [None, "", "[project]\nname = 'fu'\n", "[project]\nversion = '0.", "project = 1", b"\xff"]
+)
+def test_without_a_version_that_is_one_sentence(
+    text: str | bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "pyproject.toml"
+    monkeypatch.setattr(show, "ROOT", tmp_path)
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    told = f"{path}: is missing or damaged; `git checkout pyproject.toml` restores it."
+    assert sentence(lambda: show.main(["version"])) == told
+
+
 @pytest.mark.parametrize("text", [None, "", "# nothing\n", "- preset\n", "preset: [\n"])
 def test_a_config_that_is_none_is_one_sentence(folder: Path, text: str | None) -> None:
     (folder / "config.yaml").unlink()
@@ -252,6 +275,31 @@ def test_a_terminal_that_lacks_characters_shows_the_others(
     done = shown(folder, environment)
     assert (done.returncode, done.stderr) == (0, b"")
     assert line in done.stdout.splitlines()
+
+
+def test_a_run_for_targets_ends_with_these_and_their_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("table8", "table9", "fig8"):
+        path = folder / f"results/smoke/artefacts/fedosd/{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {name}\n\nAbout.\n\n## Panel\n\n| {name} |\n")
+    model = folder / f"results/smoke/{PAT50}/original.trained.csv"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    heading = "Tables and figures (results/smoke/artefacts):"
+    lines = {
+        name: f"  results/smoke/artefacts/fedosd/{name}.{{md,csv,html,tex,pdf,png}}   {entry['title']}"
+        for name, entry in read_paper("fedosd")["artefacts"].items()
+    }
+    looks = {name: [f"# {name}", "About.", "## Panel", f"| {name} |"] for name in lines}
+    for targets, expected in (
+        (["fedosd_table9"], [lines["table9"], *looks["table9"]]),
+        (["fedosd_fig8", "fedosd_table8"], [lines["fig8"], lines["table8"], *looks["fig8"], *looks["table8"]]),
+        ([f"results/smoke/{PAT50}/original.trained.csv"], [f"  results/smoke/{PAT50}/original.trained.csv"]),
+        (["fedosd_table1"], []),
+        ([], [lines["table8"], lines["table9"], lines["fig8"], *looks["table8"]]),
+    ):
+        show.main(["results", *targets, "papers=[fedosd]"])
+        assert list(filter(None, capsys.readouterr().out.splitlines())) == [heading, *expected]
 
 
 def test_a_table_that_is_no_text_is_shown_as_far_as_it_is(folder: Path, table: Path) -> None:

@@ -1,18 +1,19 @@
 """What `make status` says of a run, from Slurm's queue, certificates and logs."""
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
-import yaml
 
-from fu.pipeline import cluster, show, snapshot
+from fu.pipeline import certificate, cluster, runs, show, snapshot
 from fu.pipeline.digest import ROOT
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job
 from fu.pipeline.screen import SLURM_LOGS
 from fu.pipeline.status import planned, status
+from tests.mistakes import has, sentence
 from tests.pipeline.plans import made
 from tests.pipeline.slurm import FakeSlurm
 
@@ -25,7 +26,8 @@ CANCELLED = "slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIM
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
-    """Slurm's commands, and an empty folder of results."""
+    """Slurm's commands, an empty folder of results, and a run that submits from it."""
+    monkeypatch.setattr(snapshot, "INSIDE", True)
     return FakeSlurm(tmp_path, monkeypatch)
 
 
@@ -63,8 +65,8 @@ NAME = TRAIN.certificate.removesuffix(".made.json")
 
 def test_what_was_never_submitted_is_counted(slurm: FakeSlurm) -> None:
     assert told() == [
-        f"0 of {len(ALL)} jobs made, 0 run, 0 wait, 0 failed, {len(ALL)} not submitted",
-        "Nobody submits from this folder: start the same command again to go on.",
+        f"0 of {len(ALL)} jobs made, 0 run, 0 wait, 0 failed, {len(ALL)} not begun",
+        "Nobody makes results in this folder: start the same command again to go on.",
     ]
 
 
@@ -87,7 +89,7 @@ def test_a_pack_is_one_line_with_all_its_jobs(slurm: FakeSlurm) -> None:
     slurm.queued("9", "rule_fedosd-x-0_evaluate_train", "RUNNING", "node2")
     assert told("Run") == [f"{NAME} and 1 more: 0:10 of 1:00:00 on node2 (job 9)"]
     assert "2 run" in told()[0]
-    assert told()[-1] == f"process {os.getpid()} on {os.uname().nodename} submits from this folder."
+    assert told()[-1] == f"process {os.getpid()} on {os.uname().nodename}: at work in this folder."
 
 
 @pytest.mark.parametrize(
@@ -136,26 +138,71 @@ def test_a_log_from_before_a_job_was_made_is_no_failure(slurm: FakeSlurm, monkey
 
 def test_when_all_is_made_nobody_has_to_submit(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pending, "to_make", lambda *_: iter(()))
-    assert told() == [f"{len(ALL)} of {len(ALL)} jobs made, 0 run, 0 wait, 0 failed, 0 not submitted"]
+    assert told() == [f"{len(ALL)} of {len(ALL)} jobs made, 0 run, 0 wait, 0 failed, 0 not begun"]
 
 
-def test_after_an_edit_the_code_and_config_that_were_planned_say_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_local_run_is_told_with_its_jobs_and_no_slurm_is_asked(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".snakemake/code/2026-01-01").mkdir(parents=True)
-    copy = (tmp_path / ".snakemake/code/2026-01-01/planned.yaml").resolve()
-    copy.write_text(yaml.safe_dump({"config": {"preset": "smoke", "papers": ["fedosd"]}, "targets": ["fedosd_fig7"]}))
-    monkeypatch.chdir(tmp_path)
-    became: list[tuple[list[str], str]] = []
-    monkeypatch.setattr(os, "execve", lambda _, words, there: became.append((words[1:], there["PYTHONPATH"])))
-    with pytest.raises(AssertionError, match="today"):
-        planned(["fedosd_table2"], _today)
-    assert became == [(["-m", "fu.pipeline.show", "status", "fedosd_table2"], str(copy.parent))]
+    monkeypatch.setattr(snapshot, "INSIDE", False)
+    slurm.fails("squeue", "Unable to contact slurm controller (connect failure)")
+    log(TRAIN, "10:01:00 x: round 4/9\n")
+    log(EVALUATE, "error: of another try.\n")
+    process = f"process {os.getpid()} on {os.uname().nodename}"
+    runs.begin()
+    with certificate.locked(Path(TRAIN.certificate)), certificate.locked(Path(EVALUATE.certificate)):
+        assert told() == [
+            f"0 of {len(ALL)} jobs made, 2 run, 0 wait, 0 failed, {len(ALL) - 2} not begun",
+            "Run:",
+            f"  {NAME}: {process}",
+            "      10:01:00 x: round 4/9",
+            f"  {EVALUATE.certificate.removesuffix('.made.json')}: {process}",
+            f"{process}: at work in this folder.",
+        ]
+
+
+def test_while_slurm_does_not_answer_what_is_made_is_told_and_nothing_said_of_the_rest(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.fails("squeue", "Unable to contact slurm controller (connect failure)")
+    log(TRAIN, "error: no such file.\n")
+    monkeypatch.setattr(Pending, "to_make", lambda *_: iter([(TRAIN, None), (EVALUATE, None)]))
+    assert told() == [
+        f"{len(ALL) - 2} of {len(ALL)} jobs made, 2 to make; what runs, waits or has failed is not known: "
+        "Unable to contact slurm controller (connect failure).",
+        "Nobody makes results in this folder: start the same command again to go on.",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", '{"results/smoke/fedosd/mnist-pat50/se'])
+def test_a_torn_list_of_packs_is_one_sentence(slurm: FakeSlurm, text: str) -> None:
+    cluster.PACKS.parent.mkdir()
+    cluster.PACKS.write_text(text)
+    assert told()[0].endswith("not known: .snakemake/packs.json is damaged; the next `make reproduce PROFILE=...` "
+        "writes it anew.")  # fmt: skip
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is planned of a run that submits, in whose copy of the code this is."""
+    found = tmp_path / "planned.json"
+    found.write_text(
+        json.dumps({"config": {"preset": "smoke", "papers": ["fedosd"]}, "targets": ["fedosd_fig7"], "forced": False})
+    )
     monkeypatch.setattr(snapshot, "INSIDE", True)
-    monkeypatch.setattr(snapshot, "PLANNED", copy)
-    for words, targets in (([], ["fedosd_fig7"]), (["preset=paper", "fedosd_table2"], ["fedosd_table2"])):
-        plan, wanted = planned(words, _today)
-        assert (plan.config.preset, plan.config.papers, wanted) == ("smoke", ["fedosd"], targets)
+    monkeypatch.setattr(snapshot, "PLANNED", found)
+    return found
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [([], ["fedosd_fig7"]), (["fedosd_table2"], ["fedosd_table2"])])
+def test_after_an_edit_the_config_that_was_planned_counts(copy: Path, asked: list[str], wanted: list[str]) -> None:
+    plan, targets = planned(asked, _today)
+    assert (plan.config.preset, plan.config.papers, targets) == ("smoke", ["fedosd"], wanted)
+
+
+def test_a_torn_plan_is_one_sentence(copy: Path) -> None:
+    copy.write_bytes(copy.read_bytes()[:-5])
+    has(sentence(lambda: planned([], _today)), f"{copy}: is damaged; kill the run that submits, and start it again.")
 
 
 def _today() -> dict[str, object]:

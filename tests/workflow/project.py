@@ -93,6 +93,24 @@ class Project:
         """Run Snakemake as a user would."""
         return self.run("-m", "snakemake", "--cores", "2", *arguments, check=check)
 
+    def make(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run make, as it is after installation; return its status and what stands on the screen."""
+        programs = self.root / ".venv/bin"
+        programs.mkdir(parents=True, exist_ok=True)
+        for name, called in (("python", ""), ("snakemake", " -m snakemake")):
+            (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable}{called} "$@"\n')
+            (programs / name).chmod(0o755)
+        (self.root / ".venv/installed").touch()
+        return subprocess.run(
+            ["make", *words],
+            cwd=self.root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": "", "MAKEFLAGS": "", "MAKELEVEL": "0", **environment},
+        )
+
     def show(self, cell: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `make show`."""
         return self.run("-m", "fu.pipeline.show", "cell", cell, check=check)

@@ -1,12 +1,15 @@
 """What a person sees of a run: why jobs failed, last and once; which target was meant; what is lacking."""
 
 import os
+import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.mistakes import contents
 from tests.workflow.project import Project, from_repository
 
 STEP = "def step(task: Task, p: Params, state: State, round: int) -> State:\n"
@@ -14,24 +17,8 @@ NOISE = ("Cannot restore", "CalledProcessError", "Look above", "Traceback", "Mis
 
 
 def make(project: Project, *words: str) -> tuple[int, list[str]]:
-    """Run make in a project, as it is after installation; return its status and what stands on the screen."""
-    programs = project.root / ".venv/bin"
-    programs.mkdir(parents=True, exist_ok=True)
-    for name in ("python", "snakemake"):
-        program = programs / name
-        called = "" if name == "python" else " -m snakemake"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable}{called} "$@"\n')
-        program.chmod(0o755)
-    (project.root / ".venv/installed").touch()
-    done = subprocess.run(
-        ["make", "reproduce", "CORES=2", *words],
-        cwd=project.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": "", "MAKEFLAGS": "", "MAKELEVEL": "0"},
-    )
+    """Run `make reproduce`; return its status and what stands on the screen."""
+    done = project.make("reproduce", "CORES=2", *words)
     lines = done.stdout.splitlines()
     assert [line for line in lines if any(word in line for word in NOISE)] == []
     return done.returncode, lines
@@ -63,6 +50,27 @@ def test_why_jobs_failed_stands_last_and_once(project: Project) -> None:
     assert set(done.stderr.splitlines()[-3:]) == {one, two, three}
 
 
+def test_a_full_disk_below_snakemake_is_one_sentence_and_nothing_is_lost(project: Project) -> None:
+    (project.root / "results/toy/artefacts/toy/bars.md").unlink()
+    before = contents(project.root / "results/toy")
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "2"],
+        cwd=project.root,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        # Enough for a Snakefile, which Snakemake copies first, and too little for its list of locked files.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000)),
+    )
+    assert done.returncode == 1
+    last = "error: .snakemake: File too large; start again: nothing that was made is lost."
+    assert done.stderr.splitlines()[-1] == last
+    assert [word for word in ("Traceback", "Logging error", "Errno") if word in done.stdout + done.stderr] == []
+    assert contents(project.root / "results/toy") == before
+    assert make(project)[0] == 0
+
+
 def test_the_estimate_is_of_what_is_to_be_made_for_the_targets(project: Project) -> None:
     for name in ("bars", "losses"):
         (project.root / f"results/toy/artefacts/toy/{name}.md").unlink()
@@ -73,6 +81,16 @@ def test_the_estimate_is_of_what_is_to_be_made_for_the_targets(project: Project)
     (made,) = [line for line in lines if "results/toy/artefacts/toy/bars.{" in line and line.endswith(" s)")]
     assert any("1 of 1 job done in" in line for line in lines)
     assert lines.index(told) < lines.index(made)
+
+
+def test_a_run_is_known_while_it_lives(project: Project) -> None:
+    raised = (
+        "from fu.errors import UserError\n    from fu.pipeline import runs\n    raise UserError(str(runs.alive()))\n"
+    )
+    project.edit("fu/methods/fupga.py", STEP, f"{STEP}    {raised}")
+    status, lines = make(project)
+    assert status == 2
+    assert re.fullmatch(r"error: \['process \d+ on \S+'\]", lines[-2])
 
 
 @pytest.mark.parametrize("option", [(), ("-n",)], ids=["a run", "a dry run"])

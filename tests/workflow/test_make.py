@@ -113,14 +113,16 @@ def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
         assert shown[:5] == ["python", "", "-m", "fu.pipeline.show", "results"]
         pairs = (pair.partition("=") for pair in shown[5:])
         assert {key: yaml.safe_load(text) for key, _, text in pairs} == dict.fromkeys(names.values(), value)
-        (unlock,) = make.calls("unlock", *words, **({} if words else given))
+        asked, unlock = make.calls("unlock", *words, **({} if words else given))
+        assert asked == ["python", "", "-m", "fu.pipeline.show", "unlock"]
         assert unlock == ["snakemake", "", "--unlock", *run[4:]]
 
 
 def test_words_reach_their_programs_as_they_are(make: Make) -> None:
     for value in WILD:
-        targets = make.calls("reproduce", f"TARGETS={value}")[0][4:]
-        assert targets == (["--", *value.split()] if value.split() else [])
+        run, shown = make.calls("reproduce", f"TARGETS={value}")
+        assert run[4:] == (["--", *value.split()] if value.split() else [])
+        assert shown == ["python", "", "-m", "fu.pipeline.show", "results", *value.split()]
         assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.show", "cell", value]]
         assert make.calls("contract", f"PLUGINS={value}") == [["python", value, "-m", "pytest", "-q", "tests/contract"]]
         speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
@@ -135,12 +137,36 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("TARGET=fedosd_table8", "'TARGET'; did you mean TARGETS?"),
+        ("preset=paper", "'preset'; did you mean PRESET?"),
+        ("SEEDS=[1]", "'SEEDS';"),
+        ("it's;touch${IFS}ran=1", "'it's;touchran';"),
+    ],
+)
+def test_an_unknown_variable_is_refused_by_name(make: Make, word: str, hint: str) -> None:
+    given = "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS"
+    done = make("reproduce", "CORES=1", word)
+    assert done.returncode == 2
+    said = f" *** there is no variable {hint} allowed: {given}; all other settings are in config.yaml.  Stop.\n"
+    assert done.stderr.endswith(said)
+    assert not (make.root / "calls").exists()
+
+
 def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
     assert make.calls("reproduce", "PRESET=", "TARGETS= ") == [
         ["snakemake", "", "--cores", "all"],
         ["python", "", "-m", "fu.pipeline.show", "results"],
     ]
     assert make.calls("show") == [["python", "", "-m", "fu.pipeline.show", "cell", ""]]
+
+
+def test_nothing_is_unlocked_where_a_run_lives(make: Make) -> None:
+    make.program(make.root / ".venv/bin/python", f"{RECORD}exit 1\n")
+    assert make("unlock").returncode == 2
+    assert "--unlock" not in (make.root / "calls").read_text()
 
 
 def test_cores_are_all_or_a_number(make: Make) -> None:
@@ -190,6 +216,31 @@ def test_a_python_is_one_program(make: Make) -> None:
         make("reproduce", f"PYTHON=./{value}")
         called = (make.root / "calls").read_text()
         assert f"{value}\0\0-m\0venv\0.venv\0" in called
+
+
+def test_where_no_file_can_be_written_nothing_begins(make: Make) -> None:
+    (make.root / ".snakemake").touch()
+    done = make("reproduce")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "error: .snakemake: no files can be written; make room (df -h and df -i show space and inodes), or permit it.\n"
+    )
+    assert not (make.root / "calls").exists()
+    (make.root / ".snakemake").unlink()
+    assert len(make.calls("reproduce")) == 2
+    assert list((make.root / ".snakemake").iterdir()) == []
+
+
+def test_setting_up_begins_with_what_it_installs_and_how_much(make: Make) -> None:
+    (make.root / ".venv/installed").unlink()
+    (make.root / "envs/lock.txt").write_text("torch==2.0\nsnakemake==9.0\nnumpy==2.0\n")
+    make.program(make.root / "python", RECORD)
+    said = make("reproduce", "PYTHON=./python").stdout.splitlines()
+    assert said[0] == (
+        "Setting up .venv: the 3 packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB on disk, more "
+        "with PyTorch's CUDA build; minutes without a word, once."
+    )
+    assert said[1:3] == ["rm -rf .venv", "'./python' -m venv .venv"]
 
 
 @pytest.mark.parametrize(

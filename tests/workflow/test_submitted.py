@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -123,6 +124,8 @@ def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> No
     for file in [*queue.root.glob("workflow/p*/**/*.*"), queue.root / "config.yaml", queue.root / "envs/lock.txt"]:
         file.write_text("{edited")
     (queue.root / "Snakefile").unlink()
+    told = queue.project.make("status", **queue.environment).stdout
+    assert re.match(r"\d+ of \d+ jobs made, 0 run, 0 wait, 0 failed, \d+ not begun\nprocess \d+ on \S+: at work", told)
     (queue.root / "go").touch()
     assert run.wait(300) == 0, (queue.root / "queue.log").read_text()[-3000:]
     for suffix in ("csv", "md", "html", "tex", "pdf", "png"):
@@ -154,6 +157,21 @@ def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_m
     log.unlink()
     assert queue.run("toy_times", "--forcerun", "unlearn")[0] == 0
     assert "already made" not in log.read_text()
+
+
+def test_a_submitting_process_that_is_to_end_does_while_its_jobs_go_on(queue: Queue) -> None:
+    run = queue.start("toy_times")
+    until(lambda: (queue.root / "jobs").exists() or run.poll() is not None)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(100) == 128 + signal.SIGTERM  # its job still waits for `go`, and may still write
+    assert run.stdout
+    said = os.read(run.stdout.fileno(), 100_000).decode()
+    words = "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make."
+    assert said.splitlines()[-1] == words
+    assert len(queue.copies()) == 1
+    assert not (queue.root / ".snakemake/locks").exists()
+    (queue.root / "go").touch()
+    until((queue.root / "results/toy/toy/iid/seed0/partition.made.json").exists)
 
 
 def test_a_cluster_gets_no_job_without_a_copy_of_the_code(queue: Queue) -> None:

@@ -95,6 +95,18 @@ def give_up(numbers):
             job.attempt = job.restart_times + 1
 
 
+def end_at_once(*_):
+    """End on SIGTERM, as when a login node restarts: Snakemake would wait for all jobs in the queue."""
+    workflow.persistence.unlock()
+    shown.end()
+    print(
+        "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make.",
+        file=sys.stderr,
+        flush=True,
+    )
+    os._exit(128 + signal.SIGTERM)
+
+
 def known(stage):
     """Return the input function of a stage, which tells Snakemake what the plan has found."""
 

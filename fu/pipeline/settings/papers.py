@@ -1,5 +1,6 @@
 """Read papers, presets and overrides, and merge them."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -60,6 +61,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
         problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "problem", None) or error
+        if mark and re.match(r"\s*\t", "".join(text.splitlines()[mark.line :][:1])):
+            problem = "indented with a tab; use spaces"
         raise UserError(f"{path.name}:{line} is not valid YAML ({' '.join(str(problem).split())}).") from None
     except OSError as error:
         raise UserError(f"{path.name}: cannot be read ({error.strerror}).") from None
@@ -251,11 +254,11 @@ def _check_known(below: Any, top: Any, where: str) -> None:
         needed = [key for key, field in model.model_fields.items() if field.is_required()]
         for name in given.keys() - known.keys():
             entry = given[name]
-            if isinstance(entry, dict) and not entry.keys() >= {*needed}:
-                raise UserError(
-                    f"{where}: {group}.{name}: there is no {what} {name!r}{nearest(name, known)}; a new one needs "
-                    f"{', '.join(needed)}."
-                )
+            lacking = [key for key in needed if isinstance(entry, dict) and key not in entry]
+            if lacking:
+                hint = nearest(name, known).partition(" allowed")[0].strip("; ")
+                more = f" ({hint})" if hint else ""
+                raise UserError(f"{where}: {group}.{name}: a new {what} needs {', '.join(lacking)}{more}.")
 
 
 def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> None:

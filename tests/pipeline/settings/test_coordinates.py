@@ -187,6 +187,10 @@ WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         laid(trainings=["safary"]),
         (f"{PAPER}: artefacts.numbers: there is no training 'safary'; did you mean 'safari'?",),
     ),
+    "an unknown training to compare with": (
+        laid(against=["fedagv"]),
+        (f"{PAPER}: artefacts.numbers: there is no training 'fedagv'; did you mean 'fedavg'?",),
+    ),
     "an unknown training plug-in": (
         helped(trainings={"safari": {"plugin": "safary"}}),
         (f"{PAPER}: trainings.safari: there is no training plug-in 'safary'; did you mean 'safari'?",),

@@ -189,6 +189,9 @@ YAMLS: dict[str, tuple[str | bytes, str]] = {
     "a hundred thousand dashes": ("- " * 100_000, LARGE),
     "too many values": ("a: [" + "1, " * 100_000 + "]", LARGE),
     "an unknown alias": ("a: *b", "line 1: is not valid YAML (found undefined alias)."),
+    "a tab before a key": ("a: 1\n\tb: 2", "mine.yaml: line 2: is not valid YAML (indented with a tab; use spaces)."),
+    "a tab before a dash": ("a:\n  b: 1\nc:\n \t- 2", "line 4: is not valid YAML (indented with a tab; use spaces)."),
+    "a tab before a wrong line": ("a: [\n\t1", "line 3: is not valid YAML (did not find expected ',' or ']')."),
     "two documents": ("a: 1\n---\nb: 2", "is not valid YAML (but found another document)."),
     "a control character": ("a: \0", "is not valid YAML (unacceptable character #x0000: control characters"),
     "an escaped control character": (
@@ -289,23 +292,22 @@ LOS = "{methods: {fedosd: {params: {los: 1}}}}"
         (
             "{methods: {fedsod: {params: {}}}}",
             {},
-            "mine.yaml: papers.toy: methods.fedsod: there is no method 'fedsod'; did you mean 'fedosd'? allowed: "
-            "fedosd, fedosd.m5, fedosd.rates, fupga, retraining; a new one needs label, source.",
+            "mine.yaml: papers.toy: methods.fedsod: a new method needs label, source (did you mean 'fedosd'?).",
         ),
         (
             "{}",
-            {"methods": {"fedsod": {"settings": {}}}},
-            "config.yaml: overrides.toy: methods.fedsod: there is no method",
+            {"methods": {"fedsod": {"settings": {}, "label": "x"}}},
+            "config.yaml: overrides.toy: methods.fedsod: a new method needs source (did you mean 'fedosd'?).",
         ),
         (
             "{}",
             {"artefacts": {"number": {"title": "x"}}},
-            "artefacts.number: there is no artefact 'number'; did you mean",
+            "artefacts.number: a new artefact needs kind, caption (did you mean 'numbers'?).",
         ),
         (
             "{}",
-            {"scenarios": {"idd": {"base": "iid"}}},
-            "scenarios.idd: there is no scenario 'idd'; did you mean 'iid'?",
+            {"scenarios": {"xyz": {"base": "iid"}}},
+            "config.yaml: overrides.toy: scenarios.xyz: a new scenario needs label.",
         ),
         (
             "{}",

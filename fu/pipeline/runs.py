@@ -1,0 +1,53 @@
+"""Which processes make results in a folder: each holds a lock as long as it lives, on whatever machine."""
+
+import atexit
+import contextlib
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import TextIO
+
+from fu.errors import UserError
+
+RUNS = Path(".snakemake/runs")
+SUBMITS = "submits"  # the name of the one that submits jobs to a cluster
+_held: list[TextIO] = []  # locks are lost when their files are closed
+
+
+def begin(name: str = "") -> None:
+    """Be known as a run as long as this process lives; `UserError` where another one lives under this name."""
+    path = RUNS.absolute() / (name or f"{socket.gethostname()}-{os.getpid()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        raise UserError(f"{file.read()} submits from this folder; wait until it ends, or kill it.") from None
+    _held.append(file)
+    sign(file)
+    if not name:
+        atexit.register(path.unlink, missing_ok=True)
+
+
+def alive() -> list[str]:
+    """Return the processes that make results in this folder."""
+    return [process for path in sorted(RUNS.glob("*")) if (process := holder(path))]
+
+
+def holder(lock: Path) -> str:
+    """Return the process that holds a lock; "" if none does."""
+    with contextlib.suppress(FileNotFoundError), lock.open(encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read() or "another process"
+    return ""
+
+
+def sign(lock: TextIO) -> None:
+    """Write this process into a lock that it holds."""
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+    lock.flush()
