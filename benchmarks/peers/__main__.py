@@ -71,6 +71,7 @@ def prepare(data_dir: Path | None, file: Path) -> str:
         arrays, what = archives.read(archive, "mnist"), "MNIST"
     else:
         arrays, what = sources.digits(about("digits")), "scikit-learn's digits, repeated (no mnist.npz in DATA_DIR)"
+        arrays["x_train"] = np.pad(arrays["x_train"], ((0, 0), (4, 4), (4, 4), (0, 0)))
     order = np.resize(np.random.default_rng(0).permutation(len(arrays["y_train"])), CLIENTS * SAMPLES)
     np.savez(file, x=arrays["x_train"][order], y=arrays["y_train"][order])
     return what

@@ -12,10 +12,10 @@ class Dataset:
 
     `samples` counts all, `training` those of its own training part (of text both are upper bounds). `shape` is (height,
     width, channels) of an image, (length,) of a window of characters; `mean` and `std` are per channel, for pixels
-    scaled to [0, 1]. `torchvision` names the class that downloads it. `embedded`: scikit-learn's digits, enlarged to
-    `shape`, moved by up to `shift` pixels, with noise of up to `noise` (of 255), or letters; made by `fu.data.sources`.
-    Without either it comes from an archive or from LEAF's files. `owners`: how many
-    clients the data come from (writers, roles), where every sample has one.
+    scaled to [0, 1]. `torchvision` names the class that downloads it. `embedded`: scikit-learn's digits, moved by up to
+    `shift` pixels, with noise of up to `noise` (of 255), or letters; made by `fu.data.sources`. Without either it comes
+    from an archive or from LEAF's files. `owners`: how many clients the data come from (writers, roles), where every
+    sample has one.
     """
 
     shape: tuple[int, ...]

@@ -3,4 +3,4 @@
 from fu.data.dataset import Dataset
 
 LABEL = "noisy digits"
-ABOUT = Dataset((28, 28, 1), 10, 1_797, (0.3,), (0.31,), embedded=True, training=1_540, noise=64)
+ABOUT = Dataset((20, 20, 1), 10, 1_797, (0.282,), (0.291,), embedded=True, training=1_540, noise=64)

@@ -3,4 +3,4 @@
 from fu.data.dataset import Dataset
 
 LABEL = "digits in 20 classes"
-ABOUT = Dataset((20, 20, 3), 20, 1_797, (0.5,) * 3, (0.4,) * 3, embedded=True, training=1_540)
+ABOUT = Dataset((20, 20, 3), 20, 1_797, (0.5,) * 3, (0.452,) * 3, embedded=True, training=1_540)

@@ -3,4 +3,4 @@
 from fu.data.dataset import Dataset
 
 LABEL = "shifted digits"
-ABOUT = Dataset((28, 28, 1), 10, 1_797, (0.22,), (0.35,), embedded=True, training=1_540, shift=1)
+ABOUT = Dataset((20, 20, 1), 10, 1_797, (0.195,), (0.334,), embedded=True, training=1_540, shift=1)

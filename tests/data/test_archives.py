@@ -83,26 +83,26 @@ ARCHIVES: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
     "images of another data set": (
         {"x_train": np.zeros((6, 32, 32, 3), np.uint8)},
         (),
-        ("x_train must be [n, 28, 28, 1] for digits, but is [6, 32, 32, 3]",),
+        ("x_train must be [n, 20, 20, 1] for digits, but is [6, 32, 32, 3]",),
     ),
-    "images as one number": ({"x_test": np.array(1, np.uint8)}, (), ("x_test must be [n, 28, 28, 1]", "but is []")),
+    "images as one number": ({"x_test": np.array(1, np.uint8)}, (), ("x_test must be [n, 20, 20, 1]", "but is []")),
     "more labels than images": (
         {"y_train": np.zeros(7, np.uint8)},
         (),
         ("y_train must be [6] like x_train and not empty, but is [7]",),
     ),
     "no sample": (
-        {"x_test": np.zeros((0, 28, 28, 1), np.uint8), "y_test": np.zeros(0, np.uint8)},
+        {"x_test": np.zeros((0, 20, 20, 1), np.uint8), "y_test": np.zeros(0, np.uint8)},
         (),
         ("y_test must be [0] like x_test and not empty",),
     ),
     "images as NaN": (
-        {"x_train": np.full((6, 28, 28, 1), math.nan, np.float32)},
+        {"x_train": np.full((6, 20, 20, 1), math.nan, np.float32)},
         (),
         ("x_train must be uint8, but is float32",),
     ),
     "more samples than there are": (
-        {"x_test": np.zeros((1797, 28, 28), np.uint8), "y_test": np.zeros(1797, np.uint8)},
+        {"x_test": np.zeros((1797, 20, 20), np.uint8), "y_test": np.zeros(1797, np.uint8)},
         (),
         ("the archive holds 1803 samples, but digits has 1797",),
     ),
@@ -348,7 +348,7 @@ def test_a_check_reads_no_array(tmp_path: Path) -> None:
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "digits.npz"
-    np.savez_compressed(path, allow_pickle=False, **{**digits_like(), "x_train": np.zeros((60_000, 28, 28), np.uint8)})
+    np.savez_compressed(path, allow_pickle=False, **{**digits_like(), "x_train": np.zeros((60_000, 20, 20), np.uint8)})
     monkeypatch.setattr(archives, "_array", lambda *_: pytest.fail("an array was read"))
     has(sentence(lambda: archives.read(path, "digits")), "y_train must be [60000] like x_train", "but is [6]")
     has(sentence(lambda: archives.load_arrays(path)), f"{path}: the arrays are longer than the file")

@@ -19,9 +19,9 @@ def test_data_sets_state_their_published_sizes() -> None:
         "femnist": ((28, 28, 1), 62, 811_586),
         "shakespeare": ((80,), 80, 3_678_451),
         "letters": ((80,), 26, 3_910),
-        "digits": ((28, 28, 1), 10, 1_797),
-        "digits_noisy": ((28, 28, 1), 10, 1_797),
-        "digits_shifted": ((28, 28, 1), 10, 1_797),
+        "digits": ((20, 20, 1), 10, 1_797),
+        "digits_noisy": ((20, 20, 1), 10, 1_797),
+        "digits_shifted": ((20, 20, 1), 10, 1_797),
         "digits_rgb": ((20, 20, 3), 10, 1_797),
         "digits_rgb_20": ((20, 20, 3), 20, 1_797),
     }

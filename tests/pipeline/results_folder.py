@@ -13,7 +13,7 @@ from fu.evaluation.trace import COUNTS
 from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_entry, number
 from tests.factories import CLASSES, make_partition
 
-IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 28, 28, 1), dtype=np.uint8)
+IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 20, 20, 1), dtype=np.uint8)
 LABELS: Any = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
 PART = make_partition((7, 12, 9))
 MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")

@@ -495,10 +495,10 @@ class Params(BaseModel):
 
 
 def build(shape, classes, p):
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(400, classes))
 '''
 DATASET = (
-    "from fu.data.dataset import Dataset\n\nABOUT = Dataset((28, 28, 1), 10, 1_797, embedded=True, training=1_540)\n"
+    "from fu.data.dataset import Dataset\n\nABOUT = Dataset((20, 20, 1), 10, 1_797, embedded=True, training=1_540)\n"
 )
 MINE: dict[str, tuple[str, dict[str, Any]]] = {
     "methods": (WHOLE, {"methods": config(Path())["overrides"]["fedosd"]["methods"]}),
@@ -523,11 +523,11 @@ BUG = "    strength: float = 1.0\n\n    def model_post_init(self, context):\n   
          "line 20: step is called with (task, p, state, round): too many positional arguments."),
         ("methods", "    strength: float = 1.0", BUG,
          "line 16: TypeError: '<' not supported between instances of 'float' and 'str', in Params of methods/mine.py"),
-        ("models", "nn.Linear(784, classes)", "nn.BatchNorm1d(784), nn.Linear(784, classes)",
+        ("models", "nn.Linear(400, classes)", "nn.BatchNorm1d(400), nn.Linear(400, classes)",
          "line 11: build returns a model with buffers (1.running_mean), which no method here averages; use nn.Group"),
-        ("models", "nn.Linear(784, classes)", "nn.Linear(784, 3)",
+        ("models", "nn.Linear(400, classes)", "nn.Linear(400, 3)",
          "line 11: build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class."),
-        ("datasets", "(28, 28, 1)", "(28, 28)",
+        ("datasets", "(20, 20, 1)", "(20, 20)",
          "line 3: the datasets plug-in 'mine' cannot be imported: ValueError: shape must be (height, width, channels)"),
         ("evaluation", "def evaluate(context)", "def evaluate(theta, context)",
          "line 8: evaluate is called with (context): missing a required argument: 'context'."),

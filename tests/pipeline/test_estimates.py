@@ -148,7 +148,7 @@ def test_a_job_reads_its_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("sizes")
 def test_the_disk_of_models() -> None:
     assert estimates.models_mb(settings(), 3) == pytest.approx(0.02 + 3 * 0.004)
-    assert estimates.archive_mb("digits") == pytest.approx(28 * 28 * 1797 / 1e6)
+    assert estimates.archive_mb("digits") == pytest.approx(20 * 20 * 1797 / 1e6)
 
 
 def test_a_limit_is_four_times_the_estimate_but_at_most_a_day_more_and_twenty_minutes() -> None:

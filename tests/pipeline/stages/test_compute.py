@@ -53,7 +53,7 @@ class Params(BaseModel, extra="forbid"):
 
 
 def build(shape, classes, p):
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(400, classes))
 '''
 
 
@@ -199,17 +199,17 @@ def test_an_evaluator_that_returns_no_numbers_is_refused_at_its_first_evaluation
     ("built", "told"),
     [
         (
-            "nn.Linear(784, 3))",
+            "nn.Linear(400, 3))",
             "build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class.",
         ),
         (
-            "nn.BatchNorm1d(784), nn.Linear(784, classes))",
+            "nn.BatchNorm1d(400), nn.Linear(400, classes))",
             "build returns a model with buffers (1.running_mean), which no method here averages; use nn.GroupNorm "
             "or no normalisation (nfresnet18) in place of batch normalisation.",
         ),
     ],
 )
 def test_a_model_that_cannot_be_trained_is_refused(scene: Scene, mine: Path, built: str, told: str) -> None:
-    write(mine, "models", text := MODEL.replace("nn.Linear(784, classes))", built))
+    write(mine, "models", text := MODEL.replace("nn.Linear(400, classes))", built))
     expected = f"models/mine.py: line {line(text, 'def build')}: {told}"
     assert trained(scene, mine, model={"name": "mine"}) == expected

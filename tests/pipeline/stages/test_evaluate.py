@@ -36,7 +36,7 @@ def spec(roles: Sequence[str], evaluators: Sequence[str]) -> str:
 def files(tmp_path: Path) -> evaluate.Files:
     """Forty images with their partition, an original model, an unlearned one and a diverged one, and their traces."""
     labels = np.repeat(np.arange(10, dtype=np.uint8), 2)
-    images = np.arange(20 * 28 * 28).reshape(20, 28, 28, 1).astype(np.uint8)
+    images = np.arange(20 * 20 * 20).reshape(20, 20, 20, 1).astype(np.uint8)
     archive = write_archive(tmp_path / "digits.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
     part = tmp_path / "partition.npz"
     partition.main(partition.Spec(**drawing.SPEC), partition.Files(archive, part), Options())

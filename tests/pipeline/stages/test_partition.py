@@ -17,7 +17,7 @@ from tests.pipeline.stages import drawing
 def drawn_by_the_stage(folder: Path, tests: int | None = None, **changes: Any) -> Path:
     """Run the stage's command on an archive whose last samples are test samples."""
     labels = LABELS.astype(np.uint8)
-    x, archive = np.zeros((len(labels), 28, 28), np.uint8), folder / "digits.npz"
+    x, archive = np.zeros((len(labels), 20, 20), np.uint8), folder / "digits.npz"
     first = len(labels) - tests if tests else 500
     np.savez(archive, x_train=x[:first], y_train=labels[:first], x_test=x[first:], y_test=labels[first:])
     values: dict[str, Any] = {"dataset": "digits", "seed": 0, "samples": None, "clients": 10}

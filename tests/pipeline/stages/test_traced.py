@@ -25,7 +25,7 @@ SHARES = tuple(f"predicted_{label}" for label in range(10))
 def traces(tmp_path: Path) -> dict[str, list[dict[str, str]]]:
     """Train, unlearn and train on for two rounds each; the forgotten clients' triggered images are traced."""
     labels = np.repeat(np.arange(10, dtype=np.uint8), 4)
-    images = np.random.default_rng(0).integers(0, 256, (40, 28, 28, 1), dtype=np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, (40, 20, 20, 1), dtype=np.uint8)
     archive = write_archive(tmp_path / "digits.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
     drawn, options = tmp_path / "partition.npz", Options()
     attack = {"name": "patch", "params": spec(made("smoke"), "partition", PAT50)["attack"]["params"]}
