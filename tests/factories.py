@@ -25,7 +25,7 @@ torch.set_num_threads(1)
 SIZES = (7, 12, 9)  # training samples per client
 FORGOTTEN = (1,)
 CLASSES = 10
-SMALL, GREY, COLOUR = (8, 8, 1), (28, 28, 1), (32, 32, 3)
+SMALL, DIGITS, GREY, COLOUR = (8, 8, 1), (20, 20, 1), (28, 28, 1), (32, 32, 3)
 MARK = 0.8333  # value of a trigger's pixels
 
 

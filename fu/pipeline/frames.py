@@ -75,7 +75,7 @@ def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
             "select", "selection", scenario=f"{entry.paper}/{about.by[0]}", method=about.by[1]
         )
         for method in entry.methods
-        for scenario, about in method.chosen.items()
+        for scenario, about in sorted(method.chosen.items())  # as in a spec that a job reads, whose keys are sorted
     }
 
 

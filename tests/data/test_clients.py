@@ -116,10 +116,10 @@ CHANNELS = ([0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010])
     [
         ("mnist", UNCHANGED),
         ("fashion_mnist", UNCHANGED),
-        ("digits", ([0.22], [0.35])),
+        ("digits", ([0.195], [0.334])),
         ("cifar10", CHANNELS),
         ("cifar100", CHANNELS),
-        ("digits_rgb", ([0.3] * 3, [0.37] * 3)),
+        ("digits_rgb", ([0.195] * 3, [0.334] * 3)),
     ],
 )
 def test_every_data_set_is_normalised_with_its_statistics(

@@ -37,6 +37,10 @@ def scenario(name: str, **parts: Any) -> dict[str, Any]:
     return laid_over(scenarios={name: parts})
 
 
+def iid(**parts: Any) -> dict[str, Any]:
+    return scenario("mnist-iid", settings=parts)
+
+
 def artefact(name: str, **parts: Any) -> dict[str, Any]:
     return laid_over(artefacts={name: parts})
 

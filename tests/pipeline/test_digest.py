@@ -487,7 +487,8 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("training/server_sgd.py", {"train server_sgd", "unlearn again"}),
         ("models/mlp.py", COMPUTING),
         ("models/lenet5.py", set()),
-        ("datasets/digits.py", {"data", "partition", *COMPUTING}),
+        ("datasets/digits.py", {"data"}),
+        ("datasets/digits_shifted.py", {"partition", *COMPUTING}),
         ("datasets/mnist.py", set()),
         ("partitions/pat.py", {"partition pat"}),
         ("partitions/iid.py", {"partition iid"}),
@@ -688,7 +689,7 @@ def test_a_stage_starts_from_itself_and_the_plugins_that_its_spec_names() -> Non
     assert modules_of("partition", base("partition")) == (
         "fu.pipeline.stages.partition",
         "fu.attacks.patch",
-        "fu.datasets.digits",
+        "fu.datasets.digits_shifted",
         "fu.partitions.pat",
     )
     assert modules_of("select", base("select")) == ("fu.pipeline.stages.select",)

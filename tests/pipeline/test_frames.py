@@ -13,7 +13,7 @@ from fu.errors import UserError
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
-from tests.factories import CLASSES, COLOUR, MARK, make_partition
+from tests.factories import CLASSES, MARK, make_partition
 from tests.pipeline.results_folder import (
     IMAGES,
     LABELS,
@@ -255,13 +255,13 @@ def test_examples_are_the_first_samples_of_the_first_forgotten_client_without_an
         clean, marked = row["clean"], row["marked"]
         np.testing.assert_allclose(clean, IMAGES[row["sample"]] / 255, atol=1e-6)
         changed = np.argwhere((clean != marked).any(-1)).tolist()
-        assert changed == [[25, 25], [26, 25], [26, 26]]  # the pattern, one pixel from the lower right corner
+        assert changed == [[17, 17], [18, 17], [18, 18]]  # the pattern, one pixel from the lower right corner
         assert row["changed_pixels"] == 3
-        np.testing.assert_allclose(marked[clean != marked], MARK, rtol=1e-6)
+        np.testing.assert_allclose(marked[clean != marked], MARK * 0.334 + 0.195, rtol=1e-6)
 
 
 def test_examples_have_the_pixels_of_the_archive_where_the_data_set_is_normalised(results: Path) -> None:
-    images = np.random.default_rng(2).integers(0, 256, (43, *COLOUR), dtype=np.uint8)
+    images = np.random.default_rng(2).integers(0, 256, (43, 20, 20, 3), dtype=np.uint8)
     split = {"x_train": images[:40], "y_train": LABELS[:40], "x_test": images[40:], "y_test": LABELS[40:]}
     np.savez(results / "data/digits_rgb.npz", **split)  # type: ignore[arg-type]
     entry = make_entry("images")

@@ -137,7 +137,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (
             f"{FEDOSD}: artefacts.table8: there is no metric 'acc'",
             "did you mean 'r_acc'?",
-            "allowed: accuracy, accuracy_absent",
+            "allowed: r_acc, accuracy",
         ),
     ),
     "unknown kind of artefact": (
@@ -259,7 +259,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a grid with more unlearning rounds than total rounds": (
         laid_over(
-            settings={"unlearning": {"rounds": 1}, "total_rounds": 6},
+            scenarios={"mnist-iid": {"settings": {"total_rounds": 6}}},
             methods={"mode": {"settings": {"grid": {"unlearning.rounds": [2, 7]}}}},
         ),
         ("method mode: unlearning.rounds: 7 rounds exceed total_rounds, 6",),

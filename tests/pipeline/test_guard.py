@@ -49,7 +49,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "lstm": {"hidden": 4},
     "natural": {"minimum": 15},
 }
-PHASE = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 50, "local_epochs": 1, "evaluate_every": 1}
+PHASE = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 50, "local_epochs": 1, "local_steps": None, "evaluate_every": 1}
 ABOUT = {"label": "A method", "source": "this test", "in_paper": False}
 GRID = {"unlearning.lr": [1e-4, 1e-3]}
 LONE: dict[str, Any] = {"unlearning.lr": []}

@@ -70,8 +70,8 @@ def test_an_artefact_of_trainings_alone_has_their_rounds_alone() -> None:
     planned = plan("smoke", trainings={"tuned": TUNED}, artefacts={"mine": {**SHOWN, "trainings": ["tuned"]}})
     entry = next(entry for entry in entries(planned) if entry.artefact == "mine")
     (scenario,) = entry.scenarios
-    assert scenario.rounds == (30, None)
-    assert "30 rounds of training;" in entry.setting
+    assert scenario.rounds == (80, None)
+    assert "80 rounds of training;" in entry.setting
 
 
 @pytest.mark.parametrize("trained_by", ["original", "tuned"])

@@ -61,13 +61,13 @@ def test_an_archive_that_is_damaged_or_no_file_is_refused(plan: Plan, tmp_path: 
 def test_an_archive_with_fewer_samples_than_a_scenario_uses_is_refused(tmp_path: Path) -> None:
     settings = {"settings": {"data": {"samples": 5000}}}
     plan = Plan({**CONFIG, "data_dir": str(tmp_path), "overrides": {"fedosd": settings}})
-    labels, images = np.zeros(200, np.uint8), np.zeros((200, 20, 20), np.uint8)
+    labels, images = np.zeros(200, np.uint8), np.zeros((200, 28, 28), np.uint8)
     write_archive(tmp_path / "mnist.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
     with pytest.raises(
         UserError, match=r"mnist\.npz: holds 400 samples, but fedosd/\S+ uses 5000 \(data\.samples\); use"
     ):
         preflight.check(plan, jobs(plan, "data"), here=False)
-    large, many = np.zeros(2500, np.uint8), np.zeros((2500, 20, 20), np.uint8)
+    large, many = np.zeros(2500, np.uint8), np.zeros((2500, 28, 28), np.uint8)
     write_archive(tmp_path / "mnist.npz", x_train=many, y_train=large, x_test=many, y_test=large)
     preflight.check(plan, jobs(plan, "data"), here=False)
 

@@ -53,7 +53,8 @@ class Told:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Told]:
+    monkeypatch.chdir(tmp_path)  # where no results lie
     found = Told(monkeypatch)
     yield found
     found.screen.end()

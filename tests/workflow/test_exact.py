@@ -281,8 +281,12 @@ def test_a_certificate_says_what_a_file_was_made_from(toy: Project) -> None:
     assert found["stage"] == "unlearn"
     assert found["spec"]["method"]["name"] == "fupga"
     assert {"fu.methods.fupga", "torch"} <= set(found["parts"])
-    assert set(found["inputs"]) == {f"{RESULTS}/data/digits.npz", *(f"{RUN}/{n}" for n in (
-        "partition.npz", "original.trained.safetensors", "original.trained.history.safetensors"))}  # fmt: skip
+    assert {role: [path for path, _ in files] for role, files in found["inputs"].items()} == {
+        "data": [f"{RESULTS}/data/digits.npz"],
+        "partition": [f"{RUN}/partition.npz"],
+        "original": [f"{RUN}/original.trained.safetensors"],
+        "history": [f"{RUN}/original.trained.history.safetensors"],
+    }
     assert set(found["outputs"]) == {
         f"fupga+lr0.02.unlearned.{suffix}" for suffix in ("safetensors", "csv", "cost.json")
     }

@@ -144,7 +144,7 @@ def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_m
     assert "incomplete" not in said
     (alone, _), (number, resources) = queue.submitted()
     assert (alone, number) == (1, 4)
-    for asked in ("'_cores': 1", "'turn': 1", "'mem_mb': 513", "'runtime': 21"):
+    for asked in ("'_cores': 1", "'turn': 1", "'mem_mb': 507", "'runtime': 21"):
         assert asked in resources
     assert not queue.copies()
     made = {path.name for path in queue.root.glob("results/toy/toy/iid/**/*.made.json")}

@@ -33,7 +33,7 @@ replace_datasets: {mnist: digits, fashion_mnist: digits, cifar10: digits_rgb, ci
 papers:
   fedosd:
     settings: {data: {samples: 600}, training: {rounds: 10}, unlearning: {rounds: 2}, total_rounds: 4}
-    scenarios: {cifar10-pat50-m50: {settings: {data: {samples: 1000}}}}
+    scenarios: {cifar10-pat50: {settings: {data: {samples: 1000}}}}
 """
 SECTIONS = (
     Section("config.yaml", records.Config, "preset: smoke\npapers: [fedosd]\nseeds: [0, 1, 2]\nthreads: 2"),
@@ -56,7 +56,7 @@ SECTIONS = (
     Section(
         "settings.training",
         records.Training,
-        "overrides: {fedosd: {settings: {training: {rounds: 30, lr: 0.05, local_epochs: 2}}}}",
+        "overrides: {fedosd: {settings: {training: {rounds: 30, lr: 0.05, batch_size: 50}}}}",
     ),
     Section(
         "settings.shadows",

@@ -74,9 +74,9 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("fedosd.yaml: settings.grid.unlearning.lr: has no source", "write {value: ..., source: ...}"),
     ),
     "a scenario's value without a source": (
-        r"^      data: \{clients: \{value: 20, source: [^}]*\}\}$",
-        "      data: {clients: 20}",
-        ("fedosd.yaml: scenarios.cifar10-pat50-m20.settings.data.clients: has no source",),
+        r"^      data: \{dataset: \{value: cifar100, source: [^}]*\}\}$",
+        "      data: {dataset: cifar100}",
+        ("fedosd.yaml: scenarios.cifar100-iid.settings.data.dataset: has no source",),
     ),
     "a bracket left open": (
         r"^title: .*$",

@@ -8,7 +8,19 @@ import pytest
 
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
-from tests.pipeline.configs import NAME_RULE, artefact, attack, config, data, laid_over, method, pat, scenario, settings
+from tests.pipeline.configs import (
+    NAME_RULE,
+    artefact,
+    attack,
+    config,
+    data,
+    iid,
+    laid_over,
+    method,
+    pat,
+    scenario,
+    settings,
+)
 
 NAN, INFINITE = math.nan, math.inf
 LOOP: list[Any] = []
@@ -82,14 +94,14 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ),
     ),
     "data set as a list": (data(dataset=["mnist"]), ("data.dataset: Input should be a valid string, got ['mnist']",)),
-    "a client and a half": (data(clients=1.5), ("data.clients: Input should be a valid integer, got 1.5",)),
-    "no client": (data(clients=0), ("data.clients: Input should be greater than 0, got 0",)),
+    "a client and a half": (iid(data={"clients": 1.5}), ("data.clients: Input should be a valid integer, got 1.5",)),
+    "no client": (iid(data={"clients": 0}), ("data.clients: Input should be greater than 0, got 0",)),
     "more clients than samples": (
-        data(clients=100_000, samples=None),
+        iid(data={"clients": 100_000, "samples": None}),
         ("clients: 100000 clients cannot share 1797 samples",),
     ),
     "more clients than samples in use": (
-        data(clients=300, samples=500),
+        iid(data={"clients": 300, "samples": 500}),
         ("clients: 300 clients cannot share 500 samples",),
     ),
     "more samples than the data set has": (
@@ -125,8 +137,9 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a client left empty": (
         laid_over(
-            scenarios={"fmnist-pat20": {"settings": {"data": {"partition": {"params": {"class_share": 0.5}}}}}},
-            settings={"data": {"clients": 3}},
+            scenarios={
+                "fmnist-pat20": {"settings": {"data": {"clients": 3, "partition": {"params": {"class_share": 0.5}}}}}
+            }
         ),
         (
             "scenario fmnist-pat20: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
@@ -180,7 +193,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a trigger larger than the image": (
         attack(size=40),
-        ("data: attack: a patch of 40 does not fit 28 pixels",),
+        ("data: attack: a patch of 40 does not fit 20 pixels",),
     ),
     "negative rate": (
         settings(training={"lr": -0.1}),
@@ -197,7 +210,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("training.lr_decay: Input should be less than or equal to 1, got 1.1",),
     ),
     "unlearning rounds above total rounds": (
-        settings(unlearning={"rounds": 11}, total_rounds=10),
+        iid(unlearning={"rounds": 11}, total_rounds=10),
         ("unlearning.rounds: 11 rounds exceed total_rounds, 10",),
     ),
     "a rate that no phase states": (
@@ -297,7 +310,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a key of two lines": (config(**{"a\nb": 1}), (r"config: a key must be one line of text, got 'a\nb'",)),
     "overrides in themselves": (config(overrides={"fedosd": LOOP}), ("config: is nested deeper than 40 levels",)),
     "a text that looks like a day": (
-        settings(training={"rounds": "2024-13-45"}),
+        iid(training={"rounds": "2024-13-45"}),
         ("training.rounds: Input should be a valid integer, got '2024-13-45'",),
     ),
     "a letter that no file can hold": (

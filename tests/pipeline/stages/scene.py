@@ -26,7 +26,7 @@ from fu.federation.flat import Layout
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task, initial_parameters, theta_of
 from fu.pipeline.stages.common import Options
-from tests.factories import CLASSES, GREY, builder, make_partition
+from tests.factories import CLASSES, DIGITS, builder, make_partition
 from tests.mistakes import write_archive
 
 SEED, ROUNDS, HIDDEN = 11, 3, 4
@@ -39,9 +39,10 @@ MODEL["model"] = {"name": "mlp", "params": {"hidden": HIDDEN}}
 PHASE: dict[str, Any] = {**MODEL, "local": LOCAL, "rounds": ROUNDS, "evaluate_every": 3, "evaluate_last": 2}
 PHASE |= {"clients_per_round": None, "with_replacement": False, "traced": TRACED}
 OPTIONS = Options(code="the code", device="cpu")
-PIXELS = np.random.default_rng(0).integers(0, 256, (49, *GREY), dtype=np.uint8)
+PIXELS = np.random.default_rng(0).integers(0, 256, (49, *DIGITS), dtype=np.uint8)
+NORMALISED = (torch.from_numpy(PIXELS) / 255 - 0.195) / 0.334  # digits' mean and deviation
 LABELS = np.random.default_rng(1).integers(0, CLASSES, 49, dtype=np.uint8)
-BUILD = builder(shape=GREY, hidden=HIDDEN)
+BUILD = builder(shape=DIGITS, hidden=HIDDEN)
 LAYOUT = Layout(BUILD())
 
 
@@ -100,7 +101,7 @@ def make_scene(folder: Path, part: Partition = PART) -> Scene:
 
 def make_data(poison: Poison = "all", part: Partition = PART, request: Request | None = None) -> ClientData:
     """Return the clients' data: what the files hold."""
-    x, y = torch.from_numpy(PIXELS) / 255, torch.from_numpy(LABELS).long()
+    x, y = NORMALISED, torch.from_numpy(LABELS).long()
     mark = partial(patch.mark, part.attack, classes=CLASSES) if part.attack else None
     return ClientData(x, y, part, CLASSES, poison, mark, request)
 

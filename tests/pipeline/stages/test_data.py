@@ -43,10 +43,10 @@ def test_an_archive_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
 def test_the_stage_leaves_everything_as_it_is_after_a_malformed_archive(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
-    archive = write_archive(folder / "mnist.npz", y_train=np.full(6, 11, np.uint8))
-    spec = json.dumps({"dataset": "mnist", "archive": checksum(archive)})
-    files = ["--data-dir", str(folder), "--archive", str(tmp_path / "made" / "mnist.npz")]
-    words = "y_train holds class 11, but mnist has classes 0 to 9"
+    archive = write_archive(folder / "digits.npz", y_train=np.full(6, 11, np.uint8))
+    spec = json.dumps({"dataset": "digits", "archive": checksum(archive)})
+    files = ["--data-dir", str(folder), "--archive", str(tmp_path / "made" / "digits.npz")]
+    words = "y_train holds class 11, but digits has classes 0 to 9"
     ends_with_one_sentence(tmp_path, words, "fu.pipeline.stages.data", "--spec", spec, *files)
 
 

@@ -17,7 +17,7 @@ from fu.federation.network import Network
 from fu.federation.task import initial_parameters
 from fu.pipeline.stages import evaluate, partition
 from fu.pipeline.stages.common import Options
-from tests.factories import GREY, builder
+from tests.factories import DIGITS, builder
 from tests.mistakes import ends_with_one_sentence, write_archive
 from tests.pipeline.stages import drawing
 from tests.pipeline.stages.scene import BUILD, MODEL, OPTIONS, Scene, make_data, make_scene, model
@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> evaluate.Files:
     archive = write_archive(tmp_path / "digits.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
     part = tmp_path / "partition.npz"
     partition.main(partition.Spec(**drawing.SPEC), partition.Files(archive, part), Options())
-    build = builder("mlp", GREY, hidden=HIDDEN)
+    build = builder("mlp", DIGITS, hidden=HIDDEN)
     layout, models, traces = Layout(build()), [], []
     for number, (name, diverged) in enumerate({"original": None, "unlearned": None, "recovered": 3}.items()):
         models.append(tmp_path / f"{name}.safetensors")
@@ -62,7 +62,7 @@ def test_every_model_has_a_row_for_each_metric_and_a_diverged_one_its_round(file
     assert sum(map(len, found.values())) == len(rows)
     assert found["recovered"] == {"diverged_round": 3.0}
     assert {"r_acc", "distance"} <= set(found["unlearned"])
-    thetas = [model_files.load(path, Layout(builder("mlp", GREY, hidden=HIDDEN)()))[0] for path in files.models[:2]]
+    thetas = [model_files.load(path, Layout(builder("mlp", DIGITS, hidden=HIDDEN)()))[0] for path in files.models[:2]]
     distance = float((thetas[1] - thetas[0]).norm())  # type: ignore[operator,union-attr]
     assert found["original"].get("distance", 0.0) == 0.0
     assert found["unlearned"]["distance"] == pytest.approx(distance)

@@ -22,7 +22,18 @@ from fu.plugins import Choice
 from fu.seeds import derive_integer
 from fu.training import fedavg
 from tests.factories import make_partition
-from tests.pipeline.stages.scene import BUILD, LABELS, LOCAL, MODEL, OPTIONS, PIXELS, ROUNDS, SEED, Scene, make_scene
+from tests.pipeline.stages.scene import (
+    BUILD,
+    LABELS,
+    LOCAL,
+    MODEL,
+    NORMALISED,
+    OPTIONS,
+    ROUNDS,
+    SEED,
+    Scene,
+    make_scene,
+)
 
 PART = make_partition((7, 12, 9), trigger=False, server=4, held_out=2)
 DRAWN: dict[str, Any] = {"rounds": ROUNDS, "clients_per_round": 2, "with_replacement": True}
@@ -66,7 +77,7 @@ def test_each_shadow_trains_as_the_scenario_does_on_half_of_the_retained_data(sc
     assert len(found.pool) == 19
     assert (found.labels == labels[found.pool]).all()
     assert (found.classes == labels[found.non_members]).all()
-    x = torch.from_numpy(PIXELS) / 255
+    x = NORMALISED
     first = []
     for number in range(3):
         part = membership.half(PART, [2], nothing, SEED, number)
@@ -172,7 +183,7 @@ def test_the_record_says_which_members_the_attacked_training_had_in_a_batch(scen
     local = {**LOCAL, "batch_size": 2, "local_epochs": None, "local_steps": 1}
     spec = shadow.Spec.model_validate({**SPEC.model_dump(), "local": local, "training": Choice(name=name)})
     found = made(scene, spec)
-    data = ClientData(torch.from_numpy(PIXELS) / 255, torch.from_numpy(LABELS).long(), PART, 10, "share")
+    data = ClientData(NORMALISED, torch.from_numpy(LABELS).long(), PART, 10, "share")
     federation, seen = Federation(BUILD(), data, LocalTraining(**local), "training", SEED), set[int]()
     task = Task(federation, BUILD, [], [0, 1, 2], ROUNDS, SEED, clients_per_round=2, with_replacement=True)
     training, train_on = compute.training_of(spec.training), data.train
