@@ -17,7 +17,7 @@ from benchmarks.peers.common import Clients, Report
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two clients of 40 digits in batches of 20."""
-    numbers = {"CLIENTS": 2, "SAMPLES": 40, "BATCH": 20}
+    numbers = {"CLIENTS": 2, "SAMPLES": 40, "BATCH": 5}
     for module in (common, driver, *map(import_module, ("benchmarks.peers.fu_round", "benchmarks.peers.plain_round"))):
         for name in numbers.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, numbers[name])

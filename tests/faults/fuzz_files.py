@@ -158,7 +158,7 @@ def damage_npz(content: bytes, random: Random) -> bytes:
             members[k] = damage_text(name, random), data
         case 4:
             header = npy.magic(1, 0) + struct.pack("<H", 200)
-            shape = (int(random.choice([0, 10**6, 10**9, 10**18])), 28, 28, 1)[: random.integers(1, 5)]
+            shape = (int(random.choice([0, 10**6, 10**9, 10**18])), 20, 20, 1)[: random.integers(1, 5)]
             text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}".ljust(199) + "\n"
             members[k] = (
                 name,
@@ -232,7 +232,7 @@ def kinds(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes, Random], byte
         found = archives.read(path, "digits")
         assert number == len(found["y_train"]) + len(found["y_test"]) <= 1797
         assert all(array.dtype == np.uint8 for array in found.values())
-        assert found["x_test"].shape[1:] == found["x_train"].shape[1:] == (28, 28, 1)
+        assert found["x_test"].shape[1:] == found["x_train"].shape[1:] == (20, 20, 1)
 
     def load_partition(path: Path) -> None:
         data = clients.load(archive, path, "digits", "patch", CPU, "share")

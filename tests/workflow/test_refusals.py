@@ -17,7 +17,7 @@ from tests.workflow.project import REPOSITORY
         ("preset=smok", ("config: preset: there is no preset 'smok'; did you mean 'smoke'?",)),
         ("preset=../x", (NAME_RULE, "got '../x'")),
         (
-            "overrides={fedosd: {settings: {data: {clients: 3}}}}",
+            "overrides={fedosd: {scenarios: {mnist-pat20: {settings: {data: {clients: 3}}}}}}",
             ("data: partition: 3 clients with 2 of 10 classes each leave client 0 without data",),
         ),
     ],
