@@ -23,7 +23,7 @@ CALLED = {
         **{"start": "task, p", "step": "task, p, state, round"},
         **{"again": "task, p, state, round", "done": "state"},
     },
-    "training": {"start": "task, p", "step": "task, p, state, round"},
+    "training": {"start": "task, p", "step": "task, p, state, round", "trained_on": "task, p"},
     "models": {"build": "shape, classes, p"},
     "datasets": {},
     "partitions": {"check": "clients, classes, p", "deal": "labels, *, classes, clients, p, rng"},

@@ -81,6 +81,11 @@ HEAD = "from pydantic import BaseModel, field_validator\n\n\n"
             "mine.py: line 4: start is called with (task, p): missing a required argument: 'seed'.",
         ),
         (
+            "training",
+            "def trained_on(task):\n    return []",
+            "mine.py: line 4: trained_on is called with (task, p): too many positional arguments.",
+        ),
+        (
             "partitions",
             "def deal(labels, classes, clients, p):\n    return []",
             "mine.py: line 4: deal is called with (labels, *, classes, clients, p, rng): got an unexpected keyword arg",

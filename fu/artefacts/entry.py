@@ -152,8 +152,7 @@ class Method(Record):
     """A method or a training (`trains`), and its trials in every scenario.
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
-    starts from did. `chosen`: by scenario, where the files of the one
-    chosen from several trials are.
+    starts from did. `chosen`: by scenario, where the files of the one chosen from several trials are.
     """
 
     name: str

@@ -1,17 +1,21 @@
 """What trainings declare: how often clients train, whether the server's data are needed, which rows are drawn."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from fu.data.clients import ClientData
+from fu.errors import UserError
 from fu.federation.task import Task, theta_of
 from fu.pipeline import catalogue
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
+from fu.training import fedavg
 from tests.factories import make_data, make_federation, make_partition, make_task
 
 PART = make_partition((5, 5), forgotten=(), trigger=False, server=5)
@@ -85,6 +89,24 @@ def test_the_rows_that_a_training_says_it_trains_on_are_those_that_pass_through_
 
 def test_a_training_need_not_say_what_it_trains_on() -> None:
     assert training_of(Choice(name="server_sgd")).trained_on is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "got"),
+    [
+        (np.array([True, False]), "bool [2]"),  # a mask would be taken for rows 0 and 1
+        (np.zeros((2, 1), int), "int64 [2, 1]"),
+        ([3, 4], "list"),
+    ],
+)
+def test_rows_that_are_no_numbers_of_rows_are_refused(rows: object, got: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fedavg, "trained_on", lambda task, p: rows)
+    trained_on = training_of(Choice(name="fedavg")).trained_on
+    assert trained_on is not None
+    with pytest.raises(
+        UserError, match=re.escape(f"trained_on must return numbers of rows (an array of integers [n]), got {got}.")
+    ):
+        trained_on(make_task(make_federation(make_data(make_partition((4, 4))))))
 
 
 def test_every_training_is_here() -> None:

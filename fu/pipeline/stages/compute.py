@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,7 +19,7 @@ from fu import plugins
 from fu.data import clients
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
-from fu.data.partition import Partition
+from fu.data.partition import Indices, Partition
 from fu.errors import UserError
 from fu.evaluation.context import Context
 from fu.evaluation.trace import columns
@@ -116,8 +117,18 @@ def training_of(choice: Choice) -> Training:
     return Training(
         lambda task: state_of(plugin, "start", task, params),
         lambda task, state, round: state_of(plugin, "step", task, params, state, round),
-        (lambda task: plugin.trained_on(task, params)) if hasattr(plugin, "trained_on") else None,
+        (lambda task: _rows_of(plugin, task, params)) if hasattr(plugin, "trained_on") else None,
     )
+
+
+def _rows_of(plugin: ModuleType, task: Task, params: Any) -> Indices:
+    """Return the rows that a training had in its batches [n]; `UserError` where these are no numbers of rows."""
+    found: Indices = plugin.trained_on(task, params)
+    if not (isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype.kind == "i"):
+        got = f"{found.dtype} {[*found.shape]}" if isinstance(found, np.ndarray) else type(found).__name__
+        where = plugins.place_of(plugin, "trained_on")
+        raise UserError(f"{where}: trained_on must return numbers of rows (an array of integers [n]), got {got}.")
+    return found
 
 
 def state_of(plugin: ModuleType, name: str, task: Task, *given: Any) -> State:
