@@ -216,7 +216,7 @@ class Sentences(logging.Filter):
         """Change a record in place; every record passes."""
         try:
             match getattr(record, "exception", None):
-                case "MissingRuleException":
+                case "MissingRuleException" | "InputFunctionException":
                     self.plan.asked(self.targets())
                 case "LockException":
                     raise UserError(_locked())

@@ -102,6 +102,16 @@ def test_a_misspelt_target_gets_the_nearest(toy: Project, option: tuple[str, ...
     assert "MissingRule" not in done.stdout + done.stderr
 
 
+def test_a_file_of_a_run_that_is_not_planned_gets_the_nearest(toy: Project) -> None:
+    done = toy.snakemake("-n", "results/toy/toy/idd/seed0/partition.npz", check=False)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == (
+        "error: there is no target 'results/toy/toy/idd/seed0/partition.npz'; did you mean "
+        "'results/toy/toy/iid/seed0/partition.npz'? (`snakemake -n` lists all files)."
+    )
+    assert "KeyError" not in done.stdout + done.stderr
+
+
 def test_absent_archives_are_told_before_the_first_job(tmp_path: Path) -> None:
     project = from_repository(tmp_path / "project")
     data = project.root / "fu/datasets"
