@@ -27,14 +27,16 @@ def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of `workflow/` that the plan reads instead."""
+def workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of `workflow/` that the plan reads instead; no path of a module is remembered in or out of it."""
     root = tmp_path / "root"
     shutil.copytree(digest.ROOT / "workflow", root / "workflow")
     (root / "fu").symlink_to(digest.ROOT / "fu")
     monkeypatch.setattr(papers, "ROOT", root)
     monkeypatch.setattr(digest, "ROOT", root)
-    return root / "workflow"
+    forget_what_was_read()
+    yield root / "workflow"
+    forget_what_was_read()
 
 
 @pytest.fixture
