@@ -5,7 +5,6 @@
 # make show CELL=...  print the command of one result, or list what it contains: fedosd/mnist-pat50, fedosd_table8
 # make why            say what would be made, and what changed  TARGETS
 # make plan           say what it would cost: jobs, hours, memory, disk, data   TARGETS
-# make calibrate      measure for that how fast this machine is; a minute
 # make verify         check that all results are as they were made and every artefact follows from its inputs
 # make status         say what runs, waits, failed and why      TARGETS; on a cluster from any terminal
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
@@ -49,7 +48,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-faults test-cluster mutants lint contract show why verify plan calibrate benchmark benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -122,9 +121,6 @@ status: export PYTHONSAFEPATH := 1
 endif
 why verify plan status: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
-
-calibrate: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show $@ $(CONFIG)
 
 test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files

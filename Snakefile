@@ -57,7 +57,6 @@ envvars:
 try:
     snapshot.enter(config, workflow.is_main_process)
     plan = Plan(config)
-    estimates.use_calibration(plan.config.device, plan.config.threads)
     targets = plan.targets()
     gpu = plan.config.device == "cuda"
     submits = workflow.is_main_process and snapshot.INSIDE

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import MAKES, Job, Plan
-from fu.pipeline.stages.common import ModelSpec, TrainingSpec
+from fu.pipeline.stages.common import ModelSpec
 
 
 def arguments(stage: str) -> list[str]:
@@ -28,8 +28,6 @@ def command_line(stage: str) -> str:
         words.append("--chosen {input.chosen:q} --candidates {params.candidates:q}")
     if issubclass(import_module(module).Spec, ModelSpec):
         words.append("--threads {threads} --device {resources.device}")
-    if issubclass(import_module(module).Spec, TrainingSpec):
-        words.append("--cache {resources.cache:q}")
     return " ".join([*words, "--plugins {resources.plugins:q} 2> {log:q}"])
 
 

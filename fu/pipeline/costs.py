@@ -2,9 +2,7 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,46 +22,45 @@ Jobs = Mapping[str, Job]  # by certificate
 
 
 class Source(NamedTuple):
-    """A file that jobs need from outside: its size, where it comes from, whether it is there."""
+    """A file that jobs need from outside: its size and where it comes from."""
 
     path: str
     mb: float
     origin: str
-    there: bool
 
 
 def table(plan: Plan, targets: Iterable[str]) -> str:
-    """Return what it costs to make targets (none: all) as far as they are not made, by paper and artefact."""
-    origin = estimates.use_calibration(plan.config.device, plan.config.threads)
+    """Return what it costs to make targets (none: all) as far as they are not made, by artefact and paper."""
     wanted = {job.certificate: job for job in plan.asked(targets)}
     pending = Pending(plan)
-    running = {job.certificate: job for job, _ in pending.to_make(wanted.values())}
+    due = {job.certificate: job for job, _ in pending.to_make(wanted.values())}
     pending.remember()
-    made = [job for job in plan.behind(wanted.values()) if job.certificate not in running]
-    last = f"Made already: {counted(len(made), 'job')}, {_hours(plan, made)} {_unit(plan)}.\n{origin}"
-    if not running:
+    made = [job for job in plan.behind(wanted.values()) if job.certificate not in due]
+    unit = "GPU hours" if plan.config.device == "cuda" else "core hours"
+    last = (
+        f"Made already: {counted(len(made), 'job')}, {_hours(plan, made)} {unit}.\n"
+        "Times are those that such jobs have taken here, else estimates for one core of a server CPU."
+    )
+    if not due:
         return f"Nothing is to be made at preset {plan.config.preset!r}.\n{last}"
-    artefacts, papers = dict[tuple[str, str], Jobs](), dict[str, Jobs]()
+    papers: dict[str, dict[str, Jobs]] = {}  # paper -> artefact -> due jobs
     for job in wanted.values():
-        behind = {one.certificate: one for one in plan.behind([job]) if one.certificate in running}
-        if behind:
-            paper = job.paper or "data sets"
-            artefacts[paper, _name(plan, job)] = behind
-            papers[paper] = {**papers.get(paper, {}), **behind}
-    each, of_papers = (Counter(chain.from_iterable(several.values())) for several in (artefacts, papers))
+        if behind := {one.certificate: one for one in plan.behind([job]) if one.certificate in due}:
+            papers.setdefault(job.paper or "data sets", {})[_name(plan, job)] = behind
     rows: list[list[str] | str] = []
-    for paper, jobs in papers.items():
-        rows += [_row(plan, name, some, each) for (of, name), some in artefacts.items() if of == paper]
-        rows.append(_row(plan, f"all of {paper}", jobs, of_papers))
+    for paper, artefacts in papers.items():
+        rows += [_row(plan, name, jobs) for name, jobs in artefacts.items()]
+        every = {path: job for jobs in artefacts.values() for path, job in jobs.items()}
+        rows.append(_row(plan, f"all of {paper}", every))
         rows += [SEPARATING_LINE] * (len(papers) > 1)
     if len(papers) > 1:
-        rows.append(_row(plan, "all", running, Counter(running.keys())))
-    headings = ("", "jobs", "own", "submissions", _unit(plan), "own", "largest job", "disk", "missing data")
-    outside = [(one.path, _amount(one.mb), one.origin) for one in sources(plan, running.values())]
+        rows.append(_row(plan, "all", due))
+    headings = ("", "jobs", unit, "largest job", "disk")
+    outside = [(one.path, _amount(one.mb), one.origin) for one in sources(plan, due.values())]
     return "\n\n".join(
         [
-            f"To be made at preset {plan.config.preset!r}: all jobs behind each line; own: those that no other needs.",
-            tabulate(rows, headings, disable_numparse=True, colalign=("left", *["right"] * 8)),
+            f"To be made at preset {plan.config.preset!r}, with all jobs behind each line; shared ones count in each.",
+            tabulate(rows, headings, disable_numparse=True, colalign=("left", *["right"] * 4)),
             *(
                 [f"From outside, at most:\n{tabulate(outside, tablefmt='plain', disable_numparse=True)}"]
                 if outside
@@ -74,29 +71,15 @@ def table(plan: Plan, targets: Iterable[str]) -> str:
     )
 
 
-def _row(plan: Plan, label: str, jobs: Jobs, uses: Counter[str]) -> list[str]:
-    own = [job for path, job in jobs.items() if uses[path] == 1]
-    every = list(jobs.values())
-    return [
-        label,
-        f"{len(every):,}",
-        f"{len(own):,}",
-        f"{groups.submissions(plan, every):,}",
-        _hours(plan, every),
-        _hours(plan, own),
-        _amount(max(job.mem_mb for job in every)),
-        _amount(sum(job.disk_mb for job in every)),
-        _amount(sum(one.mb for one in sources(plan, every) if not one.there)),
-    ]
-
-
-def _unit(plan: Plan) -> str:
-    return "GPU hours" if estimates.on_gpu(plan.config.device) else "core hours"
+def _row(plan: Plan, label: str, jobs: Jobs) -> list[str]:
+    every = jobs.values()
+    largest, disk = max(job.mem_mb for job in every), sum(job.disk_mb for job in every)
+    return [label, f"{len(every):,}", _hours(plan, every), _amount(largest), _amount(disk)]
 
 
 def _hours(plan: Plan, jobs: Iterable[Job]) -> str:
     """Return the hours of as many cores as jobs hold, or of a GPU for those that compute with models."""
-    gpu, threads = estimates.on_gpu(plan.config.device), plan.config.threads
+    gpu, threads = plan.config.device == "cuda", plan.config.threads
     seconds = 0.0
     for job in jobs:
         computes = groups.computes(job.stage)
@@ -135,28 +118,28 @@ def _sources(plan: Plan, job: Job) -> Iterator[Source]:
             cache = os.environ.get("TORCH_HOME") or f"{os.environ.get('XDG_CACHE_HOME', '~/.cache')}/torch"
             path = Path(cache, "hub/checkpoints", file).expanduser()
             yield _source(
-                path, told.get("ESTIMATE", {}).get("pretrained_mb", 0), f"torchvision's weights, {DOWNLOADED}", False
+                path, told.get("ESTIMATE", {}).get("pretrained_mb", 0), f"torchvision's weights, {DOWNLOADED}"
             )
 
 
 def _archive(dataset: str, folder: Path) -> Source:
-    facts, path, found = about(dataset), folder / f"{dataset}.npz", False
+    facts, path = about(dataset), folder / f"{dataset}.npz"
     mb = estimates.archive_mb(dataset) + facts.samples * (5 if facts.owners else 1) / 1e6  # with labels and owners
     origin = "an archive of your own (docs/data.md)"
     if facts.owners:
-        found = leaf.exists(folder / dataset)
-        origin = f"{'' if found else 'an archive, or '}LEAF's files in {folder / dataset} (docs/data.md)"
+        either = "" if leaf.exists(folder / dataset) else "an archive, or "
+        origin = f"{either}LEAF's files in {folder / dataset} (docs/data.md)"
     elif facts.torchvision:
-        found = _is_downloaded(folder / "torchvision", facts.torchvision)
-        origin = f"torchvision's {facts.torchvision}, {'is there' if found else DOWNLOADED}"
-    return _source(path, mb, origin, found)
+        there = _is_downloaded(folder / "torchvision", facts.torchvision)
+        origin = f"torchvision's {facts.torchvision}, {'is there' if there else DOWNLOADED}"
+    return _source(path, mb, origin)
 
 
-def _source(path: Path, mb: float, origin: str, found: bool) -> Source:
-    """Return a file as it is, or else as large as it can be; `found`: what it is made from is there."""
+def _source(path: Path, mb: float, origin: str) -> Source:
+    """Return a file as it is, or else as large as it can be."""
     if path.is_file():
-        return Source(str(path), path.stat().st_size / 1e6, "is there", True)
-    return Source(str(path), mb, origin, found)
+        return Source(str(path), path.stat().st_size / 1e6, "is there")
+    return Source(str(path), mb, origin)
 
 
 def _is_downloaded(folder: Path, name: str) -> bool:

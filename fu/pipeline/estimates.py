@@ -1,28 +1,27 @@
 """Rough estimates of what a job needs: seconds, memory, disk. For people and schedulers, never part of a result.
 
-A job takes a while to start and to write its outputs, and loads its data set. A training step takes a time of its own,
-whatever its batch (most of the time of a small model), and a time for each sample; a measurement only passes samples
-forwards. `make calibrate` measures all of this for every model. Without it, declared numbers hold, for one core of a
-server CPU: `JOB_S`, `LOAD_S`; `OPERATION_MS` per operation of a forward pass (counted, unless the model's file knows
-better: a fused kernel is one), the rest of what that file says of a step on 200 samples (`ESTIMATE`; without it,
-`FLOPS`), a third of that forwards. A model of another size scales with operations and FLOPs. Clients train as often per
-round as the method's file says (`ESTIMATE`), else once; counting conflicts trains the retained clients once more.
+Seconds are those of one core of a server CPU. A job takes `JOB_S` to start and to write its outputs, and `LOAD_S` for a
+gigabyte of pixels. A training step takes `OPERATION_MS` for each operation of a forward pass (counted, unless the
+model's file knows better: a fused kernel is one), and the rest of what that file says of a step on 200 samples for its
+samples (`ESTIMATE`; without it, `FLOPS`); a sample forwards takes a third of that. A model of another size scales with
+operations and FLOPs. Clients train as often per round as the method's file says (`ESTIMATE`), else once; counting
+conflicts trains the retained clients once more. Where such a job has run, what it took replaces all this.
 """
 
+import json
 import math
 from collections.abc import Mapping
-from importlib.metadata import version
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
+from typing import Any, NamedTuple
 
 from fu.data.dataset import about
-from fu.pipeline import catalogue
+from fu.errors import UserError
+from fu.pipeline import catalogue, certificate
+from fu.pipeline.paths import certificate_of
 from fu.pipeline.settings.records import Settings
 from fu.pipeline.specs import Trial
 
-CALIBRATION = Path("results/.cache/calibration.json")
 JOB_S = 0.25
 LOAD_S = 4.0  # for a gigabyte of pixels
 DRAWING_S = 1.2
@@ -38,83 +37,12 @@ SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
 DRAWN_MB = 0.4
 
 
-class Speed(BaseModel):
-    """Milliseconds of a model of some size: of a training step and of each sample in it, and of a sample forwards."""
+class Speed(NamedTuple):
+    """Milliseconds of a training step, of each sample in it, and of a sample forwards."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-    model: str
-    flops: PositiveInt
-    operations: PositiveInt
-    step: NonNegativeFloat
-    sample: PositiveFloat
-    forward: PositiveFloat
-
-    def at(self, size: catalogue.Size) -> "Speed":
-        """Return the speed of a model of the same kind and another size."""
-        operations, flops = size.operations / self.operations, size.flops / self.flops
-        times = {"step": self.step * operations, "sample": self.sample * flops, "forward": self.forward * flops}
-        return self.model_copy(update={"flops": size.flops, "operations": size.operations, **times})
-
-
-class Device(BaseModel):
-    """What was measured on one device; `job_s`, `load_s`: seconds of a job with next to no work, and to load a
-    gigabyte of pixels.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-    kind: Literal["cpu", "cuda"]
-    name: str
-    threads: PositiveInt
-    job_s: PositiveFloat
-    load_s: PositiveFloat
-    speeds: tuple[Speed, ...]
-
-
-class Calibration(BaseModel):
-    """What `make calibrate` keeps."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    date: str
-    libraries: dict[str, str]
-    devices: tuple[Device, ...]
-
-
-def libraries() -> dict[str, str]:
-    """Return the installed versions of the libraries that speed rests on."""
-    return {name: version(name).partition("+")[0] for name in ("torch", "numpy")}
-
-
-_used: list[Device] = []  # at most one: what the estimates rest on
-
-
-def use_calibration(device: str, threads: int) -> str:
-    """Take what was measured on a device (auto: the GPU if one was measured) into the estimates; return where from."""
-    _used.clear()
-    declared = "Times are those declared for one core of a server CPU"
-    try:
-        found = Calibration.model_validate_json(CALIBRATION.read_bytes())
-    except FileNotFoundError:
-        return f"{declared}; `make calibrate` measures them here."
-    except (OSError, ValidationError):
-        return f"{declared}: {CALIBRATION} cannot be read; `make calibrate` makes it anew."
-    now = libraries()
-    other = [f"{name} {known}" for name, known in found.libraries.items() if now.get(name) != known]
-    fit = {one.kind: one for one in found.devices if one.kind == "cuda" or one.threads == threads}
-    chosen = fit.get("cuda") if device != "cpu" else None
-    chosen = chosen or (fit.get("cpu") if device != "cuda" else None)
-    if other or chosen is None:
-        there = [f"{one.kind} with {counted(one.threads, 'thread')}" for one in found.devices]
-        return f"{declared}: {CALIBRATION} is of {', '.join(other or there)}; `make calibrate` makes it anew."
-    _used.append(chosen)
-    return (
-        f"Times were measured on {found.date} on {chosen.name} ({chosen.kind}, {counted(chosen.threads, 'thread')}); "
-        "`make calibrate` measures again."
-    )
-
-
-def on_gpu(device: str) -> bool:
-    """Whether estimates are those of a GPU, or only it may compute."""
-    return any(one.kind == "cuda" for one in _used) or device == "cuda"
+    step: float
+    sample: float
+    forward: float
 
 
 def size(settings: Settings) -> catalogue.Size:
@@ -124,33 +52,35 @@ def size(settings: Settings) -> catalogue.Size:
 
 
 def speed(settings: Settings) -> Speed:
-    """Return the speed of the model in these settings: measured, of the nearest size, or else declared."""
-    here = size(settings)
-    measured = [one for device in _used for one in device.speeds if one.model == settings.model.name]
-    near = min(measured, key=lambda one: abs(math.log(one.flops / here.flops)), default=None)
-    return (near or _declared(settings)).at(here)
-
-
-def _declared(settings: Settings) -> Speed:
-    facts, name = about(settings.data.dataset), settings.model.name
+    """Return the speed of the model in these settings."""
+    facts, name, here = about(settings.data.dataset), settings.model.name, size(settings)
     told = catalogue.declared("models", name).get("ESTIMATE", {})
-    step_ms = told.get("step_ms")
     usual = catalogue.size(name, {}, facts.shape, facts.classes)
-    if step_ms is None or usual is None:
-        return Speed(
-            model=name, flops=1, operations=1, step=OPERATION_MS, sample=3 * 1000 / FLOPS, forward=1000 / FLOPS
-        )
-    step = OPERATION_MS * told.get("operations", usual.operations)
-    sample = max(step_ms - step, 0.1 * step_ms) / 200
-    return Speed(
-        model=name, flops=usual.flops, operations=usual.operations, step=step, sample=sample, forward=sample / 3
-    )
+    if "step_ms" not in told or usual is None:
+        step, sample = OPERATION_MS * here.operations, 3000 * here.flops / FLOPS
+    else:
+        own = OPERATION_MS * told.get("operations", usual.operations)
+        step = own * here.operations / usual.operations
+        sample = max(told["step_ms"] - own, 0.1 * told["step_ms"]) / 200 * here.flops / usual.flops
+    return Speed(step, sample, sample / 3)
+
+
+def measured(cost: Path, spec: Mapping[str, Any]) -> float | None:
+    """Return the seconds that a job of this spec has taken, with this or another seed; None where none has run.
+
+    `cost`: the file in which such a job notes what it took, in the folder of a seed.
+    """
+    for path in [cost, *sorted(cost.parent.parent.glob(f"seed*/{cost.name}"))]:
+        with suppress(OSError, ValueError, LookupError, TypeError, UserError):
+            made = certificate.read(certificate_of(path))
+            if made and {**made.spec, "seed": 0} == {**spec, "seed": 0}:
+                return JOB_S + float(json.loads(path.read_text())["seconds"])
+    return None
 
 
 def start_seconds(settings: Settings) -> float:
     """Return the seconds that a job takes apart from training and measuring, its data set read."""
-    job_s, load_s = (_used[0].job_s, _used[0].load_s) if _used else (JOB_S, LOAD_S)
-    return job_s + load_s * archive_mb(settings.data.dataset) / 1000
+    return JOB_S + LOAD_S * archive_mb(settings.data.dataset) / 1000
 
 
 def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float] = ALL_CLIENTS) -> float:

@@ -44,11 +44,6 @@ def places(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> dict[
     return found
 
 
-def submissions(plan: Plan, jobs: Iterable[Job]) -> int:
-    """Return how many jobs a cluster gets if these are to run."""
-    return sum(pack[0].stage not in HERE for pack in packs(plan, jobs))
-
-
 def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[list[Job]]:
     """Return these jobs in packs of at most `longest` estimated seconds, dependencies first; many are of one job."""
     asked = {job.certificate: job for job in jobs}

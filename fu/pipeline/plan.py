@@ -3,6 +3,7 @@
 A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files are in `results/{preset}/{run}`.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -50,8 +51,14 @@ class Job:
     mem_mb: int = estimates.SMALL_MB
     minutes: int = 30
     candidates: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = estimates.JOB_S
+    estimate: float = estimates.JOB_S
     disk_mb: float = estimates.SMALL_FILES_MB
+
+    @cached_property
+    def seconds(self) -> float:
+        """About how long it takes: what such a job has taken, else the estimate."""
+        cost = self.outputs.get("cost")
+        return (estimates.measured(Path(cost), json.loads(self.json)) if cost else None) or self.estimate
 
     @cached_property
     def json(self) -> str:
@@ -176,7 +183,7 @@ class Plan:
         }
         there = seed in self.choosing(folder) and stage != "shadow"
         there = there and (stage != "recover" or self.grid.varies_after(folder, by))
-        about = {**needs, "candidates": made, **({"seconds": estimates.JOB_S} if there else {})}
+        about = {**needs, "candidates": made, **({"estimate": estimates.JOB_S} if there else {})}
         return Chosen(points=points), {**inputs, "chosen": [selection]}, about
 
     def _data(self, dataset: str) -> tuple[data.Spec, Files, dict[str, Any]]:
@@ -226,7 +233,7 @@ class Plan:
         inputs = {name: files[name] for name in ("data", "partition", "request")}
         seconds = estimates.shadows_seconds(planned.settings)
         needs = {
-            "seconds": seconds,
+            "estimate": seconds,
             "minutes": estimates.minutes(seconds),
             "disk_mb": estimates.shadows_mb(planned.settings),
         }
@@ -253,7 +260,7 @@ class Plan:
         spec = specs.of_evaluation(planned, seed, tuple(models), evaluation)
         seconds = estimates.evaluation_seconds(planned.settings, len(models))
         seconds += estimates.ATTACKS_S if inputs["shadows"] else 0
-        needs = {"seconds": seconds, "minutes": estimates.minutes(seconds)}
+        needs = {"estimate": seconds, "minutes": estimates.minutes(seconds)}
         return spec, inputs, {"mem_mb": estimates.mem_mb(planned.settings), **needs}
 
     def _select(self, scenario: str, method: str) -> tuple[select.Spec, Files, dict[str, Any]]:
@@ -303,7 +310,7 @@ class Plan:
             "published": self.published(paper, artefact),
             "costs": frames.costs(entry, self.paths),
         }
-        needs = {"minutes": 10, "seconds": estimates.JOB_S + estimates.DRAWING_S, "disk_mb": estimates.DRAWN_MB}
+        needs = {"minutes": 10, "estimate": estimates.JOB_S + estimates.DRAWING_S, "disk_mb": estimates.DRAWN_MB}
         return publish.Spec(**dict(entry)), inputs, needs
 
     # ---- what the jobs above are made of -----------------------------------------------------------------------
@@ -362,7 +369,7 @@ class Plan:
         return {
             "mem_mb": estimates.mem_mb(trial.settings),
             "minutes": estimates.minutes(seconds),
-            "seconds": seconds,
+            "estimate": seconds,
             "disk_mb": estimates.models_mb(trial.settings, models),
         }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from fu.data import archives, leaf
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import catalogue, digest, store
+from fu.pipeline import catalogue, digest
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.stages.common import ModelSpec
 
@@ -15,8 +15,6 @@ from fu.pipeline.stages.common import ModelSpec
 def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
     """Raise `UserError` where jobs are certain to fail; `here`: they run on this machine, in this environment."""
     planned = list(jobs)
-    if plan.config.cache:
-        store.check(Path(plan.config.cache))
     missing: set[str] = set()
     for dataset in (job.names["dataset"] for job in planned if job.stage == "data"):
         if about(dataset).embedded:

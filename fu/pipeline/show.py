@@ -1,10 +1,9 @@
 """Show where results are, what exists, the command that makes one result, what would be made, or what is damaged.
 
-Also what it would cost, and how fast this machine is.
+Also what it would cost.
 
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
 python -m fu.pipeline.show results|why|verify|plan|status [target ...] [key=value ...]
-python -m fu.pipeline.show calibrate [key=value ...]
 python -m fu.pipeline.show unlock  (refuses while a run lives)
 python -m fu.pipeline.show version
 """
@@ -26,7 +25,7 @@ import yaml
 from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
-from fu.pipeline import calibrate, commands, costs, explain, runs
+from fu.pipeline import commands, costs, explain, runs
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
@@ -157,8 +156,6 @@ def main(arguments: list[str]) -> None:
             cell(Plan(_config(pairs)), name)
         case ["plan", *_]:
             print(costs.table(Plan(_config(pairs)), targets))
-        case ["calibrate", *pairs]:
-            calibrate.calibrate(_config(pairs))
         case ["unlock"]:
             if alive := runs.alive():
                 raise UserError(f"{' and '.join(alive)}: at work in this folder; wait until it ends, or kill it.")
@@ -176,7 +173,7 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(found))
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|calibrate|unlock|version; "
+                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|unlock|version; "
                 "`make help` lists what make does."
             )
 

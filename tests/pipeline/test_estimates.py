@@ -1,13 +1,15 @@
 """The model of cost, on numbers worked out by hand."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fu.pipeline import catalogue, estimates
+from fu.pipeline import catalogue, certificate, estimates
 from fu.pipeline.catalogue import Size
+from fu.pipeline.certificate import Certificate
 from fu.pipeline.plan import Job
 from fu.pipeline.settings.records import Plugin, Settings
 from tests.pipeline.plans import RUN, made, plan
@@ -161,88 +163,41 @@ def test_a_limit_is_four_times_the_estimate_but_at_most_a_day_more_and_twenty_mi
 # ---- measured --------------------------------------------------------------------------------------------------------
 
 
-def device(kind: str = "cpu", **changes: Any) -> dict[str, Any]:
-    """What was measured on a device of a model of 5 FLOPs and of one of 40, both of 50 operations."""
-    small = {"model": "mlp", "flops": 5, "operations": 50, "step": 1.0, "sample": 0.1, "forward": 0.02}
-    speeds = [small, {**small, "flops": 40, "step": 3.0, "sample": 0.6, "forward": 0.2}]
-    return {"kind": kind, "name": f"a {kind}", "threads": 1, "job_s": 0.25, "load_s": 2.0, "speeds": speeds, **changes}
-
-
-def kept(*devices: dict[str, Any], **changes: Any) -> None:
-    """Keep what was measured, as `make calibrate` does."""
-    content = {"date": "2026-01-02", "libraries": estimates.libraries(), "devices": devices, **changes}
-    estimates.CALIBRATION.write_text(json.dumps(content))
-
-
 @pytest.fixture
-def calibration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of its own, and nothing taken from it afterwards."""
-    monkeypatch.setattr(estimates, "CALIBRATION", tmp_path / "calibration.json")
-    monkeypatch.setattr(estimates, "_used", [])
+def ran(tmp_path: Path) -> Callable[..., None]:
+    """Leave a job's certificate and what it took, in the folder of a seed."""
+
+    def leave(seed: int, seconds: float, **spec: Any) -> None:
+        cost = tmp_path / f"seed{seed}/original.trained.cost.json"
+        cost.parent.mkdir()
+        cost.write_text(json.dumps({"seconds": seconds}))
+        made = Certificate("k", "train", {"rounds": 10, "seed": seed, **spec}, "c", {}, {})
+        certificate.write(cost.with_name("original.trained.made.json"), made)
+
+    return leave
 
 
-@pytest.mark.usefixtures("sizes", "calibration")
-def test_a_measured_speed_scales_from_the_nearest_size() -> None:
-    kept(device())
-    estimates.use_calibration("cpu", 1)
-    near, wide = estimates.speed(settings()), estimates.speed(settings(params={"wide": True}))
-    assert (near.step, near.sample, near.forward) == pytest.approx((2.0, 0.2, 0.04))  # twice 50 operations, 5 FLOPs
-    assert (wide.step, wide.sample, wide.forward) == pytest.approx((6.0, 0.3, 0.1))  # twice 50 operations, half of 40
-    assert estimates.speed(settings("own")).step == pytest.approx(2.0)  # not measured
-    assert estimates.start_seconds(settings()) == pytest.approx(0.25 + 2 * 28 * 28 * 70_000 / 1e9)
+def test_what_such_a_job_took_with_this_or_another_seed_is_measured(tmp_path: Path, ran: Callable[..., None]) -> None:
+    cost, spec = tmp_path / "seed1/original.trained.cost.json", {"rounds": 10, "seed": 1}
+    assert estimates.measured(cost, spec) is None
+    ran(0, 100.0, rounds=20)
+    assert estimates.measured(cost, spec) is None
+    ran(3, 60.0)
+    assert estimates.measured(cost, spec) == 60.0 + estimates.JOB_S
+    ran(1, 70.0)
+    assert estimates.measured(cost, spec) == 70.0 + estimates.JOB_S
+    cost.write_text("{")
+    assert estimates.measured(cost, spec) == 60.0 + estimates.JOB_S
 
 
-DECLARED = "Times are those declared for one core of a server CPU"
-
-
-@pytest.mark.usefixtures("sizes", "calibration")
-@pytest.mark.parametrize(
-    ("devices", "asked", "used", "words"),
-    [
-        (["cpu"], ("auto", 1), "cpu", "Times were measured on 2026-01-02 on a cpu (cpu, 1 thread)"),
-        (["cpu", "cuda"], ("auto", 1), "cuda", "Times were measured on 2026-01-02 on a cuda (cuda, 1 thread)"),
-        (["cpu", "cuda"], ("cuda", 3), "cuda", "Times were measured on 2026-01-02 on a cuda (cuda, 1 thread)"),
-        (["cpu", "cuda"], ("cpu", 1), "cpu", "Times were measured on 2026-01-02 on a cpu (cpu, 1 thread)"),
-        (["cpu"], ("cuda", 1), None, f"{DECLARED}: {{}} is of cpu with 1 thread; `make calibrate` makes it anew."),
-        (["cpu"], ("auto", 2), None, f"{DECLARED}: {{}} is of cpu with 1 thread; `make calibrate` makes it anew."),
-        (["cpu", "cuda"], ("cpu", 2), None, f"{DECLARED}: {{}} is of cpu with 1 thread, cuda with 1 thread; `make"),
-    ],
-)
-def test_the_device_and_the_threads_that_are_configured_count(
-    devices: list[str], asked: tuple[str, int], used: str | None, words: str
-) -> None:
-    kept(*map(device, devices))
-    assert estimates.use_calibration(*asked).startswith(words.format(estimates.CALIBRATION))
-    assert (estimates.speed(settings()).sample == pytest.approx(0.2)) == (used is not None)
-    assert estimates.on_gpu(asked[0]) == (used == "cuda" or asked[0] == "cuda")
-
-
-@pytest.mark.usefixtures("sizes", "calibration")
-def test_without_a_measurement_that_fits_declared_numbers_hold() -> None:
-    assert estimates.use_calibration("auto", 1) == f"{DECLARED}; `make calibrate` measures them here."
-    kept(device(), libraries={"torch": "1.0"})
-    assert f"{estimates.CALIBRATION} is of torch 1.0; `make calibrate`" in estimates.use_calibration("auto", 1)
-    for damage in (device(threads=0), device(job_s=0), device(speeds=[{"model": "mlp"}]), {}):
-        kept(damage)
-        assert f"{estimates.CALIBRATION} cannot be read; `make calibrate`" in estimates.use_calibration("auto", 1)
-    estimates.CALIBRATION.write_text("{")
-    assert "cannot be read" in estimates.use_calibration("auto", 1)
-    assert estimates.speed(settings()).sample == pytest.approx(0.04)
-    kept(device())
-    estimates.use_calibration("auto", 1)
-    estimates.CALIBRATION.unlink()
-    estimates.use_calibration("auto", 1)
-    assert estimates.speed(settings()).sample == pytest.approx(0.04)
-
-
-@pytest.mark.usefixtures("calibration")
-def test_a_measurement_changes_no_result() -> None:
+def test_what_a_job_took_is_its_time_and_no_part_of_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names = {"run": RUN, "trial": "original"}
-    before = plan("smoke").job("train", names)
-    kept(device(job_s=100.0))
-    estimates.use_calibration("cpu", 1)
-    after = plan("smoke").job("train", names)
-    assert after.seconds > before.seconds + 99
+    before, after = plan("smoke").job("train", names), plan("smoke").job("train", names)
+    Path(after.outputs["cost"]).parent.mkdir(parents=True)
+    Path(after.outputs["cost"]).write_text('{"seconds": 1000}')
+    certificate.write(Path(after.certificate), Certificate("k", "train", json.loads(after.json), "c", {}, {}))
+    assert after.seconds == 1000 + estimates.JOB_S
     assert after.key == before.key
 
 

@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 import pytest
 
 from fu.pipeline import groups
-from fu.pipeline.groups import HERE, LONGEST_S, Place, packs, places, submissions
+from fu.pipeline.groups import HERE, LONGEST_S, Place, packs, places
 from fu.pipeline.plan import Job, Plan
 from tests.pipeline.plans import made
 
@@ -57,8 +57,8 @@ def test_jobs_of_a_pack_come_after_what_they_read() -> None:
 
 def test_few_submissions() -> None:
     for preset, most in (("smoke", 120), ("reduced", 250)):
-        plan, jobs, found = planned(preset)
-        assert submissions(plan, jobs) == sum(pack[0].stage not in HERE for pack in found) <= most
+        *_, found = planned(preset)
+        assert sum(pack[0].stage not in HERE for pack in found) <= most
 
 
 def test_what_has_been_made_is_in_no_pack() -> None:

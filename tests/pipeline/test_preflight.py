@@ -35,17 +35,6 @@ def test_an_archive_that_can_be_downloaded_may_be_absent(plan: Plan) -> None:
     preflight.check(plan, jobs(plan, "data"), here=False)
 
 
-def test_a_cache_that_is_no_folder_is_refused_before_a_job_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "file").touch()
-    plan = Plan({**CONFIG, "cache": "~/file"})
-    with pytest.raises(UserError, match=r"config: cache: must be a folder, got '.*/file'"):
-        preflight.check(plan, [], here=False)
-    preflight.check(Plan({**CONFIG, "cache": "~/absent"}), [], here=False)
-
-
 def test_an_archive_that_is_damaged_or_no_file_is_refused(plan: Plan, tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "mnist.npz")
     archive.write_bytes(archive.read_bytes()[:200])

@@ -74,11 +74,7 @@ def needs(stage):
         "mem_mb": lambda wildcards: plan.job(stage, dict(wildcards)).mem_mb,
         "runtime": minutes,
         "plugins": plan.config.plugins or "",
-        **(
-            {"device": plan.config.device, "cache": plan.config.cache or ""}
-            if computes
-            else {}
-        ),
+        **({"device": plan.config.device} if computes else {}),
         **({} if here else {"turn": 1, **site.resources(gpu and computes)}),
     }
 

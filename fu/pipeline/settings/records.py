@@ -59,17 +59,11 @@ class Config(Strict):
     threads: Count = Field(
         1, description="CPU threads per job; for small models, two one-thread jobs beat one two-thread job"
     )
-    cache: str | None = Field(
-        None,
-        min_length=1,
-        description="folder that keeps what training, unlearning and post-training make, for other settings, presets "
-        "and checkouts (docs/cache.md)",
-    )
     overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
         default_factory=dict, description="paper -> anything in its YAML file; wins over the paper and the preset"
     )
 
-    @field_validator("plugins", "data_dir", "cache")
+    @field_validator("plugins", "data_dir")
     @classmethod
     def _at_home(cls, folder: str | None) -> str | None:
         try:

@@ -16,9 +16,9 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fu import plugins
-from fu.contents import checksum
+from fu.contents import DamagedError, checksum, copy
 from fu.errors import UserError, first_problem
-from fu.pipeline import certificate, digest, store
+from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
 from fu.plugins import Choice, Kind
@@ -197,17 +197,7 @@ def run(
             own = [args.certificate, *_own(args, points, point)] if args.chosen and args.unless_made else []
             if any(take(made, key, options) for made in own):
                 return
-            if not args.cache:
-                main(points[point], files, options)
-                return
-            machine = store.machine(options.device, options.threads)
-            entry = store.Entry(Path(args.cache), (stage, key), draft.contents, machine)
-            if args.unless_made and entry.used():
-                if take(entry.certificate, entry.key, options):
-                    return
-                entry.drop()
             main(points[point], files, options)
-            entry.keep(args.certificate)
     except UserError as error:
         sys.exit(f"error: {error}")
     except Exception as error:
@@ -272,8 +262,8 @@ def take(source: Path, key: str, options: Options) -> bool:
     try:
         with atomic_outputs(options, *paths) as parts:
             for (output, (_, content)), part in zip(made.outputs.items(), parts, strict=True):
-                store.copy(source.with_name(output), part, content)
-    except store.DamagedError as error:
+                copy(source.with_name(output), part, content)
+    except DamagedError as error:
         print(f"{draft.stage}: {error}, so nothing is taken over.", file=sys.stderr)
         return False
     print(f"{draft.stage}: taken over from {source}; nothing is computed.", file=sys.stderr)
@@ -290,7 +280,6 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
     parser.add_argument("--candidates", nargs="*", type=Path, default=[], help="certificates of the points' own jobs")
     parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
     parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
-    parser.add_argument("--cache", nargs="?", help="folder that keeps what was made; with --unless-made also read")
     parser.add_argument("--code", help="the planned digest of the code")
     parser.add_argument("--plugins", nargs="?", help="folder with your own plug-ins")
     parser.add_argument("--threads", type=int, default=Options.threads)

@@ -34,7 +34,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (
             "config: presett: unknown key",
             "did you mean 'preset'?",
-            "allowed: cache, choose_on, data_dir, device, overrides",
+            "allowed: choose_on, data_dir, device, overrides",
         ),
     ),
     "unknown key of a paper": (

@@ -1,6 +1,10 @@
 """A job of the chosen point of a grid: which spec it runs, whose outputs it takes over, and when it computes."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -9,9 +13,83 @@ from fu.contents import checksum
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.stages import common
-from tests.pipeline.test_store import Checkout, Files, Spec, inside
+from fu.pipeline.stages.common import Options, atomic_outputs
 
 POINTS = {"m+lr0.2": 0.2, "m+lr0.1": 0.1}  # not in the order of their names
+
+
+class Spec(common.Spec):
+    """What the training of these tests reads."""
+
+    stage = "train"
+    lr: float = 0.1
+
+
+@dataclass(frozen=True)
+class Files:
+    """What it reads, one file or several for a role, and what it writes."""
+
+    data: Path
+    partition: Path
+    request: list[Path]
+    history: Path
+    model: Path
+    cost: Path
+    others: list[Path] = field(default_factory=list)
+
+
+class Checkout:
+    """A folder in which the training runs."""
+
+    def __init__(self, folder: Path, trial: str = "original") -> None:
+        self.folder, self.trial, self.calls = folder, trial, 0
+        folder.mkdir(parents=True)
+        self.inputs = {"data": ["digits.npz"], "partition": ["partition.npz"], "request": ["request.npz"]}
+        for name in ("digits.npz", "partition.npz", "request.npz", "late.npz"):
+            self.write(name, f"content of {name}")
+
+    def write(self, name: str, text: str) -> None:
+        """Write an input with the certificate of the job that made it."""
+        (self.folder / name).write_text(text)
+        outputs = {name: (len(text), checksum(self.folder / name))}
+        made = Certificate("k", "data", {}, "c", {}, {}, outputs)
+        certificate.write(self.folder / name.replace(".npz", ".made.json"), made)
+
+    def run(self, *more: str, lr: float = 0.1) -> bool:
+        """Train here as a rule would, and return whether anything was computed."""
+        before, words = (
+            self.calls,
+            ["--spec", json.dumps({"lr": lr}), "--certificate", f"{self.trial}.trained.made.json"],
+        )
+        for role, names in self.inputs.items():
+            words += [f"--{role}", *names]
+        for role, suffix in {"model": "safetensors", "cost": "cost.json", "history": "history.safetensors"}.items():
+            words += [f"--{role}", f"{self.trial}.trained.{suffix}"]
+        with inside(self.folder):
+            common.run(Spec, Files, self.train, [*words, *more])
+        return self.calls > before
+
+    def train(self, spec: Spec, files: Files, options: Options) -> None:
+        """Make outputs, of which one tells how often this was called."""
+        self.calls += 1
+        with atomic_outputs(options, files.model, files.cost, files.history) as (model, cost, history):
+            model.write_text(f"model of {spec.lr}")
+            cost.write_text(f"{self.folder.name} {self.calls}")
+            history.write_text("history")
+
+    def __getitem__(self, suffix: str) -> Path:
+        return self.folder / f"{self.trial}.trained.{suffix}"
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in a folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 class Grid(Checkout):
