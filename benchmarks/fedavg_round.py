@@ -95,8 +95,7 @@ def measure(name: str, data: ClientData, batch_size: int, rounds: int) -> None:
     text = ", ".join(f"{key} {value:.3f} s" for key, value in medians.items())
     ratios = " and ".join(f"{medians['fu'] / medians[key]:.2f} of {key}" for key in ("plain", "plain, fast"))
     print(f"{name}, batches of {batch_size}: {text} a round (medians of {rounds}); fu takes {ratios}")
-    theta = state["theta"]
-    assert isinstance(theta, Tensor)
+    theta = state.theta
     retained = federation.local_updates(theta, task.retained, rounds).delta
     target = federation.local_updates(theta, task.forgotten, rounds, "unlearning_cross_entropy").delta[0]
     begun = time.perf_counter()

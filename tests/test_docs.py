@@ -14,7 +14,6 @@ import pytest
 import torch
 import yaml
 
-from fu.federation.task import theta_of
 from fu.pipeline import pages, show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
@@ -44,11 +43,11 @@ def test_the_sketch_of_the_readme_is_the_method_of_its_page() -> None:
     (whole,) = re.findall(r"```python\n(.*?)```", (DOCS / "adding-a-method.md").read_text(), re.S)
     task = make_task()
     found = []
-    for code in (f"from fu.federation.local import aggregate\n{sketch}", whole):
+    for code in (f"from fu.federation.local import aggregate\nfrom fu.federation.task import State\n{sketch}", whole):
         names: dict[str, Any] = {"__name__": "mine"}
         exec(code, names)
         p = SimpleNamespace(strength=4.0)
-        found.append(theta_of(names["step"](task, p, names["start"](task, p), 0)))
+        found.append(names["step"](task, p, names["start"](task, p), 0).theta)
     assert torch.equal(*found)
     assert not torch.equal(found[0], task.original_model)
 

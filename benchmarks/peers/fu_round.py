@@ -9,7 +9,7 @@ from benchmarks.peers.common import BATCH, CLASSES, CLIENTS, RATE, SAMPLES, SEED
 from fu.data.clients import ClientData
 from fu.data.partition import Partition
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import Task, theta_of
+from fu.federation.task import State, Task
 from fu.pipeline.stages.compute import keep_memory
 from fu.training import fedavg
 
@@ -25,5 +25,5 @@ def train(name: str, file: Path, rounds: int, threads: int, report: Report) -> N
     layout, params = federation.layout, fedavg.Params()
     theta = layout.flatten(dict(build(name).named_parameters()))
     for round in range(rounds):
-        theta = theta_of(fedavg.step(task, params, {"theta": theta}, round))
+        theta = fedavg.step(task, params, State(theta), round).theta
         report.round_ends(layout.named(theta))

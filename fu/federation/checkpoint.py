@@ -4,15 +4,39 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from fu.federation.task import State
+from fu.federation.task import Record, State
+
+Flat = dict[str, Tensor | float | int]  # what lies inside a mapping has two names with a dot between them
+S = TypeVar("S", bound=State)
+
+
+def flat(values: Mapping[str, Any]) -> Flat:
+    """Return values by name, those of a mapping among them by its name and theirs."""
+    found: Flat = {}
+    for name, value in values.items():
+        found |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, Mapping) else {name: value}
+    return found
+
+
+def inside(values: Flat, name: str) -> dict[str, Any]:
+    """Return what `flat` has made of the mapping of this name."""
+    return {key.removeprefix(f"{name}."): value for key, value in values.items() if key.startswith(f"{name}.")}
+
+
+def state_of(kind: type[S], values: Flat) -> S:
+    """Return the state of which `flat` has made these values."""
+    names = [field.name for field in fields(kind)]
+    given: dict[str, Any] = {name: values[name] if name in values else inside(values, name) for name in names}
+    return kind(**given)
 
 
 class Checkpoint:
@@ -28,18 +52,20 @@ class Checkpoint:
         """Whether it is time to write one."""
         return time.monotonic() - self._last >= self.every_seconds
 
-    def save(self, state: State, notes: dict[str, Any]) -> None:
-        """Write the state and notes (plain JSON) whole or not at all."""
-        tensors = {name: value.cpu().contiguous().clone() for name, value in state.items() if isinstance(value, Tensor)}
-        numbers = {name: value for name, value in state.items() if not isinstance(value, Tensor)}
+    def save(self, state: State, notes: dict[str, Any], histories: Mapping[str, Record] | None = None) -> None:
+        """Write state, histories by kind and notes (plain JSON) whole or not at all."""
+        recorded = {f"history.{kind}": record for kind, record in (histories or {}).items()}
+        values = flat({**vars(state), **recorded})
+        tensors = {name: one.cpu().contiguous().clone() for name, one in values.items() if isinstance(one, Tensor)}
+        numbers = {name: one for name, one in values.items() if not isinstance(one, Tensor)}
         text = json.dumps({"numbers": numbers, "notes": notes})
         part = self.path.with_name(self.path.name + ".part")
         save_file(tensors, part, metadata={"json": text, "digest": self._digest(text, tensors)})
         part.replace(self.path)
         self._last = time.monotonic()
 
-    def load(self, device: str) -> tuple[State, dict[str, Any]] | None:
-        """Return what was saved under this key, or None; one of another key or a damaged one does not count."""
+    def load(self, device: str) -> tuple[Flat, dict[str, Any]] | None:
+        """Return values and notes saved under this key, or None; another key or a damaged file does not count."""
         if not self.path.is_file():
             return None
         try:

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fu.federation.checkpoint import Checkpoint
+from fu.federation.checkpoint import Checkpoint, inside, state_of
 from fu.federation.progress import Progress
-from fu.federation.task import Record, State, Task, theta_of
+from fu.federation.task import Record, State, Task
 
 Recorder = Callable[[Task, Record, Tensor, int], Record]
 
@@ -42,8 +42,9 @@ def drive(
     requests: int = 1,
     again: Callable[[State, int], State] | None = None,
     finished: Callable[[State], bool] | None = None,
+    kind: type[State] = State,
 ) -> Outcome:
-    """Run `task.rounds` rounds, numbered from `first_round`.
+    """Run `task.rounds` rounds, numbered from `first_round`; `kind`: what `start` and `step` return.
 
     A row is written before the first round and after every round; `measure(theta)` fills the first row, every
     `evaluate_every`-th and the last `evaluate_last`, `watch(before, after, round)` every row. `recorders`: what to keep
@@ -64,26 +65,26 @@ def drive(
     def measured(state: State, done: int) -> dict[str, float]:
         nonlocal latest
         due = done % evaluate_every == 0 or done > task.rounds - evaluate_last
-        if due and (latest is None or latest[0] is not theta_of(state)):
-            latest = theta_of(state), measure(theta_of(state))
+        if due and (latest is None or latest[0] is not state.theta):
+            latest = state.theta, measure(state.theta)
         return latest[1] if due and latest else {}
 
     def row(done: int, *found: dict[str, float]) -> dict[str, Any]:
         numbers = {name: value for one in found for name, value in one.items()}
         return {"round": first_round + done, **numbers, **task.federation.cost.record()}
 
+    recorders = recorders or {}
     saved = checkpoint.load(str(device))
     if saved is None:
         begun = synchronise()
         state = start()
         seconds, done = synchronise() - begun, 0
-        rows = [row(0, measured(state, 0))]
+        rows, histories = [row(0, measured(state, 0))], {name: Record() for name in recorders}
     else:
-        state, notes = saved
+        values, notes = saved
+        state, histories = state_of(kind, values), {name: inside(values, f"history.{name}") for name in recorders}
         seconds, done, rows = notes["seconds"], notes["done"], notes["rows"]
         task.federation.cost.add(**notes["cost"])
-    recorders = recorders or {}
-    histories = {kind: _unpack(state, kind) for kind in recorders}
     progress = Progress(label, task.rounds, done)
     diverged = None
     while done < task.rounds:
@@ -91,15 +92,15 @@ def drive(
         begun = synchronise()
         if again and done and done % (task.rounds // requests) == 0:
             state = again(state, number)
-        before = theta_of(state)
+        before = state.theta
         following = state if finished and finished(state) else step(state, number)
         seconds += synchronise() - begun
-        if not torch.isfinite(theta_of(following)).all():
+        if not torch.isfinite(following.theta).all():
             diverged = number + 1
             break
-        for kind, record in recorders.items():
-            histories[kind] = record(task, histories[kind], before, number)
-        extra = watch(before, theta_of(following), number) if watch else {}
+        for name, record in recorders.items():
+            histories[name] = record(task, histories[name], before, number)
+        extra = watch(before, following.theta, number) if watch else {}
         state, done = following, done + 1
         metrics = measured(state, done)
         rows.append(row(done, metrics, extra))
@@ -107,17 +108,6 @@ def drive(
         request_ends = requests > 1 and done % (task.rounds // requests) == 0  # the next one may overwrite what it read
         if done < task.rounds and (request_ends or checkpoint.due()):
             notes = {"seconds": seconds, "done": done, "rows": rows, "cost": task.federation.cost.record()}
-            checkpoint.save({**state, **_pack(histories)}, notes)
+            checkpoint.save(state, notes, histories)
     progress.finish(diverged)
     return Outcome(state, histories, rows, seconds, diverged)
-
-
-def _pack(histories: dict[str, Record]) -> State:
-    return {f"history.{kind}.{name}": value for kind, record in histories.items() for name, value in record.items()}
-
-
-def _unpack(state: State, kind: str) -> Record:
-    prefix = f"history.{kind}."
-    names = [name for name in state if name.startswith(prefix)]
-    record = {name.removeprefix(prefix): state.pop(name) for name in names}
-    return {name: value for name, value in record.items() if isinstance(value, Tensor)}

@@ -14,15 +14,18 @@ from fu.federation.local import Federation
 from fu.federation.participation import participants
 from fu.seeds import derive_integer
 
-State = dict[str, Tensor | float | int]
 Record = dict[str, Tensor]
 
 
-def theta_of(state: State) -> Tensor:
-    """Return the current model theta [d] of a state."""
-    theta = state["theta"]
-    assert isinstance(theta, Tensor)
-    return theta
+@dataclass(frozen=True)
+class State:
+    """What a training or a method carries from round to round: the current model `theta` [d].
+
+    One that carries more has a subclass with further fields (a tensor, a number, or tensors by name), which `start` is
+    annotated to return: a checkpoint holds them, too.
+    """
+
+    theta: Tensor
 
 
 def initial_parameters(build: Callable[[], nn.Module], *name: int | str) -> Tensor:
@@ -37,9 +40,11 @@ def initial_parameters(build: Callable[[], nn.Module], *name: int | str) -> Tens
 class Training:
     """A way to train with its hyper-parameters: `start(task)` and `step(task, state, round)`.
 
-    `trained_on(task)`: the rows of the data set that are in any batch of all rounds (None: it does not say).
+    `state`: what these return. `trained_on(task)`: the rows of the data set that are in any batch of all rounds (None:
+    it does not say).
     """
 
+    state: type[State]
     start: Callable[["Task"], State]
     step: Callable[["Task", State, int], State]
     trained_on: Callable[["Task"], Indices] | None = None

@@ -8,6 +8,8 @@ Fisher information (true labels), its sample and lambda are our reading. Stores 
 down per round, and once a model and a diagonal per retained client.
 """
 
+from dataclasses import dataclass, replace
+
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
@@ -16,7 +18,7 @@ from torch.func import functional_call, grad, vmap
 from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.losses import cross_entropy
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs: set[str] = set()
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
@@ -39,24 +41,29 @@ class Params(BaseModel):
     )
 
 
-def start(task: Task, p: Params) -> State:
+@dataclass(frozen=True)
+class Consolidated(State):
+    """The model [d], and the diagonal of the retained data's Fisher information at the original one [d]."""
+
+    fisher: Tensor
+
+
+def start(task: Task, p: Params) -> Consolidated:
     """Begin at the original model and estimate the Fisher information there."""
-    return {"theta": task.original_model, "fisher": fisher(task, p.fisher_samples)}
+    return Consolidated(task.original_model, fisher(task, p.fisher_samples))
 
 
-def step(task: Task, p: Params, state: State, round: int) -> State:
+def step(task: Task, p: Params, state: Consolidated, round: int) -> Consolidated:
     """One round of penalised ascent by the forgotten clients."""
-    theta, information = theta_of(state), state["fisher"]
-    assert isinstance(information, Tensor)
-    kept, anchor = 1 / (1 + task.federation.rate(round) * p.lambda_ * information), task.original_model
+    kept, anchor = 1 / (1 + task.federation.rate(round) * p.lambda_ * state.fisher), task.original_model
 
     def pull_back(weights: Tensor) -> None:
         weights.copy_(torch.lerp(anchor, weights, kept))
 
     updates = task.federation.local_updates(
-        theta, task.forgotten, round, "negative_cross_entropy", regularise=clipped(p.clip), project=pull_back
+        state.theta, task.forgotten, round, "negative_cross_entropy", regularise=clipped(p.clip), project=pull_back
     )
-    return {"theta": theta + updates.delta.mean(0), "fisher": information}
+    return replace(state, theta=state.theta + updates.delta.mean(0))
 
 
 def fisher(task: Task, samples: int) -> Tensor:

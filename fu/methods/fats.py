@@ -11,11 +11,14 @@ Stores the models that training keeps; communicates one model up and down per cl
 again. No data of a target are read.
 """
 
+from dataclasses import dataclass
+
 from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
 
 from fu.federation.sampled import drawn, trained
 from fu.federation.sampling import History
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
@@ -34,31 +37,38 @@ class Params(BaseModel):
     )
 
 
-def start(task: Task, p: Params) -> State:
+@dataclass(frozen=True)
+class Resumed(State):
+    """The model [d], and how many rounds are left to compute again."""
+
+    left: int
+
+
+def start(task: Task, p: Params) -> Resumed:
     """Begin where the first request's targets first took part, or be done."""
-    return _met(task, p, {"theta": task.original_model})
+    return _met(task, p, task.original_model)
 
 
-def again(task: Task, p: Params, state: State, round: int) -> State:
+def again(task: Task, p: Params, state: Resumed, round: int) -> Resumed:
     """Begin where the next request's targets first took part in the history that the one before left."""
-    return _met(task, p, state)
+    return _met(task, p, state.theta)
 
 
-def done(state: State) -> bool:
+def done(state: Resumed) -> bool:
     """Whether all rounds are there again."""
-    return not state["left"]
+    return not state.left
 
 
-def step(task: Task, p: Params, state: State, round: int) -> State:
+def step(task: Task, p: Params, state: Resumed, round: int) -> Resumed:
     """Compute the next round again."""
     assert task.kept is not None
-    theta, found = theta_of(state), history(task, p)
-    number = found.shape.rounds - int(state["left"])  # type: ignore[arg-type]
+    theta, found = state.theta, history(task, p)
+    number = found.shape.rounds - state.left
     if task.kept.writable:
         task.kept.write(number, theta)
     assert found.restart is not None
     replayed = max(0, found.restart.time - number * found.shape.steps)
-    return {"theta": trained(task, found, theta, number, replayed), "left": found.shape.rounds - number - 1}
+    return Resumed(trained(task, found, theta, number, replayed), state.left - 1)
 
 
 def history(task: Task, p: Params) -> History:
@@ -78,15 +88,15 @@ def history(task: Task, p: Params) -> History:
     return found
 
 
-def _met(task: Task, p: Params, state: State) -> State:
+def _met(task: Task, p: Params, theta: Tensor) -> Resumed:
     """Return the model at the start of the round from which on it is computed anew, and how many rounds are left."""
     found = history(task, p)
     if found.restart is None:
-        return {**state, "left": 0}
+        return Resumed(theta, 0)
     assert task.kept is not None
     round = found.restart.time // found.shape.steps
     first = task.kept.nearest(round)
     theta = task.kept.read(first).to(task.federation.device)
     for number in range(first, round):
         theta = trained(task, found, theta, number, found.shape.steps)
-    return {"theta": theta, "left": found.shape.rounds - round}
+    return Resumed(theta, found.shape.rounds - round)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fu.federation.flat import Layout
 from fu.federation.local import Federation, Updates, aggregate
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs = {"update_norms"}
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
@@ -38,18 +38,18 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at the model that the original training began from."""
-    return {"theta": task.new_model("original")}
+    return State(task.new_model("original"))
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """One calibration round of the retained clients."""
-    theta = theta_of(state)
+    theta = state.theta
     norms = task.histories["update_norms"]["norms"]
     interval = p.interval or max(1, len(norms) // task.rounds)
     stored = norms[min(round * interval, len(norms) - 1), task.places(task.retained)]
     updates = calibration(task.federation, theta, task.retained, round, p.calibration_ratio)
     delta = calibrated(task.federation.layout, updates.delta, stored)
-    return {"theta": theta + aggregate(Updates(delta, updates.sizes, updates.losses), "samples")}
+    return State(theta + aggregate(Updates(delta, updates.sizes, updates.losses), "samples"))
 
 
 def calibration(federation: Federation, theta: Tensor, clients: list[int], round: int, ratio: float) -> Updates:

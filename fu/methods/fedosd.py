@@ -19,7 +19,7 @@ from torch import Tensor
 from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import generator
 from fu.federation.losses import Objective
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs: set[str] = set()
 RANK_TOLERANCE = 2e-7  # of the largest singular value of the normalised updates: below it is rounding of float32
@@ -59,29 +59,29 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at the original model."""
-    return {"theta": task.original_model}
+    return State(task.original_model)
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """One round of Algorithm 1, lines 3 to 8."""
-    theta = theta_of(state)
+    theta = state.theta
     target = task.federation.local_updates(
         theta, task.forgotten, round, LOSSES[p.loss], regularise=clipped(p.clip)
     ).delta.sum(0)
     if p.direction == "target":
-        return {"theta": theta + target}
+        return State(theta + target)
     retained = task.federation.local_updates(theta, task.retained, round).delta
     if not (torch.isfinite(retained).all() and torch.isfinite(target).all()):
-        return {"theta": torch.full_like(theta, torch.nan)}
+        return State(torch.full_like(theta, torch.nan))
     if p.direction == "as-published-code":
         rate = task.federation.rate(round)
-        return {"theta": theta + rate * published_direction(retained / rate, target / rate)}
+        return State(theta + rate * published_direction(retained / rate, target / rate))
     if p.direction == "common-descent":
-        return {"theta": theta + common_descent(retained, target)}
+        return State(theta + common_descent(retained, target))
     if p.direction == "random":
         drawn = torch.randn(len(theta), generator=generator(task.seed, "direction", round)).to(theta.device)
-        return {"theta": theta + random_direction(retained, target, drawn)}
-    return {"theta": theta + direction(retained, target)}
+        return State(theta + random_direction(retained, target, drawn))
+    return State(theta + direction(retained, target))
 
 
 def direction(retained: Tensor, target: Tensor) -> Tensor:

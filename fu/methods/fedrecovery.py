@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from fu.federation.local import generator
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs = {"update_sums"}
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
@@ -35,17 +35,17 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at the original model."""
-    return {"theta": task.original_model}
+    return State(task.original_model)
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Take the residuals out; more rounds than one share them, and the noise's variance, equally."""
-    theta = theta_of(state)
+    theta = state.theta
     recorded = task.histories["update_sums"]
     drawn = torch.randn(len(theta), generator=generator(task.seed, "noise", round)).to(theta.device)
     noise = drawn * (p.noise_std / task.rounds**0.5)
     gone = residual(recorded["sums"], recorded["weight"], task.places(task.forgotten))
-    return {"theta": theta - gone / task.rounds + noise}
+    return State(theta - gone / task.rounds + noise)
 
 
 def residual(sums: Tensor, weight: Tensor, forgotten: list[int]) -> Tensor:

@@ -37,7 +37,7 @@ from torch import Tensor
 
 from fu.federation.local import Federation, Updates, aggregate, generator
 from fu.federation.losses import cross_entropy
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
@@ -136,17 +136,17 @@ def hutchinson(loss: Tensor, parameters: Sequence[Tensor], signs: Sequence[Tenso
 
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model, the one that retraining begins at."""
-    return {"theta": task.first_model()}
+    return State(task.first_model())
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Average one round of the clients that take part, each with moments of its own."""
-    theta, clients = theta_of(state), task.participants(round)
+    theta, clients = state.theta, task.participants(round)
     if p.curvature == "none":
         updates = task.federation.local_updates(theta, clients, round)
     else:
         updates = preconditioned(task.federation, p, theta, clients, round)
-    return {"theta": theta + aggregate(updates, p.client_weights)}
+    return State(theta + aggregate(updates, p.client_weights))
 
 
 def preconditioned(federation: Federation, p: Params, theta: Tensor, clients: Sequence[int], round: int) -> Updates:

@@ -7,6 +7,7 @@ measures from w_ref, takes the root of a third of the mean squared distance, use
 local model is far enough from w_u. Stores w_u [d]; communicates one model up and down per round.
 """
 
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from fu.federation.ascent import CLIP, clipped
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs = {"last_local_models"}
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
@@ -40,7 +41,16 @@ class Params(BaseModel):
     )
 
 
-def start(task: Task, p: Params) -> State:
+@dataclass(frozen=True)
+class Bounded(State):
+    """The model [d], the centre [d] and radius of its ball, and whether the clients have stopped for good."""
+
+    reference: Tensor
+    radius: float
+    stopped: bool = False
+
+
+def start(task: Task, p: Params) -> Bounded:
     """Begin at the reference model, the original without the forgotten clients' last part."""
     original, local = task.original_model, local_models(task)
     total, gone = len(task.clients), len(task.forgotten)
@@ -51,24 +61,22 @@ def start(task: Task, p: Params) -> State:
         radius = p.radius_share * distances.mean()
     else:
         radius = (p.radius_share * distances.square().mean()).sqrt()
-    return {"theta": reference, "reference": reference, "radius": radius.item(), "stopped": 0}
+    return Bounded(reference, reference, radius.item())
 
 
-def step(task: Task, p: Params, state: State, round: int) -> State:
+def step(task: Task, p: Params, state: Bounded, round: int) -> Bounded:
     """One round of ascent by the forgotten clients, inside the ball; nothing once they have stopped."""
-    if state["stopped"]:
+    if state.stopped:
         return state
-    theta, reference, radius = theta_of(state), state["reference"], state["radius"]
-    assert isinstance(reference, Tensor)
     deltas, stopped = [], []
     for client, local in zip(task.forgotten, local_models(task), strict=True):
-        ascent = Ascent(p, reference, radius, local)
+        ascent = Ascent(p, state.reference, state.radius, local)
         updates = task.federation.local_updates(
-            theta, [client], round, "negative_cross_entropy", regularise=ascent.accelerate, project=ascent.project
+            state.theta, [client], round, "negative_cross_entropy", regularise=ascent.accelerate, project=ascent.project
         )
         deltas.append(updates.delta[0])
         stopped.append(ascent.rest is not None)
-    return {**state, "theta": theta + torch.stack(deltas).mean(0), "stopped": int(all(stopped))}
+    return replace(state, theta=state.theta + torch.stack(deltas).mean(0), stopped=all(stopped))
 
 
 def local_models(task: Task) -> Tensor:
@@ -80,7 +88,7 @@ def local_models(task: Task) -> Tensor:
 class Ascent:
     """One client's steps of a round: clip and momentum before, the ball and the stop after."""
 
-    def __init__(self, p: Params, reference: Tensor, radius: Tensor | float, local: Tensor) -> None:
+    def __init__(self, p: Params, reference: Tensor, radius: float, local: Tensor) -> None:
         """Begin without velocity."""
         self.p, self.reference, self.radius, self.local = p, reference, radius, local
         self.clip = clipped(p.clip)

@@ -9,6 +9,7 @@ time: about ten client trainings a round). Stores a second model [d]; communicat
 round, and a second one down to the forgotten client, which needs its classes.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from fu.federation.local import FLOAT_BYTES, Updates, aggregate
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs: set[str] = set()
 
@@ -44,23 +45,29 @@ class Params(BaseModel):
     )
 
 
-def start(task: Task, p: Params) -> State:
+@dataclass(frozen=True)
+class Guided(State):
+    """The model [d], and the second one [d] that it is degraded towards and guided by."""
+
+    second: Tensor
+
+
+def start(task: Task, p: Params) -> Guided:
     """Begin at the original model, with a fresh second one."""
-    return {"theta": task.original_model, "second": task.new_model("degradation")}
+    return Guided(task.original_model, task.new_model("degradation"))
 
 
-def step(task: Task, p: Params, state: State, round: int) -> State:
+def step(task: Task, p: Params, state: Guided, round: int) -> Guided:
     """One round: degradation in the first rounds, and guidance."""
-    theta, second = theta_of(state), state["second"]
-    assert isinstance(second, Tensor)
+    theta, second = state.theta, state.second
     degrading = round < p.degradation_share * task.rounds
     if degrading and not (p.schedule == "alternating" and round % 2):
         second = second + aggregate(task.federation.local_updates(second, task.retained, round), "samples")
         theta = degrade(theta, second, momentum(p, task.rounds))
         if p.schedule == "alternating":
-            return {"theta": theta, "second": second}
+            return Guided(theta, second)
     alone = degrading and p.schedule == "split"
-    return {"theta": theta + guidance(task, theta, second, round, [] if alone else task.retained), "second": second}
+    return Guided(theta + guidance(task, theta, second, round, [] if alone else task.retained), second)
 
 
 def momentum(p: Params, rounds: int) -> float:

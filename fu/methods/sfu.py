@@ -10,6 +10,7 @@ first order. Stores S; communicates the layer inputs' second moments once, and o
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import FLOAT_BYTES, generator
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 needs: set[str] = set()
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
@@ -40,27 +41,32 @@ class Params(BaseModel):
     clip: float = Field(0, ge=0, description=CLIP)
 
 
-def start(task: Task, p: Params) -> State:
+@dataclass(frozen=True)
+class Projected(State):
+    """The model [d], and by the name of each layer's weight the basis S [k, r] of its inputs."""
+
+    bases: dict[str, Tensor]
+
+
+def start(task: Task, p: Params) -> Projected:
     """Begin at the original model and compute the retained data's subspace there."""
     bases = {name: basis(moments, p.energy) for name, moments in second_moments(task).items()}
-    return {"theta": task.original_model, **{f"basis.{name}": found for name, found in bases.items()}}
+    return Projected(task.original_model, bases)
 
 
-def step(task: Task, p: Params, state: State, round: int) -> State:
+def step(task: Task, p: Params, state: Projected, round: int) -> Projected:
     """One round of projected ascent by the forgotten clients."""
-    theta, layout = theta_of(state), task.federation.layout
+    theta, layout = state.theta, task.federation.layout
     ascent = task.federation.local_updates(
         theta, task.forgotten, round, "negative_cross_entropy", regularise=clipped(p.clip)
     ).delta.mean(0)
     moved = torch.zeros_like(theta)
     given, kept = layout.views(ascent), layout.views(moved)
-    for key, found in state.items():
-        if key.startswith("basis.") and isinstance(found, Tensor):
-            weight = given[key.removeprefix("basis.")]
-            flat = weight.reshape(len(weight), -1)
-            rest = flat - (flat @ found) @ found.T
-            kept[key.removeprefix("basis.")].copy_(rest.view(weight.shape))
-    return {**state, "theta": theta + moved}
+    for name, found in state.bases.items():
+        flat = given[name].reshape(len(given[name]), -1)
+        rest = flat - (flat @ found) @ found.T
+        kept[name].copy_(rest.view(given[name].shape))
+    return replace(state, theta=theta + moved)
 
 
 def basis(moments: Tensor, energy: float) -> Tensor:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fu.data.partition import Indices
 from fu.federation.sampled import drawn, trained
 from fu.federation.sampling import History
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 KEEPS = "keep_every"  # the hyper-parameter that says how many models are kept, for the plan and the stages
 
@@ -32,15 +32,15 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model."""
-    return {"theta": task.first_model()}
+    return State(task.first_model())
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Train one round on what the history says."""
-    theta = theta_of(state)
+    theta = state.theta
     if task.kept is not None and task.original is None:
         task.kept.write(round, theta)
-    return {"theta": trained(task, history(task), theta, round)}
+    return State(trained(task, history(task), theta, round))
 
 
 def trained_on(task: Task, p: Params) -> Indices:

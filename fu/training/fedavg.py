@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fu.data.partition import Indices
 from fu.federation.local import aggregate
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 
 class Params(BaseModel):
@@ -21,14 +21,14 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model."""
-    return {"theta": task.first_model()}
+    return State(task.first_model())
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Average one round of the clients that take part; one that is drawn twice counts twice."""
-    theta = theta_of(state)
+    theta = state.theta
     updates = task.federation.local_updates(theta, task.participants(round), round)
-    return {"theta": theta + aggregate(updates, p.client_weights)}
+    return State(theta + aggregate(updates, p.client_weights))
 
 
 def trained_on(task: Task, p: Params) -> Indices:

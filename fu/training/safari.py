@@ -34,7 +34,7 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model."""
-    return {"theta": task.first_model()}
+    return State(task.first_model())
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:

@@ -5,7 +5,7 @@ Ours is SAFARI at q = 0 (section 4): one step a round. Stores nothing, communica
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 
 ESTIMATE = {"share": 0}  # of the rounds in which clients train, for the plan
 SERVER = True  # it needs data of the server
@@ -20,10 +20,10 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model."""
-    return {"theta": task.first_model()}
+    return State(task.first_model())
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Take one step on a batch of the server's data (SAFARI Algorithm 1, line 10)."""
-    theta = theta_of(state)
-    return {"theta": theta + task.federation.server_update(theta, round, p.server_lr, task.server)}
+    theta = state.theta
+    return State(theta + task.federation.server_update(theta, round, p.server_lr, task.server))

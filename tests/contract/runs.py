@@ -10,12 +10,12 @@ from torch import Tensor
 from fu import plugins
 from fu.evaluation import conflicts
 from fu.evaluation.trace import columns
-from fu.federation.checkpoint import Checkpoint
+from fu.federation.checkpoint import Checkpoint, flat
 from fu.federation.driver import Outcome, drive
 from fu.federation.kept import KeptModels
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 from fu.pipeline.catalogue import available, declared, needs
-from fu.pipeline.stages.compute import measured, training_of
+from fu.pipeline.stages.compute import kind_of, measured, training_of
 from fu.plugins import Choice
 from fu.training import fats
 from tests.factories import (
@@ -65,7 +65,7 @@ def drawn(original: bool) -> Task:
         state = training.start(task)
         for round in range(ROUNDS):
             state = training.step(task, state, round)
-        theta, asked = theta_of(state), fats.history(task).clients(0)[:1]
+        theta, asked = state.theta, fats.history(task).clients(0)[:1]
     federation = make_federation(
         make_data(part, asked=asked),
         lr=0.001,
@@ -100,6 +100,7 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
         watch=partial(conflicts.count, task) if kind == "methods" else None,
         recorders=KINDS if kind == "training" and task.clients_per_round is None else None,
         finished=getattr(module, "done", None),
+        kind=task.training.state if hasattr(module, "RETRAINS") and task.training else kind_of(module),
     )
 
 
@@ -111,9 +112,11 @@ def rows_of(outcome: Outcome) -> list[dict[str, str]]:
 
 def assert_equal_states(one: State, two: State) -> None:
     """Compare bit for bit."""
-    assert one.keys() == two.keys()
-    for key, value in one.items():
-        other = two[key]
+    assert type(one) is type(two)
+    values, others = flat(vars(one)), flat(vars(two))
+    assert values.keys() == others.keys()
+    for key, value in values.items():
+        other = others[key]
         if isinstance(value, Tensor):
             assert isinstance(other, Tensor)
             assert value.numpy().tobytes() == other.numpy().tobytes(), key

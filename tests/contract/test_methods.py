@@ -1,5 +1,6 @@
 """A method and a training: repeatable, resumable, finite, and they leave alone what they are given."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fu import plugins
-from fu.federation.task import Task, theta_of
+from fu.federation.checkpoint import flat
+from fu.federation.task import Task
 from fu.pipeline.catalogue import needs
 from tests.contract.names import pairs_of, plugins_of
 from tests.contract.runs import KilledError, assert_equal_states, driven, task_for
@@ -31,14 +33,14 @@ def test_a_start_and_two_steps_are_finite_and_move(kind: str, name: str) -> None
     state = module.start(task, p)
     for round in range(2):
         following = module.step(task, p, state, round)
-        theta = theta_of(following)
+        theta = following.theta
         assert theta.shape == (task.federation.layout.size,)
         assert theta.dtype == torch.float32
         assert not theta.requires_grad
         assert torch.isfinite(theta).all()
-        assert not torch.equal(theta, theta_of(state))
-        assert all(isinstance(value, Tensor | float | int) for value in following.values())
-        assert following.keys() == state.keys()
+        assert not torch.equal(theta, state.theta)
+        assert all(isinstance(value, Tensor | float | int) for value in flat(vars(following)).values())
+        assert flat(vars(following)).keys() == flat(vars(state)).keys()
         state = following
     nobody = ("communicates nothing", "No client takes part")  # what a plug-in says of itself
     trains = not any(words in documentation(kind, name) for words in nobody)
@@ -74,7 +76,7 @@ def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
     copies = [value.clone() for value in inputs_of(task)]
     state = module.start(task, p)
     for round in range(2):
-        given = {key: value.clone() if isinstance(value, Tensor) else value for key, value in state.items()}
+        given = copy.deepcopy(state)
         following = module.step(task, p, state, round)
         assert_equal_states(state, given)
         state = following

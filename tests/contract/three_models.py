@@ -24,7 +24,7 @@ from fu.evaluation.context import Context
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 from fu.methods import retrain
 from fu.partitions import iid
 from fu.pipeline.stages.compute import measured, training_of
@@ -80,7 +80,7 @@ def run(task: Task, start: Callable[[], State], step: Callable[[State, int], Sta
         "three models",
         watch=partial(conflicts.count, task) if task.original is not None else None,
     )
-    return Context(network, data, theta_of(outcome.state), task.original, "unlearned", rows_of(outcome))
+    return Context(network, data, outcome.state.theta, task.original, "unlearned", rows_of(outcome))
 
 
 def make_three(folder: Path) -> dict[str, Context]:
@@ -99,8 +99,8 @@ def make_three(folder: Path) -> dict[str, Context]:
     shadows = trained(idle.federation.data, idle.build, LOCAL, ROUNDS, SHADOWS)
     found = {
         "retrained": run(again, lambda: retrain.start(again, p), lambda s, r: retrain.step(again, p, s, r), folder),
-        "original": run(idle, lambda: {"theta": original}, lambda s, _: s, folder),
-        "broken": run(broken, lambda: {"theta": original}, lambda *_: {"theta": random(original.numel())}, folder),
+        "original": run(idle, lambda: State(original), lambda s, _: s, folder),
+        "broken": run(broken, lambda: State(original), lambda *_: State(random(original.numel())), folder),
     }
     return {name: replace(context, shadows=shadows) for name, context in found.items()}
 

@@ -10,7 +10,7 @@ from fu.data import membership
 from fu.data.clients import ClientData
 from fu.data.membership import Shadows
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import Task, theta_of
+from fu.federation.task import Task
 from fu.seeds import derive_integer
 from fu.training import fedavg
 
@@ -82,5 +82,5 @@ def trained(
             state = fedavg.step(task, p, state, round)
         inside.append(np.isin(sets.pool, np.concatenate(part.train)))
         shown = (sets.pool, sets.members, sets.non_members)
-        said.append([federation.logits(theta_of(state), data.clean(rows)[0]).numpy() for rows in shown])
+        said.append([federation.logits(state.theta, data.clean(rows)[0]).numpy() for rows in shown])
     return membership.shadows(sets, labels, inside, said, data.classes, seed, number)

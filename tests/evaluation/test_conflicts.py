@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fu.evaluation import conflicts
 from fu.federation.local import Updates
-from fu.federation.task import Task, theta_of
+from fu.federation.task import State, Task
 from fu.methods import fedosd
 from tests.factories import SIZES, make_context, make_data, make_federation, make_partition, make_task, params_of
 
@@ -67,7 +67,7 @@ def test_rounds_of_fedosd_conflict_with_nobody_and_plain_ascent_does(direction: 
         return make_task(make_federation(make_data(make_partition((7, 12, 9, 8))), lr=0.05))
 
     theta = task().original_model
-    after = theta_of(fedosd.step(task(), params_of(fedosd, direction=direction, loss="ascent"), {"theta": theta}, 2))
+    after = fedosd.step(task(), params_of(fedosd, direction=direction, loss="ascent"), State(theta), 2).theta
     assert conflicts.count(task(), theta, after, 2) == {"conflicts": expected}
 
 

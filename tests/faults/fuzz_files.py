@@ -17,7 +17,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +28,7 @@ from fu.errors import UserError
 from fu.federation import model_files
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.flat import Layout
+from fu.methods.fupga import Bounded
 from tests.data.files import arrays_of
 from tests.factories import make_partition
 
@@ -222,10 +222,11 @@ def kinds(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes, Random], byte
         path, {"norms": {"norms": torch.ones(2, 3)}, "sums": {"sums": theta, "weight": torch.ones(1)}}
     )
     history = path.read_bytes()
-    state: dict[str, Any] = {"theta": theta, "history.sums.weight": torch.ones(1).double(), "radius": 0.1, "count": 3}
     notes = {"seconds": 1.5, "done": 2, "rows": [{"round": 1, "asr": None}], "cost": {"steps": 4}}
     saved = Checkpoint(folder / "saved.checkpoint", {"key": 1}, 0)
-    saved.save(state, notes)
+    state, weight = Bounded(theta, theta, 0.1), torch.ones(1).double()
+    values = {**vars(state), "history.sums.weight": weight}
+    saved.save(state, notes, {"sums": {"weight": weight}})
 
     def load_archive(path: Path) -> None:
         number = archives.check(path, "digits")  # a mistake that the headers show never waits for the data
@@ -254,8 +255,8 @@ def kinds(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes, Random], byte
         if found is None:
             raise UserError("ignored.")
         assert found[1] == notes
-        assert found[0].keys() == state.keys()
-        assert all(torch.equal(torch.as_tensor(found[0][name]), torch.as_tensor(state[name])) for name in state)
+        assert found[0].keys() == values.keys()
+        assert all(torch.equal(torch.as_tensor(found[0][name]), torch.as_tensor(values[name])) for name in values)
         return found
 
     return {

@@ -1,6 +1,7 @@
 """Runs of the toy for tests of the loop: a start, a count of calls, FedAvg killed when a test asks for it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from fu.federation import driver
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation
-from fu.federation.task import State, Task, initial_parameters, theta_of
+from fu.federation.task import State, Task, initial_parameters
 from fu.pipeline.stages import compute
 from fu.training import fedavg
 from tests.factories import (
@@ -77,6 +78,14 @@ def toy(rounds: int = 4, trained: bool = True) -> Task:
     return make_task(make_federation(data, stream="training"), rounds=rounds, trained=trained)
 
 
+@dataclass(frozen=True)
+class Counted(State):
+    """A state with numbers."""
+
+    rounds: int
+    third: float
+
+
 def train(
     task: Task, checkpoint: Checkpoint, killed_after: int | None = None, seen: list[Tensor] | None = None, **more: Any
 ) -> Outcome:
@@ -87,12 +96,14 @@ def train(
         if round - more.get("first_round", 0) == killed_after:
             raise KilledError
         if seen is not None:
-            seen.append(theta_of(state))
-        return {**fedavg.step(task, p, state, round), "rounds": round + 1, "third": 1 / 3}
+            seen.append(state.theta)
+        return Counted(fedavg.step(task, p, state, round).theta, round + 1, 1 / 3)
 
-    return drive(task, lambda: fedavg.start(task, p), step, checkpoint, "toy", **more)
+    return drive(
+        task, lambda: Counted(fedavg.start(task, p).theta, 0, 0.0), step, checkpoint, "toy", kind=Counted, **more
+    )
 
 
 def nudge(state: State, round: int) -> State:
     """A step that costs nothing."""
-    return {"theta": theta_of(state) + 1}
+    return State(state.theta + 1)

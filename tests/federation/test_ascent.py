@@ -8,7 +8,6 @@ import torch
 
 from fu.federation.ascent import clipped
 from fu.federation.local import Federation
-from fu.federation.task import theta_of
 from fu.methods import ewcsga, fedosd, fupga, sfu
 from tests.factories import make_federation, make_histories, make_task, params_of
 
@@ -58,7 +57,7 @@ def test_every_ascent_method_clips_the_gradient_of_each_step(
     task.histories.update(make_histories(task))
     p = params_of(method, clip=0.5, **params)
     state = method.step(task, p, method.start(task, p), 0)
-    assert torch.isfinite(theta_of(state)).all()
+    assert torch.isfinite(state.theta).all()
     assert len(lengths) == 6
     assert all(after == pytest.approx(min(before, 0.5), rel=1e-5) for before, after in lengths)
     assert max(before for before, _ in lengths) > 0.5

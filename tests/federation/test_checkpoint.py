@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,16 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from fu.federation import model_files
-from fu.federation.task import State, theta_of
-from tests.federation.runs import KilledError, always, never, toy, train
+from fu.federation.checkpoint import inside, state_of
+from fu.federation.task import State
+from tests.federation.runs import Counted, KilledError, always, never, toy, train
+
+
+@dataclass(frozen=True)
+class Named(Counted):
+    """A state with tensors by name."""
+
+    bases: dict[str, Tensor]
 
 
 @pytest.mark.parametrize("killed_after", [1, 2, 3])
@@ -31,9 +40,9 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, killed_after: in
     task, seen = toy(), list[Tensor]()
     resumed = train(task, always(tmp_path), seen=seen, **more)
     assert len(seen) == 4 - killed_after
-    assert theta_of(resumed.state).numpy().tobytes() == theta_of(whole.state).numpy().tobytes()
-    assert resumed.state.keys() == whole.state.keys()
-    assert (resumed.state["rounds"], resumed.state["third"]) == (9, 1 / 3)
+    assert resumed.state.theta.numpy().tobytes() == whole.state.theta.numpy().tobytes()
+    assert isinstance(resumed.state, Counted)
+    assert (resumed.state.rounds, resumed.state.third) == (9, 1 / 3)
     assert resumed.rows == whole.rows
     assert json.dumps(resumed.rows) == json.dumps(whole.rows)
     assert task.federation.cost == whole_task.federation.cost
@@ -58,7 +67,7 @@ def test_a_checkpoint_of_another_key_is_ignored(tmp_path: Path) -> None:
     seen: list[Tensor] = []
     outcome = train(toy(), always(tmp_path, "new"), seen=seen)
     assert len(seen) == 4
-    assert torch.equal(theta_of(outcome.state), theta_of(train(toy(), never(tmp_path / "other")).state))
+    assert torch.equal(outcome.state.theta, train(toy(), never(tmp_path / "other")).state.theta)
 
 
 def test_a_truncated_checkpoint_is_ignored(tmp_path: Path) -> None:
@@ -76,7 +85,7 @@ def test_a_truncated_checkpoint_is_ignored(tmp_path: Path) -> None:
 
 def test_a_checkpoint_with_any_byte_flipped_is_ignored(tmp_path: Path) -> None:
     checkpoint = always(tmp_path)
-    checkpoint.save({"theta": torch.arange(5.0), "count": 3}, {"done": 2})
+    checkpoint.save(Counted(torch.arange(5.0), 3, 0.5), {"done": 2})
     content = checkpoint.path.read_bytes()
     for at in range(len(content)):
         for bit in range(8):
@@ -88,7 +97,7 @@ def test_a_checkpoint_with_any_byte_flipped_is_ignored(tmp_path: Path) -> None:
 
 def test_a_checkpoint_whose_tensor_has_another_shape_is_ignored(tmp_path: Path) -> None:
     checkpoint = always(tmp_path)
-    checkpoint.save({"theta": torch.arange(6.0).reshape(2, 3)}, {})
+    checkpoint.save(State(torch.arange(6.0).reshape(2, 3)), {})
     content = checkpoint.path.read_bytes()
     checkpoint.path.write_bytes(content.replace(b'"shape":[2,3]', b'"shape":[3,2]'))
     assert checkpoint.path.read_bytes() != content
@@ -117,21 +126,23 @@ def test_a_foreign_file_is_no_checkpoint(tmp_path: Path, content: bytes) -> None
 
 
 def test_a_checkpoint_keeps_tensors_numbers_and_notes_exactly(tmp_path: Path) -> None:
-    state: State = {"theta": torch.randn(5).repeat(2, 1).T, "radius": 0.1 + 0.2, "count": 3}
-    shared = state["theta"]
-    assert isinstance(shared, Tensor)
-    state["same"] = shared  # tensors that share memory
+    shared = torch.randn(5).repeat(2, 1).T
+    state = Named(shared, 3, 0.1 + 0.2, {"a.same": shared, "b": torch.ones(2)})  # tensors that share memory
+    sums = {"sums": torch.arange(3.0)}
     notes = {"rows": [{"round": 1, "asr": 1 / 3, "nothing": None}], "done": 2}
     checkpoint = always(tmp_path)
-    checkpoint.save(state, notes)
+    checkpoint.save(state, notes, {"update_sums": sums})
     found = checkpoint.load("cpu")
     assert found is not None
     loaded, said = found
     assert said == notes
-    assert loaded.keys() == state.keys()
-    assert (loaded["radius"], loaded["count"]) == (0.1 + 0.2, 3)
-    assert torch.equal(loaded["theta"], shared)  # type: ignore[arg-type]
-    assert torch.equal(loaded["same"], shared)  # type: ignore[arg-type]
+    whole = state_of(Named, loaded)
+    assert (whole.rounds, whole.third) == (3, 0.1 + 0.2)
+    assert torch.equal(whole.theta, shared)
+    assert whole.bases.keys() == {"a.same", "b"}
+    assert torch.equal(whole.bases["a.same"], shared)
+    assert torch.equal(inside(loaded, "history.update_sums")["sums"], sums["sums"])
+    assert state_of(Named, {**vars(Counted(shared, 3, 0.5))}).bases == {}
     assert [path.name for path in tmp_path.iterdir()] == ["job.checkpoint"]
     checkpoint.clear()
     checkpoint.clear()

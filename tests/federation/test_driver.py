@@ -1,6 +1,7 @@
 """The loop: rows, metrics, seconds, divergence, and what is recorded for methods."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from fu.evaluation import conflicts
 from fu.federation import driver
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 from tests.factories import KINDS
 from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
 
@@ -29,11 +30,11 @@ def test_a_row_before_the_first_round_and_after_each(tmp_path: Path, first_round
         return nudge(state, round)
 
     task = toy(rounds=3)
-    outcome = drive(task, lambda: {"theta": task.original_model}, step, never(tmp_path), "toy", first_round=first_round)
+    outcome = drive(task, lambda: State(task.original_model), step, never(tmp_path), "toy", first_round=first_round)
     assert asked == [first_round, first_round + 1, first_round + 2]
     assert [row["round"] for row in outcome.rows] == [first_round + k for k in range(4)]
     assert all(set(row) == {"round"} | METRICS | COSTS for row in outcome.rows)
-    assert torch.equal(theta_of(outcome.state), task.original_model + 1 + 1 + 1)
+    assert torch.equal(outcome.state.theta, task.original_model + 1 + 1 + 1)
     assert outcome.diverged is None
 
 
@@ -55,7 +56,7 @@ def test_metrics_are_measured_at_first_every_so_often_and_at_last(
 ) -> None:
     task = toy(rounds)
     when: dict[str, Any] = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
-    outcome = drive(task, lambda: {"theta": task.original_model}, nudge, never(tmp_path), "toy", **when)
+    outcome = drive(task, lambda: State(task.original_model), nudge, never(tmp_path), "toy", **when)
     assert [row["round"] - 7 for row in outcome.rows if "r_acc" in row] == measured
     assert len(outcome.rows) == rounds + 1
     assert all(set(row) >= COSTS for row in outcome.rows)
@@ -64,7 +65,7 @@ def test_metrics_are_measured_at_first_every_so_often_and_at_last(
 def test_rows_hold_what_is_measured_at_that_round_and_the_cost_until_then(tmp_path: Path) -> None:
     task, seen = toy(rounds=3), list[Tensor]()
     outcome = train(task, never(tmp_path), seen=seen)
-    thetas = [*seen, theta_of(outcome.state)]
+    thetas = [*seen, outcome.state.theta]
     for done, (row, theta) in enumerate(zip(outcome.rows, thetas, strict=True)):
         expected = measured(task)(theta)
         assert {name: row[name] for name in expected} == expected
@@ -106,7 +107,7 @@ class Clock:
 def test_seconds_cover_start_and_steps_but_no_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, task = Clock(), toy(rounds=3)
     monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
-    start = clock.takes(0.5, lambda: {"theta": task.original_model})
+    start = clock.takes(0.5, lambda: State(task.original_model))
     outcome = driver.drive(
         task,
         start,
@@ -124,7 +125,7 @@ def test_seconds_cover_start_and_steps_but_no_evaluation(tmp_path: Path, monkeyp
 def test_seconds_add_up_over_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, task = Clock(), toy(rounds=4)
     monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
-    start = clock.takes(0.5, lambda: {"theta": task.original_model})
+    start = clock.takes(0.5, lambda: State(task.original_model))
 
     def dies(state: State, round: int) -> State:
         if round == 2:
@@ -143,15 +144,15 @@ def test_leaving_the_finite_numbers_ends_the_run_at_the_last_finite_state(
     tmp_path: Path, first_round: int, value: float
 ) -> None:
     def step(state: State, round: int) -> State:
-        following = theta_of(state) + 1
+        following = state.theta + 1
         if round == first_round + 2:
             following[3] = value
-        return {"theta": following}
+        return State(following)
 
     task = toy(rounds=5)
     outcome = drive(
         task,
-        lambda: {"theta": task.original_model},
+        lambda: State(task.original_model),
         step,
         never(tmp_path),
         "toy",
@@ -160,7 +161,7 @@ def test_leaving_the_finite_numbers_ends_the_run_at_the_last_finite_state(
         kinds=("last_local_models",),
     )
     assert outcome.diverged == first_round + 3
-    assert torch.equal(theta_of(outcome.state), task.original_model + 1 + 1)
+    assert torch.equal(outcome.state.theta, task.original_model + 1 + 1)
     assert [row["round"] for row in outcome.rows] == [first_round, first_round + 1, first_round + 2]
     assert torch.isfinite(outcome.histories["last_local_models"]["theta"]).all()
 
@@ -189,13 +190,13 @@ def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path:
         def step(state: State, round: int) -> State:
             if round == killed_after:
                 raise KilledError
-            given.append(set(state))
-            return {**state, **nudge(state, round)}
+            given.append(set(vars(state)))
+            return nudge(state, round)
 
         task = toy(rounds=4)
         drive(
             task,
-            lambda: {"theta": task.original_model},
+            lambda: State(task.original_model),
             step,
             always(tmp_path),
             "toy",
@@ -218,9 +219,16 @@ def test_the_progress_shows_the_first_two_numbers_that_are_measured(
     task = toy(rounds=2)
     numbers = {"best": 0.25, "second": 1.0, "third": 3.0}
     driver.drive(
-        task, lambda: {"theta": task.original_model}, nudge, lambda _: numbers, never(tmp_path), "toy", evaluate_every=9
+        task, lambda: State(task.original_model), nudge, lambda _: numbers, never(tmp_path), "toy", evaluate_every=9
     )
     assert "round 2/2 (100%), best 0.250, second 1.000, 0.00 s a round" in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class Resumed(State):
+    """A state that says how many rounds are left."""
+
+    left: int
 
 
 def test_several_requests_come_at_equal_distances_and_rounds_left_over_are_idle(tmp_path: Path) -> None:
@@ -229,19 +237,19 @@ def test_several_requests_come_at_equal_distances_and_rounds_left_over_are_idle(
     task = toy(rounds=6)
 
     def start() -> State:
-        return {"theta": task.original_model, "left": 1}
+        return Resumed(task.original_model, 1)
 
     def again(state: State, round: int) -> State:
         came.append(round)
-        return {**state, "left": needed[round]}
+        return Resumed(state.theta, needed[round])
 
     def step(state: State, round: int) -> State:
-        return {**nudge(state, round), "left": 0}
+        return Resumed(nudge(state, round).theta, 0)
 
-    more: dict[str, Any] = {"requests": 3, "again": again, "finished": lambda state: not state["left"]}
+    more: dict[str, Any] = {"requests": 3, "again": again, "finished": lambda state: not state.left, "kind": Resumed}
     outcome = drive(task, start, step, never(tmp_path), "toy", evaluate_every=2, **more)
     assert came == [2, 4]
-    assert torch.equal(theta_of(outcome.state), task.original_model + 1 + 1)
+    assert torch.equal(outcome.state.theta, task.original_model + 1 + 1)
     distances = [row["distance"] for row in outcome.rows if "distance" in row]
     assert [row["round"] for row in outcome.rows] == list(range(7))
     assert distances == pytest.approx([0, distances[1], distances[1], 2 * distances[1]])
@@ -257,7 +265,7 @@ def test_what_holds_is_not_measured_again(tmp_path: Path) -> None:
 
     outcome = driver.drive(
         task,
-        lambda: {"theta": task.original_model},
+        lambda: State(task.original_model),
         nudge,
         measure,
         never(tmp_path),

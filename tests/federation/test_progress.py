@@ -9,7 +9,7 @@ import torch
 
 from fu.federation import progress
 from fu.federation.progress import Progress
-from fu.federation.task import theta_of
+from fu.federation.task import State
 from tests.federation.runs import KilledError, always, drive, never, toy, train
 
 LINE = r"\d\d:\d\d:\d\d toy: "
@@ -35,8 +35,8 @@ def test_progress_says_where_a_run_resumes_and_where_it_diverges(
     task = toy()
     drive(
         task,
-        lambda: {"theta": task.original_model},
-        lambda state, round: {"theta": theta_of(state) * torch.nan},
+        lambda: State(task.original_model),
+        lambda state, round: State(state.theta * torch.nan),
         always(tmp_path),
         "toy",
     )

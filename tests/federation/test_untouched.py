@@ -12,7 +12,7 @@ from fu.data.clients import ClientData
 from fu.data.partition import Partition
 from fu.data.request import Request
 from fu.federation import recovery
-from fu.federation.task import Record, State, Task, theta_of
+from fu.federation.task import Record, State, Task
 from fu.methods import retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
@@ -48,10 +48,10 @@ def trained(task: Task, choice: Choice) -> Tensor:
     training, record = training_of(choice), dict[str, Record]()
     state = training.start(task)
     for round in range(ROUNDS):
-        theta = theta_of(state)
+        theta = state.theta
         state = training.step(task, state, round)
         record = {kind: KINDS[kind](task, record.get(kind, {}), theta, round) for kind in KINDS}
-    return theta_of(state)
+    return state.theta
 
 
 @pytest.mark.parametrize("per_round", [None, 2])
@@ -79,7 +79,7 @@ def test_neither_retraining_nor_post_training_touches_a_forgotten_clients_data(
     for round in range(ROUNDS, 2 * ROUNDS):
         state = recovery.step(task, state, round, "samples", None)
     assert data.touched == {0, 2, 4}
-    assert torch.isfinite(theta_of(state)).all()
+    assert torch.isfinite(state.theta).all()
 
 
 def test_a_locked_client_would_be_noticed() -> None:
@@ -95,8 +95,8 @@ def test_retraining_is_what_training_without_the_forgotten_client_would_be() -> 
     found: State = retrain.start(asked, params_of(retrain))
     alone = Locked(replace(PART, absent=np.array([1, 3])), {3, 1})
     task = replace(make_task(make_federation(alone), trained=False), clients_per_round=2)
-    state: State = {"theta": asked.first_model()}
+    state: State = State(asked.first_model())
     for round in range(3):
         found = retrain.step(asked, params_of(retrain), found, round)
         state = training_of(TRAININGS[0]).step(task, state, round)
-    assert torch.equal(theta_of(found), theta_of(state))
+    assert torch.equal(found.theta, state.theta)

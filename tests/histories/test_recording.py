@@ -5,7 +5,6 @@ from typing import Any
 
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
-from fu.federation.task import theta_of
 from fu.training import fedavg
 from tests.factories import KINDS, make_federation, make_task, params_of
 
@@ -25,7 +24,7 @@ def test_recording_costs_nothing_and_trains_nobody_again(tmp_path: Path) -> None
             recorders=recorders,
         )
         assert outcome.histories.keys() == set(recorders)
-        return task.federation.cost.record(), calls, theta_of(outcome.state).tolist()
+        return task.federation.cost.record(), calls, outcome.state.theta.tolist()
 
     assert trained(KINDS) == trained({})
     assert KINDS.keys() >= {"last_local_models", "update_norms", "update_sums"}

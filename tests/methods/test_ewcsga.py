@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from fu.federation.local import generator
-from fu.federation.task import State, theta_of
 from fu.methods import ewcsga
 from tests.factories import SIZES, builder, make_data, make_federation, make_partition, make_task, params_of
 from tests.systems import random
@@ -14,13 +13,13 @@ def test_ewcsga_without_a_penalty_is_plain_ascent_of_the_target() -> None:
     task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3)))))
     p = params_of(ewcsga, lambda_=0.0)
     state = ewcsga.start(task, p)
-    assert torch.equal(theta_of(state), task.original_model)
+    assert torch.equal(state.theta, task.original_model)
     for round in range(2):
-        theta = theta_of(state)
+        theta = state.theta
         fresh = make_federation(task.federation.data)
         expected = theta + fresh.local_updates(theta, [1, 3], round, "negative_cross_entropy").delta.mean(0)
         state = ewcsga.step(task, p, state, round)
-        assert torch.equal(theta_of(state), expected)
+        assert torch.equal(state.theta, expected)
 
 
 @pytest.mark.parametrize("round", [0, 2])
@@ -28,7 +27,7 @@ def test_a_step_of_ewcsga_is_the_minimum_of_the_penalty_and_the_distance_to_the_
     task = make_task(make_federation(local_epochs=1, batch_size=100))
     fisher = random(task.original_model.numel()).abs()
     theta = task.original_model + random(len(fisher), seed=1)
-    found = theta_of(ewcsga.step(task, params_of(ewcsga, lambda_=3.0), {"theta": theta, "fisher": fisher}, round))
+    found = ewcsga.step(task, params_of(ewcsga, lambda_=3.0), ewcsga.Consolidated(theta, fisher), round).theta
     ascent = make_federation(local_epochs=1, batch_size=100).local_updates(theta, [1], round, "negative_cross_entropy")
     # (3 / 2) sum F (w - w0)^2 + ||w - (theta + ascent)||^2 / (2 lr) is stationary at w, with lr = .1 * .9^round.
     slope = 3 * fisher * (found - task.original_model) + (found - theta - ascent.delta[0]) / (0.1 * 0.9**round)
@@ -38,8 +37,8 @@ def test_a_step_of_ewcsga_is_the_minimum_of_the_penalty_and_the_distance_to_the_
 
 def test_the_penalty_of_ewcsga_is_stable_for_every_lambda() -> None:
     task = make_task()
-    state: State = {"theta": task.original_model + 1, "fisher": torch.full_like(task.original_model, 100.0)}
-    away = theta_of(ewcsga.step(task, params_of(ewcsga, lambda_=1e12), state, 0)) - task.original_model
+    state = ewcsga.Consolidated(task.original_model + 1, torch.full_like(task.original_model, 100.0))
+    away = ewcsga.step(task, params_of(ewcsga, lambda_=1e12), state, 0).theta - task.original_model
     assert away.abs().max() < 1e-6
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fu.data.clients import ClientData
-from fu.federation.task import theta_of
+from fu.federation.task import State
 from fu.methods import federaser, retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
@@ -25,7 +25,7 @@ def test_federaser_takes_directions_from_retraining_and_layer_norms_from_the_tra
     retained, sizes = [0, 2, 3], [7, 9, 8]
     state = federaser.start(task, p)
     for round, stored in ((0, 0), (1, 2)):
-        theta = theta_of(state)
+        theta = state.theta
         fresh = make_federation(trained.data, local_epochs=epochs)
         layout, rows = fresh.layout, []
         for client in retained:
@@ -37,17 +37,17 @@ def test_federaser_takes_directions_from_retraining_and_layer_norms_from_the_tra
             )
         state = federaser.step(task, p, state, round)
         expected = theta + weighted_mean(torch.stack(rows), sizes)
-        torch.testing.assert_close(theta_of(state), expected, rtol=1e-5, atol=1e-6)
-        assert (theta_of(state) - theta).norm() > 0.01
+        torch.testing.assert_close(state.theta, expected, rtol=1e-5, atol=1e-6)
+        assert (state.theta - theta).norm() > 0.01
 
 
 def test_a_calibrated_update_has_the_stored_length_and_retrainings_direction_in_every_layer(tmp_path: Path) -> None:
     """One retained client, so that the step is its update; its retraining takes as many steps."""
     trained = train(tmp_path, 2, sizes=(12, 9))
     task, theta = trained.task(rounds=2), trained.models[1]
-    moved = theta_of(federaser.step(task, params_of(federaser), {"theta": theta}, 1)) - theta
+    moved = federaser.step(task, params_of(federaser), State(theta), 1).theta - theta
     again = replace(make_task(make_federation(trained.data)), training=training_of(Choice(name="fedavg")))
-    retrained = theta_of(retrain.step(again, params_of(retrain), {"theta": theta}, 1)) - theta
+    retrained = retrain.step(again, params_of(retrain), State(theta), 1).theta - theta
     named, layout = [again.federation.layout.named(found) for found in (moved, retrained)], again.federation.layout
     stored = layout.named(trained.updates[1, 0])
     for name in layout.shapes:
@@ -80,7 +80,7 @@ def test_federaser_uses_the_stored_rounds_that_its_interval_names(
     task = make_task(bound, rounds=rounds, histories={"update_norms": {"norms": norms}})
     for round in range(rounds):
         theta = task.original_model
-        moved = theta_of(federaser.step(task, params_of(federaser, interval=interval), {"theta": theta}, round)) - theta
+        moved = federaser.step(task, params_of(federaser, interval=interval), State(theta), round).theta - theta
         for piece in bound.layout.named(moved).values():
             assert piece.norm().item() == pytest.approx(1 + used[round], rel=1e-4)
 
@@ -134,7 +134,7 @@ def test_federaser_touches_neither_data_nor_norms_of_a_forgotten_client(tmp_path
         state = federaser.start(task, p)
         for round in range(2):
             state = federaser.step(task, p, state, round)
-        ends.append(theta_of(state))
+        ends.append(state.theta)
     assert torch.isfinite(ends[0]).all()
     assert torch.equal(ends[0], ends[1])
     assert not torch.equal(trained.histories["update_norms"]["norms"], norms)
@@ -143,7 +143,7 @@ def test_federaser_touches_neither_data_nor_norms_of_a_forgotten_client(tmp_path
 def test_federaser_starts_at_the_model_that_the_original_training_began_from(tmp_path: Path) -> None:
     trained = train(tmp_path, 2)
     task = trained.task()
-    start = theta_of(federaser.start(task, params_of(federaser)))
+    start = federaser.start(task, params_of(federaser)).theta
     assert torch.equal(start, trained.models[0])
     assert not torch.equal(start, task.first_model())
     assert not torch.equal(start, task.original_model)
@@ -154,6 +154,6 @@ def test_the_norms_of_a_client_are_found_by_its_place_among_those_who_take_part(
     norms = torch.tensor([1.0, 5.0])[None, :, None].repeat(1, 1, len(bound.layout.shapes))
     task = make_task(bound, histories={"update_norms": {"norms": norms}})
     theta = task.original_model
-    moved = theta_of(federaser.step(task, params_of(federaser), {"theta": theta}, 0)) - theta
+    moved = federaser.step(task, params_of(federaser), State(theta), 0).theta - theta
     for piece in bound.layout.named(moved).values():
         assert piece.norm().item() == pytest.approx(5, rel=1e-4)

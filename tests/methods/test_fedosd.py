@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fu.federation.local import Updates
-from fu.federation.task import theta_of
+from fu.federation.task import State
 from fu.methods import fedosd
 from tests.factories import cosines, make_data, make_federation, make_partition, make_task, params_of
 from tests.systems import random
@@ -156,11 +156,11 @@ def test_fedosd_published_direction_of_a_vanished_target_is_zero_and_no_divergen
 def test_a_round_of_fedosd_moves_along_its_direction(direction: str) -> None:
     task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3))), lr=0.05))
     theta, p = task.original_model, params_of(fedosd, direction=direction)
-    found = theta_of(fedosd.step(task, p, {"theta": theta}, 2)) - theta
+    found = fedosd.step(task, p, State(theta), 2).theta - theta
     fresh = make_federation(task.federation.data, lr=0.05)
     retained = fresh.local_updates(theta, [0, 2], 2).delta
     one, two = fresh.local_updates(theta, [1, 3], 2, "unlearning_cross_entropy").delta
-    assert torch.equal(theta_of(fedosd.start(task, p)), theta)
+    assert torch.equal(fedosd.start(task, p).theta, theta)
     assert found.norm().item() == pytest.approx((one + two).norm().item(), rel=1e-4)
     assert cosines(retained, found).abs().max() <= 1e-3  # float32 theta
     torch.testing.assert_close(found, fedosd.direction(retained, one + two), rtol=0, atol=1e-5)
@@ -187,7 +187,7 @@ def test_a_single_infinite_number_in_an_update_that_is_used_ends_the_run(
         return replace(found, delta=delta)
 
     monkeypatch.setattr(task.federation, "local_updates", with_broken)
-    theta = theta_of(fedosd.step(task, params_of(fedosd, direction=direction), {"theta": task.original_model}, 0))
+    theta = fedosd.step(task, params_of(fedosd, direction=direction), State(task.original_model), 0).theta
     if broken == "nobody's" or (direction == "target" and broken == "a retained client's"):
         assert torch.isfinite(theta).all()
     elif direction == "target":

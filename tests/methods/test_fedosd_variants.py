@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from fu.federation.losses import unlearning_cross_entropy
-from fu.federation.task import Task, theta_of
+from fu.federation.task import State, Task
 from fu.methods import fedosd
 from tests.factories import cosines, make_data, make_federation, make_partition, make_task, params_of
 from tests.systems import random
@@ -22,7 +22,7 @@ def stepped(round: int = 2, seed: int = 3, **params: Any) -> tuple[Tensor, Tenso
     """Return theta before and after a round of FedOSD."""
     task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3))), lr=0.05, seed=seed))
     theta = task.original_model
-    return theta, theta_of(fedosd.step(task, params_of(fedosd, **params), {"theta": theta}, round)), task
+    return theta, fedosd.step(task, params_of(fedosd, **params), State(theta), round).theta, task
 
 
 def plain(theta: Tensor, objective: Any, round: int = 2) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.federation.task import Task, theta_of
+from fu.federation.task import State, Task
 from fu.methods import fedrecovery
 from tests.factories import (
     GREY,
@@ -46,7 +46,7 @@ def test_fedrecovery_from_running_sums_is_its_definition_on_all_updates(
     if client_weights == "equal":  # then the mean update is the round that was made
         torch.testing.assert_close(trained.models[1:], trained.models[:-1] + trained.updates.mean(1))
     task, p = trained.task(), params_of(fedrecovery, noise_std=0)
-    found = theta_of(fedrecovery.step(task, p, fedrecovery.start(task, p), 0)).double()
+    found = fedrecovery.step(task, p, fedrecovery.start(task, p), 0).theta.double()
     residual, shares = plain_residual(trained, list(forgotten))
     torch.testing.assert_close(found, trained.models[-1].double() - residual, rtol=0, atol=1e-6)
     assert shares.max() > 1.2 * shares.min()  # the weights are not those of a plain mean
@@ -67,7 +67,7 @@ def recovery_task(updates: Tensor, *, model: str = "mlp", rounds: int = 1, seed:
 
 def test_fedrecovery_of_one_round_and_one_target_is_what_it_is_by_hand() -> None:
     task = recovery_task(torch.tensor([[1.0, 0, 3], [4, 2, 3], [1, 4, 3]]))
-    found = theta_of(fedrecovery.step(task, params_of(fedrecovery, noise_std=0), {"theta": task.original_model}, 0))
+    found = fedrecovery.step(task, params_of(fedrecovery, noise_std=0), State(task.original_model), 0).theta
     # With all three the round moves by (2, 2, 3), without the second by (1, 2, 3).
     expected = task.original_model.clone()
     expected[0] -= 1
@@ -81,11 +81,11 @@ def test_the_noise_of_fedrecovery_has_its_standard_deviation_however_many_rounds
     def draw(seed: int) -> list[Tensor]:
         task = recovery_task(torch.zeros(3, 1), model="lenet5", rounds=rounds, seed=seed)
         state = fedrecovery.start(task, p)
-        assert torch.equal(theta_of(state), task.original_model)
-        models = [theta_of(state)]
+        assert torch.equal(state.theta, task.original_model)
+        models = [state.theta]
         for round in range(rounds):
             state = fedrecovery.step(task, p, state, round)
-            models.append(theta_of(state))
+            models.append(state.theta)
         return [after - before for before, after in pairwise(models)]
 
     torch.manual_seed(0)
@@ -108,7 +108,7 @@ def test_fedrecovery_in_several_rounds_takes_out_what_it_takes_out_in_one() -> N
         state = fedrecovery.start(task, p)
         for round in range(rounds):
             state = fedrecovery.step(task, p, state, round)
-        ends.append(theta_of(state))
+        ends.append(state.theta)
     torch.testing.assert_close(ends[0], ends[1])
     assert (ends[0] - task.original_model).norm() > 1
 
@@ -119,5 +119,5 @@ def test_the_sums_of_a_client_are_found_by_its_place_among_those_who_take_part()
     sums = random(3, theta.numel(), seed=4)
     recorded = {"sums": sums, "weight": torch.tensor([2.0])}
     task = make_task(make_federation(data), rounds=1, histories={"update_sums": recorded})
-    found = theta_of(fedrecovery.step(task, params_of(fedrecovery, noise_std=0), {"theta": theta}, 0))
+    found = fedrecovery.step(task, params_of(fedrecovery, noise_std=0), State(theta), 0).theta
     torch.testing.assert_close(found, theta - (sums[1] - sums.mean(0)) / 2 / 2, rtol=0, atol=1e-6)

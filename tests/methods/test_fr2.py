@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from fu.data.clients import ClientData
 from fu.federation.local import Federation, aggregate, generator
-from fu.federation.task import Task, theta_of
+from fu.federation.task import State, Task
 from fu.methods import fr2, retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
@@ -32,7 +32,7 @@ def run(module: Any, task: Task, **params: Any) -> Tensor:
     state = module.start(task, p)
     for round in range(3):
         state = module.step(task, p, state, round)
-    return theta_of(state)
+    return state.theta
 
 
 @pytest.mark.parametrize("about", [{}, {"momentum": 0.9, "weight_decay": 0.01}], ids=["plain", "momentum"])
@@ -144,7 +144,7 @@ def test_a_round_averages_those_who_take_part_with_their_weights(curvature: str)
         task = task_on(number=2)
         theta, p = task.original_model, params_of(fr2, curvature=curvature, client_weights=weights)
         updates = fr2.preconditioned(task_on().federation, p, theta, task.participants(4), 4)
-        found = theta_of(fr2.step(task, p, {"theta": theta}, 4))
+        found = fr2.step(task, p, State(theta), 4).theta
         assert torch.equal(found, theta + aggregate(updates, weights))
         assert (task.federation.cost.client_rounds, task.federation.cost.time_steps) == (2, 4)
 
@@ -204,7 +204,7 @@ def test_hutchinsons_signs_are_drawn_by_the_names_of_client_and_round(monkeypatc
 
     monkeypatch.setattr(fr2, "generator", drawn)
     task, p = task_on(number=2), params_of(fr2, curvature="hutchinson")
-    fr2.step(task, p, {"theta": task.original_model}, 4)
+    fr2.step(task, p, State(task.original_model), 4)
     about = task.federation.seed, task.federation.stream, "hutchinson"
     assert names == [(*about, client, 4) for client in task.participants(4)]
     assert len(names) == 2

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.federation.task import Task, initial_parameters, theta_of
+from fu.federation.task import Task, initial_parameters
 from fu.histories import last_local_models
 from fu.methods import fupga
 from tests.factories import builder, make_data, make_federation, make_partition, make_task, params_of
@@ -23,15 +23,15 @@ def test_fupga_starts_at_the_model_without_the_forgotten_clients_part(forgotten:
     state = fupga.start(task, params_of(fupga))
     gone = len(forgotten)
     expected = (4 * task.original_model - (task.original_model + locals_).sum(0)) / (4 - gone)
-    torch.testing.assert_close(theta_of(state), expected, rtol=1e-5, atol=1e-6)
-    assert state["theta"] is state["reference"]
+    torch.testing.assert_close(state.theta, expected, rtol=1e-5, atol=1e-6)
+    assert state.theta is state.reference
 
 
 def test_the_radius_of_fupga_is_a_third_of_the_mean_distance_to_ten_random_models() -> None:
     task = with_local_models(make_task())
     models = torch.stack([initial_parameters(builder(), 3, "model", "random", k) for k in range(10)])
     assert torch.unique(models, dim=0).shape == models.shape
-    radius = fupga.start(task, params_of(fupga))["radius"]
+    radius = fupga.start(task, params_of(fupga)).radius
     assert radius == pytest.approx((models - task.original_model).norm(dim=1).mean().item() / 3, rel=1e-5)
 
 
@@ -39,22 +39,22 @@ def test_fupga_never_leaves_the_ball_around_its_reference() -> None:
     task = with_local_models(make_task(make_federation(lr=0.5)))
     p = params_of(fupga, radius_share=0.02)
     state = fupga.start(task, p)
-    reference, radius = state["reference"], state["radius"]
+    reference, radius = state.reference, state.radius
     assert isinstance(reference, Tensor)
     for round in range(3):
         state = fupga.step(task, p, state, round)
-        distance = (theta_of(state) - reference).norm().item()
+        distance = (state.theta - reference).norm().item()
         assert distance <= radius * (1 + 1e-5)
         assert distance > 0.9 * radius  # the ascent is strong enough to be held back
-        assert state["reference"] is reference
-        assert state["radius"] == radius
+        assert state.reference is reference
+        assert state.radius == radius
 
 
 def test_fupga_projects_every_step() -> None:
     task = with_local_models(make_task(make_federation(lr=0.5)))
     p = params_of(fupga, radius_share=0.02)
     state = fupga.start(task, p)
-    reference, radius = state["reference"], state["radius"]
+    reference, radius = state.reference, state.radius
     seen: list[float] = []
 
     def look(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -72,8 +72,8 @@ def test_fupga_inside_a_large_ball_is_plain_ascent_of_the_target() -> None:
     task = with_local_models(make_task())
     p = params_of(fupga, radius_share=100)
     state = fupga.start(task, p)
-    expected = make_federation().local_updates(theta_of(state), [1], 0, "negative_cross_entropy").delta[0]
-    found = theta_of(fupga.step(task, p, state, 0)) - theta_of(state)
+    expected = make_federation().local_updates(state.theta, [1], 0, "negative_cross_entropy").delta[0]
+    found = fupga.step(task, p, state, 0).theta - state.theta
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     assert task.federation.cost.client_rounds == 1
 
@@ -85,8 +85,8 @@ def test_the_original_codes_radius_is_the_root_of_a_third_of_the_mean_squared_di
     task = with_local_models(make_task())
     state = fupga.start(task, params_of(fupga, **ORIGINAL_CODE))
     models = torch.stack([initial_parameters(builder(), 3, "model", "random", k) for k in range(10)])
-    squares = (models - theta_of(state)).square().sum(1)
-    assert state["radius"] == pytest.approx((squares.mean() / 3).sqrt().item(), rel=1e-5)
+    squares = (models - state.theta).square().sum(1)
+    assert state.radius == pytest.approx((squares.mean() / 3).sqrt().item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("forgotten", [(1,), (1, 3)])
@@ -96,18 +96,18 @@ def test_clip_and_momentum_of_fupga_are_those_of_plain_sgd(forgotten: tuple[int,
     moved, norms = [], []
     for client in forgotten:
         net = builder()()
-        net.load_state_dict(task.federation.layout.named(theta_of(state)))
+        net.load_state_dict(task.federation.layout.named(state.theta))
         sgd = torch.optim.SGD(net.parameters(), lr=0.1 * 0.9**2, momentum=0.9)
         for x, y in make_federation(task.federation.data).batches(client, 2, None):
             sgd.zero_grad()
             (-torch.nn.functional.cross_entropy(net(x), y)).backward()
             norms.append(torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0).item())
             sgd.step()
-        moved.append(task.federation.layout.flatten(dict(net.named_parameters())).detach() - theta_of(state))
+        moved.append(task.federation.layout.flatten(dict(net.named_parameters())).detach() - state.theta)
     assert min(norms) < 1 < max(norms)
     found = fupga.step(task, params_of(fupga, radius_share=100, clip=1.0, momentum=0.9), state, 2)
-    expected = theta_of(state) + torch.stack(moved).mean(0)
-    torch.testing.assert_close(theta_of(found), expected, rtol=0, atol=2e-6)
+    expected = state.theta + torch.stack(moved).mean(0)
+    torch.testing.assert_close(found.theta, expected, rtol=0, atol=2e-6)
 
 
 def test_fupga_stops_for_good_where_it_is_far_enough_from_the_clients_own_model() -> None:
@@ -127,10 +127,10 @@ def test_fupga_stops_for_good_where_it_is_far_enough_from_the_clients_own_model(
     limit = (squares[8] + squares[9]) / 2  # the third step of the second round is the first beyond
     p = params_of(fupga, radius_share=100, stop_distance=limit)
     first = fupga.step(task, p, state, 0)
-    assert first["stopped"] == 0
+    assert not first.stopped
     second = fupga.step(task, p, first, 1)
-    assert second["stopped"] == 1
-    assert (theta_of(second) - local).square().sum().item() == pytest.approx(squares[9], rel=1e-4)
+    assert second.stopped
+    assert (second.theta - local).square().sum().item() == pytest.approx(squares[9], rel=1e-4)
     spent = task.federation.cost.client_rounds
     assert fupga.step(task, p, second, 2) == second
     assert task.federation.cost.client_rounds == spent
@@ -150,5 +150,4 @@ def test_fupga_finds_the_forgotten_clients_among_all_whose_models_are_recorded(a
     moved = fupga.step(task, params_of(fupga), fupga.start(task, params_of(fupga)), 0)
     assert task.federation.cost.client_rounds == len(asked)
     reference = (4 * task.original_model - expected.sum(0)) / (4 - len(asked))
-    assert isinstance(moved["reference"], Tensor)
-    torch.testing.assert_close(moved["reference"], reference, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(moved.reference, reference, rtol=1e-5, atol=1e-6)

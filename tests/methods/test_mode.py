@@ -9,16 +9,10 @@ from torch import Tensor
 from fu.data.clients import ClientData
 from fu.federation.flat import Layout
 from fu.federation.local import Updates
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import Task
 from fu.methods import mode
 from tests.factories import builder, make_federation, make_partition, make_task, params_of
 from tests.systems import dropout_task, random, weighted_mean
-
-
-def second_of(state: State) -> Tensor:
-    second = state["second"]
-    assert isinstance(second, Tensor)
-    return second
 
 
 def classes_of(model: Tensor, x: Tensor) -> Tensor:
@@ -54,16 +48,16 @@ def guided(task: Task, theta: Tensor, second: Tensor, round: int, retained: list
 def test_a_round_of_mode_trains_the_second_model_degrades_and_guides(momentum: float) -> None:
     task, p = make_task(rounds=3), params_of(mode, lambda_=momentum, lambda_rounds=3, schedule="both")
     state = mode.start(task, p)
-    assert torch.equal(theta_of(state), task.original_model)
+    assert torch.equal(state.theta, task.original_model)
     for round in range(2):
-        theta, second = theta_of(state), second_of(state)
+        theta, second = state.theta, state.second
         state = mode.step(task, p, state, round)
         trained = make_federation().local_updates(second, [0, 2], round).delta
-        torch.testing.assert_close(second_of(state), second + weighted_mean(trained, [7, 9]), rtol=0, atol=1e-6)
-        assert not torch.equal(second_of(state), second)
-        degraded = {1.0: theta, 0.95: 0.95 * theta + 0.05 * second_of(state), 0.0: second_of(state)}[momentum]
-        expected = guided(task, degraded, second_of(state), round)
-        torch.testing.assert_close(theta_of(state), expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(state.second, second + weighted_mean(trained, [7, 9]), rtol=0, atol=1e-6)
+        assert not torch.equal(state.second, second)
+        degraded = {1.0: theta, 0.95: 0.95 * theta + 0.05 * state.second, 0.0: state.second}[momentum]
+        expected = guided(task, degraded, state.second, round)
+        torch.testing.assert_close(state.theta, expected, rtol=0, atol=1e-5)
 
 
 def test_degradation_with_lambda_one_changes_nothing_and_with_zero_everything() -> None:
@@ -80,18 +74,18 @@ def test_a_round_of_mode_trains_about_ten_clients_of_ten(schedule: str) -> None:
     state = mode.start(task, p)
     trained = []
     for round in range(5):
-        theta, second, before = theta_of(state), second_of(state), task.federation.cost.client_rounds
+        theta, second, before = state.theta, state.second, task.federation.cost.client_rounds
         state = mode.step(task, p, state, round)
         trained.append(task.federation.cost.client_rounds - before)
         if round == 4 or (schedule == "alternating" and round % 2):  # guidance alone
-            torch.testing.assert_close(theta_of(state), guided(task, theta, second, round), rtol=0, atol=1e-6)
-            assert torch.equal(second_of(state), second)
+            torch.testing.assert_close(state.theta, guided(task, theta, second, round), rtol=0, atol=1e-6)
+            assert torch.equal(state.second, second)
             continue
         moved = weighted_mean(make_federation().local_updates(second, [0, 2], round).delta, [7, 9])
-        torch.testing.assert_close(second_of(state), second + moved, rtol=0, atol=1e-6)
-        degraded = (theta + second_of(state)) / 2
-        expected = guided(task, degraded, second_of(state), round, []) if schedule == "split" else degraded
-        torch.testing.assert_close(theta_of(state), expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(state.second, second + moved, rtol=0, atol=1e-6)
+        degraded = (theta + state.second) / 2
+        expected = guided(task, degraded, state.second, round, []) if schedule == "split" else degraded
+        torch.testing.assert_close(state.theta, expected, rtol=0, atol=1e-5)
     assert trained == {"split": [3, 3, 3, 3, 3], "alternating": [2, 3, 2, 3, 3]}[schedule]
 
 
@@ -118,22 +112,22 @@ def test_the_last_rounds_of_mode_are_guidance_alone(share: float, degrading: int
     task, p = make_task(rounds=5), params_of(mode, lambda_=0.5, degradation_share=share, schedule="both")
     state = mode.start(task, p)
     for round in range(5):
-        theta, second = theta_of(state), second_of(state)
+        theta, second = state.theta, state.second
         before = task.federation.cost.client_rounds
         state = mode.step(task, p, state, round)
-        assert torch.equal(second_of(state), second) is (round >= degrading)
+        assert torch.equal(state.second, second) is (round >= degrading)
         assert task.federation.cost.client_rounds - before == (5 if round < degrading else 3)
         if round >= degrading:
-            torch.testing.assert_close(theta_of(state), guided(task, theta, second, round), rtol=0, atol=1e-6)
+            torch.testing.assert_close(state.theta, guided(task, theta, second, round), rtol=0, atol=1e-6)
 
 
 def test_mode_begins_with_a_second_model_that_is_neither_of_training_nor_of_retraining() -> None:
     task = make_task()
-    second = second_of(mode.start(task, params_of(mode)))
+    second = mode.start(task, params_of(mode)).second
     for other in (make_task(trained=False).first_model(), task.first_model()):
         assert not torch.equal(second, other)
-    assert torch.equal(second, second_of(mode.start(make_task(), params_of(mode))))
-    assert not torch.equal(second, second_of(mode.start(make_task(make_federation(seed=4)), params_of(mode))))
+    assert torch.equal(second, mode.start(make_task(), params_of(mode)).second)
+    assert not torch.equal(second, mode.start(make_task(make_federation(seed=4)), params_of(mode)).second)
 
 
 def test_the_classes_of_modes_second_model_are_those_it_gives_without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,4 +153,4 @@ def test_the_classes_of_modes_second_model_are_those_it_gives_without_dropout(mo
     state = mode.step(task, p, mode.start(task, p), 0)
     assert len(seen) == 3
     for x, labels in seen:
-        assert labels.tolist() == task.federation.logits(second_of(state), x).argmax(1).tolist()
+        assert labels.tolist() == task.federation.logits(state.second, x).argmax(1).tolist()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fu.data.clients import ClientData
-from fu.federation.task import Task, initial_parameters, theta_of
+from fu.federation.task import State, Task, initial_parameters
 from fu.methods import retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
@@ -33,7 +33,7 @@ def test_retraining_never_touches_the_data_of_a_forgotten_client() -> None:
         state = retrain.start(task, params_of(retrain))
         for round in range(3):
             state = retrain.step(task, params_of(retrain), state, round)
-        results.append(theta_of(state))
+        results.append(state.theta)
         assert data.train(1)[0].isnan().any() == x.isnan().any()
     assert torch.isfinite(results[0]).all()
     assert torch.equal(results[0], results[1])
@@ -41,12 +41,12 @@ def test_retraining_never_touches_the_data_of_a_forgotten_client() -> None:
 
 def test_retraining_starts_from_another_model_than_the_training() -> None:
     task = task_on(seed=3)
-    again = theta_of(retrain.start(task, params_of(retrain)))
+    again = retrain.start(task, params_of(retrain)).theta
     assert torch.equal(again, initial_parameters(builder(), 3, "model", "retrained"))
     original = make_task(make_federation(seed=3), trained=False)
-    assert not torch.equal(again, theta_of(fedavg.start(original, params_of(fedavg))))
+    assert not torch.equal(again, fedavg.start(original, params_of(fedavg)).theta)
     other_seed = task_on(seed=4)
-    assert not torch.equal(again, theta_of(retrain.start(other_seed, params_of(retrain))))
+    assert not torch.equal(again, retrain.start(other_seed, params_of(retrain)).theta)
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
@@ -55,5 +55,5 @@ def test_retraining_trains_the_retained_clients_as_the_scenario_trains(weights: 
     delta = make_federation().local_updates(theta, [0, 2], 1).delta
     share = torch.tensor([7.0, 9.0] if weights == "samples" else [1.0, 1.0])
     expected = theta + (share / share.sum()) @ delta
-    found = theta_of(retrain.step(task, params_of(retrain), {"theta": theta}, 1))
+    found = retrain.step(task, params_of(retrain), State(theta), 1).theta
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import Task
 from fu.methods import sfu
 from tests.factories import COLOUR, GREY, make_data, make_federation, make_partition, make_task, params_of
 from tests.systems import model_task
@@ -31,7 +31,7 @@ def observed(task: Task, theta: Tensor, x: Tensor, what: str) -> dict[str, Tenso
     return found
 
 
-def started(task: Task, energy: float) -> tuple[State, Tensor]:
+def started(task: Task, energy: float) -> tuple[sfu.Projected, Tensor]:
     """Return SFU's first state and the images that it looked at."""
     batches: list[Tensor] = []
     handle = task.federation.model.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].clone()))
@@ -70,10 +70,10 @@ def test_sfu_with_all_energy_leaves_every_layers_output_on_the_sampled_batches(k
     before = observed(task, task.original_model, x, "outputs")
     for round in range(2):
         state = sfu.step(task, params_of(sfu, energy=1.0), state, round)
-    after = observed(task, theta_of(state), x, "outputs")
+    after = observed(task, state.theta, x, "outputs")
     for name, output in before.items():
         torch.testing.assert_close(after[name], output, rtol=1e-4, atol=1e-5 * output.abs().max().item())
-    moved = task.federation.layout.named(theta_of(state) - task.original_model)
+    moved = task.federation.layout.named(state.theta - task.original_model)
     assert {name.removesuffix(".weight") for name, piece in moved.items() if piece.norm() > 1e-4} >= movable
     ascent = task.federation.local_updates(task.original_model, task.forgotten, 0, "negative_cross_entropy").delta[0]
     unguarded = observed(task, task.original_model + ascent, x, "outputs")
@@ -87,7 +87,7 @@ def test_sfu_moves_no_bias(kind: str, energy: float) -> None:
     task = SYSTEMS[kind][0]()
     state, _ = started(task, energy)
     named = task.federation.layout.named
-    moved = named(theta_of(sfu.step(task, params_of(sfu, energy=energy), state, 0)) - task.original_model)
+    moved = named(sfu.step(task, params_of(sfu, energy=energy), state, 0).theta - task.original_model)
     ascent = task.federation.local_updates(task.original_model, task.forgotten, 0, "negative_cross_entropy").delta[0]
     biases = [name for name in moved if name.endswith("bias")]
     assert len(biases) == len(moved) // 2
@@ -99,7 +99,7 @@ def test_sfu_moves_no_bias(kind: str, energy: float) -> None:
 def test_sfu_with_little_energy_changes_outputs() -> None:
     task = make_task()
     state, x = started(task, 0.3)
-    theta = theta_of(sfu.step(task, params_of(sfu, energy=0.3), state, 0))
+    theta = sfu.step(task, params_of(sfu, energy=0.3), state, 0).theta
     before, after = (task.federation.logits(model, x) for model in (task.original_model, theta))
     assert (after - before).abs().max() > 1e-3
 
@@ -109,7 +109,7 @@ def test_sfu_takes_from_the_mean_ascent_exactly_the_part_in_its_subspace() -> No
     state, x = started(task, 0.9)
     fresh, theta = make_federation(task.federation.data), task.original_model
     ascent = fresh.layout.named(fresh.local_updates(theta, [1, 3], 0, "negative_cross_entropy").delta.mean(0))
-    moved = fresh.layout.named(theta_of(sfu.step(task, params_of(sfu, energy=0.9), state, 0)) - theta)
+    moved = fresh.layout.named(sfu.step(task, params_of(sfu, energy=0.9), state, 0).theta - theta)
     for name, inputs in observed(task, theta, x, "inputs").items():
         _, values, vh = np.linalg.svd(inputs.double().numpy())
         share = np.cumsum(values**2) / np.sum(values**2)
@@ -125,11 +125,10 @@ def test_the_basis_of_sfu_is_orthonormal_and_just_large_enough_for_its_energy(ki
     for energy in (0.3, 0.7, 0.95, 1.0):
         state, x = started(task, energy)
         inputs = observed(task, task.original_model, x, "inputs")
-        assert state.keys() == {"theta", *(f"basis.{name}.weight" for name in inputs)}
+        assert state.bases.keys() == {f"{name}.weight" for name in inputs}
         ranks.append([])
         for name, layer in layers_of(task.federation.model).items():
-            basis = state[f"basis.{name}.weight"]
-            assert isinstance(basis, Tensor)
+            basis = state.bases[f"{name}.weight"]
             rank = basis.shape[1]
             torch.testing.assert_close(basis.T @ basis, torch.eye(rank), rtol=0, atol=1e-5)
             rows = inputs[name]

@@ -10,7 +10,7 @@ from torch import Tensor
 from fu.data.clients import ClientData
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 from fu.training import fedavg
 from tests.factories import KINDS, make_data, make_federation, make_partition, make_task, params_of
 
@@ -47,7 +47,7 @@ def train(
     models: list[Tensor] = []
 
     def step(state: State, round: int) -> State:
-        models.append(theta_of(state))
+        models.append(state.theta)
         return fedavg.step(task, p, state, round)
 
     checkpoint = Checkpoint(folder / "job.checkpoint", {}, 1e9)
@@ -55,4 +55,4 @@ def train(
     assert outcome.diverged is None
     again = make_federation(data, **federation)
     updates = [again.local_updates(theta, range(len(sizes)), round).delta for round, theta in enumerate(models)]
-    return Trained(data, torch.stack([*models, theta_of(outcome.state)]), torch.stack(updates), outcome.histories)
+    return Trained(data, torch.stack([*models, outcome.state.theta]), torch.stack(updates), outcome.histories)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fu.data.clients import ClientData
 from fu.errors import UserError
-from fu.federation.task import Task, theta_of
+from fu.federation.task import Task
 from fu.pipeline import catalogue
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
@@ -50,7 +50,7 @@ def test_a_training_reads_the_servers_data_where_it_says_so(choice: Choice) -> N
     state = training.start(task)
     for round in range(ROUNDS):
         state = training.step(task, state, round)
-    assert bool(theta_of(state).isnan().any()) == catalogue.declared("training", choice.name).get("SERVER", False)
+    assert bool(state.theta.isnan().any()) == catalogue.declared("training", choice.name).get("SERVER", False)
 
 
 EPOCH, STEPS = {"local_epochs": 1}, {"local_epochs": None, "local_steps": 2}

@@ -17,7 +17,7 @@ from fu.federation.kept import KeptModels
 from fu.federation.sampled import shape_of
 from fu.federation.sampled import trained as trained_on
 from fu.federation.sampling import History, Shape, begin
-from fu.federation.task import Task, theta_of
+from fu.federation.task import Task
 from fu.methods import fats as unlearning
 from fu.training import fats
 from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task
@@ -63,7 +63,7 @@ def trained(folder: Path, every: int | None = 1, seed: int = 3) -> tuple[Tensor,
     state = fats.start(task, fats.Params())
     for round in range(6):
         state = fats.step(task, fats.Params(), state, round)
-    return theta_of(state), kept
+    return state.theta, kept
 
 
 def unlearned(
@@ -80,7 +80,7 @@ def unlearned(
         while not unlearning.done(state):
             state = unlearning.step(now, p, state, 0)
     assert state is not None
-    return theta_of(state), task
+    return state.theta, task
 
 
 def from_the_start(request: Request, full: bool = False, seed: int = 3) -> tuple[Tensor, History]:
@@ -89,8 +89,7 @@ def from_the_start(request: Request, full: bool = False, seed: int = 3) -> tuple
     history = fats.history(task)
     for wave in request.waves:
         history = history.without(wave.clients.tolist(), PART.holders(wave.samples), full=full)
-    theta = fats.start(task, fats.Params())["theta"]
-    assert isinstance(theta, Tensor)
+    theta = fats.start(task, fats.Params()).theta
     for round in range(6):
         theta = trained_on(task, history, theta, round)
     return theta, history

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.federation.task import theta_of
+from fu.federation.task import State
 from fu.training import fedavg
 from tests.factories import MARK, SIZES, make_data, make_federation, make_partition, make_task, params_of
 
@@ -23,7 +23,7 @@ def mean_update(theta: Tensor, clients: list[int], client_weights: str) -> Tenso
 def test_a_round_adds_the_mean_update_of_all_clients(client_weights: str) -> None:
     task, p = make_task(trained=False), params_of(fedavg, client_weights=client_weights)
     theta = task.first_model()
-    found = theta_of(fedavg.step(task, p, {"theta": theta}, 1))
+    found = fedavg.step(task, p, State(theta), 1).theta
     torch.testing.assert_close(found, mean_update(theta, [0, 1, 2], client_weights), rtol=1e-5, atol=1e-6)
     assert task.federation.cost.client_rounds == 3
 
@@ -39,7 +39,7 @@ def test_a_round_adds_the_mean_update_of_those_drawn_and_one_drawn_twice_counts_
     task = replace(task, clients_per_round=number, with_replacement=with_replacement, seed=seed)
     theta, p = task.first_model(), params_of(fedavg, client_weights=client_weights)
     assert task.participants(1) == drawn
-    found = theta_of(fedavg.step(task, p, {"theta": theta}, 1))
+    found = fedavg.step(task, p, State(theta), 1).theta
     torch.testing.assert_close(found, mean_update(theta, drawn, client_weights), rtol=1e-5, atol=1e-6)
     assert task.federation.cost.client_rounds == 2  # one that is drawn twice trains and sends once
 
@@ -52,7 +52,7 @@ def test_training_marks_eighty_percent_of_the_targets_samples(poison: Any, marke
     images: list[Tensor] = []
     federation.model.register_forward_pre_hook(lambda _, inputs: images.append(inputs[0].clone()))
     task = make_task(federation, trained=False)
-    fedavg.step(task, params_of(fedavg), {"theta": task.first_model()}, 0)
+    fedavg.step(task, params_of(fedavg), State(task.first_model()), 0)
     corner = torch.cat(images)[:, 0, 5:7, 5:7]  # 2 x 2 pixels, one pixel from the border
     triggered = (corner == MARK)[:, torch.tensor([[True, False], [True, True]])].all(1)
     assert len(corner) == 20

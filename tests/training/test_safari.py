@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fu.federation import driver
 from fu.federation.driver import Outcome
-from fu.federation.task import State, Task, Training, theta_of
+from fu.federation.task import State, Task, Training
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from fu.training import safari
@@ -67,14 +67,14 @@ def test_at_both_ends_of_q_it_is_fedavg_and_sgd_on_the_server_bit_for_bit(
 ) -> None:
     """The models of every round (their means), the last model, and the costs; also after a resume."""
     found, expected = trained(safari_of(q), tmp_path, killed_after), trained(other, tmp_path)
-    assert torch.equal(theta_of(found.state), theta_of(expected.state))
+    assert torch.equal(found.state.theta, expected.state.theta)
     assert found.rows == expected.rows
     assert len({row["mean"] for row in found.rows}) == ROUNDS + 1
 
 
 def test_a_mixed_training_survives_a_resume(tmp_path: Path) -> None:
     found, expected = trained(safari_of(0.5), tmp_path, 5), trained(safari_of(0.5), tmp_path)
-    assert torch.equal(theta_of(found.state), theta_of(expected.state))
+    assert torch.equal(found.state.theta, expected.state.theta)
     assert found.rows == expected.rows
 
 
@@ -82,13 +82,13 @@ def test_every_round_is_one_of_fedavg_or_of_the_server() -> None:
     """Each costs what it costs there: a round of the server sends nothing and counts no client."""
     task, training, kinds = task_of(), safari_of(0.5), []
     state = training.start(task)
-    assert torch.equal(theta_of(state), task.first_model())
+    assert torch.equal(state.theta, task.first_model())
     for round in range(ROUNDS):
         of_clients = safari.is_client_round(task, 0.5, round)
         other, before = task_of(), task.federation.cost.record()
         expected = (FEDAVG if of_clients else SERVER_SGD).step(other, state, round)
         state = training.step(task, state, round)
-        assert torch.equal(theta_of(state), theta_of(expected))
+        assert torch.equal(state.theta, expected.theta)
         spent = {name: value - before[name] for name, value in task.federation.cost.record().items()}
         assert spent == other.federation.cost.record()
         assert (spent["client_rounds"], spent["bytes_up"] > 0, spent["bytes_down"] > 0) == (
@@ -132,7 +132,7 @@ def both(training: Training, step: Callable[[Task], Task] = lambda task: task) -
         state = training.start(task)
         for round in range(ROUNDS):
             state = training.step(task, state, round)
-        found.append(theta_of(state))
+        found.append(state.theta)
     return found
 
 

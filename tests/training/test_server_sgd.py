@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fu.federation.task import Task, theta_of
+from fu.federation.task import State, Task
 from fu.training import server_sgd
 from tests.factories import SMALL, builder, make_data, make_federation, make_partition, make_task, params_of
 from tests.systems import dropout_task
@@ -24,7 +24,7 @@ def seen(task: Task, rounds: int) -> list[list[int]]:
     images: list[Tensor] = []
     task.federation.model.register_forward_pre_hook(lambda _, inputs: images.append(inputs[0].flatten(1)))
     for round in range(rounds):
-        server_sgd.step(task, params_of(server_sgd), {"theta": task.first_model()}, round)
+        server_sgd.step(task, params_of(server_sgd), State(task.first_model()), round)
     mine = task.federation.data.x[torch.from_numpy(PART.server)].flatten(1)
     return [[int((mine == image).all(1).nonzero()) for image in batch] for batch in images]
 
@@ -44,7 +44,7 @@ def test_a_round_is_one_plain_step_at_the_servers_rate(model: str, server_lr: fl
     optimiser = torch.optim.SGD(net.parameters(), lr=server_lr)
     nn.functional.cross_entropy(net(x), y).backward()
     optimiser.step()
-    found = theta_of(server_sgd.step(task, params_of(server_sgd, server_lr=server_lr), {"theta": theta}, 0))
+    found = server_sgd.step(task, params_of(server_sgd, server_lr=server_lr), State(theta), 0).theta
     expected = task.federation.layout.flatten(dict(net.named_parameters()))
     assert (expected - theta).norm() > 1e-2
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
@@ -63,7 +63,7 @@ def test_batches_are_drawn_anew_from_the_first_samples_alone(server: int | None,
 def test_a_round_of_the_server_sends_nothing_and_counts_no_client() -> None:
     for server, samples in ((None, 5), (3, 3)):
         task = task_of(server)
-        server_sgd.step(task, params_of(server_sgd), {"theta": task.first_model()}, 0)
+        server_sgd.step(task, params_of(server_sgd), State(task.first_model()), 0)
         nothing = dict.fromkeys(task.federation.cost.record(), 0)
         assert task.federation.cost.record() == {**nothing, "steps": 1, "samples": samples, "time_steps": 1}
 

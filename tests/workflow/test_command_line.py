@@ -69,7 +69,7 @@ def test_a_killed_job_goes_on_to_the_same_bytes_and_an_edited_one_starts_anew(pr
     assert "\r" not in done.stderr
 
     start_and_kill(command, project, checkpoint)
-    project.edit("fu/training/fedavg.py", '{"theta": theta + aggregate', '{"theta": theta + 0.5 * aggregate')
+    project.edit("fu/training/fedavg.py", "State(theta + aggregate", "State(theta + 0.5 * aggregate")
     done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True)
     assert "resumed" not in done.stderr
     assert outputs[0].read_bytes() != expected[0]

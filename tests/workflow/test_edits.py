@@ -33,12 +33,12 @@ class Params(BaseModel, extra="forbid"):
 
 def start(task: Task, p: Params) -> State:
     """Begin at the original model."""
-    return {"theta": task.original_model}
+    return State(task.original_model)
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Shrink."""
-    return {"theta": 0.9 * task.original_model}
+    return State(0.9 * task.original_model)
 '''
 EVALUATOR = '''"""Norm of the model (our choice)."""
 

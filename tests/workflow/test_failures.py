@@ -12,7 +12,7 @@ import pytest
 from tests.mistakes import contents
 from tests.workflow.project import Project, from_repository
 
-STEP = "def step(task: Task, p: Params, state: State, round: int) -> State:\n"
+STEP = "def step(task: Task, p: Params, state: {0}, round: int) -> {0}:\n"
 NOISE = ("Cannot restore", "CalledProcessError", "Look above", "Traceback", "MissingRule", "jobid", "Finished job")
 
 
@@ -26,8 +26,8 @@ def make(project: Project, *words: str) -> tuple[int, list[str]]:
 
 def test_why_jobs_failed_stands_last_and_once(project: Project) -> None:
     raised = 'from fu.errors import UserError\n    raise UserError("the moon is full.")\n'
-    project.edit("fu/methods/fupga.py", STEP, f"{STEP}    {raised}")
-    project.edit("fu/methods/retrain.py", STEP, f'{STEP}    raise KeyError("a bug")\n')
+    project.edit("fu/methods/fupga.py", STEP.format("Bounded"), STEP.format("Bounded") + f"    {raised}")
+    project.edit("fu/methods/retrain.py", STEP.format("State"), STEP.format("State") + '    raise KeyError("a bug")\n')
     status, lines = make(project)
     assert status == 2
     *before, one, two, three, by_make = lines
@@ -87,7 +87,7 @@ def test_a_run_is_known_while_it_lives(project: Project) -> None:
     raised = (
         "from fu.errors import UserError\n    from fu.pipeline import runs\n    raise UserError(str(runs.alive()))\n"
     )
-    project.edit("fu/methods/fupga.py", STEP, f"{STEP}    {raised}")
+    project.edit("fu/methods/fupga.py", STEP.format("Bounded"), STEP.format("Bounded") + f"    {raised}")
     status, lines = make(project)
     assert status == 2
     assert re.fullmatch(r"error: \['process \d+ on \S+'\]", lines[-2])

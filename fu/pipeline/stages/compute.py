@@ -9,7 +9,7 @@ import resource
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from fu.errors import UserError
 from fu.evaluation.context import Context
 from fu.evaluation.trace import columns
 from fu.federation import model_files
-from fu.federation.checkpoint import Checkpoint
+from fu.federation.checkpoint import Checkpoint, flat
 from fu.federation.driver import Outcome
 from fu.federation.kept import KeptModels
 from fu.federation.local import Federation, LocalTraining
@@ -114,9 +114,11 @@ def training_of(choice: Choice) -> Training:
         plugins.load("training", choice.name),
         plugins.params("training", choice, f"training {choice.name}"),
     )
+    kind = kind_of(plugin)
     return Training(
-        lambda task: state_of(plugin, "start", task, params),
-        lambda task, state, round: state_of(plugin, "step", task, params, state, round),
+        kind,
+        lambda task: state_of(kind, plugin, "start", task, params),
+        lambda task, state, round: state_of(kind, plugin, "step", task, params, state, round),
         (lambda task: _rows_of(plugin, task, params)) if hasattr(plugin, "trained_on") else None,
     )
 
@@ -131,20 +133,28 @@ def _rows_of(plugin: ModuleType, task: Task, params: Any) -> Indices:
     return found
 
 
-def state_of(plugin: ModuleType, name: str, task: Task, *given: Any) -> State:
-    """Return the state that a function of a plug-in returns; `UserError` where it is none."""
+def kind_of(plugin: ModuleType) -> type[State]:
+    """Return the state that a plug-in's `start` is annotated to return, else `State`; `UserError` where it is none."""
+    try:
+        found = get_type_hints(plugin.start).get("return", State)
+    except NameError as error:
+        found = error
+    if not (isinstance(found, type) and issubclass(found, State)):
+        raise UserError(f"{plugins.place_of(plugin, 'start')}: start must be annotated to return a State, got {found}.")
+    return found
+
+
+def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *given: Any) -> State:
+    """Return the state of this kind that a function of a plug-in returns; `UserError` where it is none."""
     state: State = getattr(plugin, name)(task, *given)
-    size, got = task.federation.layout.size, _odd(state, Tensor, float, int)
-    if not got:
-        theta = state.get("theta")
-        if not isinstance(theta, Tensor):
-            got = _odd({"theta": theta}, Tensor) if "theta" in state else "no 'theta'"
-        elif theta.dtype != torch.float32 or theta.shape != (size,):
-            got = f"'theta' of {theta.dtype} {[*theta.shape]}"
+    size, got = task.federation.layout.size, "" if type(state) is kind else type(state).__name__
+    got = got or _odd(flat(vars(state)), Tensor, float, int) or _odd({"theta": state.theta}, Tensor)
+    if not got and (state.theta.dtype != torch.float32 or state.theta.shape != (size,)):
+        got = f"'theta' of {state.theta.dtype} {[*state.theta.shape]}"
     if got:
         raise UserError(
-            f"{plugins.place_of(plugin, name)}: {name} must return a state: 'theta', the model (float32 [{size}]), and "
-            f"further tensors and numbers; got {got}."
+            f"{plugins.place_of(plugin, name)}: {name} must return a {kind.__name__}, whose 'theta' is the model "
+            f"(float32 [{size}]) and all else tensors and numbers; got {got}."
         )
     return state
 
@@ -217,7 +227,7 @@ def writable(checkpoint: Checkpoint, make: Callable[[Path], KeptModels]) -> Kept
 
 def diverged_outcome(task: Task, diverged: int | None) -> Outcome:
     """Return the outcome of a run whose initial model had diverged: that is its result, too."""
-    return Outcome({"theta": torch.empty(task.federation.layout.size)}, {}, [], 0.0, diverged)
+    return Outcome(State(torch.empty(task.federation.layout.size)), {}, [], 0.0, diverged)
 
 
 def write_outcome(
@@ -233,10 +243,8 @@ def write_outcome(
 
     Removes the checkpoint and the models beside it. Where a training keeps models, they are its history.
     """
-    theta = outcome.state["theta"]
-    assert isinstance(theta, Tensor)
     with atomic_outputs(options, files.model, files.trace, files.cost, *([history] if history else [])) as parts:
-        model_files.save(parts[0], task.federation.layout, theta, outcome.diverged)
+        model_files.save(parts[0], task.federation.layout, outcome.state.theta, outcome.diverged)
         names = [*(plugins.load("evaluation", name).TRACE for name in spec.traced), spec.counted]
         write_rows(parts[1], outcome.rows, columns(names, outcome.rows))
         cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}

@@ -33,6 +33,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu import plugins
     from fu.federation import model_files, recovery
     from fu.federation.driver import drive
+    from fu.federation.task import State
     from fu.pipeline.stages.compute import checkpoint_of, diverged_outcome, measured, task_of, write_outcome
 
     task = task_of(spec, files, options, "unlearning", "all")
@@ -51,7 +52,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             project = partial(plugins.load("projections", spec.projection.name).project, task, params)
         outcome = drive(
             task,
-            lambda: {"theta": start},
+            lambda: State(start),
             lambda state, round: recovery.step(task, state, round, spec.client_weights, project),
             measured(task, spec.traced),
             checkpoint,

@@ -37,7 +37,6 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     from fu.data import archives, membership
     from fu.federation.driver import drive
-    from fu.federation.task import theta_of
     from fu.pipeline.stages import compute
     from fu.seeds import derive_integer
 
@@ -64,12 +63,13 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             lambda theta: {},
             checkpoint,
             f"{files.shadows}, shadow {number + 1} of {spec.number}",
+            kind=training.state,
         )
         if outcome.diverged is None:
             notes = {"seconds": 0.0, "done": spec.rounds, "rows": [], "cost": task.federation.cost.record()}
             checkpoint.save(outcome.state, notes)  # a resumed job trains none again
             inside.append(np.isin(sets.pool, np.concatenate(part.train)))
-            theta, logits = theta_of(outcome.state), task.federation.logits
+            theta, logits = outcome.state.theta, task.federation.logits
             shown = (sets.pool, sets.members, sets.non_members)
             said.append([logits(theta, data.clean(rows)[0]).cpu().numpy() for rows in shown])
     with atomic_outputs(options, files.shadows) as (path,):

@@ -46,6 +46,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         evaluate_every=spec.evaluate_every,
         evaluate_last=spec.evaluate_last,
         recorders={kind: plugins.load("histories", kind).record for kind in spec.history},
+        kind=training.state,
     )
     write_outcome(task, outcome, files, options, checkpoint, spec, files.history)
 

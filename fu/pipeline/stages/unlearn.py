@@ -65,15 +65,17 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         def now(round: int) -> Task:
             return asked[round * len(asked) // spec.rounds]
 
+        kind = training.state if training else compute.kind_of(method)
+
         def again(state: State, round: int) -> State:
             if hasattr(method, "again"):
-                return compute.state_of(method, "again", now(round), params, state, round)
-            return compute.state_of(method, "start", now(round), params)
+                return compute.state_of(kind, method, "again", now(round), params, state, round)
+            return compute.state_of(kind, method, "start", now(round), params)
 
         outcome = drive(
             task,
-            lambda: compute.state_of(method, "start", now(0), params),
-            lambda state, round: compute.state_of(method, "step", now(round), params, state, round),
+            lambda: compute.state_of(kind, method, "start", now(0), params),
+            lambda state, round: compute.state_of(kind, method, "step", now(round), params, state, round),
             compute.measured(task, spec.traced),
             checkpoint,
             str(files.model),
@@ -83,6 +85,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             requests=task.requests,
             again=again,
             finished=getattr(method, "done", None),
+            kind=kind,
         )
     compute.write_outcome(task, outcome, files, options, checkpoint, spec)
 

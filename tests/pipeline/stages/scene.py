@@ -24,7 +24,7 @@ from fu.data.request import Request
 from fu.federation import model_files
 from fu.federation.flat import Layout
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import State, Task, initial_parameters, theta_of
+from fu.federation.task import State, Task, initial_parameters
 from fu.pipeline.stages.common import Options
 from tests.factories import CLASSES, DIGITS, builder, make_partition
 from tests.mistakes import write_archive
@@ -120,9 +120,9 @@ def model(number: int) -> Tensor:
 
 def loop(theta: Tensor, step: Callable[[State, int], State], rounds: range) -> list[Tensor]:
     """Return the models before the first round and after every round."""
-    state: State = {"theta": theta}
+    state: State = State(theta)
     found = [theta]
     for round in rounds:
         state = step(state, round)
-        found.append(theta_of(state))
+        found.append(state.theta)
     return found

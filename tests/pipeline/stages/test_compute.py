@@ -12,8 +12,12 @@ from tests.pipeline.stages.scene import LAYOUT, PHASE, Scene, make_scene, model
 
 METHOD = '''"""Mine."""
 
+from dataclasses import dataclass
+
 import torch
 from pydantic import BaseModel
+
+from fu.federation.task import State
 
 needs = set()
 
@@ -22,8 +26,13 @@ class Params(BaseModel, extra="forbid"):
     """None."""
 
 
+@dataclass(frozen=True)
+class Other(State):
+    more: float = 0.0
+
+
 def start(task, p):
-    return {"theta": torch.zeros(task.federation.layout.size)}
+    return State(torch.zeros(task.federation.layout.size))
 
 
 def step(task, p, state, round):
@@ -111,13 +120,13 @@ def trained(scene: Scene, mine: Path, **spec: Any) -> str:
 SIZE = LAYOUT.size
 STATES = {
     "None": "NoneType",
-    "state['theta']": "Tensor",
-    "{}": "no 'theta'",
-    "{'theta': 1.0}": "'theta' of type float",
-    "{'theta': state['theta'][:-1]}": f"'theta' of torch.float32 [{SIZE - 1}]",
-    "{'theta': state['theta'][:, None]}": f"'theta' of torch.float32 [{SIZE}, 1]",
-    "{'theta': state['theta'].double()}": f"'theta' of torch.float64 [{SIZE}]",
-    "{**state, 'seen': [1]}": "'seen' of type list",
+    "state.theta": "Tensor",
+    "{'theta': state.theta}": "dict",
+    "Other(state.theta)": "Other",
+    "State(1.0)": "'theta' of type float",
+    "State(state.theta[:-1])": f"'theta' of torch.float32 [{SIZE - 1}]",
+    "State(state.theta[:, None])": f"'theta' of torch.float32 [{SIZE}, 1]",
+    "State(state.theta.double())": f"'theta' of torch.float64 [{SIZE}]",
 }
 
 
@@ -125,30 +134,39 @@ STATES = {
 def test_a_step_that_returns_no_state_is_refused(scene: Scene, mine: Path, returned: str) -> None:
     text = METHOD.replace("return state", f"return {returned}")
     assert unlearned(scene, mine, text) == (
-        f"methods/mine.py: line {line(text, 'def step')}: step must return a state: 'theta', the model (float32 "
-        f"[{SIZE}]), and further tensors and numbers; got {STATES[returned]}."
+        f"methods/mine.py: line {line(text, 'def step')}: step must return a State, whose 'theta' is the model "
+        f"(float32 [{SIZE}]) and all else tensors and numbers; got {STATES[returned]}."
     )
 
 
 def test_a_start_that_returns_no_state_is_refused(scene: Scene, mine: Path) -> None:
-    text = METHOD.replace('return {"theta"', 'return {"model"')
-    has(unlearned(scene, mine, text), f"methods/mine.py: line {line(text, 'def start')}: start must return a state: ")
+    text = METHOD.replace("def start(task, p):", "def start(task, p) -> Other:")
+    text = text.replace("return State(", "return Other(").replace(".layout.size))", ".layout.size), [1])")
+    told = f"methods/mine.py: line {line(text, 'def start')}: start must return a Other, whose 'theta' is the model "
+    has(unlearned(scene, mine, text), told, "got 'more' of type list.")
+
+
+@pytest.mark.parametrize(("returned", "got"), [("int", "<class 'int'>"), ("Nowhere", "name 'Nowhere' is not defined")])
+def test_a_start_that_is_annotated_otherwise_is_refused(scene: Scene, mine: Path, returned: str, got: str) -> None:
+    text = METHOD.replace("def start(task, p):", f"def start(task, p) -> '{returned}':")
+    place = f"methods/mine.py: line {line(text, 'def start')}: "
+    assert unlearned(scene, mine, text) == f"{place}start must be annotated to return a State, got {got}."
 
 
 def test_a_training_that_returns_no_state_is_refused(scene: Scene, mine: Path) -> None:
     write(mine, "training", text := METHOD.replace("return state", "return None"))
-    told = f"training/mine.py: line {line(text, 'def step')}: step must return a state: "
+    told = f"training/mine.py: line {line(text, 'def step')}: step must return a State, "
     has(trained(scene, mine, training={"name": "mine"}), told)
 
 
 @pytest.mark.parametrize(
     ("bug", "told"),
     [
-        ("return state['thetta']", "KeyError: 'thetta'."),
+        ("return state.thetta", "AttributeError: 'State' object has no attribute 'thetta'."),
         ("assert round < 0", "AssertionError."),
         ("raise ValueError('too\\nmany.')", "ValueError: too many."),
         (
-            "task.federation.local_updates(state['theta'], [0], round, 'cros_entropy')",
+            "task.federation.local_updates(state.theta, [0], round, 'cros_entropy')",
             "ValueError: local_updates: there is no loss 'cros_entropy'; did you mean 'cross_entropy'? allowed: "
             "cross_entropy, negative_cross_entropy, unlearning_cross_entropy.",
         ),
@@ -159,13 +177,13 @@ def test_a_bug_is_told_with_its_line_after_the_whole_traceback(
     scene: Scene, mine: Path, bug: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(mine, "methods", "")
-    (mine / "methods/helper.py").write_text("def step(state):\n    return state.theta\n")
+    (mine / "methods/helper.py").write_text("def step(state):\n    return state.thetta\n")
     text = METHOD.replace("    return state", f"    {bug}").replace(
         "import torch", "import torch\nfrom fu.methods.helper import step as helped"
     )
     place = f"methods/mine.py: line {line(text, bug)}: "
     if not told:
-        place, told = "methods/helper.py: line 2: ", "AttributeError: 'dict' object has no attribute 'theta'."
+        place, told = "methods/helper.py: line 2: ", "AttributeError: 'State' object has no attribute 'thetta'."
     assert unlearned(scene, mine, text) == place + told
     log = capsys.readouterr().err
     assert log.count("Traceback (most recent call last):") == 1

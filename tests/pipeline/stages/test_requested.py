@@ -11,7 +11,7 @@ from fu.contents import checksum
 from fu.data import request
 from fu.data.request import Request
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import State, Task, theta_of
+from fu.federation.task import State, Task
 from fu.methods import fupga
 from fu.pipeline.stages import common, compute, recover, train, unlearn
 from fu.pipeline.stages import request as stage
@@ -87,7 +87,7 @@ def test_training_knows_no_request_and_draws_who_takes_part(scene: Scene) -> Non
     train.main(train.Spec(**{**UNMARKED, **DRAWN}, **about), files, OPTIONS)
     task = task_of("training", [], [0, 1, 2], clients_per_round=2, with_replacement=True)
     training = compute.training_of(Choice(name="fedavg"))
-    models = loop(theta_of(training.start(task)), lambda state, round: training.step(task, state, round), range(ROUNDS))
+    models = loop(training.start(task).theta, lambda state, round: training.step(task, state, round), range(ROUNDS))
     assert torch.equal(scene.theta("original"), models[-1])
     trained = [len(set(task.participants(round))) for round in range(ROUNDS)]  # one that is drawn twice trains once
     assert [int(row["client_rounds"]) for row in scene.rows("original.csv")] == [
@@ -100,7 +100,7 @@ def test_unlearning_forgets_whom_the_request_names(scene: Scene, monkeypatch: py
 
     def start(task: Task, p: object) -> State:
         given.append(task)
-        return {"theta": task.original_model}
+        return State(task.original_model)
 
     monkeypatch.setattr(fupga, "start", start)
     monkeypatch.setattr(fupga, "step", lambda task, p, state, round: state)
@@ -131,8 +131,8 @@ def test_post_training_is_that_of_whom_the_request_leaves(scene: Scene) -> None:
     task = task_of("unlearning", [2], [0, 1], original=model(0))
 
     def step(state: Any, round: int) -> Any:
-        updates = task.federation.local_updates(state["theta"], [0, 1], round)
-        return {"theta": state["theta"] + updates.delta.mean(0)}
+        updates = task.federation.local_updates(state.theta, [0, 1], round)
+        return State(state.theta + updates.delta.mean(0))
 
     expected = loop(model(1), step, range(ROUNDS))[-1]
     torch.testing.assert_close(scene.theta("recovered"), expected, rtol=1e-6, atol=1e-7)
@@ -154,6 +154,4 @@ def helped(used: int) -> torch.Tensor:
     """Return the model of a server that trains on so many of its samples."""
     task = make_task("training", "share", server=used)
     training = compute.training_of(Choice(name="server_sgd"))
-    return loop(theta_of(training.start(task)), lambda state, round: training.step(task, state, round), range(ROUNDS))[
-        -1
-    ]
+    return loop(training.start(task).theta, lambda state, round: training.step(task, state, round), range(ROUNDS))[-1]

@@ -215,7 +215,7 @@ def test_a_stream_resumes_to_the_same_bytes_wherever_it_is_killed(
         state = step(task, p, state, round)
         if calls == dies_at:
             raise KilledError
-        models[round] = state["theta"]
+        models[round] = state.theta
         return state
 
     def is_due(checkpoint: Checkpoint) -> bool:

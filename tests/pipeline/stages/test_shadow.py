@@ -14,7 +14,7 @@ from fu.data.clients import ClientData
 from fu.data.request import Request
 from fu.federation import driver
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.task import Task, theta_of
+from fu.federation.task import State, Task
 from fu.pipeline.catalogue import metrics_of
 from fu.pipeline.stages import compute, data, evaluate, partition, request, shadow, train
 from fu.pipeline.stages.common import Options
@@ -86,12 +86,12 @@ def test_each_shadow_trains_as_the_scenario_does_on_half_of_the_retained_data(sc
         federation = Federation(BUILD(), held, LocalTraining(**LOCAL), "training", own)
         task = Task(federation, BUILD, [], [0, 1], ROUNDS, own, clients_per_round=2, with_replacement=True)
         state = fedavg.start(task, fedavg.Params())
-        first.append(theta_of(state))
+        first.append(state.theta)
         for round in range(ROUNDS):
             state = fedavg.step(task, fedavg.Params(), state, round)
         assert found.inside[number].tolist() == np.isin(found.pool, np.concatenate(part.train)).tolist()
         for name, rows in (("pool", sets.pool), ("member", sets.members), ("non_member", sets.non_members)):
-            said = federation.logits(theta_of(state), x[rows].permute(0, 3, 1, 2)).numpy()
+            said = federation.logits(state.theta, x[rows].permute(0, 3, 1, 2)).numpy()
             assert np.array_equal(getattr(found, f"{name}_logits")[number], said), name
     assert not torch.equal(first[0], first[1])
     assert not np.array_equal(found.inside[0], found.inside[1])
@@ -105,14 +105,16 @@ def test_the_sets_have_no_more_than_asked_for(scene: Scene) -> None:
 def test_a_killed_job_trains_no_finished_shadow_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, trained, drive = made(scene), list[str](), driver.drive
 
-    def counted(task: Task, start: Any, step: Any, measure: Any, checkpoint: Any, label: str) -> driver.Outcome:
+    def counted(
+        task: Task, start: Any, step: Any, measure: Any, checkpoint: Any, label: str, **more: Any
+    ) -> driver.Outcome:
         def one(state: Any, round: int) -> Any:
             trained.append(f"{checkpoint.path.name} {round}")
             if len(trained) == ROUNDS + 2:
                 raise KeyboardInterrupt
             return step(state, round)
 
-        return drive(task, start, one, measure, checkpoint, label)
+        return drive(task, start, one, measure, checkpoint, label, **more)
 
     monkeypatch.setattr(driver, "drive", counted)
     with pytest.raises(KeyboardInterrupt):
@@ -133,12 +135,12 @@ def test_shadows_that_a_killed_job_left_of_another_request_do_not_count(
     whole, drive, left = made(scene), driver.drive, 2
     ask(scene, clients=np.array([2]))
 
-    def killed(*args: Any) -> driver.Outcome:
+    def killed(*args: Any, **more: Any) -> driver.Outcome:
         nonlocal left
         left -= 1
         if left < 0:
             raise KeyboardInterrupt
-        return drive(*args)
+        return drive(*args, **more)
 
     with monkeypatch.context() as patched:
         patched.setattr(driver, "drive", killed)
@@ -154,9 +156,9 @@ def test_shadows_that_a_killed_job_left_of_another_request_do_not_count(
 def test_draws_of_shadows_belong_to_their_request(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds, drive = list[int](), driver.drive
 
-    def seen(task: Task, *args: Any) -> driver.Outcome:
+    def seen(task: Task, *args: Any, **more: Any) -> driver.Outcome:
         seeds.append(task.seed)
-        return drive(task, *args)
+        return drive(task, *args, **more)
 
     monkeypatch.setattr(driver, "drive", seen)
     made(scene)
@@ -220,7 +222,7 @@ def test_a_shadow_that_diverges_is_left_out(scene: Scene, monkeypatch: pytest.Mo
 
     def diverging(task: Task, p: Any, state: Any, round: int) -> Any:
         following = step(task, p, state, round)
-        return {"theta": theta_of(following) * torch.inf} if task.seed == second else following
+        return State(following.theta * torch.inf) if task.seed == second else following
 
     whole = made(scene)
     monkeypatch.setattr(fedavg, "step", diverging)

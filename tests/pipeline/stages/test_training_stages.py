@@ -6,6 +6,7 @@ hands over differently shows in the model.
 
 import json
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fu.contents import checksum
 from fu.evaluation import backdoor, conflicts, distance, utility
 from fu.evaluation.context import Context
 from fu.federation import model_files
-from fu.federation.task import Task
+from fu.federation.task import State, Task
 from fu.methods import retrain
 from fu.pipeline.catalogue import needs
 from fu.pipeline.stages import compute, recover, train, unlearn
@@ -102,7 +103,7 @@ def test_the_original_training_records_the_histories_that_are_asked_for(scene: S
     def step(state: Any, round: int) -> Any:
         following = fedavg.step(task, fedavg.Params(), state, round)
         for kind in wanted:
-            expected[kind] = KINDS[kind](task, expected[kind], state["theta"], round)
+            expected[kind] = KINDS[kind](task, expected[kind], state.theta, round)
         return following
 
     loop(task.new_model("original"), step, range(ROUNDS))
@@ -155,10 +156,10 @@ def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_sampl
     training = compute.training_of(RETRAINED)
     task = replace(task, histories={kind: recorded[kind] for kind in needs(method)}, training=training)
     state = module.start(task, p)
-    models = [state["theta"]]
+    models = [state.theta]
     for round in range(ROUNDS):
         state = module.step(task, p, state, round)
-        models.append(state["theta"])
+        models.append(state.theta)
     assert torch.equal(scene.theta("unlearned"), models[-1])
     rows = scene.rows("unlearned.csv")
     assert_trace(rows, 0, models, task)
@@ -182,6 +183,7 @@ def test_a_method_is_given_the_histories_that_it_needs_and_no_other(
     module, given = plugins.load("methods", method), list[Task]()
     start = module.start
 
+    @wraps(start)
     def spied(task: Task, p: Any) -> Any:
         given.append(task)
         return start(task, p)
@@ -221,12 +223,12 @@ def test_post_training_goes_on_from_the_unlearned_model_with_the_retained_client
     share = torch.tensor([7 / 16, 9 / 16] if weights == "samples" else [0.5, 0.5])
 
     def step(state: Any, round: int) -> Any:
-        theta = state["theta"]
+        theta = state.theta
         delta = task.federation.local_updates(theta, [0, 2], round).delta
         if where:
             p = away_from_original.Params(where=where)  # type: ignore[arg-type]
             delta = away_from_original.project(task, p, theta, delta)
-        return {"theta": theta + share @ delta}
+        return State(theta + share @ delta)
 
     models = loop(model(1), step, range(FIRST, FIRST + ROUNDS))
     torch.testing.assert_close(scene.theta("recovered"), models[-1], rtol=1e-6, atol=1e-7)
@@ -263,7 +265,7 @@ def test_post_training_of_a_diverged_model_has_its_round_and_no_rows(
 
 def test_a_run_that_diverges_says_in_which_round_and_keeps_the_rows_before(scene: Scene) -> None:
     def diverge(task: Task, p: object, state: Any, round: int) -> Any:
-        return {"theta": state["theta"] * (torch.nan if round == 1 else 1)}
+        return State(state.theta * (torch.nan if round == 1 else 1))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retrain, "step", diverge)
