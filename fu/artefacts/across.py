@@ -16,7 +16,6 @@ from fu.artefacts.drawing import (
     WIDE,
     Look,
     ascending,
-    aside,
     draw_diverged,
     draw_means,
     handles,
@@ -24,7 +23,8 @@ from fu.artefacts.drawing import (
     legend,
     looks,
     number,
-    panels_of,
+    panels,
+    show_shares,
     title,
 )
 from fu.artefacts.entry import Entry
@@ -135,22 +135,24 @@ def _notes(entry: Entry, groups: Groups, found: pd.DataFrame) -> str:
 
 def _picture(entry: Entry, groups: Groups, found: pd.DataFrame, at: Places) -> Figure:
     assert entry.x is not None
-    figure, axes, columns = panels_of(len(groups.panels), len(entry.metrics), 2.3)
-    styles, used = looks(groups.lines, shaded=True), set()
+    figure, axes = panels(len(groups.panels), len(entry.metrics), 2.3)
+    columns = axes[0][0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
+    styles, used = looks(groups.lines, True, entry.paper), set()
     for row, panel in zip(axes, groups.panels, strict=True):
         for axis, metric in zip(row, entry.metrics, strict=True):
-            head(axis, title(panel) + (f": {metric.label}" if len(entry.metrics) > 1 else ""), columns)
+            head(axis, title(panel) + (f": {metric.label}" if len(entry.metrics) > 1 else ""))
             here = found[(found["panel"] == panel.name) & (found["metric"] == metric.name)]
             for k, line in enumerate(groups.lines):
                 own = here[here["line"] == line.name]
-                own = own.assign(at=own["x"].map(at).astype(float) + aside(k, len(groups.lines))).sort_values("at")
+                own = own.assign(at=own["x"].map(at).astype(float)).sort_values("at")
                 used |= _draw(axis, own, styles[line.name], k, at)
             axis.set_xticks([*at.values()], [*map(number, at)], rotation=60 if columns * len(at) > WIDE else 0)
             axis.set(xlabel=axis_name(entry, entry.x), ylabel=metric.label, xlim=(-0.5, len(at) - 0.5))
-            if metric.unit == "fraction":
-                axis.set_ylim(-0.03, 1.03)
+    for k, metric in enumerate(entry.metrics):
+        if metric.unit == "fraction":
+            show_shares([row[k] for row in axes])
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
-    legend(figure, [*_handles(groups), *signs])
+    legend(figure, [*_handles(entry, groups), *signs])
     return figure
 
 
@@ -172,10 +174,10 @@ def _draw(axis: Axes, own: pd.DataFrame, look: Look, k: int, at: Places) -> set[
     return {*([DIVERGED] if len(gone) else []), *([PAPER] if len(paper) else [])}
 
 
-def _handles(groups: Groups) -> list[Artist]:
+def _handles(entry: Entry, groups: Groups) -> list[Artist]:
     """Return what stands in the legend for each line: no marker where it is horizontal."""
     placed = {spot.line for spot in groups.spots if spot.x is not None}
-    found = handles(groups.lines, shaded=True)
+    found = handles(groups.lines, True, entry.paper)
     for line, handle in zip(groups.lines, found, strict=True):
         if line.name not in placed:
             handle.set(marker="none", linestyle="--")

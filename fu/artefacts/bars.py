@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import PALETTE, head, legend, panels, title
+from fu.artefacts.drawing import colour, head, legend, panels, title
 from fu.artefacts.entry import ORIGINAL, Entry, Metric
 from fu.artefacts.panels import markdown
 from fu.artefacts.result import Result
@@ -20,6 +21,7 @@ READS = "evaluations"
 ALSO = ("asr", "distance")
 PUBLISHED = {"metrics": ("reverts",)}
 STAGES = ("unlearned", "recovered")  # those that have a panel
+CROWDED = 0.6  # inches that the name of a method needs
 TITLES = {"unlearned": "after unlearning", "recovered": "after post-training"}
 
 
@@ -46,7 +48,7 @@ def names(metrics: tuple[Metric, ...]) -> tuple[str, dict[str, str]]:
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     stages = [stage for stage in entry.stages if stage != ORIGINAL]
-    figure, lines = panels(len(entry.scenarios) * len(stages), 1, 1.5)
+    figure, lines = panels(len(entry.scenarios) * len(stages), 1, 1.5, beside=1)
     shown = [(scenario, stage) for scenario in entry.scenarios for stage in stages]
     width = 0.84 / len(entry.metrics)
     quantity, labelled = names(entry.metrics)
@@ -57,7 +59,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
         values = {name: part.set_index(["method", "stage"]).loc[keys] for name, part in here.groupby("metric")}
         for k, metric in enumerate(entry.metrics):
             at = np.arange(len(rows)) + (k - (len(entry.metrics) - 1) / 2) * width
-            _draw(axis, at, width, values[metric.name], PALETTE[k], labelled[metric.name])
+            _draw(axis, at, width, values[metric.name], colour(k), labelled[metric.name])
         lost = values[entry.metrics[0].name]
         for k, (count, diverged) in enumerate(zip(lost["n"], lost["diverged"], strict=True)):
             if diverged and not count:
@@ -66,26 +68,35 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
             label + (f"\n({diverged} of {len(entry.seeds)} diverged)" if diverged and count else "")
             for (_, _, label), count, diverged in zip(rows, lost["n"], lost["diverged"], strict=True)
         ]
-        axis.set_xticks(range(len(rows)), labels)
+        crowded = len(rows) * CROWDED > rcParams["figure.figsize"][0]
+        turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
+        axis.set_xticks(range(len(rows)), labels, **turned)
         axis.tick_params(axis="x", length=0)
-        head(axis, f"{title(scenario)}: {TITLES[stage]}", 1)
+        head(axis, f"{title(scenario)}: {TITLES[stage]}")
         axis.set_ylabel(quantity)
         if all(metric.unit == "fraction" for metric in entry.metrics):
             axis.set(ylim=(0, 1.15), yticks=[0, 0.5, 1])
         axis.margins(x=0.01)
-    legend(figure, [Patch(color=PALETTE[k], label=label) for k, label in enumerate(labelled.values())])
+    legend(figure, [Patch(color=colour(k), label=label) for k, label in enumerate(labelled.values())])
     return figure
 
 
-def _draw(axis: Axes, at: NDArray[np.floating[Any]], width: float, rows: pd.DataFrame, colour: Any, label: str) -> None:
+def _draw(axis: Axes, at: NDArray[np.floating[Any]], width: float, rows: pd.DataFrame, fill: Any, label: str) -> None:
     """Draw the bars of one metric, each with its value above; none where there is no number."""
     heights, spread = rows["mean"].to_numpy(float), np.nan_to_num(rows["std"].to_numpy(float))
-    axis.bar(at, heights, width, color=colour, label=label)
+    axis.bar(at, heights, width, color=fill, label=label)
     several = spread > 0
     axis.errorbar(at[several], heights[several], spread[several], color="black", linestyle="none", linewidth=0.8)
     for x, height, top in zip(at, heights, heights + spread, strict=True):
         if np.isfinite(height):
-            axis.annotate(short(height), (x, top), (0, 1), textcoords="offset points", ha="center", fontsize=7)
+            axis.annotate(
+                short(height),
+                (x, top),
+                (0, 1),
+                textcoords="offset points",
+                ha="center",
+                fontsize=rcParams["xtick.labelsize"],
+            )
 
 
 def short(value: float) -> str:

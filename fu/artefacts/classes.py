@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import MARKS, PALETTE, head, legend, panels, title
+from fu.artefacts.drawing import COLOURS, MARKS, colour, head, legend, panels, title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.artefacts.rounds import begins, broken, divergence, means, once, original, paths, seeds_note
@@ -108,12 +108,12 @@ def _dominant(method: str, each: pd.DataFrame) -> str:
 def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
     figure, lines = panels(len(entry.scenarios), len(entry.methods), 2.2)
     peaks = by_class(found, ["scenario", "method", "round"]).max()
-    kept = sorted(peaks.sort_values(ascending=False, kind="stable").index[: len(PALETTE)])
-    colours = {image: PALETTE[k] for k, image in enumerate(kept)}
+    kept = sorted(peaks.sort_values(ascending=False, kind="stable").index[:COLOURS])
+    colours = {image: colour(k) for k, image in enumerate(kept)}
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         for axis, method in zip(line, entry.methods, strict=True):
             here = _part(found, scenario.name, method.name)
-            head(axis, f"{title(scenario)}\n{method.marked}", len(entry.methods))
+            head(axis, f"{title(scenario)}\n{method.marked}")
             axis.set(xlabel="round", ylim=(0, 1))
             if len(here):
                 _draw(axis, here, entry, colours)
@@ -121,7 +121,7 @@ def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
                 note = divergence(entry, lost, scenario.name, method.name)
                 axis.text(0.5, 0.5, note, ha="center", transform=axis.transAxes)
         line[0].set_ylabel("share of triggered images")
-    handles: list[Any] = [Patch(color=colour, label=f"class {image}") for image, colour in colours.items()]
+    handles: list[Any] = [Patch(color=fill, label=f"class {image}") for image, fill in colours.items()]
     if len(peaks) > len(kept):
         handles.append(Patch(color=OTHERS, label="other classes"))
     handles += [Line2D([], [], **_line(k), label=metric.label) for k, metric in enumerate(_drawn(entry))]

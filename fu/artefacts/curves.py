@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, panels_of, title
+from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, show_shares, title
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.groups import choices, group, of_spots, regrouped
 from fu.artefacts.result import Result
@@ -227,13 +227,10 @@ def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
 
 def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Starts, levels: Levels) -> Figure:
     grouped = bool(entry.panels or entry.lines)
-    if grouped:
-        figure, lines, columns = panels_of(len(entry.scenarios), len(entry.metrics), 2.4)
-    else:
-        figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
-    styles, used = looks(entry.methods, grouped), set()
+    figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
+    styles, used = looks(entry.methods, grouped, entry.paper), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        head(line[0], title(scenario), columns if grouped and len(entry.metrics) == 1 else 1)
+        head(line[0], title(scenario))
         for axis, metric in zip(line, entry.metrics, strict=True):
             whole, broke = (_of(rows, scenario.name, metric.name) for rows in (found, cut))
             for name, look in styles.items():
@@ -253,8 +250,11 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
             axis.set(xlabel="round", ylabel=metric.label)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             _scale(axis, metric, whole)
+    for k, metric in enumerate(entry.metrics):
+        if metric.unit == "fraction":
+            show_shares([line[k] for line in lines])
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
-    legend(figure, [*handles(entry.methods, grouped), *signs])
+    legend(figure, [*handles(entry.methods, grouped, entry.paper), *signs])
     return figure
 
 
@@ -292,10 +292,8 @@ def logarithmic(metric: Metric, found: pd.DataFrame) -> bool:
 
 
 def _scale(axis: Axes, metric: Metric, found: pd.DataFrame) -> None:
-    """Show the whole range of a share, and of other values also the small ones."""
-    if metric.unit == "fraction":
-        axis.set_ylim(-0.03, 1.03)
-    elif logarithmic(metric, found):
+    """Show also the small ones of values without bounds."""
+    if logarithmic(metric, found):
         axis.set_yscale("log", nonpositive="mask")
         axis.set_ylabel(f"{metric.label} (log)")
         axis.yaxis.set_major_locator(LogLocator(subs=(1,)))

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fu.artefacts.style import Figures
 from fu.plugins import Kind
 
 ORIGINAL = "original"
@@ -207,6 +208,7 @@ class Entry(Record):
     from_training: bool = False
     draws: int = 1000
     names: dict[str, str] = Field(default_factory=dict)
+    figures: Figures = Figures()  # type: ignore[call-arg]
     datasets: Annotated[tuple[str, ...], Kind("datasets")] = ()
     attacks: Annotated[tuple[str, ...], Kind("attacks")] = ()
     chosen: dict[str, dict[str, str]] = Field(default_factory=dict, exclude=True)
@@ -250,9 +252,19 @@ class Entry(Record):
     @property
     def heading(self) -> str:
         """The title, marked where the paper has no such artefact or where other data stand for the paper's."""
+        return self.title + ("" if self.in_paper else " (not in the paper)") + (f" [{self._on}]" if self._on else "")
+
+    @property
+    def tag(self) -> str:
+        """What a picture says of itself where it is not made as the paper says: the preset, other data."""
+        preset = "" if self.preset == "paper" or not self.scenarios else f"preset {self.preset}"
+        return ", ".join(filter(None, [preset, self._on]))
+
+    @property
+    def _on(self) -> str:
+        """Which data stand for the paper's."""
         used = sorted({scenario.data for scenario in self.scenarios if scenario.replaces})
-        data = f" [{'on' if self.replaced else 'partly on'} {', '.join(used)}]" if used else ""
-        return self.title + ("" if self.in_paper else " (not in the paper)") + data
+        return f"{'on' if self.replaced else 'partly on'} {', '.join(used)}" if used else ""
 
     @property
     def replaced(self) -> bool:

@@ -1,16 +1,18 @@
 """Examples of the backdoor: a forgotten client's images without and with the trigger (FedOSD Figure 7)."""
 
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
+from fu.artefacts.wrapping import fit
 
 READS = "data"
 COLUMNS = ["scenario", "dataset", "client", "sample", "label", "label_with_trigger", "changed_pixels"]
-SIZE = 0.85  # inches of an image
+SIZE, LABELS = 0.85, 1.9  # inches: an image at most, and what stands left of them
 ROWS = {"clean": ("label", "without trigger"), "marked": ("label_with_trigger", "with trigger")}
 
 
@@ -26,16 +28,23 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:
     most = int(frame.groupby("scenario").size().max())
     lines = [(scenario, image) for scenario in entry.scenarios for image in ROWS]
-    figure = Figure(figsize=(SIZE * most + 1.4, (SIZE + 0.2) * len(lines)), layout="constrained")
+    wide = rcParams["figure.figsize"][0]
+    size = min(SIZE, (wide - LABELS) / most)
+    figure = Figure(figsize=(size * most + LABELS, (size + 0.2) * len(lines)), layout="compressed")
     axes = figure.subplots(len(lines), most, squeeze=False)
     for axis in axes.flat:
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
     for line, (scenario, image) in zip(axes, lines, strict=True):
         label, said = ROWS[image]
-        line[0].set_ylabel(f"{title(scenario)}\n{said}", rotation=0, ha="right", va="center")
+        line[0].set_ylabel(
+            fit(f"{title(scenario)}\n{said}", 72 * LABELS, rcParams["axes.labelsize"]),
+            rotation=0,
+            ha="right",
+            va="center",
+        )
         for axis, row in zip(line, frame[frame["scenario"] == scenario.name].to_dict("records"), strict=False):
             pixels = row[image]
             axis.imshow(pixels if pixels.shape[2] == 3 else pixels[..., 0], cmap="gray", vmin=0, vmax=1)
-            axis.set_title(f"label {row[label]}", pad=2)
+            axis.set_title(f"label {row[label]}" if size > SIZE / 2 else row[label], pad=2, weight="normal")
     return figure

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 from math import ceil
+from typing import Any
 
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -20,7 +22,7 @@ Words = Sequence[list[str]]  # sentences on each panel
 OURS = "ours"  # the column of a group that Markdown calls by the group's name
 FAINT = ("paper", "diff")
 SPACE = "\u2007"  # as wide as a digit
-SIZE, LINE, GAP = 8, 13, 14  # of a picture, in points: font, line, between two columns
+SIZE, LINE, GAP = 8, 13, 14  # of a picture with letters of 8 points: font, line, between two columns
 PAGE = (800, 900)  # width and height that a picture of many panels tries to keep, in points
 SYMBOLS = str.maketrans(
     {
@@ -32,6 +34,7 @@ SYMBOLS = str.maketrans(
         **{"“": "``", "”": "''", "–": "--", "−": "$-$", SPACE: r"\phantom{0}", HARD: "~"},
     }
 )
+RHO = re.compile(r"ρ_(\w)")
 Line = list[tuple[str, bool]]  # text, whether it is bold
 
 
@@ -50,9 +53,9 @@ def html(panels: Panels, words: Words = ()) -> str:
     text = []
     for (label, rows), says in zip(panels, words or [[] for _ in panels], strict=True):
         cells = [[f"<b>{_safe(cell)}</b>" if bold else _safe(cell) for cell, bold in line] for line in _lines(rows)]
-        columns = pd.MultiIndex.from_tuples([(escape(group), escape(name)) for group, name in _columns(rows)])
+        columns = pd.MultiIndex.from_tuples([(marked(group), marked(name)) for group, name in _columns(rows)])
         table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
-        below = "".join(f"<p>{escape(sentence)}</p>\n" for sentence in says)
+        below = "".join(f"<p>{marked(sentence)}</p>\n" for sentence in says)
         text.append(f"<h2>{escape(label)}</h2>\n{table.to_html(index=False, escape=False, border=0)}\n{below}")
     return "\n".join(text)
 
@@ -96,8 +99,8 @@ def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
 
 
 def tex(text: str) -> str:
-    """Return text with what LaTeX would read as a command escaped."""
-    return text.translate(SYMBOLS)
+    """Return text with what LaTeX would read as a command escaped, and indices set as such: ρ_S."""
+    return re.sub(r"\$\\rho\$\\_(\w)", r"$\\rho_{\1}$", text.translate(SYMBOLS))
 
 
 def picture(panels: Panels) -> Figure:
@@ -115,7 +118,8 @@ def picture(panels: Panels) -> Figure:
     for first in range(0, len(panels), across):
         tops.append(tops[-1] + max(heights[first : first + across]))
     height = tops[-1]
-    figure = Figure(figsize=(across * wide / 72, height / 72))
+    scale = rcParams["font.size"] / SIZE
+    figure = Figure(figsize=(scale * across * wide / 72, scale * height / 72))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, across * wide), ylim=(height, 0))
     axes.axis("off")
     for k, (label, rows) in enumerate(panels):
@@ -123,23 +127,33 @@ def picture(panels: Panels) -> Figure:
     return figure
 
 
+def marked(text: str) -> str:
+    """Return text for a page, with indices set as such: ρ_S."""
+    return RHO.sub(r"ρ<sub>\1</sub>", escape(text))
+
+
 def _safe(cell: str) -> str:
-    return escape(cell).replace(SPACE, "&numsp;")  # as a character pandas strips it
+    return marked(cell).replace(SPACE, "&numsp;")  # as a character pandas strips it
 
 
 def _draw(axes: Axes, x: float, y: float, label: str, rows: pd.DataFrame, widths: list[float]) -> None:
     starts = [x + sum(widths[:k]) for k in range(len(widths) + 1)]
 
+    def put(at: float, text: str, **style: Any) -> None:
+        """Write text, with indices set as such: ρ_S."""
+        math = "$" not in text and bool(RHO.search(text))
+        shown = RHO.sub(r"$\\rho_{\1}$", text) if math else text
+        axes.text(at, y, shown, **{"fontsize": rcParams["font.size"], "va": "center", **style}, parse_math=math)
+
     def write(column: int, text: str, bold: bool = False) -> None:
         colour = "0.4" if _columns(rows)[column][1] in FAINT else "0"
-        weight = "bold" if bold else "normal"
-        axes.text(starts[column], y, text, fontsize=SIZE, weight=weight, color=colour, va="center")
+        put(starts[column], text, weight="bold" if bold else "normal", color=colour)
 
     def rule(first: int, last: int, width: float) -> None:
         axes.plot([starts[first], starts[last] - GAP / 2], [y, y], color="0", linewidth=width)
 
     y += LINE / 2
-    axes.text(x, y, label, fontsize=SIZE + 1, weight="bold", va="center")
+    put(x, label, fontsize=rcParams["font.size"] * (SIZE + 1) / SIZE, weight="bold")
     y += LINE * 0.7
     rule(0, len(widths), 0.8)
     y += LINE * 0.6
@@ -147,7 +161,7 @@ def _draw(axes: Axes, x: float, y: float, label: str, rows: pd.DataFrame, widths
         first = 0
         for group, several in _groups(rows):
             middle = (starts[first] + starts[first + several] - GAP) / 2
-            axes.text(middle, y, group, fontsize=SIZE, ha="center", va="center")
+            put(middle, group, ha="center")
             if group:
                 y += LINE / 2
                 rule(first, first + several, 0.3)

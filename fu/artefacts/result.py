@@ -6,23 +6,19 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-import matplotlib
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from fu.artefacts import panels
 from fu.artefacts.entry import Entry
-from fu.artefacts.panels import Panels, Words, tex
-from fu.artefacts.wrapping import fill
-
-matplotlib.use("Agg")
-matplotlib.rcParams["text.parse_math"] = False  # a $ in a title or label is one; formulas say `parse_math=True`
-matplotlib.rcParams.update({"font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "legend.fontsize": 7})
-matplotlib.rcParams.update({"xtick.labelsize": 7, "ytick.labelsize": 7, "legend.frameon": False, "pdf.fonttype": 42})
-matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
+from fu.artefacts.panels import Panels, Words, marked, tex
 
 SIZE = (1600, 2000)  # pixels that a png should not exceed where it stays readable
+MARGIN = 0.03  # inches around what is drawn
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; border-block: 2px solid; font-variant-numeric: tabular-nums; font-size: 14px }
@@ -57,31 +53,30 @@ def of_table(frame: pd.DataFrame, shown: Panels, notes: str, words: Words = (), 
     return Result(frame, body, panels.picture(shown), shown, notes, words, names)
 
 
-def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Path, pdf: Path, png: Path) -> None:
-    """Write the six files; they carry no dates, so that equal numbers give equal bytes.
+def write(
+    result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Path, pdf: Path, svg: Path, png: Path
+) -> None:
+    """Write the seven files; they carry no dates, so that equal numbers give equal bytes.
 
-    The PDF is for a paper: without heading and caption, which stand in the LaTeX, and with a page for each panel.
+    Pictures hold panels and legend alone, as a paper needs them; the PDF of a table has a page for each panel.
     """
     result.frame.to_csv(csv, index=False, float_format="%.6g", lineterminator="\n")
     about = f"{entry.setting} Paper: {entry.citation}"
     head = f"# {entry.heading}\n\n{entry.caption}\n\n{about}\n\n"
     tail = f"\n{entry.definitions}\n" if entry.metrics else ""
     md.write_text(f"{head}{result.body}{tail}", encoding="utf-8")
-    pages = [panels.picture([panel]) for panel in result.panels] if result.panels else [result.figure]
-    with PdfPages(pdf, metadata={"CreationDate": None, "ModDate": None}) as file:
-        for page in pages:
-            page.draw_without_rendering()  # lays out once what each `savefig` would lay out again
-            page.set_layout_engine()
-            file.savefig(page, bbox_inches=page.get_tightbbox().padded(0.03))
-    _add_text(result, entry)
-    width, height = result.figure.get_size_inches()
-    dpi = max(100, min(150, SIZE[0] / width, SIZE[1] / height))
-    box = result.figure.get_tightbbox().padded(0.1)
-    result.figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
     tex.write_text(_latex(result, entry), encoding="utf-8")
-    shown = panels.html(result.panels, result.words) if result.panels else _embedded(png)
-    paragraphs = [f"<p>{escape(text)}</p>" for text in (entry.caption, about)]
-    notes = [f"<p>{escape(text)}</p>" for text in (result.notes, entry.definitions) if text]
+    box = _laid_out(result.figure, entry)
+    pages = [panels.picture([panel]) for panel in result.panels] if result.panels else []
+    with PdfPages(pdf, metadata={"CreationDate": None, "ModDate": None}) as file:
+        for page, around in [(page, _laid_out(page, entry)) for page in pages] or [(result.figure, box)]:
+            file.savefig(page, bbox_inches=around)
+    result.figure.savefig(svg, bbox_inches=box, metadata={"Date": None})
+    dpi = max(100, min(200, SIZE[0] / box.width, SIZE[1] / box.height))
+    result.figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
+    shown = panels.html(result.panels, result.words) if result.panels else _embedded(result.figure, svg)
+    paragraphs = [f"<p>{marked(text)}</p>" for text in (entry.caption, about)]
+    notes = [f"<p>{marked(text)}</p>" for text in (result.notes, entry.definitions) if text]
     title = escape(entry.heading)
     html.write_text(
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<style>{STYLE}</style>\n'
@@ -90,14 +85,17 @@ def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Pa
     )
 
 
-def _add_text(result: Result, entry: Entry) -> None:
-    """Write heading, caption and notes above and below the figure."""
-    figure = result.figure
-    width = int(figure.get_size_inches()[0] * 14)  # in letters
-    title = fill(f"{entry.heading}  [preset {entry.preset}]", width * 5 // 7)
-    figure.text(0, 1, f"{title}\n", fontsize=11, weight="bold", va="bottom")
-    below = [f"{entry.caption} {entry.setting}", *([result.notes] if result.notes else [])]
-    figure.text(0, 0, "\n\n".join(fill(text, width) for text in below), fontsize=8, va="top")
+def _laid_out(figure: Figure, entry: Entry) -> Bbox:
+    """Lay a figure out once, tag it where the preset or other data stand in, and return what is saved of it."""
+    wide = figure.get_figwidth()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # each `savefig` would lay it out again
+    box = figure.get_tightbbox()
+    if entry.tag:
+        style = {"fontsize": rcParams["xtick.labelsize"], "color": "0.4", "ha": "right", "va": "bottom"}
+        figure.text(1, (box.y1 + MARGIN) / figure.get_figheight(), entry.tag, **style)
+        box = figure.get_tightbbox()
+    return Bbox([[min(0, box.x0), box.y0 - MARGIN], [max(wide, box.x1), box.y1 + MARGIN]])
 
 
 def _latex(result: Result, entry: Entry) -> str:
@@ -120,5 +118,16 @@ def _latex(result: Result, entry: Entry) -> str:
     return "% needs \\usepackage{booktabs,adjustbox}\n" + "\n".join(floats)
 
 
-def _embedded(png: Path) -> str:
-    return f'<img alt="" src="data:image/png;base64,{b64encode(png.read_bytes()).decode()}">'
+def _embedded(figure: Figure, svg: Path) -> str:
+    """Return a picture in a page, with what its panels, axes and legend say for those who do not see it."""
+    axes = figure.axes
+    heads = [axis.get_title("left") or axis.get_title() for axis in axes]
+    said = {
+        "Panels": heads,
+        "Axes": [text for axis in axes for text in (axis.get_xlabel(), axis.get_ylabel())],
+        "Legend": [text.get_text() for box in figure.legends for text in box.findobj(Text)],
+    }
+    several = {name: dict.fromkeys(" ".join(text.split()) for text in texts if text) for name, texts in said.items()}
+    alt = ". ".join(f"{name}: {'; '.join(texts)}" for name, texts in several.items() if texts)
+    data = b64encode(svg.read_bytes()).decode()
+    return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import DIVERGED, PALETTE, draw_diverged, draw_means, handles, head, legend, looks, panels
+from fu.artefacts.drawing import DIVERGED, draw_diverged, draw_means, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.result import Result
 from fu.artefacts.unlearning_time import asked, counted, known, with_error
@@ -25,11 +25,12 @@ from fu.seeds import derive_integer
 
 READS = "evaluations"
 REQUESTS = True
-RHO = {"sample": "ρ_S = b K T / (M N)", "client": "ρ_C = K R / M"}
+RHO = {"sample": "ρ_S", "client": "ρ_C"}
+FORMULAS = {"sample": r"$\rho_S = b\,K\,T\,/\,(M N)$", "client": r"$\rho_C = K R\,/\,M$"}
 TIME = "time"
 SIGNS: dict[str, dict[str, Any]] = {
-    "time, mean over requests": {"color": PALETTE[3], "marker": "D", "markersize": 4, "linestyle": "none"},
-    "time, exact mean": {"color": PALETTE[3], "linewidth": 0.8},
+    "time, mean over requests": {"color": "C3", "marker": "D", "markersize": 4, "linestyle": "none"},
+    "time, exact mean": {"color": "C3", "linewidth": 0.8},
     "FRS": {"color": "0.35", "linestyle": (0, (4, 2)), "linewidth": 1},
 }
 
@@ -85,7 +86,7 @@ def _tables(entry: Entry, found: pd.DataFrame) -> str:
         rows = []
         for _, own in part.sort_values("rho", kind="stable").groupby("scenario", sort=False):
             first, time = own.iloc[0], own[own["metric"] == TIME].iloc[0]
-            row = {RHO[first["level"]].partition(" =")[0]: f"{first['rho']:.3f}", "K": first["K"], "b": first["b"]}
+            row = {RHO[first["level"]]: f"{first['rho']:.3f}", "K": first["K"], "b": first["b"]}
             for method in entry.methods:
                 for metric in entry.metrics:
                     cell = own[(own["method"] == method.name) & (own["metric"] == metric.name)]
@@ -144,18 +145,17 @@ def _trend(entry: Entry, panel: str, part: pd.DataFrame) -> str:
     if times:
         said.append(f"the mean time {'rises' if rises else 'goes'} from {times[0]} to {times[-1]} time steps")
     against = "; section 6.2.4 says that it falls" if rises and part["level"].iloc[0] == "sample" else ""
-    symbol = RHO[part["level"].iloc[0]].partition(" =")[0]
+    symbol = RHO[part["level"].iloc[0]]
     return f"{panel}, {symbol} from {low} to {high}: {in_a_row(said)}{against}." if said else ""
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     groups = list(found.groupby("panel", sort=False))
-    across = len(entry.metrics) + 1
-    figure, axes = panels(len(groups), across, 2.3)
-    styles = looks(entry.methods)
+    figure, axes = panels(len(groups), len(entry.metrics) + 1, 2.3)
+    styles = looks(entry.methods, own=entry.paper)
     for row, (panel, part) in zip(axes, groups, strict=True):
         for axis, metric in zip(row, entry.metrics, strict=False):
-            head(axis, str(panel), across)
+            head(axis, str(panel))
             for k, method in enumerate(entry.methods):
                 own = part[(part["method"] == method.name) & (part["metric"] == metric.name)].sort_values("rho")
                 shown = own[own["n"] > 0].assign(at=lambda rows: rows["rho"])
@@ -163,15 +163,16 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
                 for at in own[own["n"] == 0]["rho"]:
                     draw_diverged(axis, at, k, styles[method.name])
             axis.set_ylabel(metric.label)
-            if metric.unit == "fraction":
-                axis.set_ylim(-0.03, 1.03)
-        head(row[-1], str(panel), across)
+        head(row[-1], str(panel))
         _draw_time(row[-1], part[part["metric"] == TIME].sort_values("rho"))
         for axis in row:
-            axis.set_xlabel(RHO[part["level"].iloc[0]])
+            axis.set_xlabel(FORMULAS[part["level"].iloc[0]], parse_math=True)
             axis.set_xlim(0, 1.04 * part["rho"].max())
+    for k, metric in enumerate(entry.metrics):
+        if metric.unit == "fraction":
+            show_shares([row[k] for row in axes])
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items()]
-    legend(figure, [*handles(entry.methods), *signs])
+    legend(figure, [*handles(entry.methods, own=entry.paper), *signs])
     return figure
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,9 +14,9 @@ from fu.artefacts.drawing import (
     CROSS,
     DIVERGED,
     FEW,
+    NARROW,
     WIDE,
     ascending,
-    aside,
     draw_diverged,
     draw_means,
     handles,
@@ -25,6 +26,7 @@ from fu.artefacts.drawing import (
     number,
     panels,
     setting_name,
+    show_shares,
     title,
 )
 from fu.artefacts.entry import Entry, Method
@@ -34,7 +36,6 @@ from fu.errors import UserError
 READS = "evaluations"
 TRIALS = "all"
 SETTINGS = 1  # how many of them vary
-ACROSS = 5  # scenarios that have room side by side, with values in equal steps
 BEFORE = "before post-training"
 BREAK = "//"
 SIGNS: dict[str, dict[str, Any]] = {
@@ -124,11 +125,12 @@ def _notes(entry: Entry, asr: dict[str, float], setting: str, diverged: int) -> 
 
 
 def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame) -> Figure:
-    across = len(entry.metrics) < len(entry.scenarios) <= ACROSS  # scenarios side by side, metrics below each other
+    room = int(rcParams["figure.figsize"][0] / NARROW)
+    across = len(entry.metrics) < len(entry.scenarios) <= room  # scenarios side by side, metrics below each other
     rows, columns = len(entry.scenarios), len(entry.metrics)
     figure, lines = panels(*((columns, rows, 2.0) if across else (rows, columns, 2.3)))
     lines = [list(line) for line in zip(*lines, strict=True)] if across else lines
-    styles, used = looks(entry.methods), set()
+    styles, used = looks(entry.methods, own=entry.paper), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         values = sorted(
             {trial.values[setting] for m in entry.methods for trial in m.trials[scenario.name]}, key=ascending
@@ -137,14 +139,13 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
             here = means[(means["scenario"] == scenario.name) & (means["metric"] == metric.name)]
             at, begun = _places(axis, values, even=across), False
             if not across:
-                head(axis, f"{title(scenario)}: {metric.label}", columns)
+                head(axis, f"{title(scenario)}: {metric.label}")
             elif metric is entry.metrics[0]:
-                head(axis, title(scenario), rows)
+                head(axis, title(scenario))
             for k, method in enumerate(entry.methods):
                 look, part = styles[method.name], here[here["method"] == method.name]
-                beside = aside(k, len(entry.methods)) if across else 0
-                shown = part[part["last"]].assign(at=part["x"].map(at) + beside).sort_values("at")
-                before = _before(method, scenario.name, part).assign(at=at[BEFORE] + beside)
+                shown = part[part["last"]].assign(at=part["x"].map(at)).sort_values("at")
+                before = _before(method, scenario.name, part).assign(at=at[BEFORE])
                 draw_means(axis, shown, look)
                 if len(before):
                     first = pd.concat([before, shown.head(1)])
@@ -153,7 +154,7 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
                     begun = True
                 gone = lost[(lost["scenario"] == scenario.name) & (lost["method"] == method.name)]
                 for x in set(gone["x"]) - set(shown["x"]):
-                    draw_diverged(axis, at[x] + beside, k, look)
+                    draw_diverged(axis, at[x], k, look)
                     used.add(DIVERGED)
             if begun:
                 used.add(BEFORE)
@@ -166,10 +167,11 @@ def _picture(entry: Entry, means: pd.DataFrame, setting: str, lost: pd.DataFrame
                 rotation=60 if len(named) > FEW or (across and rows * len(named) > WIDE) else 0,
             )
             axis.set(xlabel=setting_name(setting), ylabel=metric.label)
-            if metric.unit == "fraction":
-                axis.set_ylim(-0.03, 1.03)
+    for k, metric in enumerate(entry.metrics):
+        if metric.unit == "fraction":
+            show_shares([line[k] for line in lines])
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
-    legend(figure, [*handles(entry.methods), *signs])
+    legend(figure, [*handles(entry.methods, own=entry.paper), *signs])
     return figure
 
 

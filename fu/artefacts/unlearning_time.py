@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import Look, head, legend, looks, number, panels_of
+from fu.artefacts.drawing import Look, head, legend, looks, number, panels
 from fu.artefacts.entry import HELD, Entry, Method, Scenario
 from fu.artefacts.groups import axis_name
 from fu.artefacts.result import Result
@@ -161,12 +161,12 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
-    panels = list(found["panel"].unique())
-    figure, axes, columns = panels_of(len(panels), 1, 2.5)
+    heads = list(found["panel"].unique())
+    figure, axes = panels(len(heads), 1, 2.5)
     lines = [_line(line) for line in found["line"].unique()]
     styles = looks(lines)
-    for [axis], panel in zip(axes, panels, strict=True):
-        head(axis, panel, columns)
+    for [axis], panel in zip(axes, heads, strict=True):
+        head(axis, panel)
         part = found[found["panel"] == panel]
         for line in lines:
             own, look = part[part["line"] == line.label].sort_values("x"), styles[line.name]

@@ -96,6 +96,7 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
         paper=paper,
         artefact=artefact,
         preset=plan.config.preset,
+        figures=plan.config.figures,
         reads=reads,  # type: ignore[arg-type]
         chooses=catalogue.chooses(shown.kind, shown.points),
         rule=_rule(plan, paper, [method for method in methods if method.chosen]),

@@ -33,7 +33,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
     "select": {"selection": "{scenario}/{method}.selected.json"},
     "publish": {
         suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
-        for suffix in ("csv", "md", "html", "tex", "pdf", "png", "json")
+        for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json")
     },
 }
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}

@@ -213,7 +213,7 @@ def made(entry: Entry, frame: pd.DataFrame | None = None) -> Result:
 
 def written(result: Result, entry: Entry, folder: Path) -> list[Path]:
     """Write the files into a folder."""
-    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "html", "tex", "pdf", "png")]
+    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png")]
     folder.mkdir(exist_ok=True)
     write(result, entry, *files)
     return files

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
 from fu.artefacts.curves import REQUEST, SIGNS, TURN, back
-from fu.artefacts.drawing import PALETTE, TRAININGS, looks
+from fu.artefacts.drawing import LOOKS, colour, looks
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.rounds import begins, original
 from fu.errors import UserError
@@ -280,9 +281,9 @@ def test_a_training_that_others_are_compared_with_is_drawn_once_in_each_panel() 
 
 
 def test_lines_of_a_training_are_shades_from_light_to_dark() -> None:
-    fedavg, light, dark = (np.array(line.get_color())[:3] for line in made(*grouped()).figure.axes[0].lines)
-    assert tuple(fedavg) == PALETTE[TRAININGS["fedavg"]]
-    own = np.array(PALETTE[TRAININGS["safari"]])
+    fedavg, light, dark = (np.array(to_rgb(line.get_color())) for line in made(*grouped()).figure.axes[0].lines)
+    assert fedavg.tolist() == pytest.approx(to_rgb(colour(LOOKS["fedavg"][0])))
+    own = np.array(to_rgb(colour(LOOKS["safari"][0])))
     assert (light > own).all()
     assert (dark <= own).all()
     assert dark.sum() < own.sum()

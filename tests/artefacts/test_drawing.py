@@ -1,14 +1,28 @@
 """What figures share: looks by method, names of settings, a legend that covers nothing."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from fu.artefacts.drawing import COLOURS, DASHES, PALETTE, TRAININGS, WIDTH, looks, number, setting_name
+from fu.artefacts.drawing import (
+    DASHES,
+    LOOKS,
+    colour,
+    handles,
+    looks,
+    number,
+    panels,
+    setting_name,
+    show_shares,
+    styled,
+)
 from fu.artefacts.entry import Method
+from fu.artefacts.style import Figures
 from tests.artefacts.factories import made, make_entry, make_frame, make_scratch
 from tests.contract.names import plugins_of
 
@@ -24,33 +38,31 @@ def texts_of(figure: Figure) -> list[Text]:
     return [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]  # type: ignore[attr-defined]
 
 
-def test_a_method_has_one_colour_in_all_figures() -> None:
-    for colours in (COLOURS, TRAININGS):
-        assert len(set(colours.values())) == len(colours)
+def test_a_method_has_one_colour_and_one_marker_in_all_papers() -> None:
+    assert len(set(LOOKS.values())) == len(LOOKS)
     few, many = looks(methods("mode", "fedosd")), looks(methods("new", "fedosd.rates-free", "mode", "other"))
-    assert few["mode"].colour == many["mode"].colour == PALETTE[COLOURS["mode"]]
-    assert few["fedosd"].colour == many["fedosd.rates-free"].colour
-    assert len({look.colour for look in many.values()}) == 4
+    for name, same in (("mode", "mode"), ("fedosd", "fedosd.rates-free")):
+        assert (few[name].colour, few[name].marker) == (many[same].colour, many[same].marker)
+    assert few["mode"].colour == colour(LOOKS["mode"][0])
+    assert len({look.colour for look in many.values()}) == len({look.marker for look in many.values()}) == 4
 
 
-def test_a_training_leaves_its_colour_to_a_method_beside_it() -> None:
-    assert TRAININGS["safari"] == COLOURS["fedosd"]
-    assert looks(methods("fedavg", "safari"))["safari"].colour == PALETTE[TRAININGS["safari"]]
-    beside = looks(methods("safari", "fedosd", "server_sgd"))
-    assert beside["fedosd"].colour == PALETTE[COLOURS["fedosd"]]
-    assert beside["server_sgd"].colour == PALETTE[TRAININGS["server_sgd"]]
-    assert len({look.colour for look in beside.values()}) == 3
+def test_colours_are_those_of_the_style(tmp_path: Path) -> None:
+    (tmp_path / "my.mplstyle").write_text("axes.prop_cycle: cycler('color', ['111111', '222222'])\n")
+    with styled(Figures.model_validate({"style": str(tmp_path / "my.mplstyle")})):
+        found = looks(methods("fedosd", "mode", "ewcsga"))
+    assert [look.colour for look in found.values()] == ["#111111", "#222222", "#111111"]
 
 
 def test_shades_tell_variants_apart_where_there_are_others() -> None:
     found = looks(methods("fedavg", "safari.a", "safari.b", "safari.c"), shaded=True)
     assert {look.dash for look in found.values()} == {DASHES[0]}
-    assert found["fedavg"].colour == PALETTE[TRAININGS["fedavg"]]
+    assert found["fedavg"].colour == colour(LOOKS["fedavg"][0])
     bright = [sum(found[f"safari.{name}"].colour[:3]) for name in "abc"]
     assert bright == sorted(bright, reverse=True)
-    assert found["safari.b"].colour == pytest.approx(PALETTE[TRAININGS["safari"]], abs=0.01)
+    assert found["safari.b"].colour == pytest.approx(to_rgb(colour(LOOKS["safari"][0])), abs=0.01)
     alone = looks(methods("safari.a", "safari.b"), shaded=True)
-    assert {look.colour for look in alone.values()} == {PALETTE[0], PALETTE[1]}
+    assert {look.colour for look in alone.values()} == {colour(0), colour(1)}
 
 
 def test_variants_of_a_method_differ_by_dashes_and_by_colour_where_they_are_alone() -> None:
@@ -65,11 +77,66 @@ def test_later_lines_are_thinner_and_markers_take_turns() -> None:
     found = [*looks(methods(*"abcde")).values()]
     assert all(one.width > two.width for one, two in pairwise(found))
     assert len({look.marker for look in found}) == 5
+    assert all(one.line(1)["zorder"] < two.line(1)["zorder"] for one, two in pairwise(found))
     marked = [set(look.line(60)["markevery"]) for look in found]
     assert all(not one & two for one, two in pairwise(marked))
     assert [len(marks) for marks in marked] == [6] * 5
     assert found[0].line(3)["markevery"] == [0, 1, 2]
     assert found[0].line(3, first=1)["markevery"] == [1, 2]
+
+
+def test_the_widest_lines_are_those_of_the_method_that_the_paper_proposes() -> None:
+    found = looks(methods("mode", "fupga", "fedosd", "fedosd.m1"), own="fedosd")
+    assert [found[name].width for name in ("fedosd", "fedosd.m1", "mode", "fupga")] == pytest.approx([2.2, 1.8, 1.4, 1])
+    widths = [line.get_linewidth() for line in handles(methods("mode", "fedosd"), own="fedosd")]  # type: ignore[attr-defined]
+    assert widths == pytest.approx([1, 2.2])
+
+
+@pytest.mark.parametrize(
+    ("values", "limits"),
+    [
+        (([0.85, 0.9], [0.95, 0.9]), (0.844, 0.956)),
+        (([0.85, 0.9], [0.8, 0.9]), (-0.03, 1.03)),
+        (([0.9, 0.9], []), (0.89, 0.91)),
+        (([], []), (-0.03, 1.03)),
+    ],
+)
+def test_shares_above_four_fifths_have_an_axis_that_fits_them_in_all_panels(
+    values: tuple[list[float], list[float]], limits: tuple[float, float]
+) -> None:
+    axes = Figure().subplots(1, 2)
+    for axis, shown in zip(axes, values, strict=True):
+        if shown:
+            axis.plot(range(len(shown)), shown)
+    show_shares(axes)
+    assert [axis.get_ylim() for axis in axes] == [pytest.approx(limits)] * 2
+
+
+@pytest.mark.parametrize(
+    ("count", "metrics", "width", "columns"),
+    [
+        (1, 1, 7, 1),
+        (3, 1, 7, 3),
+        (4, 1, 7, 2),
+        (6, 1, 7, 3),
+        (6, 1, 3.25, 2),
+        (2, 3, 7, 3),
+        (2, 3, 3.25, 2),
+        (2, 3, 2, 1),
+    ],
+)
+def test_panels_stand_side_by_side_as_far_as_there_is_room(
+    count: int, metrics: int, width: float, columns: int
+) -> None:
+    with styled(Figures(width=float(width))):  # type: ignore[call-arg]
+        figure, axes = panels(count, metrics, 2)
+    assert [len(row) for row in axes] == [metrics] * count
+    assert len(figure.axes) == count * metrics
+    grid = figure.axes[0].get_gridspec()
+    assert grid is not None
+    assert grid.ncols == columns
+    rows = count * -(-metrics // columns) if metrics > 1 else -(-count // columns)
+    assert [*figure.get_size_inches()] == [width, 2 * rows]
 
 
 def test_more_methods_than_colours_have_one_each() -> None:
@@ -96,7 +163,7 @@ def test_a_legend_covers_no_panel_and_fits_a_page(kind: str) -> None:
     figure.draw_without_rendering()
     [legend] = figure.legends
     below = legend.get_window_extent()
-    assert figure.get_size_inches()[0] == WIDTH
+    assert figure.get_size_inches()[0] == 7
     assert below.x0 >= 0
     assert below.x1 <= figure.bbox.x1
     for axis in figure.axes:

@@ -79,7 +79,7 @@ def test_latex_can_read_whatever_papers_and_plug_ins_write() -> None:
     used = {*"".join(texts)} - {*string.printable}
     assert {*"ρ≤ω⁰¹²±↑–"} <= used
     assert {sign: tex(sign) for sign in used if not readable(tex(sign))} == {}
-    assert tex("ρ_S ≤ 1, λ → 0") == r"$\rho$\_S $\leq$ 1, $\lambda$ $\rightarrow$ 0"
+    assert tex("ρ_S ≤ 1, λ → 0") == r"$\rho_{S}$ $\leq$ 1, $\lambda$ $\rightarrow$ 0"
 
 
 def test_html_holds_groups_bold_and_no_mark_of_a_label() -> None:

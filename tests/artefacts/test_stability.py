@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import stability
 from fu.artefacts.entry import Asked, Entry, Method, Sampling, Scenario, Trial
+from fu.artefacts.stability import FORMULAS
 from fu.artefacts.words import in_a_row
 from fu.errors import UserError
 from fu.federation.exact import Requests
@@ -68,7 +69,8 @@ def test_a_row_of_panels_holds_accuracy_and_time_and_none_has_two_axes() -> None
     result = made(*grown())
     axes = result.figure.axes
     assert [axis.get_ylabel() for axis in axes] == ["Accuracy", "unlearning time (time steps)"] * 2
-    assert [axis.get_xlabel() for axis in axes] == ["ρ_S = b K T / (M N)"] * 2 + ["ρ_C = K R / M"] * 2
+    assert [axis.get_xlabel() for axis in axes] == [FORMULAS["sample"]] * 2 + [FORMULAS["client"]] * 2
+    assert all(axis.xaxis.label.get_parse_math() for axis in axes)
     assert [a.get_title(loc="left") for a in axes] == ["Toy, a sample to forget"] * 2 + ["Toy, a client to forget"] * 2
     assert np.asarray(axes[2].lines[0].get_xydata()).tolist() == [[0.75, 0.5], [1.5, 0.8]]
     exact, drawn, frs = (np.asarray(axes[3].lines[k].get_xydata(), float) for k in (0, 1, -1))

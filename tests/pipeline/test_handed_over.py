@@ -188,7 +188,7 @@ def test_an_artefact_is_made_of_what_was_chosen(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(plugins, "load", lambda kind, name: SimpleNamespace(make=make))
     entry = next(entry for entry in entries(made("smoke")) if entry.reads == "nothing")
     files = publish.Files(
-        tmp_path, [], *(tmp_path / name for name in ("csv", "md", "html", "tex", "pdf", "png", "json"))
+        tmp_path, [], *(tmp_path / name for name in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json"))
     )
     with pytest.raises(StopError) as stopped:
         publish.main(publish.Spec(**dict(entry)), files, Options())

@@ -354,6 +354,17 @@ def test_a_caption_runs_its_artefact_alone(project: Project) -> None:
     project.expect(published(project, "utility"))
 
 
+def test_a_style_draws_all_pictures_again_and_runs_nothing_else(project: Project) -> None:
+    (project.root / "my.mplstyle").write_text("axes.grid: True\n")
+    project.edit("config.yaml", "papers:", "figures: {width: 3.25, style: my.mplstyle}\npapers:")
+    project.expect(following(project, "publish"))
+    project.make()
+    (project.root / "my.mplstyle").write_text("# grid lines\naxes.grid: True\n")
+    project.expect([])
+    (project.root / "my.mplstyle").write_text("axes.grid: False\n")
+    project.expect(following(project, "publish"))
+
+
 def test_a_change_of_a_published_number_runs_its_table_alone(project: Project) -> None:
     project.edit("workflow/published/toy/numbers.csv", "asr,0.001", "asr,0.002")
     project.expect(published(project, "numbers"))

@@ -128,7 +128,7 @@ def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> No
     assert re.match(r"\d+ of \d+ jobs made, 0 run, 0 wait, 0 failed, \d+ not begun\nprocess \d+ on \S+: at work", told)
     (queue.root / "go").touch()
     assert run.wait(300) == 0, (queue.root / "queue.log").read_text()[-3000:]
-    for suffix in ("csv", "md", "html", "tex", "pdf", "png"):
+    for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png"):
         path = f"results/toy/artefacts/toy/numbers.{suffix}"
         assert (queue.root / path).read_bytes() == (toy.root / path).read_bytes()
     assert not queue.copies()

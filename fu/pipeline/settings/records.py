@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from fu import plugins
 from fu.artefacts.entry import ORIGINAL, Stage
+from fu.artefacts.style import Figures
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
@@ -59,6 +60,7 @@ class Config(Strict):
     threads: Count = Field(
         1, description="CPU threads per job; for small models, two one-thread jobs beat one two-thread job"
     )
+    figures: Annotated[Figures, BeforeValidator(typed)] = Field(Figures(), description="how pictures are drawn")  # type: ignore[call-arg]
     overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
         default_factory=dict, description="paper -> anything in its YAML file; wins over the paper and the preset"
     )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from fu.artefacts.style import Figures
 from fu.pipeline.settings import records
 from fu.pipeline.settings.types import NAME, WORD
 
@@ -37,6 +38,7 @@ papers:
 """
 SECTIONS = (
     Section("config.yaml", records.Config, "preset: smoke\npapers: [fedosd]\nseeds: [0, 1, 2]\nthreads: 2"),
+    Section("figures", Figures, "figures: {width: 3.25, font: 7}"),
     Section(
         "A paper's YAML file (workflow/papers)",
         records.Paper,

@@ -1,4 +1,4 @@
-"""Make one artefact: csv, md, html, tex, pdf, png, and its provenance as json."""
+"""Make one artefact: csv, md, html, tex, pdf, svg, png, and its provenance as json."""
 
 import json
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ class Files:
     html: Path
     tex: Path
     pdf: Path
+    svg: Path
     png: Path
     json: Path
 
@@ -46,7 +47,7 @@ def reads(spec: Spec, files: Files) -> dict[str, list[Path]]:
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Read the files into a frame, make the artefact from it, and write it."""
     from fu import plugins
-    from fu.artefacts import provenance, result
+    from fu.artefacts import drawing, provenance, result
     from fu.pipeline import certificate, frames
     from fu.pipeline.paths import Paths
 
@@ -55,13 +56,12 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     paths = Paths(str(files.root))
     entry = frames.with_choice(spec, paths)
     frame = frames.read(entry, paths, files.published[0] if files.published else None)
-    made = plugins.load("artefacts", spec.kind).make(frame, entry)
     behind = [Path(path) for path in frames.inputs(spec, paths)]
     inputs = dict(zip(map(str, behind), options.contents(behind), strict=True))
     costs = {path: certificate.taken(path) for path in map(Path, frames.costs(spec, paths))}
-    written = (files.csv, files.md, files.html, files.tex, files.pdf, files.png)
-    with atomic_outputs(options, *written, files.json) as (*parts, about):
-        result.write(made, entry, *parts)
+    written = (files.csv, files.md, files.html, files.tex, files.pdf, files.svg, files.png)
+    with drawing.styled(entry.figures), atomic_outputs(options, *written, files.json) as (*parts, about):
+        result.write(plugins.load("artefacts", spec.kind).make(frame, entry), entry, *parts)
         about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, costs), indent=2) + "\n")
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (
             "config: presett: unknown key",
             "did you mean 'preset'?",
-            "allowed: choose_on, data_dir, device, overrides",
+            "allowed: choose_on, data_dir, device, figures, overrides",
         ),
     ),
     "unknown key of a paper": (
@@ -340,6 +341,8 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         settings(evaluations={"a.b": ["utility"]}),
         ("evaluations", "got 'a.b'"),
     ),
+    "a picture of no width": (config(figures={"width": 0}), ("config: figures.width: ", "greater than or equal to 2")),
+    "a style of no known key": (config(figures={"fontsize": 7}), ("config: figures.fontsize: unknown key", "'font'")),
     "no folder of plug-ins": (
         config(plugins=""),
         ("config: plugins: String should have at least 1 character, got ''",),
@@ -350,6 +353,35 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 @pytest.mark.parametrize(("values", "words"), CONFIGS.values(), ids=CONFIGS)
 def test_a_malformed_config_is_told_in_one_sentence(values: dict[str, Any], words: tuple[str, ...]) -> None:
     has(sentence(lambda: Plan(values)), *words)
+
+
+STYLES = {
+    "no such file": (None, ("config: figures: style:", "my.mplstyle: cannot be read (No such file or directory)")),
+    "no line of a style": ("axes.grid True", ("my.mplstyle: line 1: must be `name: value`, got 'axes.grid True'",)),
+    "a setting that matplotlib lacks": (
+        "# mine\naxes.girdd: True",
+        ("my.mplstyle: line 2: matplotlib has no setting 'axes.girdd'; did you mean 'axes.grid'?",),
+    ),
+    "a value that is none": ("axes.grid: perhaps", ("my.mplstyle: line 1:", "'perhaps'")),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), STYLES.values(), ids=STYLES)
+def test_a_malformed_style_is_told_in_one_sentence(text: str | None, words: tuple[str, ...], tmp_path: Path) -> None:
+    style = tmp_path / "my.mplstyle"
+    if text is not None:
+        style.write_text(text)
+    has(sentence(lambda: Plan(config(figures={"style": str(style)}))), *words)
+
+
+def test_of_a_style_the_content_counts(tmp_path: Path) -> None:
+    style = tmp_path / "my.mplstyle"
+    style.write_text('\n# mine\naxes.grid : True # a grid\naxes.facecolor: "#eeeeee"  # light\n')
+    planned = Plan(config(figures={"width": "3.25", "style": str(style)}))
+    figures = planned.job("publish", {"paper": "fedosd", "artefact": "table8"}).spec.figures  # type: ignore[attr-defined]
+    assert figures == planned.config.figures
+    assert (figures.width, figures.font) == (3.25, 8)
+    assert figures.style == {"axes.grid": "True", "axes.facecolor": "#eeeeee"}
 
 
 def test_the_config_that_all_these_change_is_right() -> None:

@@ -25,7 +25,7 @@ def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path:
     numbers.write_text("scenario,method,stage,metric,value\n")
     spec = made("smoke").job("publish", {"paper": "fedosd", "artefact": "table8"}).spec
     assert isinstance(spec, publish.Spec)
-    outputs = {name: tmp_path / f"table8.{name}" for name in ("md", "html", "tex", "pdf", "png", "json")}
+    outputs = {name: tmp_path / f"table8.{name}" for name in ("md", "html", "tex", "pdf", "svg", "png", "json")}
     files = publish.Files(tmp_path, [numbers], csv=tmp_path / "made.csv", **outputs)
     with pytest.raises(UserError, match=r"table8\.csv: the file was edited after this job was planned; run snakemake"):
         publish.main(spec, files, Options())
@@ -45,7 +45,7 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
 
     monkeypatch.setattr(table, "make", spied)
     entry = entry_of("table", chosen={}, published=checksum(numbers))
-    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "html", "tex", "pdf", "png", "json")}
+    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json")}
     files = publish.Files(root, [numbers], **outputs)
     paths = Paths(str(root))
     first, *others = frames.costs(entry, paths)
