@@ -1,6 +1,7 @@
 """Metrics of models across a coordinate of scenarios or a setting of grids (as SAFARI Figures 2 and 4)."""
 
 from collections.abc import Hashable
+from math import nan
 from typing import Any
 
 import pandas as pd
@@ -30,6 +31,7 @@ from fu.artefacts.drawing import (
 from fu.artefacts.entry import Entry
 from fu.artefacts.groups import Groups, Spot, axis_name, choices, group, short_name
 from fu.artefacts.result import Result
+from fu.artefacts.statistics import MODEL, Evaluated, Mean, Means, evaluated
 from fu.artefacts.table import comparison, printed
 
 READS = "evaluations"
@@ -48,8 +50,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     Models are those of the last stage. What has no place on the axis is a horizontal line.
     """
     groups = group(entry)
-    ours, theirs = frame[~frame["published"]], printed(frame, entry) if entry.compares else frame.iloc[:0]
-    found = pd.DataFrame([row for spot in groups.spots for row in _rows(ours, theirs, entry, groups, spot)])
+    ours, theirs = evaluated(frame), printed(frame, entry) if entry.compares else frame.iloc[:0]
+    means, paper = ours.means(), theirs.set_index([*MODEL[:2], "stage", "metric"])["value"].to_dict()
+    found = pd.DataFrame([row for spot in groups.spots for row in _rows(ours, means, paper, entry, groups, spot)])
     found["difference"] = found["mean"] - found["published"]
     at = _places(entry, groups)
     said = _notes(entry, groups, found)
@@ -57,24 +60,19 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     return Result(found.drop(columns="diverged"), body, _picture(entry, groups, found, at), notes=said)
 
 
-def _rows(ours: pd.DataFrame, theirs: pd.DataFrame, entry: Entry, groups: Groups, spot: Spot) -> list[dict[str, Any]]:
+def _rows(
+    ours: Evaluated, means: Means, paper: dict[Hashable, float], entry: Entry, groups: Groups, spot: Spot
+) -> list[dict[str, Any]]:
     """Return the numbers of a spot; those of the paper only where it is the only point of the grid."""
-    stage = list(spot.trial.models)[-1]
-    alone = len({s.trial.name for s in groups.spots if (s.scenario, s.method) == (spot.scenario, spot.method)}) == 1
-    ours, theirs = (
-        rows[(rows["scenario"] == spot.scenario) & (rows["method"] == spot.method) & (rows["stage"] == stage)]
-        for rows in (ours, theirs)
-    )
-    ours = ours[ours["trial"] == spot.trial.name]
-    diverged = ours[ours["metric"] == "diverged_round"]["seed"].nunique()
-    out = []
+    place, stage = spot[3:5], list(spot.trial.models)[-1]
+    alone = len({s.trial.name for s in groups.spots if s[3:5] == place}) == 1
+    model, rows = (*place, spot.trial.name, stage), []
     for metric in entry.metrics:
-        values, paper = (rows[rows["metric"] == metric.name]["value"].dropna() for rows in (ours, theirs))
         about = {"panel": spot.panel, "line": spot.line, "x": spot.x, "training": spot.method, "metric": metric.name}
-        counted: dict[str, Any] = {"mean": values.mean(), "std": values.std(), "n": len(values)}
-        published = float(paper.iloc[0]) if alone and len(paper) else float("nan")
-        out.append({**about, **counted, "published": published, "diverged": diverged})
-    return out
+        printed = paper.get((*place, stage, metric.name), nan) if alone else nan
+        mean = means.get((*model, metric.name), Mean())
+        rows.append({**about, **mean._asdict(), "published": printed, "diverged": len(ours.diverged.get(model, ()))})
+    return rows
 
 
 def _places(entry: Entry, groups: Groups) -> Places:

@@ -15,7 +15,7 @@ from fu.artefacts import notes
 from fu.artefacts.drawing import COLOURS, MARKS, colour, head, legend, panels, title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
-from fu.artefacts.rounds import begins, broken, divergence, means, once, original, paths, seeds_note
+from fu.artefacts.statistics import begins, broken, by_round, divergence, once, original, paths
 from fu.errors import UserError
 
 READS = "traces"
@@ -36,7 +36,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     if not shares.any():
         raise UserError(f"{entry.artefact}: kind classes needs traces with {SHARE}0, {SHARE}1, ...; there are none.")
     long = rows[shares | rows["metric"].isin([metric.name for metric in entry.metrics])]
-    found = means(long, lost)
+    found = by_round(long, lost)
     said = _notes(entry, rows, lost)
     body = f"{_summary(entry, found, rows[shares], lost)}\n{said}\n"
     return Result(found, body, _picture(entry, found, lost), notes=said)
@@ -89,7 +89,7 @@ def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.D
 
 def _notes(entry: Entry, rows: pd.DataFrame, lost: pd.DataFrame) -> str:
     asr = {scenario: level for (scenario, metric), level in original(rows, begins(rows)).items() if metric == "asr"}
-    said = [*notes.no_backdoor(entry, asr), *notes.rates(entry), seeds_note(entry, lost), *notes.marks(entry)]
+    said = [*notes.no_backdoor(entry, asr), *notes.rates(entry), notes.seeds(entry, len(lost)), *notes.marks(entry)]
     return " ".join(filter(None, said))
 
 

@@ -19,7 +19,7 @@ from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, l
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.groups import choices, group, of_spots, regrouped
 from fu.artefacts.result import Result
-from fu.artefacts.rounds import Levels, Starts, begins, broken, divergence, means, once, original, paths, seeds_note
+from fu.artefacts.statistics import Levels, Starts, begins, broken, by_round, divergence, once, original, paths
 from fu.artefacts.words import in_a_row
 from fu.evaluation.trace import TIMES
 
@@ -57,7 +57,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     long = rows[
         rows["metric"].isin([*(metric.name for metric in entry.metrics), *(TIMES if entry.from_training else ())])
     ]
-    found, starts = means(long, lost), begins(rows)
+    found, starts = by_round(long, lost), begins(rows)
     levels = original(rows, starts) if _of_one_training(entry) else {}
     text = _notes(entry, found, lost, levels, said)
     picture = _picture(entry, found, paths(long, lost), starts, levels)
@@ -187,7 +187,7 @@ def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels
         *dict.fromkeys(special),
         *(FROM if _requested(entry) and not _of_one_training(entry) else ()),
         *notes.spread(entry, "Bands"),
-        *filter(None, [seeds_note(entry, lost)]),
+        *filter(None, [notes.seeds(entry, len(lost))]),
         *([entry.note] if entry.note else []),
         *(["The paper prints no numbers for its curves."] if entry.in_paper else []),
         *notes.marks(entry),

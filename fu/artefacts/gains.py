@@ -14,6 +14,7 @@ from fu.artefacts.drawing import number, setting_name
 from fu.artefacts.entry import ORIGINAL, Entry, Method
 from fu.artefacts.panels import OURS, Panels
 from fu.artefacts.result import Result, of_table
+from fu.artefacts.statistics import summary
 from fu.artefacts.table import comparison, printed
 from fu.artefacts.words import in_a_row
 from fu.errors import UserError
@@ -162,20 +163,16 @@ def _called(entry: Entry, setting: str) -> str:
 
 
 def _summary(values: "pd.Series[float]") -> dict[str, Any]:
-    return {
-        "mean": values.mean(),
-        "std": values.std(),
-        "seeds": int(values.count()),
-        "diverged": int(values.isna().sum()),
-    }
+    mean, std, n = summary(values)
+    return {"mean": mean, "std": std, "seeds": n, "diverged": len(values) - n}
 
 
 def _interval(gains: "pd.Series[float]") -> dict[str, Any]:
     """Return the 95% interval of the mean of paired gains (t), and whether it lies beyond `WITHIN` points."""
     from scipy.special import stdtrit  # half a second that other kinds need not pay
 
-    mean, seeds = gains.mean(), gains.count()
-    half = stdtrit(seeds - 1, 0.975) * gains.std() / sqrt(seeds) if seeds > 1 else nan
+    mean, std, seeds = summary(gains)
+    half = stdtrit(seeds - 1, 0.975) * std / sqrt(seeds) if seeds > 1 else nan
     low, high = (mean, mean) if seeds < 2 else (mean - half, mean + half)
     beyond = int(round(low, 9) > WITHIN) - int(round(high, 9) < -WITHIN)
     return {"low": mean - half, "high": mean + half, "beyond": beyond}

@@ -13,7 +13,8 @@ import pandas as pd
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Stage
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.table import KEYS, collect, comparison, same_seeds
+from fu.artefacts.statistics import evaluated
+from fu.artefacts.table import KEYS, collect, comparison
 from fu.artefacts.words import in_a_row
 
 READS = "evaluations"
@@ -38,8 +39,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return means over seeds with their spread over attacks, beside the paper's, and whether the attacks had power."""
     found = collect(frame, entry).drop(columns=["mark", "published_mark", "forgot", "took_hold"])
     cells = {tuple(row[key] for key in KEYS): row for row in found.to_dict("records")}
-    kept, _ = same_seeds(frame[~frame["published"]])
-    numbers = kept.pivot_table("value", [*KEYS[:3], "seed"], "metric").reindex(columns=[*ALSO])
+    numbers = evaluated(frame).rows.pivot_table("value", [*KEYS[:3], "seed"], "metric").reindex(columns=[*ALSO])
     seeds: Seeds = {tuple(map(str, key)): rows for key, rows in numbers.groupby(level=KEYS[:3])}
     panels = [(metric.label, _panel(entry, metric, cells, seeds)) for metric in entry.metrics]
     words = [power(entry, seeds), *[[] for _ in entry.metrics[1:]]]

@@ -77,3 +77,11 @@ def texts(rows: pd.DataFrame) -> list[str]:
 def spread(entry: Entry, what: str) -> list[str]:
     """Explain what shows the deviation over seeds, where there are several."""
     return [f"{what}: one standard deviation over seeds."] if len(entry.seeds) > 1 else []
+
+
+def seeds(entry: Entry, lost: int) -> str:
+    """Say over which seeds the means of curves are; `lost`: how many runs diverged."""
+    parts = [f"Means over {len(entry.seeds)} seeds."] if len(entry.seeds) > 1 else []
+    if lost and len(entry.seeds) > 1:
+        parts.append("A seed that diverged is left out in every round, unless all did.")
+    return " ".join(parts)

@@ -9,6 +9,7 @@ import pandas as pd
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
+from fu.artefacts.statistics import summaries
 from fu.artefacts.table import KEYS, comparison, printed
 
 READS = "traces"
@@ -40,7 +41,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
                     spent = [ends[(*run, metric)][1] for run in runs]
                     parts.append((scenario.name, method.name, "total", metric, seed, scaled(spent, rounds)))
     long = _with_ratios(pd.DataFrame(parts, columns=[*KEYS, "seed", "value"]), entry)
-    found = long.groupby(KEYS, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
+    found = summaries(long, KEYS)
     numbers = _with_ratios(theirs, entry)
     found["published"] = found[KEYS].merge(numbers, on=KEYS, how="left")["value"].astype(float)
     spread = theirs[theirs["metric"] == "seconds_std"].assign(metric="seconds")

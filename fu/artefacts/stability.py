@@ -18,6 +18,7 @@ from fu.artefacts import notes
 from fu.artefacts.drawing import DIVERGED, draw_diverged, draw_means, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.result import Result
+from fu.artefacts.statistics import Mean, Means, evaluated
 from fu.artefacts.unlearning_time import asked, counted, known, with_error
 from fu.artefacts.words import in_a_row
 from fu.federation.request_times import request_times, standard_error
@@ -37,12 +38,13 @@ SIGNS: dict[str, dict[str, Any]] = {
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return accuracy (mean and deviation over seeds) and time by rho, a row of panels for each name and level."""
-    found = pd.DataFrame([row for scenario in entry.scenarios for row in _rows(frame, entry, scenario)])
+    means = evaluated(frame).means()
+    found = pd.DataFrame([row for scenario in entry.scenarios for row in _rows(frame, means, entry, scenario)])
     said = _notes(entry, found)
     return Result(found, f"{_tables(entry, found)}\n{said}\n", _picture(entry, found), notes=said)
 
 
-def _rows(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:
+def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:
     """Return the numbers of a scenario: those of each metric and training, and the unlearning time."""
     requests = asked(frame, entry, scenario)
     assert scenario.asked is not None
@@ -60,12 +62,11 @@ def _rows(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[dict[st
     }
     rows = []
     for method in entry.methods:
-        stage = [*entry.trial(scenario.name, method).models][-1]
-        own = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name) & (frame["stage"] == stage)]
+        trial = entry.trial(scenario.name, method)
+        model = scenario.name, method.name, trial.name, [*trial.models][-1]
         for metric in entry.metrics:
-            values = own[own["metric"] == metric.name]["value"].dropna()
-            counted = {"mean": values.mean(), "std": values.std(), "n": len(values)}
-            rows.append({**about, "method": method.name, "metric": metric.name, **counted})
+            mean = means.get((*model, metric.name), Mean())
+            rows.append({**about, "method": method.name, "metric": metric.name, **mean._asdict()})
     spent = {"mean": times.mean(), "error": standard_error(times), "n": times.size, "exact": requests.mean_time}
     return [*rows, {**about, "method": "", "metric": TIME, **spent}]
 

@@ -31,6 +31,7 @@ from fu.artefacts.drawing import (
 )
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.result import Result
+from fu.artefacts.statistics import evaluated, summaries
 from fu.errors import UserError
 
 READS = "evaluations"
@@ -53,17 +54,30 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
                 f"{entry.artefact}: a sweep needs {setting} in the grid of every method; {method.name!r} has none."
             )
     trials = {t.name: t for method in entry.methods for found in method.trials.values() for t in found}
-    rows = frame[~frame["published"] & frame["trial"].isin(trials)]
+    seeds = evaluated(frame)
+    rows = seeds.rows[seeds.rows["trial"].isin(trials)]
     rows = rows.assign(
         x=[trials[name].values[setting] for name in rows["trial"]],
         last=[list(trials[name].models)[-1] == stage for name, stage in zip(rows["trial"], rows["stage"], strict=True)],
     )
-    lost = rows[rows["metric"] == "diverged_round"].drop_duplicates(["scenario", "seed", "model"])
-    long = rows[rows["metric"].isin([metric.name for metric in entry.metrics])]
+    lost = pd.DataFrame(
+        [
+            (scenario, method, trials[trial].models[stage], seed, trials[trial].values[setting])
+            for (scenario, method, trial, stage), gone in seeds.diverged.items()
+            for seed in (gone if trial in trials else ())
+        ],
+        columns=["scenario", "method", "model", "seed", "x"],
+    )
+    long = rows.astype({"last": bool})[rows["metric"].isin([metric.name for metric in entry.metrics])]
     keys = ["scenario", "method", "x", "stage", "metric", "last"]
-    means = long.groupby(keys, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
+    means = summaries(long, keys)
     means.insert(2, "setting", setting)
-    said = _notes(entry, notes.evaluated(frame[~frame["published"]]), setting, len(lost))
+    said = _notes(
+        entry,
+        notes.evaluated(frame[~frame["published"]]),
+        setting,
+        len(lost.drop_duplicates(["scenario", "model", "seed"])),
+    )
     body = f"{_tables(entry, means, setting)}\n{said}\n"
     return Result(means, body, _picture(entry, means, setting, lost), notes=said)
 

@@ -9,6 +9,7 @@ import pandas as pd
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
+from fu.artefacts.statistics import evaluated, summaries
 from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
 
 READS = "evaluations"
@@ -93,13 +94,13 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     one of them diverged in a seed, as the two would be means over different ones.
     `took_hold`: whether the original model's ASR leaves something to forget; None where it is not known.
     """
-    rows, theirs = frame[~frame["published"]], printed(frame, entry)
+    (kept, by_trial, _), theirs = evaluated(frame), printed(frame, entry)
+    lost = {(scenario, method, stage): seeds for (scenario, method, _, stage), seeds in by_trial.items()}
     wanted = [m.name for m in entry.metrics] + [m.spread for m in entry.metrics if m.spread]
-    kept, lost = same_seeds(rows)
-    found = kept.groupby(KEYS)["value"].agg(["mean", "std", "count"])
+    found = summaries(kept, KEYS).set_index(KEYS)
     shown = [(s.name, method, stage) for s in entry.scenarios for method, stage, _ in entry.rows(s.name)]
     index = pd.MultiIndex.from_tuples([(*row, metric) for row in shown for metric in wanted], names=KEYS)
-    out = found.reindex(index).rename(columns={"count": "n"}).reset_index()
+    out = found.reindex(index).reset_index()
     out["n"] = out["n"].fillna(0).astype(int)
     out["published"] = out[KEYS].merge(theirs, on=KEYS, how="left")["value"]
     marked = set(theirs[theirs["metric"] == "reverts"][KEYS[:3]].itertuples(index=False, name=None))
@@ -121,23 +122,6 @@ def printed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return the paper's own numbers, but for scenarios with other data than the paper's."""
     replaced = [scenario.name for scenario in entry.scenarios if scenario.replaces]
     return frame[frame["published"] & ~frame["scenario"].isin(replaced)]
-
-
-def same_seeds(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str, str], dict[int, float]]]:
-    """Return the rows to average, the same seeds in all stages of a method, and of each model the seeds left out.
-
-    Where every seed diverged, now in this stage, now in that, a stage keeps the seeds that came so far.
-    """
-    kept: list[pd.DataFrame] = []
-    lost: dict[tuple[str, str, str], dict[int, float]] = {}
-    for (scenario, method), part in rows.groupby(KEYS[:2]):
-        gone = part[part["metric"] == "diverged_round"]
-        whole = ~part["seed"].isin(gone["seed"])
-        for stage, here in part.groupby("stage"):
-            out = gone if whole.any() else gone[gone["stage"] == stage]
-            kept.append(here[~here["seed"].isin(out["seed"])])
-            lost[str(scenario), str(method), str(stage)] = dict(out.groupby("seed")["value"].min())
-    return pd.concat(kept), lost
 
 
 def _mark(rows: pd.DataFrame, scenario: str, method: str) -> str:

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from fu.artefacts.curves import REQUEST, SIGNS, TURN, back
 from fu.artefacts.drawing import LOOKS, colour, looks
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
-from fu.artefacts.rounds import begins, original
+from fu.artefacts.statistics import begins, original
 from fu.errors import UserError
 from fu.pipeline import catalogue
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number

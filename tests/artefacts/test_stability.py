@@ -164,7 +164,7 @@ def fuzzed(random: np.random.Generator) -> tuple[Entry, pd.DataFrame]:
         scenarios.append(base.model_copy(update=about))
         rows += held(f"toy{k}", [8] * 4)
         for method, metric in product(names, METRICS):
-            told = {"scenario": f"toy{k}", "method": method, "stage": "original", "metric": metric}
+            told = {"scenario": f"toy{k}", "method": method, "trial": "fats", "stage": "original", "metric": metric}
             values = random.integers(1, 4, len(seeds)) / 10 + random.choice([0, 0.0004], len(seeds))
             there = [(seed, value) for seed, value in enumerate(values) if random.random() < kept]
             rows += [{**told, "seed": seed, "value": value} for seed, value in there]
@@ -174,7 +174,7 @@ def fuzzed(random: np.random.Generator) -> tuple[Entry, pd.DataFrame]:
     )
     given: dict[str, Any] = {"scenarios": tuple(scenarios), "methods": methods, "seeds": seeds, "stages": ("original",)}
     entry = make_entry("stability", metrics=METRICS, draws=int(random.choice([5, 20])), chosen={}, **given)
-    return entry, pd.DataFrame(rows, columns=COLUMNS)
+    return entry, pd.DataFrame(rows, columns=COLUMNS).assign(published=False)
 
 
 METRICS = ("accuracy", "r_acc")

@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fu.artefacts.rounds import begins, broken, divergence, means, once, original, paths, seeds_note
+from fu.artefacts import notes
+from fu.artefacts.statistics import begins, broken, by_round, divergence, evaluated, once, original, paths
 from tests.artefacts.factories import make_entry
 from tests.artefacts.trainings import make_trained
 
@@ -71,7 +72,7 @@ def test_a_metric_of_unlearning_alone_makes_no_run_break_off() -> None:
 )
 def test_a_mean_is_over_the_same_seeds_in_every_round(runs: dict[int, list[float]], mean: list[float], n: int) -> None:
     rows = once(traces({("ours", seed): values for seed, values in runs.items()}))
-    found = means(rows, broken(make_entry("curves"), rows))
+    found = by_round(rows, broken(make_entry("curves"), rows))
     assert found["mean"].tolist() == pytest.approx(mean)
     assert set(found["n"]) == {n}
     if n == 2:
@@ -81,7 +82,7 @@ def test_a_mean_is_over_the_same_seeds_in_every_round(runs: dict[int, list[float
 def test_seeds_of_other_methods_stay() -> None:
     rows = once(traces({("ours", 0): WHOLE[:2], ("ours", 1): WHOLE, ("scratch", 0): WHOLE}))
     lost = broken(make_entry("curves"), rows)
-    assert set(means(rows, lost)["method"]) == {"ours", "scratch"}
+    assert set(by_round(rows, lost)["method"]) == {"ours", "scratch"}
     gone = paths(rows, lost)
     assert set(gone["seed"]) == {0}
     assert gone["value"].tolist() == WHOLE[:2]
@@ -102,8 +103,8 @@ def test_it_is_told_who_diverged_when(rounds: dict[int, int], text: str) -> None
     entry = make_entry("curves")
     assert divergence(entry, lost, "small", "ours") == text
     assert divergence(entry, lost, "small", "scratch") == divergence(entry, lost, "other", "ours") == ""
-    assert ("left out" in seeds_note(entry, lost)) is bool(rounds)
-    assert seeds_note(make_entry("curves", seeds=(0,)), lost) == ""
+    assert ("left out" in notes.seeds(entry, len(lost))) is bool(rounds)
+    assert notes.seeds(make_entry("curves", seeds=(0,)), len(lost)) == ""
 
 
 def counted(method: str, last: dict[int, int]) -> pd.DataFrame:
@@ -133,3 +134,53 @@ def test_a_method_begins_after_the_request() -> None:
     assert original(frame, {("small", "ours"): 0.0}) == {("small", "distance"): 0.25}
     trained = frame[frame["stage"] == "original"]
     assert begins(trained) == original(trained, {}) == {}
+
+
+# ---- evaluations -----------------------------------------------------------------------------------------------------
+
+
+def evaluations(*rows: tuple[str, str, int, str, float]) -> pd.DataFrame:
+    """Return the frame of rows of trial, stage, seed, metric and value."""
+    columns = ["trial", "stage", "seed", "metric", "value"]
+    return pd.DataFrame(rows, columns=columns).assign(scenario="small", method="ours", published=False)
+
+
+def test_a_mean_has_its_sample_deviation_and_number() -> None:
+    rows = evaluations(*(("a", "unlearned", seed, "asr", value) for seed, value in enumerate([0.1, 0.2, 0.6])))
+    found = evaluated(rows).means()["small", "ours", "a", "unlearned", "asr"]
+    assert found == pytest.approx((0.3, 0.07**0.5, 3))  # (.04 + .01 + .09) / 2
+    [alone] = evaluated(rows[:1]).means().values()
+    assert (alone.mean, alone.n) == (0.1, 1)
+    assert pd.isna(alone.std)
+
+
+def test_a_seed_that_diverged_is_left_out_of_all_stages_of_its_trial_and_of_no_other() -> None:
+    whole = [
+        (trial, stage, seed, "asr", float(seed))
+        for trial in "ab"
+        for stage in ("unlearned", "recovered")
+        for seed in (1, 2, 3)
+    ]
+    rows = [("a", "recovered", 2, "diverged_round", 7.0) if row[:3] == ("a", "recovered", 2) else row for row in whole]
+    found = evaluated(evaluations(*rows))
+    means = {key[2:4]: (mean.mean, mean.n) for key, mean in found.means().items()}
+    assert means == {
+        ("a", "unlearned"): (2, 2),  # of 1 and 3
+        ("a", "recovered"): (2, 2),
+        ("b", "unlearned"): (2, 3),
+        ("b", "recovered"): (2, 3),
+    }
+    assert found.lost["small", "ours", "a", "unlearned"] == {2: 7}
+    assert (found.diverged["small", "ours", "a", "unlearned"], found.diverged["small", "ours", "a", "recovered"]) == (
+        set(),
+        {2},
+    )
+
+
+def test_where_every_seed_diverged_a_stage_keeps_those_that_came_so_far() -> None:
+    rows = [("a", "unlearned", 1, "asr", 0.5), ("a", "unlearned", 2, "diverged_round", 1.0)]
+    rows += [("a", "recovered", seed, "diverged_round", 4.0) for seed in (1, 2)]
+    found = evaluated(evaluations(*rows))
+    assert [(key[3], mean.mean, mean.n) for key, mean in found.means().items()] == [("unlearned", 0.5, 1)]
+    assert found.lost["small", "ours", "a", "unlearned"] == {2: 1}
+    assert found.lost["small", "ours", "a", "recovered"] == {1: 4, 2: 4}

@@ -1,13 +1,87 @@
-"""Traces as curves: each round once, the seeds whose runs broke off, and means over those that did not."""
+"""Means over seeds, with their deviation and number, and what of it diverged: computed here alone.
+
+A run that diverged has no numbers, and its seed is left out of all that a mean is compared with: of an evaluation at
+all stages of the method, of a trace in every round, of a gain in both models.
+"""
+
+from math import nan
+from typing import NamedTuple
 
 import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry
 
+MODEL = ["scenario", "method", "trial", "stage"]
 RUN = ["scenario", "method", "seed"]
+ROUND = ["scenario", "method", "stage", "round", "metric"]
+Key = tuple[str, str, str, str]
 Starts = dict[tuple[str, str], float]
 Levels = dict[tuple[str, str], float]
-KEYS = ["scenario", "method", "stage", "round", "metric"]
+
+
+class Mean(NamedTuple):
+    """A mean over seeds, its sample standard deviation (none of one seed), and how many seeds there are."""
+
+    mean: float = nan
+    std: float = nan
+    n: int = 0
+
+
+def summary(values: "pd.Series[float]") -> Mean:
+    """Return the mean of what is known of these values."""
+    return Mean(values.mean(), values.std(), int(values.count()))
+
+
+def summaries(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return keys, mean, std and n of the column `value`, in the order of the rows."""
+    found = rows.groupby(keys, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
+    return found.reindex(columns=[*keys, "mean", "std", "n"])  # of no rows pandas returns no columns
+
+
+Means = dict[tuple[str, ...], Mean]
+
+
+# ---- evaluations -----------------------------------------------------------------------------------------------------
+
+
+class Evaluated(NamedTuple):
+    """Rows of evaluations to average; by model the seeds left out, each with the round in which its trial diverged.
+
+    `diverged`: by model the seeds in which it diverged itself.
+    """
+
+    rows: pd.DataFrame
+    lost: dict[Key, dict[int, float]]
+    diverged: dict[Key, set[int]]
+
+    def means(self) -> Means:
+        """Return the mean of each scenario, method, trial, stage and metric."""
+        found = summaries(self.rows, [*MODEL, "metric"])
+        return {row[:5]: Mean(*row[5:]) for row in found.itertuples(index=False, name=None)}
+
+
+def evaluated(frame: pd.DataFrame) -> Evaluated:
+    """Return the rows of evaluations without the seeds in which a trial diverged, at whatever stage.
+
+    Where every seed diverged, now at this stage, now at that, a stage keeps the seeds that came so far.
+    """
+    rows = frame[~frame["published"]]
+    kept: list[pd.DataFrame] = [rows.iloc[:0]]
+    lost: dict[Key, dict[int, float]] = {}
+    diverged: dict[Key, set[int]] = {}
+    for trial, part in rows.groupby(MODEL[:3], sort=False):
+        gone = part[part["metric"] == "diverged_round"]
+        some = not part["seed"].isin(gone["seed"]).all()
+        for stage, here in part.groupby("stage", sort=False):
+            own = gone[gone["stage"] == stage]
+            out = gone if some else own
+            kept.append(here[~here["seed"].isin(out["seed"])])
+            model: Key = (*map(str, trial), str(stage))  # type: ignore[assignment]
+            lost[model], diverged[model] = dict(out.groupby("seed")["value"].min()), set(own["seed"])
+    return Evaluated(pd.concat(kept), lost, diverged)
+
+
+# ---- traces ----------------------------------------------------------------------------------------------------------
 
 
 def once(frame: pd.DataFrame) -> pd.DataFrame:
@@ -31,14 +105,14 @@ def broken(entry: Entry, frame: pd.DataFrame) -> pd.DataFrame:
     return last[last["round"] < planned.where(after, longest).mask(trains, before)]
 
 
-def means(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
+def by_round(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
     """Return mean, standard deviation and number of seeds by round and metric, over the runs that did not break off.
 
     Where all did, over all of them, up to the first break: a mean is over the same seeds in every round.
     """
     gone = rows.assign(gone=_of(rows, lost))
     kept = rows[~gone["gone"] | gone.groupby(RUN[:2])["gone"].transform("all")]
-    found = kept.groupby(KEYS, sort=False)["value"].agg(mean="mean", std="std", n="count").reset_index()
+    found = summaries(kept, ROUND)
     return found[found["n"] == found.groupby(["scenario", "method", "metric"])["n"].transform("max")]
 
 
@@ -78,14 +152,6 @@ def _first(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what each method begins with after the request."""
     rows = rows[rows["stage"] != ORIGINAL]
     return rows[rows["round"] == rows.groupby(RUN, sort=False)["round"].transform("min")]
-
-
-def seeds_note(entry: Entry, lost: pd.DataFrame) -> str:
-    """Say over which seeds means are."""
-    parts = [f"Means over {len(entry.seeds)} seeds."] if len(entry.seeds) > 1 else []
-    if len(lost) and len(entry.seeds) > 1:
-        parts.append("A seed that diverged is left out in every round, unless all did.")
-    return " ".join(parts)
 
 
 def _of(rows: pd.DataFrame, lost: pd.DataFrame) -> "pd.Series[bool]":
