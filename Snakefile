@@ -15,10 +15,10 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from fu.errors import UserError
-from fu.pipeline import (
+from fu.pipeline import digest, estimates
+from fu.pipeline.commands import command_line
+from fu.pipeline.engine import (
     cluster,
-    digest,
-    estimates,
     fork_server,
     groups,
     preflight,
@@ -26,7 +26,6 @@ from fu.pipeline import (
     screen,
     snapshot,
 )
-from fu.pipeline.commands import command_line
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Plan
@@ -102,7 +101,7 @@ onstart:
     if not (workflow.local_exec or snapshot.INSIDE):
         sys.exit(
             "error: jobs wait in the queue of a cluster and must run the code that was planned; start with "
-            "`make reproduce PROFILE=...`, or `python -m fu.pipeline.snapshot` in place of `snakemake`."
+            "`make reproduce PROFILE=...`, or `python -m fu.pipeline.engine.snapshot` in place of `snakemake`."
         )
     conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
     planned = [

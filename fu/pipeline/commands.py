@@ -18,7 +18,7 @@ def command_line(stage: str) -> str:
     """Return a rule's shell command: the stage's, through the fork server, with its log."""
     module = f"fu.pipeline.stages.{stage}"
     words = [
-        f"python -m fu.pipeline.fork_server {module} --spec {{params.spec:q}} --code {{params.code}}",
+        f"python -m fu.pipeline.engine.fork_server {module} --spec {{params.spec:q}} --code {{params.code}}",
         "--certificate {output.certificate:q} {params.unless_made}",
     ]
     for name in arguments(stage):

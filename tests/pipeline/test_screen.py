@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import certificate, runs
+from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
+from fu.pipeline.engine import runs
+from fu.pipeline.engine.screen import Running, Screen, Sentences, problem, take_over
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.screen import Running, Screen, Sentences, problem, take_over
 from tests.pipeline.plans import made
 
 PUBLISH = {"paper": "fedosd", "artefact": "table8"}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline import snapshot
+from fu.pipeline.engine import snapshot
 from tests.workflow.project import Project, with_toy
 
 QUEUE = Path(__file__).parent / "cluster"  # holds an executor named `queue`
@@ -49,7 +49,7 @@ class Queue:
             "PYTHONPATH": str(QUEUE),
         }
 
-    def start(self, *arguments: str, program: str = "fu.pipeline.snapshot") -> subprocess.Popen[str]:
+    def start(self, *arguments: str, program: str = "fu.pipeline.engine.snapshot") -> subprocess.Popen[str]:
         self.started.append(
             subprocess.Popen(
                 [sys.executable, "-m", program, *ARGUMENTS, *arguments],

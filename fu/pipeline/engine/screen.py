@@ -18,7 +18,8 @@ from typing import Any
 from tqdm import tqdm
 
 from fu.errors import UserError
-from fu.pipeline import certificate, runs
+from fu.pipeline import certificate
+from fu.pipeline.engine import runs
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
