@@ -110,7 +110,7 @@ def test_a_finished_run_has_nothing_to_do(toy: Project) -> None:
         ("fu/pipeline/engine/fork_server.py", "the job's process was killed", "somebody killed the job"),
         ("config.yaml", "threads: 1 ", "threads: 2 "),
         ("config.yaml", "device: auto ", "device: cpu "),
-        ("workflow/rules/common.smk", "cluster.minutes(job.minutes, attempt, limit)", "2 * job.minutes"),
+        ("fu/pipeline/engine/rules.py", "cluster.minutes(job.minutes, attempt, self.limit)", "2 * job.minutes"),
         ("workflow/papers/toy.yaml", "  unlearning:\n    rounds: {value: 2, source: a test}",
          "  unlearning:\n    rounds: {value: 2, source: another source}"),
     ],
