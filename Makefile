@@ -83,7 +83,7 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	  room=$$?; rm -rf .snakemake/room; [ $$room = 0 ] || \
 	  { echo "error: .snakemake: no files can be written; make room (df -h and df -i show space and inodes), or permit it." >&2; \
 	    exit 1; }
-	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
+	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.engine.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)
 

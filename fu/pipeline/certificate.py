@@ -8,16 +8,16 @@ import fcntl
 import hashlib
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import runs
 from fu.pipeline.paths import certificate_of
 
 FORMAT = 3
@@ -132,7 +132,7 @@ def locked(certificate: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     patience = ON_CLUSTER_S if "SLURM_JOB_ID" in os.environ else PATIENCE_S
     with _acquired(path, time.monotonic() + patience) as file:
-        runs.sign(file)
+        sign(file)
         try:
             yield
         finally:
@@ -163,3 +163,20 @@ def _acquired(path: Path, until: float) -> TextIO:
                 ) from None
             time.sleep(0.1)
         file.close()
+
+
+def holder(lock: Path) -> str:
+    """Return the process that holds a lock; "" if none does."""
+    with suppress(FileNotFoundError), lock.open(encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read() or "another process"
+    return ""
+
+
+def sign(lock: TextIO) -> None:
+    """Write this process into a lock that it holds."""
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+    lock.flush()

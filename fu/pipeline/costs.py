@@ -10,7 +10,8 @@ from tabulate import SEPARATING_LINE, tabulate  # type: ignore[import-untyped]
 
 from fu.data import leaf
 from fu.data.dataset import about
-from fu.pipeline import catalogue, estimates, groups
+from fu.pipeline import catalogue, estimates
+from fu.pipeline.engine import groups
 from fu.pipeline.estimates import counted
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.pending import Pending

@@ -25,13 +25,14 @@ import yaml
 from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
-from fu.pipeline import commands, costs, explain, runs
+from fu.pipeline import commands, costs, explain
 from fu.pipeline.digest import ROOT
+from fu.pipeline.engine import runs
+from fu.pipeline.engine.status import planned, status
 from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
 from fu.pipeline.settings.records import Artefact
-from fu.pipeline.status import planned, status
 
 
 def results(plan: Plan, targets: Sequence[str]) -> None:

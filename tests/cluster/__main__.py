@@ -54,7 +54,7 @@ class Login:
         """Start `make reproduce PROFILE=slurm`."""
         with self.log.open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "fu.pipeline.snapshot", "--workflow-profile", "slurm", *QUICK, *targets],
+                [sys.executable, "-m", "fu.pipeline.engine.snapshot", "--workflow-profile", "slurm", *QUICK, *targets],
                 cwd=self.project.root,
                 stdout=log,
                 stderr=log,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fu.pipeline import cluster
-from fu.pipeline.cluster import Cluster, minutes, read, retries
 from fu.pipeline.digest import ROOT
-from fu.pipeline.screen import SLURM_LOGS
+from fu.pipeline.engine import cluster
+from fu.pipeline.engine.cluster import Cluster, minutes, read, retries
+from fu.pipeline.engine.screen import SLURM_LOGS
 from tests.mistakes import has, sentence
 from tests.pipeline.slurm import FakeSlurm
 
@@ -129,7 +129,9 @@ def test_where_slurm_does_not_end_them_the_run_does_not_begin(
 
 
 def test_one_process_at_a_time_submits(slurm: FakeSlurm) -> None:
-    code = "from pathlib import Path; from fu.pipeline import cluster; cluster.begin(Path.cwd(), {}); print(); input()"
+    code = (
+        "import pathlib; from fu.pipeline.engine.cluster import begin; begin(pathlib.Path.cwd(), {}); print(); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout
         other.stdout.readline()

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import fork_server
 from fu.pipeline.digest import ROOT
+from fu.pipeline.engine import fork_server
 
 KILLED = "the job's process was killed; if memory is short, use fewer CORES."
 JOB = """
@@ -76,7 +76,7 @@ class Place:
         self, *arguments: str, module: str = "job", cwd: Path | None = None, **more: str
     ) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-m", "fu.pipeline.fork_server", module, *arguments],
+            [sys.executable, "-m", "fu.pipeline.engine.fork_server", module, *arguments],
             cwd=cwd or self.folder,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{self.folder}:{ROOT}", **self.environment, **more},
             stdout=subprocess.PIPE,
@@ -238,7 +238,12 @@ def test_with_a_server_a_job_is_its_child_and_finds_the_libraries_imported_and_n
         assert {"torch", "pandas"} <= set(seen["loaded"])
         from fu.pipeline.digest import UNCOUNTED
 
-        assert {name for name in seen["loaded"] if name.startswith("fu")} <= {"fu", "fu.pipeline", *UNCOUNTED}
+        assert {name for name in seen["loaded"] if name.startswith("fu")} <= {
+            "fu",
+            "fu.pipeline",
+            "fu.pipeline.engine",
+            *UNCOUNTED,
+        }
 
 
 def test_without_a_server_a_job_runs_in_the_clients_process(cold: Place, tmp_path: Path) -> None:
@@ -322,7 +327,7 @@ def test_a_job_ends_with_its_shell_where_it_is_part_of_a_run(
     def in_a_shell(folder: Path, more: dict[str, str]) -> tuple["subprocess.Popen[str]", int]:
         folder.mkdir()
         shell = subprocess.Popen(
-            ["sh", "-c", f"{sys.executable} -m fu.pipeline.fork_server job last; true"],
+            ["sh", "-c", f"{sys.executable} -m fu.pipeline.engine.fork_server job last; true"],
             cwd=folder,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{place.folder}:{ROOT}", **place.environment, **more},
             text=True,
@@ -385,7 +390,7 @@ def bare(request: pytest.FixtureRequest, cold: Place, tmp_path: Path) -> Iterato
     """A server without libraries, at a name or, as where there are no such names, a file, and the place it serves."""
     (tmp_path / "fu-server").mkdir()
     name = f"@fu-test-{os.getpid()}" if request.param == "name" else str(tmp_path / "fu-server/socket")
-    program = "import sys; from fu.pipeline import fork_server as it; it.LIBRARIES = (); it.serve(sys.argv[1])"
+    program = "import sys; from fu.pipeline.engine import fork_server as it; it.LIBRARIES = (); it.serve(sys.argv[1])"
     with subprocess.Popen(
         [sys.executable, "-c", program, name],
         cwd=ROOT,

@@ -6,8 +6,8 @@ from graphlib import TopologicalSorter
 
 import pytest
 
-from fu.pipeline import groups
-from fu.pipeline.groups import HERE, LONGEST_S, Place, packs, places
+from fu.pipeline.engine import groups
+from fu.pipeline.engine.groups import HERE, LONGEST_S, Place, packs, places
 from fu.pipeline.plan import Job, Plan
 from tests.pipeline.plans import made
 

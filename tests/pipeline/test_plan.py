@@ -3,6 +3,8 @@
 import csv
 import json
 import shlex
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,6 @@ from fu.artefacts.entry import ORIGINAL
 from fu.contents import checksum
 from fu.pipeline import certificate, commands
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.commands import arguments
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS, certificate_of
 from fu.pipeline.plan import Job, Plan
@@ -249,7 +250,7 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
         assert [word for word in words if word.startswith("--")] == [
             "--spec",
             "--certificate",
-            *(f"--{name.replace('_', '-')}" for name in arguments(job.stage)),
+            *(f"--{field.name.replace('_', '-')}" for field in fields(import_module(words[2]).Files)),
             *(["--chosen", "--candidates"] if job.candidates else []),
             "--threads",
             "--device",

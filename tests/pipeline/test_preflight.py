@@ -12,7 +12,8 @@ import torch
 from fu.data import torchvision_import
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import digest, preflight
+from fu.pipeline import digest
+from fu.pipeline.engine import preflight
 from fu.pipeline.plan import Job, Plan
 from tests.data.test_leaf import roles
 from tests.mistakes import has, sentence, write_archive

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline import runs, show
+from fu.pipeline import show
+from fu.pipeline.engine import runs
 from tests.mistakes import sentence
 
-RUN = "from fu.pipeline import runs; runs.begin({}); print(); input()"
+RUN = "from fu.pipeline.engine import runs; runs.begin({}); print(); input()"
 
 
 def test_a_run_is_known_as_long_as_it_lives_and_several_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +39,6 @@ def test_a_run_is_known_as_long_as_it_lives_and_several_may(tmp_path: Path, monk
 
 
 def test_a_run_that_ends_leaves_no_file(tmp_path: Path) -> None:
-    code = "from fu.pipeline import runs; runs.begin(); assert len([*runs.RUNS.iterdir()]) == 1"
+    code = "from fu.pipeline.engine import runs; runs.begin(); assert len([*runs.RUNS.iterdir()]) == 1"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     assert list((tmp_path / runs.RUNS).iterdir()) == []

@@ -5,17 +5,20 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fu.pipeline import certificate, runs
+from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.plan import Job, Plan
-from fu.pipeline.screen import Running, Screen, Sentences, problem, take_over
+from fu.pipeline.engine import runs, snakemake
+from fu.pipeline.engine.rules import explain
+from fu.pipeline.engine.screen import Running, Screen, problem
+from fu.pipeline.engine.snakemake import Account
+from fu.pipeline.plan import Job
 from tests.pipeline.plans import made
 
 PUBLISH = {"paper": "fedosd", "artefact": "table8"}
@@ -28,6 +31,21 @@ def record(text: str | None, level: int = logging.INFO, **about: Any) -> logging
     return found
 
 
+def snakemake_s(monkeypatch: pytest.MonkeyPatch, stream: Any) -> logging.Logger:
+    """Replace Snakemake's logger by one with a handler like its own."""
+    logger, usual = logging.Logger("snakemake"), logging.StreamHandler(stream)
+    usual.name = "DefaultStreamHandler"
+    logger.addHandler(usual)
+    monkeypatch.setattr(snakemake, "logger", logger)
+    return logger
+
+
+def asking_for(asked: str | None = None) -> SimpleNamespace:
+    """Return a workflow with the options for Snakemake's own lines."""
+    names = ("dryrun", "verbose", "printshellcmds", "debug_dag", "stdout")
+    return SimpleNamespace(output_settings=SimpleNamespace(**{name: name == asked for name in names}))
+
+
 class Told:
     """A screen of which a test sees what it shows, with its own clock."""
 
@@ -37,11 +55,11 @@ class Told:
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(time, "strftime", lambda form: "12:00:00")
         monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
-        usual = logging.StreamHandler(self.stream)
-        self.screen = Screen(usual, self.stream)
+        self.logger, self.screen = snakemake_s(monkeypatch, self.stream), Screen(self.stream)
+        Account(asking_for(), self.screen, lambda *error: None)
 
     def __call__(self, *args: Any, **about: Any) -> None:
-        self.screen.handle(record(*args, **about))
+        self.logger.handle(record(*args, **about))
 
     def start(self, number: int, job: Job, *logs: Path) -> None:
         log = [str(path) for path in logs]
@@ -311,15 +329,14 @@ def test_of_snakemake_s_own_lines_only_those_that_matter_are_shown(
 
 
 @pytest.mark.parametrize("asked", ["dryrun", "verbose", "printshellcmds", "debug_dag", "stdout", None])
-def test_who_asks_for_snakemake_s_own_lines_gets_them(asked: str | None) -> None:
-    names = ("dryrun", "verbose", "printshellcmds", "debug_dag", "stdout")
-    logger, usual = logging.Logger("snakemake"), logging.StreamHandler(io.StringIO())
-    usual.name = "DefaultStreamHandler"
-    logger.addHandler(usual)
-    found = take_over(logger, SimpleNamespace(**{name: name == asked for name in names}))
+def test_who_asks_for_snakemake_s_own_lines_gets_them(asked: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    logger, screen = snakemake_s(monkeypatch, io.StringIO()), Screen()
+    (usual,) = logger.handlers
+    found = Account(asking_for(asked), screen, lambda *error: None)
     assert (usual in logger.handlers) == (asked is not None)
     assert found in logger.handlers
     assert found.usual is (None if asked else usual)
+    assert screen.shows == (asked is None)
 
 
 # ---- targets ---------------------------------------------------------------------------------------------------------
@@ -330,20 +347,18 @@ def test_who_asks_for_snakemake_s_own_lines_gets_them(asked: str | None) -> None
     [
         (
             "fedosd_tabel8",
-            "error: there is no target 'fedosd_tabel8'; did you mean 'fedosd_table8'? allowed: all",
+            "there is no target 'fedosd_tabel8'; did you mean 'fedosd_table8'? allowed: all",
         ),
         (
             "results/smoke/artefacts/fedosd/tabel8.png",
-            "error: there is no target 'results/smoke/artefacts/fedosd/tabel8.png'; did you mean "
+            "there is no target 'results/smoke/artefacts/fedosd/tabel8.png'; did you mean "
             "'results/smoke/artefacts/fedosd/table8.png'? (`snakemake -n` lists all files).",
         ),
     ],
 )
 def test_a_misspelt_target_gets_the_nearest(target: str, words: str) -> None:
-    found = record("No rule to produce", logging.ERROR, exception="MissingRuleException")
-    asked: Callable[[], list[str]] = lambda: ["fedosd_table8", target]  # noqa: E731
-    assert Sentences(made("smoke"), asked).filter(found)
-    assert str(found.msg).startswith(words)
+    found = explain(made("smoke"), ["fedosd_table8", target], "MissingRuleException", "No rule to produce")
+    assert str(found).startswith(words)
 
 
 ROOM = "make room (`df -h` and `df -i` show space and inodes), then start again: nothing that was made is lost."
@@ -376,9 +391,16 @@ LISTED = "Failed to create output directory x.\nOSError: [Errno 122] Disk quota 
     ],
 )
 def test_what_the_disk_lacks_is_one_sentence(exception: str, text: str, sentence: str) -> None:
-    found = record(text, logging.ERROR, exception=exception)
-    assert Sentences(made("smoke"), list).filter(found)
-    assert found.msg == f"error: {sentence}"
+    assert explain(made("smoke"), [], exception, text) == sentence
+
+
+def test_a_sentence_stands_in_place_of_an_error_of_snakemake_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger, written = snakemake_s(monkeypatch, io.StringIO()), io.StringIO()
+    logger.addHandler(logging.StreamHandler(written))  # as for its log file
+    Account(asking_for(), Screen(), lambda exception, text: f"{text} is {exception}." if text == "it" else None)
+    for text, about in (("it", {"exception": "AnError"}), ("other", {"exception": "AnError"}), ("it", {})):
+        logger.handle(record(text, logging.ERROR, **about))
+    assert written.getvalue().splitlines() == ["error: it is AnError.", "other", "it"]
 
 
 def test_what_snakemake_lacks_stands_once_and_last(told: Told) -> None:
@@ -395,23 +417,18 @@ def test_what_snakemake_lacks_stands_once_and_last(told: Told) -> None:
 
 
 def test_other_problems_are_left_as_they_are() -> None:
-    plan: Plan = made("smoke")
-    for targets, exception in ((["fedosd"], "MissingRuleException"), (["x"], None), (["x"], "FileNotFoundError")):
-        found = record("[Errno 2] No such file: 'x'", logging.ERROR, exception=exception)
-        assert Sentences(plan, lambda targets=targets: targets).filter(found)  # type: ignore[misc]
-        assert found.msg == "[Errno 2] No such file: 'x'"
+    for exception in ("MissingRuleException", "FileNotFoundError"):
+        assert explain(made("smoke"), ["fedosd"], exception, "[Errno 2] No such file: 'x'") is None
 
 
 def test_a_locked_folder_is_said_with_who_has_locked_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    def said() -> str:
-        found = record("LockException:\nError: ...", logging.ERROR, exception="LockException")
-        assert Sentences(made("smoke"), list).filter(found)
-        return str(found.msg)
+    def said() -> str | None:
+        return explain(made("smoke"), [], "LockException", "LockException:\nError: ...")
 
     killed = "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
-    assert said() == f"error: {killed}"
+    assert said() == killed
     runs.begin()
     process = f"process {os.getpid()} on {os.uname().nodename}"
-    assert said() == f"error: {process}: already at work on these results; wait until it ends, or kill it."
+    assert said() == f"{process}: already at work on these results; wait until it ends, or kill it."

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline import certificate, cluster, runs, show, snapshot
+from fu.pipeline import certificate, show
 from fu.pipeline.digest import ROOT
+from fu.pipeline.engine import cluster, runs, snapshot
+from fu.pipeline.engine.screen import SLURM_LOGS
+from fu.pipeline.engine.status import planned, status
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job
-from fu.pipeline.screen import SLURM_LOGS
-from fu.pipeline.status import planned, status
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import made
 from tests.pipeline.slurm import FakeSlurm

@@ -123,6 +123,15 @@ def test_another_clock_s_future_is_no_error(project: Project) -> None:
     project.expect([])
 
 
+def test_what_a_person_forces_runs_besides_what_is_due(project: Project) -> None:
+    graph = project.graph()
+    forced = graph.where(lambda job: job.stage == "train")
+    project.expect(forced, "--forcerun", "train")
+    project.expect(published := graph.where(lambda job: job.names.get("artefact") == "bars"), "--force", "toy_bars")
+    assert len(published) == 1
+    project.expect(forced | after_an_edit(project), "--forcerun", "train")
+
+
 # ---- contents ------------------------------------------------------------------------------------------------------
 
 

@@ -85,7 +85,8 @@ def test_the_estimate_is_of_what_is_to_be_made_for_the_targets(project: Project)
 
 def test_a_run_is_known_while_it_lives(project: Project) -> None:
     raised = (
-        "from fu.errors import UserError\n    from fu.pipeline import runs\n    raise UserError(str(runs.alive()))\n"
+        "from fu.errors import UserError\n    from fu.pipeline.engine.runs import alive\n"
+        "    raise UserError(str(alive()))\n"
     )
     project.edit("fu/methods/fupga.py", STEP.format("Bounded"), STEP.format("Bounded") + f"    {raised}")
     status, lines = make(project)

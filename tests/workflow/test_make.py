@@ -188,7 +188,7 @@ def test_a_profile_runs_from_a_copy_of_the_code_with_what_a_cluster_needs(make: 
         (make.root / "profiles" / value / "config.yaml").touch()
     install, run, _ = make.calls("reproduce", "PROFILE=slurm", "PRESET=smoke", "TARGETS=a b")
     assert install[2:5] == ["-m", "pip", "install"]
-    assert run[:6] == ["python", "", "-m", "fu.pipeline.snapshot", "--workflow-profile", "slurm"]
+    assert run[:6] == ["python", "", "-m", "fu.pipeline.engine.snapshot", "--workflow-profile", "slurm"]
     assert parse_config(run[7:8]) == {"preset": "smoke"}
     assert run[8:] == ["--", "a", "b"]
     for value in WILD:

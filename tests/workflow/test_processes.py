@@ -15,7 +15,7 @@ from tests.pipeline.test_fork_server import alive
 from tests.workflow.project import REPOSITORY
 
 SNAKEFILE = """
-from fu.pipeline import fork_server
+from fu.pipeline.engine import fork_server
 
 fork_server.announce()
 
@@ -31,7 +31,7 @@ rule job:
     output:
         "{name}.done",
     shell:
-        "python -m fu.pipeline.fork_server job {wildcards.name} 2> {wildcards.name}.log"
+        "python -m fu.pipeline.engine.fork_server job {wildcards.name} 2> {wildcards.name}.log"
 
 rule later:
     input:
@@ -39,7 +39,7 @@ rule later:
     output:
         "later.done",
     shell:
-        "python -m fu.pipeline.fork_server job later 2> later.log"
+        "python -m fu.pipeline.engine.fork_server job later 2> later.log"
 """
 JOB = """
 import os, sys, time

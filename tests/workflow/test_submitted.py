@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline import snapshot
+from fu.pipeline.engine import snakemake, snapshot
 from tests.workflow.project import Project, with_toy
 
 QUEUE = Path(__file__).parent / "cluster"  # holds an executor named `queue`
 ARGUMENTS = (
     *("--executor", "queue", "--jobs", "9", "--seconds-between-status-checks", "1", "--workflow-profile", "none"),
     *("--scheduler", "greedy", "--rerun-triggers", "mtime", "--max-checksum-file-size", "0", "--ignore-incomplete"),
-    *("--quiet", "host", "--keep-going"),
+    *("--quiet", "host", "--keep-going", "--keep-incomplete"),
 )
 
 
@@ -49,7 +49,7 @@ class Queue:
             "PYTHONPATH": str(QUEUE),
         }
 
-    def start(self, *arguments: str, program: str = "fu.pipeline.snapshot") -> subprocess.Popen[str]:
+    def start(self, *arguments: str, program: str = "fu.pipeline.engine.snapshot") -> subprocess.Popen[str]:
         self.started.append(
             subprocess.Popen(
                 [sys.executable, "-m", program, *ARGUMENTS, *arguments],
@@ -198,7 +198,7 @@ def test_only_what_is_submitted_needs_a_copy(
     became: list[list[str]] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "execv", lambda _, words: became.append(words))
-    monkeypatch.setattr(snapshot, "_submits", lambda words: "queue" in words and "-n" not in words)
+    monkeypatch.setattr(snakemake, "submits", lambda words: "queue" in words and "-n" not in words)
     snapshot.main(list(arguments))
     made = list((tmp_path / ".snakemake/code").glob("*"))
     assert len(made) == copies

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from pydantic import Field, field_validator
 
 from fu.errors import UserError, nearest
-from fu.pipeline import runs
-from fu.pipeline.groups import LONGEST_S
+from fu.pipeline.engine import runs
+from fu.pipeline.engine.groups import LONGEST_S
 from fu.pipeline.settings.papers import read_yaml, validate
 from fu.pipeline.settings.records import Strict
 

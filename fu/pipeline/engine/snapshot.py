@@ -1,12 +1,10 @@
 """Run Snakemake from a copy of the code, so that a person can go on editing while jobs wait in the queue of a cluster.
 
-`python -m fu.pipeline.snapshot ARGUMENT ...` is `snakemake ARGUMENT ...`. Where these name the executor of a cluster,
-the code is copied to `.snakemake/code` first, and the plan and all jobs come from there. A run removes its copy when it
-ends, and that of a killed run before it submits.
+`python -m fu.pipeline.engine.snapshot ARGUMENT ...` is `snakemake ARGUMENT ...`. Where these name the executor of a
+cluster, the code is copied to `.snakemake/code` first, and the plan and all jobs come from there. A run removes its
+copy when it ends, and that of a killed run before it submits.
 """
 
-import contextlib
-import io
 import json
 import os
 import shutil
@@ -30,7 +28,9 @@ PLANNED = ROOT / "planned.json"  # of the run: its config with the command line'
 
 def main(arguments: list[str]) -> None:
     """Become Snakemake, from a copy of the code where it submits jobs."""
-    if _submits(arguments):
+    from fu.pipeline.engine.snakemake import submits  # slow
+
+    if submits(arguments):
         place = arguments.index("--") if "--" in arguments else len(arguments)
         os.environ[provenance.COMMIT] = json.dumps(provenance.commit())
         arguments[place:place] = ["--snakefile", f"{_copied()}/Snakefile"]
@@ -78,20 +78,6 @@ def planned() -> dict[str, Any]:
 def leave() -> None:
     """Remove this copy."""
     shutil.rmtree(ROOT, ignore_errors=True)
-
-
-def _submits(arguments: list[str]) -> bool:
-    """Whether Snakemake would submit jobs, as its arguments and profiles say."""
-    from snakemake.cli import parse_args
-    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
-
-    with contextlib.redirect_stderr(io.StringIO()):  # Snakemake says it again
-        try:
-            _, args = parse_args(arguments)
-        except SystemExit:  # a mistake, or --help
-            return False
-    executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
-    return executor.common_settings.non_local_exec and not args.dryrun
 
 
 def _copied() -> Path:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from fu.errors import UserError
-from fu.pipeline import cluster, runs, snapshot
-from fu.pipeline.certificate import lock_of
-from fu.pipeline.cluster import Queued
+from fu.pipeline.certificate import holder, lock_of
+from fu.pipeline.engine import cluster, runs, snapshot
+from fu.pipeline.engine.cluster import Queued
+from fu.pipeline.engine.screen import PROGRESS, SLURM_LOGS, lines_of, problem, tells
 from fu.pipeline.estimates import counted
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.screen import PROGRESS, SLURM_LOGS, lines_of, problem, tells
 
 NAMED = 20  # of each kind
 RULES = re.compile(rf"(_({'|'.join(OUTPUTS)}|\.\.\.))+$")  # at the end of a pack's comment
@@ -55,7 +55,7 @@ def _to_make(plan: Plan, to_make: list[Job], head: str) -> Iterator[str]:
     on_nodes = [(told, jobs) for told, jobs in queued if jobs and told.state != "PENDING"]
     waits = [(told, jobs) for told, jobs in queued if jobs and told.state == "PENDING"]
     there = {job.certificate for _, jobs in queued for job in jobs}
-    holders = {job.certificate: runs.holder(lock_of(Path(job.certificate))) for job in to_make}
+    holders = {job.certificate: holder(lock_of(Path(job.certificate))) for job in to_make}
     here = [job for job in to_make if job.certificate not in there and holders[job.certificate]]
     there.update(job.certificate for job in here)
     failed = [why for job in to_make if job.certificate not in there and (why := failure(plan, job, packs))]

@@ -1,7 +1,6 @@
 """Which processes make results in a folder: each holds a lock as long as it lives, on whatever machine."""
 
 import atexit
-import contextlib
 import fcntl
 import os
 import socket
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from fu.errors import UserError
+from fu.pipeline.certificate import holder, sign
 
 RUNS = Path(".snakemake/runs")
 SUBMITS = "submits"  # the name of the one that submits jobs to a cluster
@@ -34,20 +34,3 @@ def begin(name: str = "") -> None:
 def alive() -> list[str]:
     """Return the processes that make results in this folder."""
     return [process for path in sorted(RUNS.glob("*")) if (process := holder(path))]
-
-
-def holder(lock: Path) -> str:
-    """Return the process that holds a lock; "" if none does."""
-    with contextlib.suppress(FileNotFoundError), lock.open(encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return file.read() or "another process"
-    return ""
-
-
-def sign(lock: TextIO) -> None:
-    """Write this process into a lock that it holds."""
-    lock.truncate(0)
-    lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-    lock.flush()

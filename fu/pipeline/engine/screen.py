@@ -1,11 +1,6 @@
-"""What a run shows: a bar on a terminal, occasional lines in a log file, every artefact, and finally what failed.
+"""What a run shows: a bar on a terminal, occasional lines in a log file, every artefact, and finally what failed."""
 
-Snakemake's own job messages go only to its log file (`.snakemake/log`), unless requested (`-n`, `--verbose`,
-`--printshellcmds`).
-"""
-
-import errno
-import logging
+import contextlib
 import re
 import sys
 import threading
@@ -17,24 +12,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-from fu.errors import UserError
-from fu.pipeline import certificate, runs
+from fu.pipeline import certificate
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.paths import CERTIFIED
-from fu.pipeline.plan import Job, Plan
-from fu.pipeline.stages.common import OUTSIDE
+from fu.pipeline.plan import Job
 
-# In a message or traceback of Snakemake's: number, text, and of a copy the second file.
-SYSTEM_SAYS = re.compile(r"\[Errno (\d+)\] ([^:()'\n]+)(?:: (?:'[^'\n]*' -> )?'([^'\n]+)')?")
-ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources_info", "progress", "rulegraph"}
-# Snakemake's other messages after the start: those that matter, and those that only repeat that a job failed.
-MATTERS = re.compile("Nothing to be done|Will exit after")
-REPEATS = re.compile(
-    "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
-    "WorkflowError:\nAt least one job did not complete|--keep-incomplete mode is set|"
-    "Ignore corrupted or currently written metadata record|"  # certificates decide
-    "No SLURM account given|No account was given|Unable to guess SLURM account"  # cluster.yaml says so
-)
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
 TRACEBACK = "Traceback (most recent call last):"
@@ -81,21 +63,19 @@ class Running:
         return f"{self.name}.{{{','.join(suffixes)}}}"
 
 
-class Screen(logging.Handler):
-    """Replaces Snakemake's handler for the screen (`usual`; None: that one stays, this one only collects failures)."""
+class Screen:
+    """The account of a run; `shows`: whether on the screen, else it only collects failures, which stand there last."""
 
-    def __init__(self, usual: logging.Handler | None, stream: Any = None) -> None:
+    def __init__(self, stream: Any = None) -> None:
         """Show nothing before `begin`."""
-        super().__init__()
-        self.usual, self.stream = usual, stream or sys.stderr
-        self.started = False
+        self.shows, self.stream = True, stream or sys.stderr
         self.running: dict[int, Running] = {}
         self.failures: dict[int, str] = {}
         self.jobs: dict[tuple[str, frozenset[tuple[str, str]]], Job] = {}  # by stage and names
         self.made, self.spent = 0, 0.0  # jobs, and their estimated seconds
         self._bar: Any = None
         self._said, self._share_said = 0.0, 0.0
-        self._ended = threading.Event()
+        self._ended, self.lock = threading.Event(), threading.RLock()  # the bar moves in a thread of its own
         self.give_up: Callable[[set[int]], None] = lambda numbers: None
 
     def begin(self, jobs: Iterable[Job], cores: int) -> None:
@@ -103,40 +83,21 @@ class Screen(logging.Handler):
         self.jobs = {(job.stage, frozenset(job.names.items())): job for job in jobs}
         self.total, self.cores = sum(job.seconds for job in self.jobs.values()), cores
         self.began = self._said = time.monotonic()
-        if self.usual is None or not self.jobs:
+        if not self.shows or not self.jobs:
             return
         if self.stream.isatty():
             form = "{percentage:3.0f}% |{bar}| {desc}"
             self._bar = tqdm(total=self.total, bar_format=form, file=self.stream, dynamic_ncols=True, leave=False)
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show a log record of Snakemake, or what it means."""
-        event = str(getattr(record, "event", None) or "")
-        about: Any = record
-        if event == "job_info":
-            if job := self.jobs.get((about.rule_name, frozenset(dict(about.wildcards or {}).items()))):
-                self.running[about.jobid] = Running.now(job, [str(path) for path in about.log])
-        elif event == "job_finished":
-            self._finish(about.job_id)
-        elif event == "group_error":
-            self._fail([found["jobid"] for found in about.job_error_info], about.aux_logs)
-        elif event == "job_error":
-            self._fail([about.jobid], getattr(about, "log", []), getattr(about, "rule_msg", None) or "")
-        elif self.usual is not None and self.jobs and str(record.msg).startswith("error: "):
-            self.failures[-1 - len(self.failures)] = str(record.msg)
-        elif self.usual is not None and self._shown(event, record):
-            self._write(lambda usual: usual.handle(record))
-        self.started |= event == "workflow_started"
+    def started(self, number: int, stage: str, names: Mapping[str, str], logs: Iterable[object]) -> None:
+        """Show that a job runs."""
+        if job := self.jobs.get((stage, frozenset(names.items()))):
+            self.running[number] = Running.now(job, [*map(str, logs)])
 
-    def _shown(self, event: str, record: logging.LogRecord) -> bool:
-        text = str(record.msg or "")
-        if event in ACCOUNT or REPEATS.match(text):
-            return False
-        return record.levelno >= logging.WARNING or not self.started or MATTERS.match(text) is not None
-
-    def _finish(self, number: int) -> None:
-        self.failures.pop(number, None)  # retried
+    def finished(self, number: int) -> None:
+        """Show that a job has ended well, if only when it was tried again."""
+        self.failures.pop(number, None)
         if found := self.running.pop(number, None):
             self.made += 1
             self.spent += found.job.seconds
@@ -144,7 +105,11 @@ class Screen(logging.Handler):
                 self._say(f"{found.files()} ({time.monotonic() - found.began:.1f} s)")
             self._show()
 
-    def _fail(self, numbers: list[int], logs: Iterable[str] = (), said: str = "") -> None:
+    def wrong(self, sentence: str) -> None:
+        """Show finally what is wrong with the run itself."""
+        self.failures[-1 - len(self.failures)] = sentence
+
+    def failed(self, numbers: list[int], logs: Iterable[object] = (), said: str = "") -> None:
         """Tell why jobs failed, of a pack those that know; have the scheduler give up those that would fail again."""
         found = {number: self.running.pop(number) for number in numbers if number in self.running}
         begun = sorted(found.items(), key=lambda item: not item[1].written())  # those that began first
@@ -159,12 +124,12 @@ class Screen(logging.Handler):
 
     def _watch(self) -> None:
         while not self._ended.wait(1):
-            with self.lock or threading.Lock():
+            with self.lock:
                 self._show()
 
     def _show(self) -> None:
         """Update the bar, or the lines of a log file; running jobs count with their elapsed time."""
-        if self.usual is None or not self.jobs:
+        if not self.shows or not self.jobs:
             return
         now = time.monotonic()
         begun = sum(min(now - found.began, found.job.seconds) for found in self.running.values())
@@ -180,15 +145,13 @@ class Screen(logging.Handler):
             self._say(f"{share:.0%}: {text}")
 
     def _say(self, text: str) -> None:
-        if self.usual is not None:
-            self._write(lambda _: print(f"{time.strftime('%H:%M:%S')} {text}", file=self.stream, flush=True))
+        if self.shows:
+            self.aside(lambda: print(f"{time.strftime('%H:%M:%S')} {text}", file=self.stream, flush=True))
 
-    def _write(self, write: Any) -> None:
-        if self._bar is None:
-            write(self.usual)
-        else:
-            with tqdm.external_write_mode(file=self.stream):
-                write(self.usual)
+    def aside(self, write: Callable[[], object]) -> None:
+        """Write something beside the bar."""
+        with contextlib.nullcontext() if self._bar is None else tqdm.external_write_mode(file=self.stream):
+            write()
 
     def end(self) -> None:
         """Finally, say how much was made and why jobs failed: every reason once."""
@@ -202,46 +165,6 @@ class Screen(logging.Handler):
             )
         for text in dict.fromkeys(self.failures.values()):
             print(text, file=self.stream, flush=True)
-
-
-class Sentences(logging.Filter):
-    """Says in one sentence, in place of Snakemake: an unknown target, who has locked the folder, a full disk."""
-
-    def __init__(self, plan: Plan, targets: Callable[[], Iterable[str]]) -> None:
-        """`targets`: those requested, once Snakemake has parsed its command line."""
-        super().__init__()
-        self.plan, self.targets = plan, targets
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Change a record in place; every record passes."""
-        try:
-            match getattr(record, "exception", None):
-                case "MissingRuleException" | "InputFunctionException":
-                    self.plan.asked(self.targets())
-                case "LockException":
-                    raise UserError(_locked())
-                case str() if errors := [*filter(_outside, SYSTEM_SAYS.finditer(str(record.msg)))]:
-                    raise UserError(_lacks(*errors[0].groups()))
-        except UserError as error:
-            record.msg = f"error: {error}"
-        return True
-
-
-def _locked() -> str:
-    if alive := runs.alive():
-        return f"{' and '.join(alive)}: already at work on these results; wait until it ends, or kill it."
-    return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
-
-
-def _outside(error: "re.Match[str]") -> bool:
-    return int(error[1]) in OUTSIDE
-
-
-def _lacks(number: str, what: str, path: str | None) -> str:
-    where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"
-    full = int(number) in (errno.ENOSPC, errno.EDQUOT)
-    room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
-    return f"{where}: {what}; {room}start again: nothing that was made is lost."
 
 
 def problem(name: str, logs: list[str], said: str = "") -> str:
@@ -286,15 +209,3 @@ def lines_of(path: str) -> list[str]:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - LOG_BYTES))
         return [line.strip() for line in file.read().decode(errors="replace").splitlines()]
-
-
-def take_over(logger: logging.Logger, settings: Any) -> Screen:
-    """Show a run in place of Snakemake's own handler, unless that handler's output is requested."""
-    usual = next((handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"), None)
-    if settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag or settings.stdout:
-        usual = None
-    if usual is not None:
-        logger.removeHandler(usual)
-    screen = Screen(usual)
-    logger.addHandler(screen)
-    return screen

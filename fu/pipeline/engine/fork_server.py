@@ -1,4 +1,4 @@
-"""Run a module in a process that has already imported torch: `python -m fu.pipeline.fork_server MODULE ARGUMENT ...`.
+"""Run a module in a process that has already imported torch: `python -m fu.pipeline.engine.fork_server MODULE ...`.
 
 Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, that of a pack of jobs)
 starts one server, which imports the libraries (and from `fu` only what no result depends on) and forks for every job;
@@ -48,7 +48,7 @@ def start(scratch: "str | os.PathLike[str]" = "") -> None:
     else:
         name = f"{tempfile.mkdtemp(prefix='fu-', dir='/tmp')}/socket"
     os.environ[SOCKET] = os.pathsep.join([name, *_place()])
-    command = [sys.executable, "-m", "fu.pipeline.fork_server", "--serve", name, os.fspath(scratch)]
+    command = [sys.executable, "-m", "fu.pipeline.engine.fork_server", "--serve", name, os.fspath(scratch)]
     _servers.append(subprocess.Popen(command, stdin=subprocess.PIPE))
 
 

@@ -1,0 +1,265 @@
+"""What the rules are told: which files a job reads and makes, its command, what it needs and in which pack it goes."""
+
+import atexit
+import errno
+import gc
+import logging
+import os
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fu.errors import UserError
+from fu.pipeline import commands, digest, estimates
+from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, snapshot
+from fu.pipeline.engine.screen import Screen
+from fu.pipeline.engine.snakemake import SYSTEM_SAYS, Account, Snakemake, ancient, unpack, update
+from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.pending import Pending
+from fu.pipeline.plan import Job, Plan
+from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.stages.common import OUTSIDE
+
+PACK = "pack"  # the name of a pack in the process that runs it
+
+
+def config_file() -> str:
+    """Return the config's file; a mistake in it is told in one sentence, before Snakemake reads it."""
+    file = Path(snapshot.file("config.yaml"))
+    if file.exists():
+        _or_exit(lambda: read_yaml(file))
+    return str(file)
+
+
+def _or_exit(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+class Engine:
+    """One process of Snakemake: a run, or what a cluster was given of one."""
+
+    def __init__(self, workflow: Any, config: dict[str, Any]) -> None:
+        """Plan; a run takes the screen over."""
+        gc.disable()  # building the graph makes millions of objects and no garbage: saves an eighth of a dry run
+        self.snakemake, self.config = Snakemake(workflow), config
+        self.submits = self.snakemake.is_run and snapshot.INSIDE
+        _or_exit(self._plan)
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
+        fork_server.announce()
+        if snapshot.INSIDE:
+            self.snakemake.one_at_a_time("turn")  # of the jobs of a pack
+        if self.snakemake.is_run:
+            self._show(workflow)
+
+    def _plan(self) -> None:
+        snapshot.enter(self.config, self.snakemake.is_run)
+        self.plan = Plan(self.config)
+        self.pending = Pending(self.plan)
+        self.gpu = self.plan.config.device == "cuda"
+        self.site = cluster.read() if self.submits else cluster.Cluster()
+        self.limit = self.site.limit(self.gpu) if self.submits else float("inf")
+
+    def _show(self, workflow: Any) -> None:
+        logging.raiseExceptions = False  # a full disk takes no line of a log
+        if self.submits:
+            atexit.register(snapshot.leave)
+        atexit.register(self.pending.remember)
+        self.screen = Screen()
+        atexit.register(self.screen.end)
+        Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error))
+
+    # ---- what runs -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def due(self) -> set[str]:
+        """The certificates of the jobs that have to run for the targets: `stamp` drives them."""
+        self.snakemake.prepare()
+        return {job.certificate for job, _ in self.pending.to_make(self.plan.asked(self.snakemake.targets))}
+
+    @cached_property
+    def stamp(self) -> str:
+        """A file that due jobs read: newer than all that they made, with contents that were never read before."""
+        Path(".snakemake").mkdir(exist_ok=True)
+        stamp = tempfile.NamedTemporaryFile("w", prefix="due-", dir=".snakemake")  # noqa: SIM115 (until the end)
+        atexit.register(stamp.close)
+        stamp.write(stamp.name)
+        stamp.flush()
+        written = Path(stamp.name).stat().st_mtime
+        jobs = [self._made_by(path) for path in self.due]
+        for path in {path for job in jobs for path in (*job.files, *job.outputs.values())}:
+            file = Path(path)
+            if file.exists() and file.stat().st_mtime >= written:  # dated in the future, by another clock
+                os.utime(file, (written - 1, written - 1))
+        return os.path.relpath(stamp.name)
+
+    @cached_property
+    def told(self) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+        """The jobs that this submitted process was told to run; where it runs them itself, prepare for several."""
+        jobs = {(stage, frozenset(names.items())) for stage, names in self.snakemake.told}
+        here = self.snakemake.runs_here
+        self.snakemake.prepare([PACK], keep_going=here)
+        if here:
+            gc.enable()
+        if here and len(jobs) > 1:
+            fork_server.start()
+        return jobs
+
+    @cached_property
+    def places(self) -> dict[str, groups.Place]:
+        """Where in packs the jobs of this run are submitted, by certificate."""
+        asked = self.plan.asked(self.snakemake.targets)
+        jobs = list(self.plan.behind(asked)) if self.snakemake.forced else [*map(self._made_by, self.due)]
+        places = groups.places(self.plan, jobs, 60 * self.site.pack_minutes)
+        self.snakemake.prepare({place.pack for place in places.values()})
+        return places
+
+    def _made_by(self, path: str) -> Job:
+        return self.plan.job(*self.plan.producers[path])
+
+    # ---- rules ---------------------------------------------------------------------------------------------------
+
+    def inputs(self, stage: str, *names: str) -> Any:
+        """Return the input function of a stage, whose inputs have these names.
+
+        Only the stamp's time counts, so that Snakemake runs exactly the jobs that are due. A job that is not due needs
+        none of its inputs that are absent.
+        """
+
+        def inputs(wildcards: Any) -> dict[str, Any]:
+            job = self.plan.job(stage, dict(wildcards))
+            if {*names} != {*job.listed}:
+                raise UserError(f"rule {stage}: must have the inputs {', '.join(job.listed)}, not {', '.join(names)}.")
+            files = {
+                name: [snapshot.file(path) for path in paths] if name == "published" else paths
+                for name, paths in job.listed.items()
+            }
+            if not self.snakemake.is_run:
+                return files if (stage, frozenset(wildcards.items())) in self.told else {}
+            if job.certificate in self.due:
+                return {**files, "due": self.stamp}
+            needed = self.snakemake.forced
+            return {
+                name: [ancient(path) for path in paths if needed or Path(path).exists()]
+                for name, paths in files.items()
+            }
+
+        return unpack(inputs)
+
+    def outputs(self, stage: str, *names: str, **flags: Callable[[Any], Any]) -> dict[str, Any]:
+        """Return the outputs of a stage, which survive if the job that would replace them fails; some with a flag."""
+        assert {*names, *flags} == {*OUTPUTS[stage]}, stage
+        files = {name: update(path) for name, path in self.plan.paths.outputs(stage).items()}
+        return {name: flags[name](path) if name in flags else path for name, path in files.items()}
+
+    def command(self, made: Any, threads: int) -> str:
+        """Return the command that makes a certificate with all other outputs."""
+        job = self._made_by(str(made))
+        words = ["python", "-m", "fu.pipeline.engine.fork_server", *commands.words(self.plan, job, threads)]
+        words = [snapshot.file(word) if word in job.listed.get("published", ()) else word for word in words]
+        forced = self.snakemake.forced if self.snakemake.is_run else snapshot.planned()["forced"]
+        return shlex.join([*words, "--code", job.code, *([] if forced else ["--unless-made"])])
+
+    def pack(self, stage: str) -> Callable[[Any], str | None] | None:
+        """Return the function that names the pack in which a job is submitted; None where all jobs run on their own."""
+        if not snapshot.INSIDE:
+            return None
+
+        def name(wildcards: Any) -> str | None:
+            if not self.snakemake.is_run:
+                return PACK if len(self.told) > 1 else None
+            place = self.places.get(self.plan.job(stage, dict(wildcards)).certificate)
+            return place and place.pack
+
+        return name
+
+    def resources(self, stage: str) -> dict[str, Any]:
+        """Return what a job asks of a machine or cluster."""
+
+        def minutes(wildcards: Any, attempt: int) -> int:
+            job = self.plan.job(stage, dict(wildcards))
+            place = self.places.get(job.certificate) if self.submits and not here else None
+            if place is None:
+                return cluster.minutes(job.minutes, attempt, self.limit)
+            return place.minutes(job, cluster.minutes(estimates.minutes(place.seconds), attempt, self.limit))
+
+        here = not snapshot.INSIDE or stage in groups.HERE
+        asked = {} if here else {"turn": 1, **self.site.resources(self.gpu and groups.computes(stage))}
+        return {"mem_mb": lambda wildcards: self.plan.job(stage, dict(wildcards)).mem_mb, "runtime": minutes, **asked}
+
+    @cached_property
+    def retries(self) -> int | None:
+        """How often a job is submitted again; on a desk as --retries says."""
+        if not self.submits:
+            return None
+        return cluster.retries(max(job.minutes for job in self.plan.jobs()), self.limit)
+
+    # ---- a run ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Check and announce what is about to run."""
+        gc.enable()
+        if not (self.snakemake.runs_here or snapshot.INSIDE):
+            sys.exit(
+                "error: jobs wait in the queue of a cluster and must run the code that was planned; start with `make "
+                "reproduce PROFILE=...`, or `python -m fu.pipeline.engine.snapshot` in place of `snakemake`."
+            )
+        jobs = [self.plan.job(stage, names) for stage, names in self.snakemake.to_run() if stage in OUTPUTS]
+        _or_exit(lambda: self._begin(jobs))
+        print(self.plan.overview(jobs, self.snakemake.cores), file=sys.stderr)
+        self.screen.begin(jobs, self.snakemake.cores)
+        digest.remember()
+        fork_server.start(self.snakemake.scratch)
+
+    def _begin(self, jobs: list[Job]) -> None:
+        preflight.check(self.plan, jobs, here=self.snakemake.runs_here and not self.snakemake.has_conda)
+        if not self.submits:
+            runs.begin()
+            return
+        cluster.begin(Path.cwd(), {certificate: place.pack for certificate, place in self.places.items()})
+        snapshot.begin(self.config, self.snakemake.forced, self.snakemake.targets)
+        self.screen.give_up = self.snakemake.give_up
+        signal.signal(signal.SIGTERM, self._end_at_once)
+
+    def _end_at_once(self, *_: Any) -> None:
+        """End on SIGTERM, as when a login node restarts: Snakemake would wait for all jobs in the queue."""
+        self.snakemake.unlock()
+        self.screen.end()
+        print(
+            "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make.",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(128 + signal.SIGTERM)
+
+
+def explain(plan: Plan, targets: list[str], exception: str, text: str) -> str | None:
+    """Return in one sentence an error of Snakemake's: an unknown target, who has locked the folder, a full disk."""
+    try:
+        plan.asked(targets)
+    except UserError as error:
+        return str(error)
+    if exception == "LockException":
+        return _locked()
+    lacks = (_lacks(*error.groups()) for error in SYSTEM_SAYS.finditer(text) if int(error[1]) in OUTSIDE)
+    return next(lacks, None)
+
+
+def _locked() -> str:
+    if alive := runs.alive():
+        return f"{' and '.join(alive)}: already at work on these results; wait until it ends, or kill it."
+    return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
+
+
+def _lacks(number: str, what: str, path: str | None) -> str:
+    where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"
+    full = int(number) in (errno.ENOSPC, errno.EDQUOT)
+    room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
+    return f"{where}: {what}; {room}start again: nothing that was made is lost."

@@ -1,0 +1,183 @@
+"""The adapter: the only file that knows Snakemake's objects, each with its reason. Everything else is documented there.
+
+Rules have functions (`rules.py`), profiles say how Snakemake runs, and the plan says what (`pending.py`).
+"""
+
+import contextlib
+import io
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from snakemake.cli import parse_args
+from snakemake.io import ancient, unpack
+from snakemake.ioflags import update
+from snakemake.logging import logger
+from snakemake.settings.types import DeploymentMethod
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+from fu.pipeline.engine.screen import Screen
+
+__all__ = ["Account", "Asked", "Snakemake", "ancient", "submits", "unpack", "update"]
+
+Asked = tuple[str, dict[str, str]]  # a rule's name, and the wildcards of a job
+
+# What its log says and a person need not read: an account of jobs, which the screen gives, ...
+ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources_info", "progress", "rulegraph"}
+MATTERS = re.compile("Nothing to be done|Will exit after")  # alone of all that is said after the start
+REPEATS = re.compile(  # ... that a job has failed, and what the plan decides or cluster.yaml says
+    "(?s).*CalledProcessError|Cannot restore|Restored previous version|Exiting because a job execution failed|"
+    "WorkflowError:\nAt least one job did not complete|--keep-incomplete mode is set|"
+    "Ignore corrupted or currently written metadata record|"
+    "No SLURM account given|No account was given|Unable to guess SLURM account"
+)
+# In a message or traceback: number, text, and of a copy the second file.
+SYSTEM_SAYS = re.compile(r"\[Errno (\d+)\] ([^:()'\n]+)(?:: (?:'[^'\n]*' -> )?'([^'\n]+)')?")
+
+
+class Snakemake:
+    """One process of Snakemake: a run, or what a cluster was given of one.
+
+    Its settings are those of the command line from when it asks for the inputs of jobs, not while it reads the rules.
+    """
+
+    def __init__(self, workflow: Any) -> None:
+        """`workflow`: as the Snakefile knows it."""
+        self._workflow = workflow
+        self.is_run: bool = workflow.is_main_process  # what is submitted plans its own jobs alone, and shows nothing
+
+    @property
+    def targets(self) -> list[str]:
+        """What the command line names: the plan knows which jobs have to run for it."""
+        named = self._workflow.dag_settings.targets if self._workflow.dag_settings else []
+        return [os.path.relpath(name) if os.sep in name else name for name in named]
+
+    @property
+    def forced(self) -> bool:
+        """Whether a person forces jobs (-F, -f, -R), which then compute even if nothing has changed."""
+        asked = self._workflow.dag_settings
+        return bool(asked.forceall or asked.forcetargets or asked.forcerun)
+
+    @property
+    def told(self) -> list[Asked]:
+        """The jobs that a submitted process was told to run: the others of its rules are not its own."""
+        return [(job.rulename, job.wildcards_dict) for job in self._workflow.dag_settings.target_jobs]
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether jobs run on this machine: a cluster gets them from a copy of the code."""
+        return bool(self._workflow.local_exec)
+
+    @property
+    def has_conda(self) -> bool:
+        """Whether jobs run in environments of their own, whose libraries cannot be checked here."""
+        return DeploymentMethod.CONDA in self._workflow.deployment_settings.deployment_method
+
+    @property
+    def cores(self) -> int:
+        """How many jobs run at a time, for an estimate."""
+        return int(self._workflow.nodes or self._workflow.cores)
+
+    @property
+    def scratch(self) -> Path:
+        """Its temporary folder, which it leaves behind where it is killed."""
+        return Path(self._workflow.snakemake_tmp_dir)
+
+    def to_run(self) -> list[Asked]:
+        """Return what it is about to run: also what a person forces, which the plan does not know."""
+        return [(job.rule.name, job.wildcards_dict) for job in self._workflow.dag.needrun_jobs()]
+
+    def prepare(self, packs: Iterable[str] = (), keep_going: bool = False) -> None:
+        """Change settings that no profile can: it reaches no submitted process, and packs have no names beforehand."""
+        # At its default it looks at all ready jobs again a second after every job, again and again: half the cost of a
+        # small job. No value switches that off.
+        if self._workflow.scheduling_settings:
+            self._workflow.scheduling_settings.max_jobs_per_timespan = None
+        if keep_going:
+            self._workflow.execution_settings.keep_going = True
+        # Jobs of one group are submitted as one only where they depend on each other, or up to so many together.
+        if packs:
+            self._workflow.group_settings.group_components = dict.fromkeys(packs, sys.maxsize)
+
+    def one_at_a_time(self, resource: str) -> None:
+        """Limit a resource to one, also in submitted processes, which get no --resources."""
+        self._workflow.register_resource(resource, 1)
+
+    def give_up(self, numbers: set[int]) -> None:
+        """Have it not submit jobs again that would fail again: `retries` knows no reasons."""
+        for job in list(self._workflow.scheduler.running):
+            if numbers & {one.jobid for one in (job.jobs if job.is_group() else [job])}:
+                job.attempt = job.restart_times + 1
+
+    def unlock(self) -> None:
+        """Unlock the folder before this process ends without it, which would wait for all jobs in the queue."""
+        self._workflow.persistence.unlock()
+
+
+class Account(logging.Handler):
+    """Tells the screen what Snakemake logs, in place of its own handler where nobody asked for that one's output.
+
+    A logger plug-in could not: it is told in another thread, when a failed job may have been submitted again already,
+    and is found only as an installed package.
+    """
+
+    def __init__(self, workflow: Any, screen: Screen, explain: Callable[[str, str], str | None]) -> None:
+        """Take over; `explain`: what to say in place of an error, from the name of its exception and its text."""
+        super().__init__()
+        asked = workflow.output_settings
+        own = asked.dryrun or asked.verbose or asked.printshellcmds or asked.debug_dag or asked.stdout
+        self.usual = next((each for each in logger.handlers if each.name == "DefaultStreamHandler" and not own), None)
+        self.screen, self.explain, self._began = screen, explain, False
+        screen.shows = self.usual is not None
+        if self.usual:
+            logger.removeHandler(self.usual)
+        logger.addHandler(self)
+        logger.addFilter(self.in_one_sentence)
+
+    def in_one_sentence(self, record: logging.LogRecord) -> bool:
+        """Change an error in place, for the log file, too; every record passes."""
+        exception = getattr(record, "exception", None)
+        if exception and (sentence := self.explain(exception, str(record.msg))):
+            record.msg = f"error: {sentence}"
+        return True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell the screen what a record says of a job; show what else matters."""
+        about: Any = record.__dict__.get
+        text = str(record.msg or "")
+        with self.screen.lock:
+            match event := str(about("event") or ""):
+                case "job_info":
+                    self.screen.started(about("jobid"), about("rule_name"), about("wildcards") or {}, about("log"))
+                case "job_finished":
+                    self.screen.finished(about("job_id"))
+                case "group_error":
+                    self.screen.failed([job["jobid"] for job in about("job_error_info")], about("aux_logs"))
+                case "job_error":
+                    self.screen.failed([about("jobid")], about("log") or [], about("rule_msg") or "")
+                case _ if (usual := self.usual) and self._matters(event, text, record.levelno):
+                    if self.screen.jobs and text.startswith("error: "):
+                        self.screen.wrong(text)
+                    else:
+                        self.screen.aside(lambda: usual.handle(record))
+            self._began |= event == "workflow_started"
+
+    def _matters(self, event: str, text: str, level: int) -> bool:
+        if event in ACCOUNT or REPEATS.match(text):
+            return False
+        return level >= logging.WARNING or not self._began or MATTERS.match(text) is not None
+
+
+def submits(arguments: list[str]) -> bool:
+    """Whether jobs would be submitted: only Snakemake knows what arguments and profiles amount to."""
+    with contextlib.redirect_stderr(io.StringIO()):  # it says it again
+        try:
+            _, args = parse_args(arguments)
+        except SystemExit:  # a mistake, or --help
+            return False
+    executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
+    return executor.common_settings.non_local_exec and not args.dryrun

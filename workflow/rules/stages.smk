@@ -1,0 +1,166 @@
+# A rule for every stage (fu/pipeline/stages), in the order in which they run; what one does not say it has from `data`.
+# The plan says which files a job reads; a role may have none, as `request` where nothing is to be forgotten.
+
+
+rule data:
+    """A data set as one archive."""
+    input:
+        engine.inputs("data"),
+    output:
+        **engine.outputs("data", "archive"),
+    log:
+        plan.paths.log("data"),
+    retries: engine.retries
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        **engine.resources("data"),
+    params:
+        command=lambda wildcards, output, threads: engine.command(
+            output.certificate, threads
+        ),
+    shell:
+        "{params.command} 2> {log:q}"
+
+
+use rule data as partition with:
+    """Who holds which samples of a data set, in a scenario and seed."""
+    input:
+        engine.inputs("partition", "data"),
+    output:
+        **engine.outputs("partition", "partition"),
+    log:
+        plan.paths.log("partition"),
+    group:
+        engine.pack("partition")
+    resources:
+        **engine.resources("partition"),
+
+
+use rule data as request with:
+    """Who or what is to be forgotten, where the partition does not say it already."""
+    input:
+        engine.inputs("request", "partition"),
+    output:
+        **engine.outputs("request", "request"),
+    log:
+        plan.paths.log("request"),
+    group:
+        engine.pack("request")
+    resources:
+        **engine.resources("request"),
+
+
+use rule data as train with:
+    """A model trained by all clients, with what it measured, what it cost, and the history that methods read."""
+    input:
+        engine.inputs("train", "data", "partition", "request", "chosen"),
+    output:
+        **engine.outputs("train", "model", "trace", "cost", "history"),
+    log:
+        plan.paths.log("train"),
+    priority: 10  # everything else waits for it
+    group:
+        engine.pack("train")
+    threads: plan.config.threads
+    resources:
+        **engine.resources("train"),
+
+
+use rule data as shadow with:
+    """Shadow models of a training, which all evaluations share that infer membership on it or what starts from it."""
+    input:
+        engine.inputs("shadow", "data", "partition", "request", "chosen"),
+    output:
+        **engine.outputs("shadow", "shadows"),
+    log:
+        plan.paths.log("shadow"),
+    group:
+        engine.pack("shadow")
+    threads: plan.config.threads
+    resources:
+        **engine.resources("shadow"),
+
+
+use rule data as unlearn with:
+    """A model after unlearning, with what was measured meanwhile and what it cost."""
+    input:
+        engine.inputs(
+            *("unlearn", "data", "partition", "request", "original", "history"),
+            "chosen",
+        ),
+    output:
+        **engine.outputs("unlearn", "model", "trace", "cost"),
+    log:
+        plan.paths.log("unlearn"),
+    group:
+        engine.pack("unlearn")
+    threads: plan.config.threads
+    resources:
+        **engine.resources("unlearn"),
+
+
+use rule data as recover with:
+    """A model after post-training; it may start from the unlearned model of another trial."""
+    input:
+        engine.inputs(
+            *("recover", "data", "partition", "request", "original", "unlearned"),
+            "chosen",
+        ),
+    output:
+        **engine.outputs("recover", "model", "trace", "cost"),
+    log:
+        plan.paths.log("recover"),
+    group:
+        engine.pack("recover")
+    threads: plan.config.threads
+    resources:
+        **engine.resources("recover"),
+
+
+use rule data as evaluate with:
+    """What one evaluation measures on the models of a trial: `original`, or the unlearned and the recovered one."""
+    input:
+        engine.inputs(
+            *("evaluate", "data", "partition", "request", "original", "models"),
+            *("traces", "shadows"),
+        ),
+    output:
+        **engine.outputs("evaluate", "evaluation"),
+    log:
+        plan.paths.log("evaluate"),
+    group:
+        engine.pack("evaluate")
+    threads: plan.config.threads
+    resources:
+        **engine.resources("evaluate"),
+
+
+use rule data as select with:
+    """The point of a method's grid that is chosen, by its evaluations."""
+    input:
+        engine.inputs("select", "evaluations"),
+    output:
+        **engine.outputs("select", "selection"),
+    log:
+        plan.paths.log("select"),
+    resources:
+        **engine.resources("select"),
+
+
+use rule data as publish with:
+    """A table or figure of a paper, with its numbers."""
+    input:
+        engine.inputs("publish", "results", "published", "costs"),
+    output:
+        **engine.outputs(
+            *("publish", "csv", "md", "html", "tex", "pdf", "json"),
+            png=lambda path: report(
+                path, caption="../report/artefact.rst", category="{paper}"
+            ),
+        ),
+    log:
+        plan.paths.log("publish"),
+    resources:
+        **engine.resources("publish"),
