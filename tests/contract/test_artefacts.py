@@ -35,13 +35,14 @@ def test_an_artefact_is_made_the_same_twice_with_preset_and_data_stated(kind: st
         files.append(written(result, entry, tmp_path / folder))
     for one, two in zip(*files, strict=True):
         assert one.read_bytes() == two.read_bytes()
-    _, md, _, _, pdf, png = files[0]
+    _, md, _, _, pdf, svg, png = files[0]
     text = md.read_text()
     assert text.startswith("# A thing\n\nWhat it shows.\n\nPreset smoke; ")
     assert ("data: digits; " in text) is (reads(kind) != "nothing")
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
     assert pdf.read_bytes().startswith(b"%PDF")
     assert png.read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in svg.read_bytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)
