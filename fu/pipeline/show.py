@@ -47,7 +47,7 @@ def results(plan: Plan, targets: Sequence[str]) -> None:
                 print("\n".join(f"  {path}" for path in made))
             elif (path := Path(job.outputs["md"])) in made:
                 shown[path] = plan.artefacts[job.names["paper"], job.names["artefact"]]
-                print(f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,png}}   {shown[path].title}")
+                print(f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,svg,png}}   {shown[path].title}")
         tables = [path for path, entry in shown.items() if entry.kind in ("table", "gains")]
         if tables or (targets and shown):
             looks.append(first_look(tables or [*shown]))
@@ -59,9 +59,9 @@ def first_look(tables: list[Path]) -> str:
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in tables}
     path = next((path for path, text in texts.items() if TOOK_HOLD in text), tables[0])
     head, *panels = texts[path].split("\n## ")
-    shown = next((panel for panel in panels if TOOK_HOLD in panel), panels[0] if panels else "")
+    shown = next((panel for panel in panels if TOOK_HOLD in panel), (panels or [""])[0])
     more = f"\n({len(panels)} panels and what the columns mean: {path})" if len(panels) > 1 else ""
-    return f"{head.strip()}\n\n## {shown.strip()}\n{more}"
+    return f"{head.strip()}\n" + (f"\n## {shown.strip()}\n{more}" if shown else "")
 
 
 def cell(plan: Plan, name: str) -> None:

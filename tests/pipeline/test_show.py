@@ -287,7 +287,7 @@ def test_a_run_for_targets_ends_with_these_and_their_tables(folder: Path, capsys
     model.touch()
     heading = "Tables and figures (results/smoke/artefacts):"
     lines = {
-        name: f"  results/smoke/artefacts/fedosd/{name}.{{md,csv,html,tex,pdf,png}}   {entry['title']}"
+        name: f"  results/smoke/artefacts/fedosd/{name}.{{md,csv,html,tex,pdf,svg,png}}   {entry['title']}"
         for name, entry in read_paper("fedosd")["artefacts"].items()
     }
     looks = {name: [f"# {name}", "About.", "## Panel", f"| {name} |"] for name in lines}
@@ -331,3 +331,8 @@ def test_the_first_look_is_a_panel_in_which_the_backdoor_took_hold(tmp_path: Pat
     assert "(3 panels and what the columns mean: " in look
     assert "## A" not in look
     assert show.first_look(paths[:1]).startswith("# One\n\nAbout.\n\n## A\n\n|a|")
+
+
+def test_a_first_look_without_panels_ends_with_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# One\n\nAbout.\n")
+    assert show.first_look([tmp_path / "a.md"]) == "# One\n\nAbout.\n"

@@ -88,7 +88,7 @@ def test_without_an_attack_the_trained_model_at_least_halves_the_error_of_chance
 def test_results_end_with_the_first_table(smoke: Project) -> None:
     text = smoke.run("-m", "fu.pipeline.show", "results").stdout
     for name in artefacts(smoke):
-        assert f"results/smoke/artefacts/{name}.{{md,csv,html,tex,pdf,png}}" in text
+        assert f"results/smoke/artefacts/{name}.{{md,csv,html,tex,pdf,svg,png}}" in text
     assert "| FedOSD²" in text
 
 
