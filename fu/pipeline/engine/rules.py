@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,11 @@ def _or_exit(call: Callable[[], Any]) -> Any:
         return call()
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def _named(stage: str, what: str, named: set[str], planned: Iterable[str]) -> None:
+    if differ := named ^ {*planned}:
+        raise UserError(f"workflow/rules/stages.smk: rule {stage} and the plan differ in the {what} {differ}.")
 
 
 class Engine:
@@ -135,8 +140,7 @@ class Engine:
 
         def inputs(wildcards: Any) -> dict[str, Any]:
             job = self.plan.job(stage, dict(wildcards))
-            if {*names} != {*job.listed}:
-                raise UserError(f"rule {stage}: must have the inputs {', '.join(job.listed)}, not {', '.join(names)}.")
+            _named(stage, "inputs", {*names}, job.listed)
             files = {
                 name: [snapshot.file(path) for path in paths] if name == "published" else paths
                 for name, paths in job.listed.items()
@@ -155,7 +159,7 @@ class Engine:
 
     def outputs(self, stage: str, *names: str, **flags: Callable[[Any], Any]) -> dict[str, Any]:
         """Return the outputs of a stage, which survive if the job that would replace them fails; some with a flag."""
-        assert {*names, *flags} == {*OUTPUTS[stage]}, stage
+        _named(stage, "outputs", {*names, *flags}, OUTPUTS[stage])
         files = {name: update(path) for name, path in self.plan.paths.outputs(stage).items()}
         return {name: flags[name](path) if name in flags else path for name, path in files.items()}
 
