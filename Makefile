@@ -8,12 +8,14 @@
 # make verify         check that all results are as they were made and every artefact follows from its inputs
 # make status         say what runs, waits, failed and why      TARGETS; on a cluster from any terminal
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
-# make test           set up, run lint, format, types, import contracts and all tests
+# make test           set up, run lint, format, types, import contracts and tests: six minutes on two cores
 # make lint           the same without the tests
 # make contract       test plug-ins of your own                 PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
-# make test-faults    kill, fill the disk, fuzz: minutes, not part of make test
-# make test-cluster   run on a Slurm on this machine, with faults: minutes, not part of make test
+# make test-smoke     make every table and figure at smoke and check it: minutes
+# make test-faults    kill, fill the disk, fuzz: minutes
+# make test-cluster   run on a Slurm on this machine, with faults: minutes
+# make test-all       all of these and make mutants: hours
 # make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
 # make benchmark-peers  the same against pfl and Flower, in an environment of their own; minutes     DATA_DIR=...
@@ -48,7 +50,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-all test-smoke test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -89,6 +91,11 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+
+test-all: test test-smoke test-faults test-cluster mutants
+
+test-smoke: .venv/installed
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m whole tests/workflow
 
 lint: .venv/installed
 	$(BIN)/ruff check .

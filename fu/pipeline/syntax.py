@@ -13,6 +13,7 @@ DECLARED = {"METRICS", "ESTIMATE", "LABEL"}  # read by the plan
 TEXTS = DECLARED | {"description", "examples", "__doc__", "getdoc"}  # names by which a module reads what is left out
 TELLING = {  # these catch errors to tell people of them
     *("fu.plugins", "fu.pipeline.stages.common", "fu.data.clients", "fu.data.leaf", "fu.data.sources"),
+    *("fu.artefacts.style", "fu.pipeline.stages.compute"),
 }
 # What can import code that a syntax tree does not show; `fu.plugins` may, for the plug-ins that a spec names.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}

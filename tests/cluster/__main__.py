@@ -267,7 +267,7 @@ def main() -> None:
             equal += compare(other, desks[1])
             packs = len(started.jobs()) - submitted
             say(gpu_requested(Login(on_gpu, started)))
-            login.project.expect([])
+            login.project.expect_run([])
             left = [process for process in started.left() if process.name() not in ("munged", "slurmctld", "slurmd")]
             assert not left, f"processes are left: {left}"
         assert not started.left(), f"processes are left: {started.left()}"

@@ -259,7 +259,7 @@ def compare(faults: Faults, undisturbed: Project) -> None:
     different = sorted({name for name in {*found, *expected} if found.get(name) != expected.get(name)})
     if different:
         faults.fail(f"{len(different)} files differ from the undisturbed run: {different[:5]}")
-    faults.project.expect([])
+    faults.project.expect_run([])
 
 
 if __name__ == "__main__":

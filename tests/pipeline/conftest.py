@@ -1,10 +1,11 @@
-"""What the plan remembers of files is remembered apart from the workflow's; a test may have `workflow/` as a copy, or a
-folder of plug-ins of its own.
+"""What the plan remembers of files is remembered apart from the workflow's; a test may have `workflow/` as a copy, the
+small papers, or a folder of plug-ins of its own.
 """
 
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from fu import plugins
 from fu.pipeline import catalogue, digest
 from fu.pipeline.settings import papers
 from tests.pipeline.plans import forget_what_was_read
+
+TOYS = Path(__file__).parents[1] / "workflow"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,28 +29,61 @@ def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of `workflow/` that the plan reads instead; no path of a module is remembered in or out of it."""
-    root = tmp_path / "root"
+def _copied(root: Path) -> Path:
+    """Copy `workflow/` of the repository."""
     shutil.copytree(digest.ROOT / "workflow", root / "workflow")
     (root / "fu").symlink_to(digest.ROOT / "fu")
-    monkeypatch.setattr(papers, "ROOT", root)
-    monkeypatch.setattr(digest, "ROOT", root)
-    forget_what_was_read()
-    yield root / "workflow"
+    return root / "workflow"
+
+
+def _add_toys(workflow: Path) -> Path:
+    for name in ("toy", "helped"):
+        shutil.copy(TOYS / f"{name}.yaml", workflow / "papers")
+    (workflow / "published" / "toy").mkdir()
+    shutil.copy(TOYS / "toy_numbers.csv", workflow / "published" / "toy" / "numbers.csv")
+    return workflow
+
+
+@contextmanager
+def _planned_from(root: Path) -> Iterator[None]:
+    """Have the plan read that `workflow/`; no path of a module is remembered in or out of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(papers, "ROOT", root)
+        patch.setattr(digest, "ROOT", root)
+        forget_what_was_read()
+        yield
     forget_what_was_read()
 
 
 @pytest.fixture
-def with_toy(workflow: Path) -> Path:
-    """A copy of `workflow/` with the small papers of `tests/workflow` too."""
-    toys = Path(__file__).parents[1] / "workflow"
-    for name in ("toy", "helped"):
-        shutil.copy(toys / f"{name}.yaml", workflow / "papers")
-    (workflow / "published" / "toy").mkdir()
-    shutil.copy(toys / "toy_numbers.csv", workflow / "published" / "toy" / "numbers.csv")
-    return workflow
+def workflow(tmp_path: Path) -> Iterator[Path]:
+    """A copy of `workflow/` that the plan reads instead, to write in."""
+    copy = _copied(tmp_path / "root")
+    with _planned_from(copy.parent):
+        yield copy
+
+
+@pytest.fixture
+def own_toy(workflow: Path) -> Path:
+    """A copy of `workflow/` with the small papers, to write in."""
+    return _add_toys(workflow)
+
+
+@pytest.fixture(scope="session")
+def _toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _add_toys(_copied(tmp_path_factory.mktemp("toys") / "root"))
+
+
+@pytest.fixture(scope="module")
+def _with_toys(_toys: Path) -> Iterator[Path]:
+    with _planned_from(_toys.parent):
+        yield _toys
+
+
+@pytest.fixture
+def with_toy(_with_toys: Path) -> Path:
+    """A `workflow/` with the small papers, for the rest of a file of tests; nobody writes in it."""
+    return _with_toys
 
 
 @pytest.fixture

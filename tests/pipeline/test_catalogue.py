@@ -21,16 +21,19 @@ from fu.pipeline.certificate import Certificate
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
+from tests.pipeline.configs import toy
 from tests.pipeline.damages import DAMAGES, damage
-from tests.pipeline.plans import RUN, forget_what_was_read, made
+from tests.pipeline.plans import forget_what_was_read
 
+RUN = "toy/pat/seed0"
+pytestmark = pytest.mark.usefixtures("with_toy")
 METHOD = '''"""Mine."""
 
 from pydantic import BaseModel, ConfigDict
 
 from fu.methods import mine_too
 
-needs = {"update_norms"}
+needs = {"last_local_models"}
 
 
 class Params(BaseModel):
@@ -66,15 +69,15 @@ def write(path: Path, text: str = "") -> None:
 
 
 def config(folder: Path, **entry: Any) -> dict[str, Any]:
-    """The smoke run with a method of one's own in Table 8."""
+    """The toy paper with a method of one's own in a table."""
     method = {
-        **{"label": "Mine", "plugin": "mine", "post_training": "own", "source": "me", "shown_in": ["table8"]},
+        **{"label": "Mine", "plugin": "mine", "post_training": "own", "source": "me", "shown_in": ["utility"]},
         "settings": {"grid": {"unlearning.lr": []}},
         **entry,
     }
     settings = {"evaluations": {"own": ["calm"]}} if (folder / "evaluation").exists() else {}
     laid = {"methods": {"mine": method}, "settings": settings}
-    return {"preset": "smoke", "papers": ["fedosd"], "plugins": str(folder), "overrides": {"fedosd": laid}}
+    return {**toy(**laid), "plugins": str(folder)}
 
 
 # ---- plug-ins of the package ---------------------------------------------------------------------------------------
@@ -144,10 +147,10 @@ def test_a_plugin_of_one_s_own_is_found_planned_and_digested(mine: Path) -> None
     write(mine / "methods/mine_too.py", "X = 1\n")
     planned = Plan(config(mine, params={"strength": 2.0}))
     assert available("methods") == sorted([*(path.stem for path in (ROOT / "fu/methods").glob("[a-z]*.py")), "mine"])
-    assert needs("mine") == {"update_norms"}
+    assert needs("mine") == {"last_local_models"}
     job = planned.job("unlearn", {"run": RUN, "trial": "mine"})
     assert json.loads(job.json)["method"] == {"name": "mine", "params": {"strength": 2.0}}
-    assert job.inputs["history"] == [f"results/smoke/{RUN}/original.trained.history.safetensors"]
+    assert job.inputs["history"] == [f"results/paper/{RUN}/original.trained.history.safetensors"]
     covered = digest.closure(digest.modules_of(job.stage, job.spec))
     assert {name for name in covered if name.startswith("fu.methods.")} == {"fu.methods.mine", "fu.methods.mine_too"}
     assert commands.complete(planned, job, "python").endswith(f" --plugins {mine}")
@@ -170,7 +173,7 @@ def test_an_edit_of_a_plugin_of_one_s_own_touches_its_jobs_alone(mine: Path) -> 
     assert (
         after["retraining"]
         == before["retraining"]
-        == made("smoke").job("unlearn", {"run": RUN, "trial": "retraining"}).code
+        == Plan(toy()).job("unlearn", {"run": RUN, "trial": "retraining"}).code
     )
 
 
@@ -192,7 +195,7 @@ def test_the_values_of_a_plugin_of_one_s_own_are_checked(mine: Path) -> None:
     write(mine / "methods/mine_too.py")
     with pytest.raises(
         UserError,
-        match=r"^config.yaml: overrides.fedosd: method mine: params.strenth: unknown key; did you mean 'strength'",
+        match=r"^config.yaml: overrides.toy: method mine: params.strenth: unknown key; did you mean 'strength'",
     ):
         Plan(config(mine, params={"strenth": 2.0}))
 
@@ -320,7 +323,7 @@ def test_a_file_that_is_no_plugin_is_none(mine: Path, name: str) -> None:
     for file in STRAY:
         stray(mine / "methods", file)
     with pytest.raises(
-        UserError, match=rf"^config\.yaml: overrides\.fedosd: methods\.mine: there is no methods plug-in '{name}'; "
+        UserError, match=rf"^config\.yaml: overrides\.toy: methods\.mine: there is no methods plug-in '{name}'; "
     ):
         Plan(config(mine, plugin=name))
 
@@ -407,11 +410,11 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
 @pytest.mark.parametrize(
     ("kind", "old", "new", "text"),
     [
-        ("methods", '{"update_norms"}', "5", "mine.py: needs: Input should be a valid set, got 5."),
-        ("methods", '{"update_norms"}', "{1}", "mine.py: needs: 0: Input should be a valid string, got 1."),
+        ("methods", '{"last_local_models"}', "5", "mine.py: needs: Input should be a valid set, got 5."),
+        ("methods", '{"last_local_models"}', "{1}", "mine.py: needs: 0: Input should be a valid string, got 1."),
         (
             "methods",
-            '{"update_norms"}',
+            '{"last_local_models"}',
             "set(['update_norms'])",
             "mine.py: needs must be a literal: the plan reads it without importing the file.",
         ),
@@ -501,13 +504,13 @@ DATASET = (
     "from fu.data.dataset import Dataset\n\nABOUT = Dataset((20, 20, 1), 10, 1_797, embedded=True, training=1_540)\n"
 )
 MINE: dict[str, tuple[str, dict[str, Any]]] = {
-    "methods": (WHOLE, {"methods": config(Path())["overrides"]["fedosd"]["methods"]}),
+    "methods": (WHOLE, {"methods": config(Path())["overrides"]["toy"]["methods"]}),
     "models": (MODEL, {"settings": {"model": {"name": "mine"}}}),
     "datasets": (DATASET, {"settings": {"data": {"dataset": "mine"}}}),
     "evaluation": (EVALUATOR, {"settings": {"evaluations": {"mine": ["mine"]}}}),
     "histories": (
         "def record(task, so_far, theta, round):\n    return {}\n",
-        {"settings": {"training": {"history": ["last_local_models", "update_norms", "update_sums", "mine"]}}},
+        {"settings": {"training": {"history": ["last_local_models", "mine"]}}},
     ),
     "partitions": ("from fu.partitions.iid import *\n", {"settings": {"data": {"partition": {"name": "mine"}}}}),
 }
@@ -541,7 +544,7 @@ def test_what_can_be_seen_of_a_plugin_is_refused_at_planning(
     mine: Path, kind: str, old: str, new: str, told: str
 ) -> None:
     text, laid = MINE[kind]
-    planned = {"preset": "smoke", "papers": ["fedosd"], "plugins": str(mine), "overrides": {"fedosd": laid}}
+    planned = {**toy(**laid), "plugins": str(mine)}
     write(mine / kind / "mine.py", text)
     Plan(planned)
     catalogue._size.cache_clear()
@@ -561,7 +564,7 @@ def test_an_import_that_may_fail_is_no_mistake(mine: Path) -> None:
 
 
 def archive(data_dir: str = "data") -> str:
-    planned = Plan({"preset": "paper", "papers": ["fedosd"], "data_dir": data_dir})
+    planned = Plan({**toy(settings={"data": {"dataset": "mnist"}}), "data_dir": data_dir})
     return planned.job("data", {"dataset": "mnist"}).json
 
 
@@ -631,7 +634,7 @@ def test_a_damaged_memory_of_one_archive_or_plugin_is_made_again(
     monkeypatch.setattr(catalogue, "CACHE", cache)
     path.write_bytes(b"an archive")
     catalogue.archive_of(path)
-    config = {"preset": "smoke", "papers": ["fedosd"]}
+    config = toy()
     catalogue._size.cache_clear()
     Plan(config)
     whole = json.loads(cache.read_text())
@@ -667,5 +670,5 @@ def test_embedded_data_have_no_archive(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     (tmp_path / "data/digits.npz").write_bytes(b"somebody's")
-    job = Plan({"preset": "smoke", "papers": ["fedosd"]}).job("data", {"dataset": "digits"})
+    job = Plan(toy()).job("data", {"dataset": "digits"})
     assert json.loads(job.json) == {"archive": None, "dataset": "digits"}

@@ -66,15 +66,15 @@ FILES: dict[str, tuple[bytes | str, str]] = {
 
 @pytest.mark.parametrize(("content", "words"), FILES.values(), ids=FILES)
 def test_a_file_that_does_not_fit_its_paper_is_told_in_one_sentence(
-    with_toy: Path, content: bytes | str, words: str
+    own_toy: Path, content: bytes | str, words: str
 ) -> None:
-    path = with_toy / "published" / "toy" / "numbers.csv"
+    path = own_toy / "published" / "toy" / "numbers.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     has(sentence(lambda: Plan(toy())), "toy/numbers.csv: ", words)
 
 
-def test_a_folder_in_the_place_of_a_file_is_told_in_one_sentence(with_toy: Path) -> None:
-    path = with_toy / "published" / "toy" / "numbers.csv"
+def test_a_folder_in_the_place_of_a_file_is_told_in_one_sentence(own_toy: Path) -> None:
+    path = own_toy / "published" / "toy" / "numbers.csv"
     path.unlink()
     path.mkdir()
     has(sentence(lambda: Plan(toy())), "published is true, but workflow/published/toy/numbers.csv does not exist")
@@ -89,7 +89,7 @@ def test_a_folder_in_the_place_of_a_file_is_told_in_one_sentence(with_toy: Path)
     ],
     ids=["table", "bars", "runtime"],
 )
-def test_what_a_kind_knows_is_taken(with_toy: Path, kind: str, rows: str) -> None:
-    (with_toy / "published" / "toy" / "numbers.csv").write_text(f"{HEADER}\n{rows}")
+def test_what_a_kind_knows_is_taken(own_toy: Path, kind: str, rows: str) -> None:
+    (own_toy / "published" / "toy" / "numbers.csv").write_text(f"{HEADER}\n{rows}")
     metrics = ["steps"] if kind == "runtime" else ["asr"]
     assert Plan(toy(artefacts={"numbers": {"kind": kind, "metrics": metrics, "methods": ["fupga"]}})).artefacts

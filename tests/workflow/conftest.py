@@ -1,20 +1,41 @@
-"""A finished run of the toy paper, made once; every edit test has its own copy of that. And one of all of `smoke`."""
+"""Finished runs, each made once for all processes that test; every test that edits has its own copy."""
 
+import fcntl
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import Project, from_repository, with_toy
+from tests.workflow.project import Project, from_repository, with_paper, with_toy
+
+Make = Callable[[Path], Project]
 
 
 @pytest.fixture(scope="session")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Project]:
+    """Return what makes a finished run under a name, unless another process has made it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def make(name: str, begin: Make, *targets: str) -> Project:
+        root = shared / f"finished-{name}"
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (shared / f"{name}.finished").exists():
+                shutil.rmtree(root, ignore_errors=True)
+                begin(root).snakemake(*targets)
+                (shared / f"{name}.finished").touch()
+        return Project(root)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def toy(once: Callable[[str, Make], Project]) -> Project:
     """A finished run of the toy paper; nobody edits it."""
-    project = with_toy(tmp_path_factory.mktemp("toy") / "project")
-    project.snakemake()
-    return project
+    return once("toy", with_toy)
 
 
 @pytest.fixture
@@ -25,8 +46,12 @@ def project(toy: Project, tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.fixture(scope="session")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A finished run of all papers at `smoke`, made once; nobody edits it."""
-    project = from_repository(tmp_path_factory.mktemp("smoke") / "project")
-    project.snakemake()
-    return project
+def helped(once: Callable[[str, Make], Project]) -> Project:
+    """A finished run of a paper that trains in several ways and unlearns nothing; nobody edits it."""
+    return once("helped", lambda root: with_paper(root, "helped"))
+
+
+@pytest.fixture(scope="session")
+def smoke(once: Callable[[str, Make], Project]) -> Project:
+    """A finished run of all papers at `smoke`; nobody edits it."""
+    return once("smoke", from_repository)

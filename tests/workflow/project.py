@@ -1,6 +1,9 @@
-"""A copy of the repository in which tests edit and run, and the graph of its jobs."""
+"""A copy of the repository in which tests edit and run, the graph of its jobs, and which of them are due."""
 
+import contextlib
+import io
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -8,19 +11,16 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import fu.pipeline.show  # noqa: F401 (so that forks have its libraries)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRACKED = ("fu", "workflow", "profiles", "envs", "Snakefile", "config.yaml", "cluster.yaml", "Makefile")
-# Asks the plan of the copy, with the copy's own code: what makes what of what.
-GRAPH = """
-import json, yaml
-from fu.pipeline.plan import Plan
-plan = Plan(yaml.safe_load(open("config.yaml")))
-print(json.dumps([[j.stage, j.names, json.loads(j.json), j.files, list(j.outputs.values())] for j in plan.jobs()]))
-"""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Job:
     spec: dict[str, Any]
     inputs: set[str]
     outputs: set[str]
+    due: str  # why it has to run; "" if it is current
 
     @property
     def key(self) -> str:
@@ -54,6 +55,11 @@ class Graph:
     def __init__(self, jobs: list[Job]) -> None:
         self.jobs = jobs
 
+    @property
+    def due(self) -> set[str]:
+        """The keys of the jobs that have to run."""
+        return self.where(lambda job: bool(job.due))
+
     def where(self, matches: Callable[[Job], bool]) -> set[str]:
         """Return the keys of the jobs that match."""
         return {job.key for job in self.jobs if matches(job)}
@@ -67,6 +73,57 @@ class Graph:
                 found.add(job.key)
                 changed |= {path for path in job.outputs if ".cost." not in path}
         return found
+
+
+def own_code(root: Path) -> None:
+    """Forget the package and import that of a copy from now on."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fu"]:
+        del sys.modules[name]
+    sys.path.insert(0, str(root))
+    sys.dont_write_bytecode = True  # two edits may be of one second and size
+    os.chdir(root)
+
+
+def planned(root: Path, targets: tuple[str, ...], config: dict[str, Any]) -> list[Job]:
+    """Return all jobs of a copy's plan, and which of them are due for the targets."""
+    own_code(root)
+    from fu.pipeline import digest
+    from fu.pipeline.pending import Pending
+    from fu.pipeline.plan import Plan
+    from fu.pipeline.settings.papers import read_yaml
+
+    plan = Plan({**read_yaml(root / "config.yaml"), **config})
+    pending = Pending(plan)
+    due = {job.certificate: str(reason.text) for job, reason in pending.to_make(plan.asked(targets))}
+    pending.remember()
+    digest.remember()
+    return [
+        Job(
+            *(job.stage, dict(job.names), json.loads(job.json), set(job.files), set(job.outputs.values())),
+            due.get(job.certificate, ""),
+        )
+        for job in plan.jobs()
+    ]
+
+
+def printed(root: Path, words: tuple[str, ...]) -> str:
+    """Return what `python -m fu.pipeline.show` prints in a copy, after a line `status 1` where it ends with that."""
+    own_code(root)
+    from fu.pipeline import show
+
+    status: object = 0
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            show.main(list(words))
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return f"status {status}\n" * bool(status) + out.getvalue()
+
+
+def apart(task: Callable[..., T], *given: Any) -> T:
+    """Return what a function returns in a fork, which has imported the libraries."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        return pool.submit(task, *given).result()
 
 
 class Project:
@@ -111,19 +168,16 @@ class Project:
             env={**os.environ, "PYTHONPATH": "", "MAKEFLAGS": "", "MAKELEVEL": "0", **environment},
         )
 
-    def show(self, cell: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run `make show`."""
-        return self.run("-m", "fu.pipeline.show", "cell", cell, check=check)
+    def show(self, *words: str) -> str:
+        """Return what `make show`, `make why` and the like print."""
+        return apart(printed, self.root, words)
 
-    def graph(self) -> Graph:
-        """Return the jobs of the plan as it is now."""
-        rows = json.loads(self.run("-c", GRAPH).stdout)
-        return Graph(
-            [Job(stage, names, spec, set(inputs), set(outputs)) for stage, names, spec, inputs, outputs in rows]
-        )
+    def graph(self, *targets: str, **config: Any) -> Graph:
+        """Return the jobs of the plan as it is now, and which of them are due (for all targets)."""
+        return Graph(apart(planned, self.root, targets, config))
 
     def scheduled(self, *arguments: str) -> Counter[str]:
-        """Return what a dry run schedules, by key."""
+        """Return what a dry run of Snakemake schedules, by key."""
         done = self.snakemake("-n", *arguments)
         text = done.stdout + done.stderr
         jobs: Counter[str] = Counter()
@@ -133,8 +187,12 @@ class Project:
                 jobs[" ".join([name, *sorted(found[1].split(", "))])] += 1
         return jobs
 
-    def expect(self, keys: Iterable[str], *arguments: str) -> None:
-        """Assert that a dry run schedules exactly these jobs, each once."""
+    def expect(self, keys: Iterable[str], *targets: str) -> None:
+        """Assert that exactly these jobs are due."""
+        assert self.graph(*targets).due == set(keys)
+
+    def expect_run(self, keys: Iterable[str], *arguments: str) -> None:
+        """Assert that a dry run of Snakemake schedules exactly these jobs, each once."""
         found, expected = self.scheduled(*arguments), Counter(keys)
         assert found == expected, f"too many: {found - expected}; too few: {expected - found}"
 

@@ -3,29 +3,11 @@
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.mistakes import contents, process
-from tests.pipeline.configs import NAME_RULE
 from tests.workflow.project import REPOSITORY
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("presett=smoke", ("config: presett: unknown key; did you mean 'preset'?",)),
-        ("preset=smok", ("config: preset: there is no preset 'smok'; did you mean 'smoke'?",)),
-        ("preset=../x", (NAME_RULE, "got '../x'")),
-        (
-            "overrides={fedosd: {scenarios: {mnist-pat20: {settings: {data: {clients: 3}}}}}}",
-            ("data: partition: 3 clients with 2 of 10 classes each leave client 0 without data",),
-        ),
-    ],
-    ids=["unknown key", "unknown preset", "preset outside its folder", "bad partition"],
-)
-def test_snakemake_ends_with_the_sentence_and_makes_nothing(
-    tmp_path: Path, option: str, words: tuple[str, ...]
-) -> None:
+def test_snakemake_ends_with_the_sentence_and_makes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     older = folder / "results" / "smoke" / "data" / "digits.npz"
     older.parent.mkdir(parents=True)
@@ -33,8 +15,9 @@ def test_snakemake_ends_with_the_sentence_and_makes_nothing(
     shutil.copy(REPOSITORY / "config.yaml", folder)
     before = contents(tmp_path)
     snakefile = str(REPOSITORY / "Snakefile")
-    status, output = process(folder, "snakemake", "-n", "--snakefile", snakefile, "--config", option)
+    status, output = process(folder, "snakemake", "-n", "--snakefile", snakefile, "--config", "preset=smok")
     assert status == 1
     assert "Traceback" not in output
-    assert sum(all(word in line for word in words) for line in output.splitlines()) == 1
+    told = "error: config: preset: there is no preset 'smok'; did you mean 'smoke'? allowed: paper, reduced, smoke."
+    assert output.splitlines().count(told) == 1
     assert contents(tmp_path) == before

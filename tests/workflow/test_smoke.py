@@ -1,20 +1,43 @@
-"""All papers at `smoke`, run once: every artefact is there, states what it is, and rests on what it says."""
+"""At `smoke` every artefact that is asked for is there, states what it is, and rests on what it says."""
 
 import json
+from collections.abc import Callable
 
 import pandas as pd
+import pytest
 
-from tests.workflow.project import Job, Project
+from tests.workflow.project import Job, Project, from_repository
+
+SMALL = ("fats/fig7_rate", "fedosd/table2", "safari/fig2")  # the cheapest of each paper that trains models
+whole = pytest.mark.whole
+Artefacts = dict[str, dict[str, object]]
 
 
-def artefacts(project: Project) -> dict[str, dict[str, object]]:
+def artefacts(project: Project) -> Artefacts:
     """The artefacts that the plan makes, by `paper/artefact`: their specs."""
     jobs = [job for job in project.graph().jobs if job.stage == "publish"]
     return {f"{job.names['paper']}/{job.names['artefact']}": {**job.spec, "inputs": job.inputs} for job in jobs}
 
 
-def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_data(smoke: Project) -> None:
-    folder, planned = smoke.root / "results/smoke/artefacts", artefacts(smoke)
+@pytest.fixture(params=["some", pytest.param("smoke", marks=whole)])
+def made(request: pytest.FixtureRequest) -> tuple[Project, Artefacts]:
+    """What was made: one small artefact of each paper, or all of them."""
+    project: Project = request.getfixturevalue(request.param)
+    planned = artefacts(project)
+    return project, planned if request.param == "smoke" else {name: planned[name] for name in SMALL}
+
+
+@pytest.fixture(scope="session")
+def some(once: Callable[..., Project]) -> Project:
+    """A finished run of one small artefact of each paper."""
+    return once("some", from_repository, *(name.replace("/", "_", 1) for name in SMALL))
+
+
+def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_data(
+    made: tuple[Project, Artefacts],
+) -> None:
+    project, planned = made
+    folder = project.root / "results/smoke/artefacts"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
         f"{name}.{suffix}"
         for name in planned
@@ -27,14 +50,16 @@ def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_
         assert set(about["versions"]) >= {"python", "torch", "numpy", "snakemake"}
 
 
-def test_provenance_names_exactly_the_files_behind_an_artefact(smoke: Project) -> None:
-    for name, spec in artefacts(smoke).items():
-        about = json.loads((smoke.root / f"results/smoke/artefacts/{name}.json").read_text())
+def test_provenance_names_exactly_the_files_behind_an_artefact(made: tuple[Project, Artefacts]) -> None:
+    project, planned = made
+    for name, spec in planned.items():
+        about = json.loads((project.root / f"results/smoke/artefacts/{name}.json").read_text())
         behind = {*about["inputs"], *about["costs"]}
         assert behind == {path for path in spec["inputs"] if not path.startswith("workflow/published/")}  # type: ignore[attr-defined]
         assert all(cost["peak_memory_mib"] < 1536 for cost in about["costs"].values())
 
 
+@whole
 def test_the_conflicts_of_fedosd_are_none_and_of_ascent_are_some(smoke: Project) -> None:
     folder = smoke.root / "results/smoke/fedosd/mnist-pat20/seed0"
 
@@ -53,6 +78,7 @@ def last(project: Project, job: Job) -> pd.Series:
     return pd.read_csv(project.root / trace).dropna(subset="r_acc" if job.specs[0]["attack"] else "accuracy").iloc[-1]
 
 
+@whole
 def test_in_every_panel_the_backdoor_takes_hold_and_retraining_learns_the_task_without_it(smoke: Project) -> None:
     jobs = smoke.graph().jobs
     trained = {job.names["run"]: last(smoke, job) for job in jobs if job.stage == "train" and job.specs[0]["attack"]}
@@ -72,6 +98,7 @@ def test_in_every_panel_the_backdoor_takes_hold_and_retraining_learns_the_task_w
     } == {}
 
 
+@whole
 def test_without_an_attack_the_trained_model_at_least_halves_the_error_of_chance(smoke: Project) -> None:
     """Of several trainings the best: SAFARI's controls are there to be worse."""
     classes = {"digits_rgb_20": 20, "letters": 26}
@@ -85,13 +112,15 @@ def test_without_an_attack_the_trained_model_at_least_halves_the_error_of_chance
     assert {run: share for run, share in errors.items() if share > 0.5} == {}
 
 
+@whole
 def test_results_end_with_the_first_table(smoke: Project) -> None:
-    text = smoke.run("-m", "fu.pipeline.show", "results").stdout
+    text = smoke.show("results")
     for name in artefacts(smoke):
         assert f"results/smoke/artefacts/{name}.{{md,csv,html,tex,pdf,svg,png}}" in text
     assert "| FedOSD²" in text
 
 
+@whole
 def test_the_html_report_holds_every_artefact(smoke: Project) -> None:
     smoke.snakemake("--report", "report.html")
     text = (smoke.root / "report.html").read_text()

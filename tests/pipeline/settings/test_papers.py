@@ -224,24 +224,13 @@ def test_aliases_and_merges_are_read(tmp_path: Path) -> None:
     assert read_yaml(path) == {"x": {"a": 1, "b": ["c", 0.001]}, "z": {"a": "c", "b": ["c", 0.001]}}
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "must be a mapping of keys to values, got nothing."),
-        ("[1]", "must be a mapping of keys to values, got list."),
-        ("papers: [fedosd]\npapers: [mine]", "line 2: 'papers' occurs twice; keys must be unique."),
-        ("papers: [fedosd", "is not valid YAML"),
-        ("papers: 2024-13-45", "line 1: 'timestamp' values are not allowed"),
-    ],
-    ids=["empty", "a list", "a key twice", "a bracket left open", "a day that does not exist"],
-)
-def test_snakemake_ends_with_one_sentence_on_a_malformed_config(tmp_path: Path, content: str, words: str) -> None:
-    (tmp_path / "config.yaml").write_text(content)
+def test_snakemake_ends_with_one_sentence_on_a_malformed_config(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("papers: [toy]\npapers: [mine]")
     before = contents(tmp_path)
     status, output = process(tmp_path, "snakemake", "-n", "--quiet", "all", "--snakefile", str(ROOT / "Snakefile"))
     assert status == 1
     assert "Traceback" not in output
-    assert [line for line in output.splitlines() if line.startswith("error: config.yaml: ") and words in line]
+    assert "error: config.yaml: line 2: 'papers' occurs twice; keys must be unique." in output.splitlines()
     assert contents(tmp_path) == before
 
 
@@ -259,15 +248,15 @@ def test_snakemake_ends_with_one_sentence_on_a_malformed_config(tmp_path: Path, 
         ("toy_numbers", "toy_numbers.yaml: 'toy_numbers' is already the name of toy.yaml: artefacts.numbers"),
     ],
 )
-def test_two_targets_of_one_name_are_told_in_one_sentence(with_toy: Path, name: str, words: str) -> None:
-    shutil.copy(with_toy / "papers" / "toy.yaml", with_toy / "papers" / f"{name}.yaml")
-    shutil.copytree(with_toy / "published" / "toy", with_toy / "published" / name)
+def test_two_targets_of_one_name_are_told_in_one_sentence(own_toy: Path, name: str, words: str) -> None:
+    shutil.copy(own_toy / "papers" / "toy.yaml", own_toy / "papers" / f"{name}.yaml")
+    shutil.copytree(own_toy / "published" / "toy", own_toy / "published" / name)
     has(sentence(lambda: Plan({**toy(), "papers": ["toy", name]})), words)
 
 
-def test_two_artefacts_whose_targets_have_one_name_are_told_in_one_sentence(with_toy: Path) -> None:
-    shutil.copy(with_toy / "papers" / "toy.yaml", with_toy / "papers" / "toy_a.yaml")
-    shutil.copytree(with_toy / "published" / "toy", with_toy / "published" / "toy_a")
+def test_two_artefacts_whose_targets_have_one_name_are_told_in_one_sentence(own_toy: Path) -> None:
+    shutil.copy(own_toy / "papers" / "toy.yaml", own_toy / "papers" / "toy_a.yaml")
+    shutil.copytree(own_toy / "published" / "toy", own_toy / "published" / "toy_a")
     extra = {"a_bars": {"kind": "losses", "title": "x", "caption": "y"}}
     text = sentence(lambda: Plan({**toy(artefacts=extra), "papers": ["toy", "toy_a"]}))
     has(text, "toy_a.yaml: artefacts.bars: 'toy_a_bars' is already the name of config.yaml: overrides.toy: artefacts")
@@ -321,23 +310,23 @@ LOS = "{methods: {fedosd: {params: {los: 1}}}}"
         "a new method",
     ],
 )
-def test_the_layer_that_is_wrong_is_named(with_toy: Path, preset: str, overrides: dict[str, Any], words: str) -> None:
-    (with_toy / "presets" / "mine.yaml").write_text(f"description: x\npapers: {{toy: {preset}}}")
+def test_the_layer_that_is_wrong_is_named(own_toy: Path, preset: str, overrides: dict[str, Any], words: str) -> None:
+    (own_toy / "presets" / "mine.yaml").write_text(f"description: x\npapers: {{toy: {preset}}}")
     has(sentence(lambda: Plan({**toy(**overrides), "preset": "mine"})), words)
 
 
-def test_the_paper_is_named_where_it_is_wrong_itself(with_toy: Path) -> None:
-    paper = with_toy / "papers" / "toy.yaml"
+def test_the_paper_is_named_where_it_is_wrong_itself(own_toy: Path) -> None:
+    paper = own_toy / "papers" / "toy.yaml"
     text = paper.read_text()
     assert text.count("plugin: fupga\n") == 1
     paper.write_text(text.replace("plugin: fupga\n", "plugin: fupga\n    params: {los: {value: 1, source: x}}\n"))
-    (with_toy / "presets" / "mine.yaml").write_text("description: x\npapers: {toy: {title: other}}")
+    (own_toy / "presets" / "mine.yaml").write_text("description: x\npapers: {toy: {title: other}}")
     told = sentence(lambda: Plan({**toy(title="another"), "preset": "mine"}))
     assert told.startswith("toy.yaml: method fupga: params.los: unknown key")
 
 
-def test_a_value_that_is_right_for_the_replaced_data_set_alone_is_the_override_s(with_toy: Path) -> None:
-    (with_toy / "presets" / "mine.yaml").write_text("description: x\nreplace_datasets: {mnist: digits}")
+def test_a_value_that_is_right_for_the_replaced_data_set_alone_is_the_override_s(own_toy: Path) -> None:
+    (own_toy / "presets" / "mine.yaml").write_text("description: x\nreplace_datasets: {mnist: digits}")
     given = {**toy(settings={"data": {"dataset": "mnist", "samples": 1800}}), "preset": "mine"}
     has(
         sentence(lambda: Plan(given)),

@@ -9,25 +9,50 @@ import pytest
 
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
-from tests.pipeline.configs import (
-    NAME_RULE,
-    artefact,
-    attack,
-    config,
-    data,
-    iid,
-    laid_over,
-    method,
-    pat,
-    scenario,
-    settings,
-)
+from tests.pipeline.configs import NAME_RULE, toy
 
 NAN, INFINITE = math.nan, math.inf
 LOOP: list[Any] = []
 LOOP.append(LOOP)
-FEDOSD = "config.yaml: overrides.fedosd"
+TOY = "config.yaml: overrides.toy"
 OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    return {**toy(), **changes}
+
+
+def settings(**parts: Any) -> dict[str, Any]:
+    return toy(settings=parts)
+
+
+def data(**parts: Any) -> dict[str, Any]:
+    return settings(data=parts)
+
+
+def attack(**params: Any) -> dict[str, Any]:
+    return data(attack={"params": params})
+
+
+def pat(class_share: float | str) -> dict[str, Any]:
+    return data(partition={"name": "pat", "params": {"class_share": class_share}})
+
+
+def method(name: str, **parts: Any) -> dict[str, Any]:
+    return toy(methods={name: parts})
+
+
+def scenario(name: str, **parts: Any) -> dict[str, Any]:
+    return toy(scenarios={name: parts})
+
+
+def iid(**parts: Any) -> dict[str, Any]:
+    return scenario("iid", settings=parts)
+
+
+def artefact(name: str, **parts: Any) -> dict[str, Any]:
+    return toy(artefacts={name: parts})
+
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "unknown key of the config": (
@@ -39,12 +64,12 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ),
     ),
     "unknown key of a paper": (
-        laid_over(titel="x"),
-        (f"{FEDOSD}: titel: unknown key", "did you mean 'title'?"),
+        toy(titel="x"),
+        (f"{TOY}: titel: unknown key", "did you mean 'title'?"),
     ),
     "unknown key of a method": (
         method("fedosd", in_papr=True),
-        (f"{FEDOSD}: methods.fedosd.in_papr: unknown key", "did you mean 'in_paper'?"),
+        (f"{TOY}: methods.fedosd.in_papr: unknown key", "did you mean 'in_paper'?"),
     ),
     "unknown key deep in the settings": (
         attack(sise=3),
@@ -71,20 +96,20 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "preset outside its folder": (config(preset="../x"), (f"config: preset: {NAME_RULE}, got '../x'",)),
     "paper outside its folder": (config(papers=["../x"]), (f"config: papers.0: {NAME_RULE}, got '../x'",)),
     "scenario outside results": (
-        laid_over(scenarios={"../../x": {"label": "x"}}),
-        (f"{FEDOSD}: scenarios: {NAME_RULE}, got '../../x'",),
+        toy(scenarios={"../../x": {"label": "x"}}),
+        (f"{TOY}: scenarios: {NAME_RULE}, got '../../x'",),
     ),
     "method outside results": (
         method("../x", **OUTSIDE),
-        (f"{FEDOSD}: methods: {NAME_RULE}, got '../x'",),
+        (f"{TOY}: methods: {NAME_RULE}, got '../x'",),
     ),
     "artefact outside results": (
-        laid_over(artefacts={"/etc/x": {"kind": "table", "title": "a", "caption": "b"}}),
-        (f"{FEDOSD}: artefacts: {NAME_RULE}, got '/etc/x'",),
+        toy(artefacts={"/etc/x": {"kind": "table", "title": "a", "caption": "b"}}),
+        (f"{TOY}: artefacts: {NAME_RULE}, got '/etc/x'",),
     ),
     "a method named as the original model": (
         method("original", **OUTSIDE),
-        (f"{FEDOSD}: methods: 'original' is the name of the original model", "a method needs another"),
+        (f"{TOY}: methods: 'original' is the name of the original model", "a method needs another"),
     ),
     "unknown data set": (
         data(dataset="mnits"),
@@ -125,7 +150,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no class": (pat(0), ("data: partition: params.class_share: Input should be greater than 0, got 0",)),
     "two and a half classes": (
         pat(0.25),
-        ("scenario fmnist-iid: data: partition: class_share: 0.25 of 10 classes is not a whole number of classes",),
+        ("scenario iid: data: partition: class_share: 0.25 of 10 classes is not a whole number of classes",),
     ),
     "less than one class": (pat("1/100"), ("class_share: 0.01 of 10 classes is not a whole number of classes",)),
     "a class share that divides by zero": (
@@ -133,43 +158,39 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("data: partition: params.class_share: must be a number or a fraction like 6/7, got '1/0'",),
     ),
     "classes per client, as the share was once given": (
-        data(partition={"name": "pat", "params": {"classes_per_client": 2}}),
+        scenario("pat", settings={"data": {"partition": {"params": {"classes_per_client": 2}}}}),
         ("data: partition: params.classes_per_client: unknown key", "did you mean 'class_share'?"),
     ),
     "a client left empty": (
-        laid_over(
-            scenarios={
-                "fmnist-pat20": {"settings": {"data": {"clients": 3, "partition": {"params": {"class_share": 0.5}}}}}
-            }
-        ),
+        toy(scenarios={"pat": {"settings": {"data": {"clients": 3, "partition": {"params": {"class_share": 0.5}}}}}}),
         (
-            "scenario fmnist-pat20: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
+            "scenario pat: data: partition: 3 clients with 5 of 10 classes each leave client 2 without data",
             "allowed is",
         ),
     ),
     "a class share of an IID partition": (
-        scenario("mnist-iid", settings={"data": {"partition": {"params": {"class_share": 0.2}}}}),
-        ("scenario mnist-iid: data: partition: params.class_share: unknown key; allowed: none",),
+        scenario("iid", settings={"data": {"partition": {"params": {"class_share": 0.2}}}}),
+        ("scenario iid: data: partition: params.class_share: unknown key; allowed: none",),
     ),
     "a Pat partition without its class share": (
         data(partition={"name": "pat"}),
-        ("scenario fmnist-iid: data: partition: params.class_share: is missing",),
+        ("scenario iid: data: partition: params.class_share: is missing",),
     ),
     "more forgotten clients than clients": (
-        data(forget={"clients": 11}),
-        ("data: forget.clients: 11 of 10 clients cannot be forgotten; one must remain",),
+        data(forget={"clients": 5}),
+        ("data: forget.clients: 5 of 4 clients cannot be forgotten; one must remain",),
     ),
     "all clients forgotten": (
-        data(forget={"clients": 10}),
-        ("data: forget.clients: 10 of 10 clients cannot be forgotten; one must remain",),
+        data(forget={"clients": 4}),
+        ("data: forget.clients: 4 of 4 clients cannot be forgotten; one must remain",),
     ),
     "a forgotten client that does not exist": (
         data(forget={"clients": [12]}),
-        ("data: forget.clients: [12] must be different clients from 0 to 9",),
+        ("data: forget.clients: [12] must be different clients from 0 to 3",),
     ),
     "a client forgotten twice": (
         data(forget={"clients": [1, 1]}),
-        ("data: forget.clients: [1, 1] must be different clients from 0 to 9",),
+        ("data: forget.clients: [1, 1] must be different clients from 0 to 3",),
     ),
     "nobody forgotten": (
         data(forget={"clients": 0}),
@@ -190,7 +211,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a share that is no number": (
         data(train_share=NAN),
-        ("config: overrides.fedosd.settings.data.train_share: must be a finite number, got nan",),
+        ("config: overrides.toy.settings.data.train_share: must be a finite number, got nan",),
     ),
     "a trigger larger than the image": (
         attack(size=40),
@@ -216,11 +237,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a rate that no phase states": (
         settings(training={"lr": None}),
-        ("scenario fmnist-pat20: training.lr: Input should be a valid number, got None",),
+        ("scenario iid: training.lr: Input should be a valid number, got None",),
     ),
     "a phase without settings": (
-        {**settings(unlearning=None), "preset": "paper"},
-        ("scenario fmnist-pat20: recovery: needs unlearning before it.",),
+        toy(settings={"unlearning": None}, scenarios={"iid": {"settings": {"unlearning": None}}}),
+        ("scenario iid: recovery: needs unlearning before it.",),
     ),
     "a date as hyper-parameter": (
         method("ewcsga", params={"lambda": datetime.date(2020, 1, 1)}),
@@ -228,27 +249,27 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "an infinite hyper-parameter": (
         method("ewcsga", params={"lambda": INFINITE}),
-        ("config: overrides.fedosd.methods.ewcsga.params.lambda: must be a finite number, got inf",),
+        ("config: overrides.toy.methods.ewcsga.params.lambda: must be a finite number, got inf",),
     ),
     "an unknown stage of an artefact": (
-        artefact("table8", stages=["unlearned", "recoverd"]),
-        ("artefacts.table8.stages.1: Input should be 'original', 'unlearned' or 'recovered', got 'recoverd'",),
+        artefact("numbers", stages=["unlearned", "recoverd"]),
+        ("artefacts.numbers.stages.1: Input should be 'original', 'unlearned' or 'recovered', got 'recoverd'",),
     ),
     "an artefact of no stage": (
-        artefact("table8", stages=[]),
-        ("artefacts.table8.stages: List should have at least 1 item",),
+        artefact("numbers", stages=[]),
+        ("artefacts.numbers.stages: List should have at least 1 item",),
     ),
     "a base that is a number": (
-        scenario("mnist-iid", base=5),
-        ("scenarios.mnist-iid.base: Input should be a valid string, got 5",),
+        scenario("iid", base=5),
+        ("scenarios.iid.base: Input should be a valid string, got 5",),
     ),
     "a method with a plug-in and another's unlearned model": (
         method("fedosd.m5", plugin="fedosd"),
-        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, not both",),
+        (f"{TOY}: methods.fedosd.m5: needs either plugin or unlearned_from, not both",),
     ),
     "a method with neither": (
         method("fedosd.m5", unlearned_from=None),
-        (f"{FEDOSD}: methods.fedosd.m5: needs either plugin or unlearned_from, not both",),
+        (f"{TOY}: methods.fedosd.m5: needs either plugin or unlearned_from, not both",),
     ),
     "hyper-parameters where nothing is unlearned": (
         method("fedosd.m5", params={"loss": "ascent"}),
@@ -268,7 +289,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a name of more than 80 letters": (
         scenario("x" * 81, label="x"),
-        (f"{FEDOSD}: scenarios: String should have at most 80 characters",),
+        (f"{TOY}: scenarios: String should have at most 80 characters",),
     ),
     "a partition by its name alone": (
         data(partition="iid"),
@@ -306,32 +327,32 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a whole number as key of a grid": (
         settings(grid={5: [0.1]}),
-        ("config: overrides.fedosd.settings.grid: a key must be one line of text, got int",),
+        ("config: overrides.toy.settings.grid: a key must be one line of text, got int",),
     ),
     "a key of two lines": (config(**{"a\nb": 1}), (r"config: a key must be one line of text, got 'a\nb'",)),
-    "overrides in themselves": (config(overrides={"fedosd": LOOP}), ("config: is nested deeper than 40 levels",)),
+    "overrides in themselves": (config(overrides={"toy": LOOP}), ("config: is nested deeper than 40 levels",)),
     "a text that looks like a day": (
         iid(training={"rounds": "2024-13-45"}),
         ("training.rounds: Input should be a valid integer, got '2024-13-45'",),
     ),
     "a letter that no file can hold": (
-        laid_over(title="\ud800"),
-        ("config: overrides.fedosd.title: text must have at most 10000 characters and no control codes",),
+        toy(title="\ud800"),
+        ("config: overrides.toy.title: text must have at most 10000 characters and no control codes",),
     ),
     "the home of nobody": (
         config(data_dir="~nobody-of-this-name"),
         ("config: data_dir: the user's home folder is unknown, got '~nobody-of-this-name'",),
     ),
-    "a paper twice": (config(papers=["fedosd", "fedosd"]), ("config: papers: must differ from each other",)),
+    "a paper twice": (config(papers=["toy", "toy"]), ("config: papers: must differ from each other",)),
     "a history twice": (
         settings(training={"history": ["update_sums", "update_sums"]}),
         ("training.history: must differ from each other, got ['update_sums', 'update_sums']",),
     ),
-    "a metric twice": (artefact("table8", metrics=["asr", "asr"]), ("table8.metrics: must differ from each other",)),
-    "a method twice": (artefact("table8", methods=["sfu", "sfu"]), ("table8.methods: must differ from each other",)),
+    "a metric twice": (artefact("numbers", metrics=["asr", "asr"]), ("numbers.metrics: must differ from each other",)),
+    "a method twice": (artefact("numbers", methods=["sfu", "sfu"]), ("numbers.methods: must differ from each other",)),
     "a stage twice": (
-        artefact("table8", stages=["unlearned", "unlearned"]),
-        ("table8.stages: must differ from each other",),
+        artefact("numbers", stages=["unlearned", "unlearned"]),
+        ("numbers.stages: must differ from each other",),
     ),
     "an evaluator twice": (
         settings(evaluations={"evaluation": ["utility", "utility"]}),
@@ -351,6 +372,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("values", "words"), CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.usefixtures("with_toy")
 def test_a_malformed_config_is_told_in_one_sentence(values: dict[str, Any], words: tuple[str, ...]) -> None:
     has(sentence(lambda: Plan(values)), *words)
 
@@ -367,6 +389,7 @@ STYLES = {
 
 
 @pytest.mark.parametrize(("text", "words"), STYLES.values(), ids=STYLES)
+@pytest.mark.usefixtures("with_toy")
 def test_a_malformed_style_is_told_in_one_sentence(text: str | None, words: tuple[str, ...], tmp_path: Path) -> None:
     style = tmp_path / "my.mplstyle"
     if text is not None:
@@ -374,24 +397,23 @@ def test_a_malformed_style_is_told_in_one_sentence(text: str | None, words: tupl
     has(sentence(lambda: Plan(config(figures={"style": str(style)}))), *words)
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_of_a_style_the_content_counts(tmp_path: Path) -> None:
     style = tmp_path / "my.mplstyle"
     style.write_text('\n# mine\naxes.grid : True # a grid\naxes.facecolor: "#eeeeee"  # light\n')
     planned = Plan(config(figures={"width": "3.25", "style": str(style)}))
-    figures = planned.job("publish", {"paper": "fedosd", "artefact": "table8"}).spec.figures  # type: ignore[attr-defined]
+    figures = planned.job("publish", {"paper": "toy", "artefact": "numbers"}).spec.figures  # type: ignore[attr-defined]
     assert figures == planned.config.figures
     assert (figures.width, figures.font) == (3.25, 8)
     assert figures.style == {"axes.grid": "True", "axes.facecolor": "#eeeeee"}
 
 
-def test_the_config_that_all_these_change_is_right() -> None:
-    assert Plan(config()).config.preset == "smoke"
-
-
+@pytest.mark.usefixtures("with_toy")
 def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
-    changed = {"settings": {"training": {"lr": "0.5"}, "unlearning": {"conflicts": "true"}}}
-    planned = Plan(config(seeds=["3", "4"], overrides={"fedosd": changed}))
-    trial = planned.trials["fedosd/mnist-iid", "fedosd+lr0.02"]
-    assert planned.seeds("fedosd") == [3, 4]
+    conflicts = {"settings": {"unlearning": {"conflicts": "true"}}}
+    changed = {"settings": {"training": {"lr": "0.5"}}, "scenarios": {"pat": conflicts}}
+    planned = Plan(config(seeds=["3", "4"], overrides={"toy": changed}))
+    trial = planned.trials["toy/pat", "fupga+lr0.02"]
+    assert planned.seeds("toy") == [3, 4]
     assert trial.settings.unlearning is not None
     assert (trial.settings.training.lr, trial.settings.unlearning.conflicts) == (0.5, True)
