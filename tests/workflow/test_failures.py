@@ -23,7 +23,7 @@ def make(project: Project, *words: str) -> tuple[int, list[str]]:
 
 def test_why_jobs_failed_stands_last_and_once_and_what_they_would_replace_survives(project: Project) -> None:
     raised = (
-        "from fu.errors import UserError\n    from fu.pipeline import runs\n"
+        "from fu.errors import UserError\n    from fu.pipeline.engine import runs\n"
         '    raise UserError(f"the moon is full, and {runs.alive()} lives.")\n'
     )
     project.edit("fu/methods/fupga.py", STEP.format("Bounded"), STEP.format("Bounded") + f"    {raised}")
