@@ -5,8 +5,6 @@ outputs that exist are unchanged. An output that no job needs may be absent: the
 """
 
 import json
-import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -87,7 +85,6 @@ class Pending:
         self.plan, self.thorough, self.seen = plan, thorough, Seen()
         self._reasons: dict[str, Reason | None] = {}  # by certificate
         self._made: dict[str, Certificate | None] = {}
-        self._running: set[str] | None = None
 
     def reason(self, job: Job) -> Reason | None:
         """Return why a job has to run, or None if it is current."""
@@ -95,19 +92,6 @@ class Pending:
             made = self._made[job.certificate] = certificate.read(Path(job.certificate))
             self._reasons[job.certificate] = self._reason(job, made)
         return self._reasons[job.certificate]
-
-    def made_again(self, path: str) -> bool:
-        """Whether the job that makes a file is not current."""
-        return path in self.plan.producers and self.reason(self._job(path)) is not None
-
-    def idle(self, job: Job, targets: Iterable[str]) -> bool:
-        """Whether a job is certain not to run for the targets (none: all)."""
-        if self._running is None:
-            wanted = {target: list(self.plan.wanted(target)) for target in targets or ["all"]}
-            known = all(wanted.values())  # one of Snakemake's own targets may need anything
-            jobs = self.to_make(job for found in wanted.values() for job in found) if known else ()
-            self._running = {job.certificate for job, _ in jobs} if known else set(self.plan.producers)
-        return job.certificate not in self._running
 
     def to_make(self, wanted: Iterable[Job]) -> Iterator[tuple[Job, Reason]]:
         """Yield those of these jobs and their dependencies that have to run: not current, or needed but absent."""
@@ -131,14 +115,6 @@ class Pending:
                 for name in made.outputs:
                     self.seen.content(str(Path(path).with_name(name)), made)
         self.seen.remember()
-
-    def set_clocks(self) -> None:
-        """Set input files dated in the future by another clock to now: Snakemake would refuse their outputs."""
-        now = time.time()
-        read = {path for made, reason in self._reasons.items() if reason for path in self._job(made).files}
-        for path in (Path(path) for path in read):
-            if path.exists() and path.stat().st_mtime > now:
-                os.utime(path)
 
     def _job(self, path: str) -> Job:
         return self.plan.job(*self.plan.producers[path])
@@ -171,7 +147,7 @@ class Pending:
             if planned != [path for path, _ in read]:
                 return Reason("input", _handed_over(role, [path for path, _ in read], planned))
             for path, content in read:
-                if self.made_again(path):
+                if self.reason(self._job(path)):
                     follows = FOLLOWS
                     continue
                 upstream = self._made[self._job(path).certificate]

@@ -120,8 +120,9 @@ def test_what_a_person_forces_runs_besides_what_is_due(project: Project) -> None
     graph = project.graph()
     forced = graph.where(lambda job: job.stage == "train")
     project.expect(forced, "--forcerun", "train")
-    project.expect(published := graph.where(lambda job: job.names.get("artefact") == "bars"), "--force", "toy_bars")
-    assert len(published) == 1
+    bars = graph.where(lambda job: job.has(artefact="bars"))
+    assert len(bars) == 1
+    project.expect(bars, "--force", f"{RESULTS}/artefacts/toy/bars.csv")
     project.expect(forced | after_an_edit(project), "--forcerun", "train")
 
 

@@ -4,12 +4,14 @@ import atexit
 import errno
 import gc
 import logging
+import math
 import os
 import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,19 +30,22 @@ from fu.pipeline.stages.common import OUTSIDE
 PACK = "pack"  # the name of a pack in the process that runs it
 
 
-def config_file() -> str:
-    """Return the config's file; a mistake in it is told in one sentence, before Snakemake reads it."""
-    file = Path(snapshot.file("config.yaml"))
-    if file.exists():
-        _or_exit(lambda: read_yaml(file))
-    return str(file)
-
-
-def _or_exit(call: Callable[[], Any]) -> Any:
+@contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """End with a user's mistake in one sentence, before Snakemake reports it."""
     try:
-        return call()
+        yield
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+@in_one_sentence()
+def config_file() -> str:
+    """Return the config's file, which can be read."""
+    file = Path(snapshot.file("config.yaml"))
+    if file.exists():
+        read_yaml(file)
+    return str(file)
 
 
 def _named(stage: str, what: str, named: set[str], planned: Iterable[str]) -> None:
@@ -51,35 +56,29 @@ def _named(stage: str, what: str, named: set[str], planned: Iterable[str]) -> No
 class Engine:
     """One process of Snakemake: a run, or what a cluster was given of one."""
 
+    @in_one_sentence()
     def __init__(self, workflow: Any, config: dict[str, Any]) -> None:
         """Plan; a run takes the screen over."""
         gc.disable()  # building the graph makes millions of objects and no garbage: saves an eighth of a dry run
-        self.snakemake, self.config = Snakemake(workflow), config
-        self.submits = self.snakemake.is_run and snapshot.INSIDE
-        _or_exit(self._plan)
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
         fork_server.announce()
-        if snapshot.INSIDE:
-            self.snakemake.one_at_a_time("turn")  # of the jobs of a pack
-        if self.snakemake.is_run:
-            self._show(workflow)
-
-    def _plan(self) -> None:
-        snapshot.enter(self.config, self.snakemake.is_run)
-        self.plan = Plan(self.config)
+        self.snakemake, self.config, self.screen = Snakemake(workflow), config, Screen()
+        self.submits = self.snakemake.is_run and snapshot.INSIDE
+        snapshot.enter(config, self.snakemake.is_run)
+        self.plan = Plan(config)
         self.pending = Pending(self.plan)
         self.gpu = self.plan.config.device == "cuda"
         self.site = cluster.read() if self.submits else cluster.Cluster()
-        self.limit = self.site.limit(self.gpu) if self.submits else float("inf")
-
-    def _show(self, workflow: Any) -> None:
-        logging.raiseExceptions = False  # a full disk takes no line of a log
-        if self.submits:
-            atexit.register(snapshot.leave)
-        atexit.register(self.pending.remember)
-        self.screen = Screen()
-        atexit.register(self.screen.end)
-        Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error))
+        self.limit = self.site.limit(self.gpu) if self.submits else math.inf
+        if snapshot.INSIDE:
+            self.snakemake.one_at_a_time("turn")  # of the jobs of a pack
+        if self.snakemake.is_run:
+            logging.raiseExceptions = False  # a full disk takes no line of a log
+            if self.submits:
+                atexit.register(snapshot.leave)
+            atexit.register(self.pending.remember)
+            atexit.register(self.screen.end)
+            Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error))
 
     # ---- what runs -----------------------------------------------------------------------------------------------
 
@@ -207,30 +206,29 @@ class Engine:
 
     # ---- a run ---------------------------------------------------------------------------------------------------
 
+    @in_one_sentence()
     def begin(self) -> None:
         """Check and announce what is about to run."""
         gc.enable()
-        if not (self.snakemake.runs_here or snapshot.INSIDE):
-            sys.exit(
-                "error: jobs wait in the queue of a cluster and must run the code that was planned; start with `make "
+        here = self.snakemake.runs_here
+        if not (here or snapshot.INSIDE):
+            raise UserError(
+                "jobs wait in the queue of a cluster and must run the code that was planned; start with `make "
                 "reproduce PROFILE=...`, or `python -m fu.pipeline.engine.snapshot` in place of `snakemake`."
             )
         jobs = [self.plan.job(stage, names) for stage, names in self.snakemake.to_run() if stage in OUTPUTS]
-        _or_exit(lambda: self._begin(jobs))
+        preflight.check(self.plan, jobs, here=here and not self.snakemake.has_conda)
+        if self.submits:
+            cluster.begin(Path.cwd(), {certificate: place.pack for certificate, place in self.places.items()})
+            snapshot.begin(self.config, self.snakemake.forced, self.snakemake.targets)
+            self.screen.give_up = self.snakemake.give_up
+            signal.signal(signal.SIGTERM, self._end_at_once)
+        else:
+            runs.begin()
         print(self.plan.overview(jobs, self.snakemake.cores), file=sys.stderr)
         self.screen.begin(jobs, self.snakemake.cores)
         digest.remember()
         fork_server.start(self.snakemake.scratch)
-
-    def _begin(self, jobs: list[Job]) -> None:
-        preflight.check(self.plan, jobs, here=self.snakemake.runs_here and not self.snakemake.has_conda)
-        if not self.submits:
-            runs.begin()
-            return
-        cluster.begin(Path.cwd(), {certificate: place.pack for certificate, place in self.places.items()})
-        snapshot.begin(self.config, self.snakemake.forced, self.snakemake.targets)
-        self.screen.give_up = self.snakemake.give_up
-        signal.signal(signal.SIGTERM, self._end_at_once)
 
     def _end_at_once(self, *_: Any) -> None:
         """End on SIGTERM, as when a login node restarts: Snakemake would wait for all jobs in the queue."""
@@ -251,19 +249,13 @@ def explain(plan: Plan, targets: list[str], exception: str, text: str) -> str | 
     except UserError as error:
         return str(error)
     if exception == "LockException":
-        return _locked()
-    lacks = (_lacks(*error.groups()) for error in SYSTEM_SAYS.finditer(text) if int(error[1]) in OUTSIDE)
-    return next(lacks, None)
-
-
-def _locked() -> str:
-    if alive := runs.alive():
-        return f"{' and '.join(alive)}: already at work on these results; wait until it ends, or kill it."
-    return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
-
-
-def _lacks(number: str, what: str, path: str | None) -> str:
-    where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"
-    full = int(number) in (errno.ENOSPC, errno.EDQUOT)
-    room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
-    return f"{where}: {what}; {room}start again: nothing that was made is lost."
+        if alive := runs.alive():
+            return f"{' and '.join(alive)}: already at work on these results; wait until it ends, or kill it."
+        return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
+    for number, what, path in SYSTEM_SAYS.findall(text):
+        if int(number) in OUTSIDE:
+            where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"
+            full = int(number) in (errno.ENOSPC, errno.EDQUOT)
+            room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
+            return f"{where}: {what}; {room}start again: nothing that was made is lost."
+    return None
