@@ -16,7 +16,8 @@ from fu.pipeline import catalogue, digest
 from fu.pipeline.settings import papers
 from tests.pipeline.plans import forget_what_was_read
 
-TOYS = Path(__file__).parents[1] / "workflow"
+ROOT = digest.ROOT
+TOYS = ROOT / "tests/workflow"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,8 +32,8 @@ def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def _copied(root: Path) -> Path:
     """Copy `workflow/` of the repository."""
-    shutil.copytree(digest.ROOT / "workflow", root / "workflow")
-    (root / "fu").symlink_to(digest.ROOT / "fu")
+    shutil.copytree(ROOT / "workflow", root / "workflow")
+    (root / "fu").symlink_to(ROOT / "fu")
     return root / "workflow"
 
 

@@ -16,8 +16,8 @@ from tests.pipeline.configs import config, toy
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a paper's override as a number": (
-        config(overrides={"fedosd": 5}),
-        ("config.yaml: overrides.fedosd: must be a mapping of keys to values, got int",),
+        config(overrides={"toy": 5}),
+        ("config.yaml: overrides.toy: must be a mapping of keys to values, got int",),
     ),
     "override of an unknown paper": (
         config(overrides={"fedsod": {}}),
@@ -35,6 +35,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("values", "words"), CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.usefixtures("with_toy")
 def test_what_cannot_be_laid_over_a_paper_is_told_in_one_sentence(
     values: dict[str, Any], words: tuple[str, ...]
 ) -> None:
@@ -49,79 +50,77 @@ def replaced(path: Path, pattern: str, new: str) -> None:
 
 PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "two scenarios of one name": (
-        r"^  mnist-iid:$",
-        "  mnist-pat20:",
-        ("fedosd.yaml: line", "'mnist-pat20' occurs twice; keys must be unique"),
+        r"^  iid:$",
+        "  pat:",
+        ("toy.yaml: line", "'pat' occurs twice; keys must be unique"),
     ),
     "a value without a source": (
-        r"^    rounds: \{value: 2000, source: [^}]*\}$",
-        "    rounds: 2000",
-        ("fedosd.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}"),
+        r"^    rounds: \{value: 4, source: a test\}$",
+        "    rounds: 4",
+        ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}"),
     ),
     "a value whose source says nothing": (
-        r"^    rounds: \{value: 2000, source: [^}]*\}$",
-        '    rounds: {value: 2000, source: " "}',
-        ("fedosd.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}"),
+        r"^    rounds: \{value: 4, source: a test\}$",
+        '    rounds: {value: 4, source: " "}',
+        ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}"),
     ),
     "a method's value without a source": (
-        r"^    params: \{direction: \{value: as-published-code, source: [^}]*\}\}$",
-        "    params: {direction: {value: as-published-code}}",
-        ("fedosd.yaml: methods.fedosd.as-published-code.params.direction", "has no source"),
+        r"^    plugin: fupga$",
+        "    plugin: fupga\n    params: {clip: {value: 1}}",
+        ("toy.yaml: methods.fupga.params.clip", "has no source"),
     ),
     "a grid without a source": (
         r"^  grid: \{unlearning.lr: .*$",
         "  grid: {unlearning.lr: [0.005, 0.025]}",
-        ("fedosd.yaml: settings.grid.unlearning.lr: has no source", "write {value: ..., source: ...}"),
+        ("toy.yaml: settings.grid.unlearning.lr: has no source", "write {value: ..., source: ...}"),
     ),
     "a scenario's value without a source": (
-        r"^      data: \{dataset: \{value: cifar100, source: [^}]*\}\}$",
-        "      data: {dataset: cifar100}",
-        ("fedosd.yaml: scenarios.cifar100-iid.settings.data.dataset: has no source",),
+        r"^      data: \{partition: .*$",
+        "      data: {partition: {name: iid}}",
+        ("toy.yaml: scenarios.pat.settings.data.partition.name: has no source",),
     ),
     "a bracket left open": (
         r"^title: .*$",
         "title: [x",
-        ("fedosd.yaml: line", "is not valid YAML"),
+        ("toy.yaml: line", "is not valid YAML"),
     ),
     "a Python object": (
         r"^title: .*$",
         "title: !!python/object:os.system {}",
-        ("fedosd.yaml: line 2: 'python/object:os.system' values are not allowed",),
+        ("toy.yaml: line 2: 'python/object:os.system' values are not allowed",),
     ),
     "scenarios as a list": (
         r"^scenarios:$",
         "scenarios: [a]\nlabels:",
-        ("fedosd.yaml: scenarios: Input should be a valid dictionary, got ['a']",),
+        ("toy.yaml: scenarios: Input should be a valid dictionary, got ['a']",),
     ),
     "a number as key": (
         r"^title: .*$",
         "title: x\n5: y",
-        ("fedosd.yaml: line 3: a key must be text; put 5 in quotes",),
+        ("toy.yaml: line 3: a key must be text; put 5 in quotes",),
     ),
 }
 
 
 @pytest.mark.parametrize(("pattern", "new", "words"), PAPERS.values(), ids=PAPERS)
 def test_a_malformed_paper_is_told_in_one_sentence(
-    workflow: Path, pattern: str, new: str, words: tuple[str, ...]
+    own_toy: Path, pattern: str, new: str, words: tuple[str, ...]
 ) -> None:
-    replaced(workflow / "papers" / "fedosd.yaml", pattern, new)
-    has(sentence(lambda: Plan(config(preset="paper"))), *words)  # nothing is laid over it
+    replaced(own_toy / "papers" / "toy.yaml", pattern, new)
+    has(sentence(lambda: Plan(config())), *words)  # nothing is laid over it
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", ("fedosd.yaml: must be a mapping of keys to values",)),
-        (b"[1]", ("fedosd.yaml: must be a mapping of keys to values",)),
-        (b"title: \xff", ("fedosd.yaml: is not valid YAML (not UTF-8)",)),
+        (b"", ("toy.yaml: must be a mapping of keys to values",)),
+        (b"[1]", ("toy.yaml: must be a mapping of keys to values",)),
+        (b"title: \xff", ("toy.yaml: is not valid YAML (not UTF-8)",)),
     ],
     ids=["empty", "a list", "not UTF-8"],
 )
-def test_a_file_that_is_no_paper_is_told_in_one_sentence(
-    workflow: Path, content: bytes, words: tuple[str, ...]
-) -> None:
-    (workflow / "papers" / "fedosd.yaml").write_bytes(content)
+def test_a_file_that_is_no_paper_is_told_in_one_sentence(own_toy: Path, content: bytes, words: tuple[str, ...]) -> None:
+    (own_toy / "papers" / "toy.yaml").write_bytes(content)
     has(sentence(lambda: Plan(config())), *words)
 
 
@@ -132,8 +131,8 @@ def test_a_file_that_is_no_paper_is_told_in_one_sentence(
         ("seeds: [0]", ("mine.yaml: description: is missing",)),
         ("descripton: x\ndescription: y", ("mine.yaml: descripton: unknown key", "did you mean 'description'?")),
         (
-            "description: x\npapers: {fedods: {}}",
-            ("mine.yaml: papers: there is no paper 'fedods'", "did you mean 'fedosd'?", "allowed: fats, fedosd"),
+            "description: x\npapers: {tooy: {}}",
+            ("mine.yaml: papers: there is no paper 'tooy'", "did you mean 'toy'?", "allowed: fats, fedosd"),
         ),
         (
             "description: x\nreplace_datasets: {mnits: digits}",
@@ -146,8 +145,8 @@ def test_a_file_that_is_no_paper_is_told_in_one_sentence(
     ],
     ids=["a list", "no description", "unknown key", "unknown paper", "unknown data set", "unknown replacement"],
 )
-def test_a_malformed_preset_is_told_in_one_sentence(workflow: Path, content: str, words: tuple[str, ...]) -> None:
-    (workflow / "presets" / "mine.yaml").write_text(content)
+def test_a_malformed_preset_is_told_in_one_sentence(own_toy: Path, content: str, words: tuple[str, ...]) -> None:
+    (own_toy / "presets" / "mine.yaml").write_text(content)
     has(sentence(lambda: Plan(config(preset="mine"))), *words)
 
 

@@ -9,50 +9,25 @@ import pytest
 
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
-from tests.pipeline.configs import NAME_RULE, toy
+from tests.pipeline.configs import (
+    NAME_RULE,
+    artefact,
+    attack,
+    config,
+    data,
+    iid,
+    method,
+    pat,
+    scenario,
+    settings,
+    toy,
+)
 
 NAN, INFINITE = math.nan, math.inf
 LOOP: list[Any] = []
 LOOP.append(LOOP)
 TOY = "config.yaml: overrides.toy"
 OUTSIDE = {"label": "x", "plugin": "fedosd", "source": "s"}
-
-
-def config(**changes: Any) -> dict[str, Any]:
-    return {**toy(), **changes}
-
-
-def settings(**parts: Any) -> dict[str, Any]:
-    return toy(settings=parts)
-
-
-def data(**parts: Any) -> dict[str, Any]:
-    return settings(data=parts)
-
-
-def attack(**params: Any) -> dict[str, Any]:
-    return data(attack={"params": params})
-
-
-def pat(class_share: float | str) -> dict[str, Any]:
-    return data(partition={"name": "pat", "params": {"class_share": class_share}})
-
-
-def method(name: str, **parts: Any) -> dict[str, Any]:
-    return toy(methods={name: parts})
-
-
-def scenario(name: str, **parts: Any) -> dict[str, Any]:
-    return toy(scenarios={name: parts})
-
-
-def iid(**parts: Any) -> dict[str, Any]:
-    return scenario("iid", settings=parts)
-
-
-def artefact(name: str, **parts: Any) -> dict[str, Any]:
-    return toy(artefacts={name: parts})
-
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "unknown key of the config": (
