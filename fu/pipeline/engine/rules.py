@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,11 @@ class Engine:
     # ---- what runs -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def due(self) -> set[str]:
-        """The certificates of the jobs that have to run for the targets: `stamp` drives them."""
+    def due(self) -> dict[str, Job]:
+        """The jobs that have to run for the targets, by certificate, dependencies first: `stamp` drives them."""
         self.snakemake.prepare()
-        return {job.certificate for job, _ in self.pending.to_make(self.plan.asked(self.snakemake.targets))}
+        jobs = self.pending.to_make(self.plan.asked(self.snakemake.targets))
+        return {job.certificate: job for job, _ in jobs}
 
     @cached_property
     def stamp(self) -> str:
@@ -97,11 +98,10 @@ class Engine:
         stamp.write(stamp.name)
         stamp.flush()
         written = Path(stamp.name).stat().st_mtime
-        jobs = [self._made_by(path) for path in self.due]
-        for path in {path for job in jobs for path in (*job.files, *job.outputs.values())}:
-            file = Path(path)
-            if file.exists() and file.stat().st_mtime >= written:  # dated in the future, by another clock
-                os.utime(file, (written - 1, written - 1))
+        for path in {path for job in self.due.values() for path in (*job.files, *job.outputs.values())}:
+            with suppress(FileNotFoundError):
+                if os.stat(path).st_mtime >= written:  # noqa: PTH116 (there are many); in the future, by another clock
+                    os.utime(path, (written - 1, written - 1))
         return os.path.relpath(stamp.name)
 
     @cached_property
@@ -119,14 +119,11 @@ class Engine:
     @cached_property
     def places(self) -> dict[str, groups.Place]:
         """Where in packs the jobs of this run are submitted, by certificate."""
-        asked = self.plan.asked(self.snakemake.targets)
-        jobs = list(self.plan.behind(asked)) if self.snakemake.forced else [*map(self._made_by, self.due)]
+        behind = self.plan.behind(self.plan.asked(self.snakemake.targets))
+        jobs = behind if self.snakemake.forced else self.due.values()
         places = groups.places(self.plan, jobs, 60 * self.site.pack_minutes)
         self.snakemake.prepare({place.pack for place in places.values()})
         return places
-
-    def _made_by(self, path: str) -> Job:
-        return self.plan.job(*self.plan.producers[path])
 
     # ---- rules ---------------------------------------------------------------------------------------------------
 
@@ -164,7 +161,7 @@ class Engine:
 
     def command(self, made: Any, threads: int) -> str:
         """Return the command that makes a certificate with all other outputs."""
-        job = self._made_by(str(made))
+        job = self.plan.job(*self.plan.producers[str(made)])
         words = ["python", "-m", "fu.pipeline.engine.fork_server", *commands.words(self.plan, job, threads)]
         words = [snapshot.file(word) if word in job.listed.get("published", ()) else word for word in words]
         forced = self.snakemake.forced if self.snakemake.is_run else snapshot.planned()["forced"]

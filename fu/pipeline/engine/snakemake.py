@@ -93,10 +93,12 @@ class Snakemake:
 
     def prepare(self, packs: Iterable[str] = (), keep_going: bool = False) -> None:
         """Change settings that no profile can: it reaches no submitted process, and packs have no names beforehand."""
-        # At its default it looks at all ready jobs again a second after every job, again and again: half the cost of a
-        # small job. No value switches that off.
-        if self._workflow.scheduling_settings:
-            self._workflow.scheduling_settings.max_jobs_per_timespan = None
+        # At this default, which no value switches off, it looks at all ready jobs again a second after every job, again
+        # and again: half the cost of a small job.
+        settings = self._workflow.scheduling_settings
+        rate = settings and settings.max_jobs_per_timespan
+        if rate and (rate.max_jobs, rate.timespan) == (100, 1):
+            settings.max_jobs_per_timespan = None
         if keep_going:
             self._workflow.execution_settings.keep_going = True
         # Jobs of one group are submitted as one only where they depend on each other, or up to so many together.
