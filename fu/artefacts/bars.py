@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import colour, head, legend, panels, title
+from fu.artefacts.drawing import colour, head, legend, panels
 from fu.artefacts.entry import ORIGINAL, Entry, Metric
 from fu.artefacts.panels import markdown
 from fu.artefacts.result import Result
@@ -28,7 +28,7 @@ TITLES = {"unlearned": "after unlearning", "recovered": "after post-training"}
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the numbers of a table, drawn as bars beside the original model's."""
     found = collect(frame, entry)
-    texts = [(title(scenario), panel(entry, found, scenario)) for scenario in entry.scenarios]
+    texts = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
     said = notes_of(entry, found)
     more = [*notes.no_backdoor(entry, notes.evaluated(found, "mean")), *notes.spread(entry, "Error bars")]
     page = " ".join([said, *more, *notes.marks(entry, said)])
@@ -72,7 +72,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
         turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
         axis.set_xticks(range(len(rows)), labels, **turned)
         axis.tick_params(axis="x", length=0)
-        head(axis, f"{title(scenario)}: {TITLES[stage]}")
+        head(axis, f"{scenario.label}: {TITLES[stage]}")
         axis.set_ylabel(quantity)
         if all(metric.unit == "fraction" for metric in entry.metrics):
             axis.set(ylim=(0, 1.15), yticks=[0, 0.5, 1])

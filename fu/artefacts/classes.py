@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import COLOURS, MARKS, colour, head, legend, panels, title
+from fu.artefacts.drawing import COLOURS, MARKS, colour, head, legend, panels
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import begins, broken, by_round, divergence, once, original, paths
@@ -83,7 +83,7 @@ def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.D
                 said.append(_dominant(method.marked, each))
             rows.append(row)
         shown = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {title(scenario)}\n\nClass: share of the triggered images.\n\n{shown}\n\n{' '.join(said)}\n")
+        text.append(f"## {scenario.label}\n\nClass: share of the triggered images.\n\n{shown}\n\n{' '.join(said)}\n")
     return "\n".join(text)
 
 
@@ -113,7 +113,7 @@ def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         for axis, method in zip(line, entry.methods, strict=True):
             here = _part(found, scenario.name, method.name)
-            head(axis, f"{title(scenario)}\n{method.marked}")
+            head(axis, f"{scenario.label}\n{method.marked}")
             axis.set(xlabel="round", ylim=(0, 1))
             if len(here):
                 _draw(axis, here, entry, colours)

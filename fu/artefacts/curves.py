@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, show_shares, title
+from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, show_shares
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.groups import choices, group, of_spots, regrouped
 from fu.artefacts.result import Result
@@ -89,7 +89,7 @@ def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Star
             ran = here.iloc[:0] if note.startswith("diverged") else here
             rows.append(row | (_since(entry, scenario, ran) if _requested(entry) else {}))
         table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {title(scenario)}\n\n{_moments(entry)}:\n\n{table}\n")
+        text.append(f"## {scenario.label}\n\n{_moments(entry)}:\n\n{table}\n")
     return "\n".join([*text, *_explained(entry)])
 
 
@@ -230,7 +230,7 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
     figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
     styles, used = looks(entry.methods, grouped, entry.paper), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        head(line[0], title(scenario))
+        head(line[0], scenario.label)
         for axis, metric in zip(line, entry.metrics, strict=True):
             whole, broke = (_of(rows, scenario.name, metric.name) for rows in (found, cut))
             for name, look in styles.items():

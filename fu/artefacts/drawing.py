@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
-from fu.artefacts.entry import Method, Scenario
+from fu.artefacts.entry import Method
 from fu.artefacts.style import Figures, parameters
 from fu.artefacts.wrapping import fit
 
@@ -44,8 +44,6 @@ MARGIN = 45  # points of a panel's width that the labels of its axis take
 BESIDE = 3  # panels of one metric that stand side by side at most
 NARROW = 1.4  # inches: the least that a panel needs
 HIGH = 0.8  # above it, shares are shown on an axis of their own range
-FEW = 5  # values whose labels have room side by side below a panel
-WIDE = 16  # and below a row of panels
 MARKS = 6  # markers on a line of many points, about
 DIVERGED = "diverged"
 CROSS: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"}
@@ -102,7 +100,7 @@ def looks(methods: Sequence[Method], shaded: bool = False, own: str = "") -> dic
     `own`: the method that the paper proposes, whose lines are the widest, and below those of the others.
     """
     families = {method.name: method.name.partition(".")[0] for method in methods}
-    if len(set(families.values())) == 1:
+    if len(families) > 1 and len(set(families.values())) == 1:
         families = {name: name for name in families}
     known = {family: LOOKS[family] for family in families.values() if family in LOOKS}
     free = [k for k in range(COLOURS) if k not in {taken for taken, _ in known.values()}] or [0]
@@ -203,11 +201,6 @@ def head(axis: Axes, text: str) -> None:
     assert place is not None
     room = rcParams["figure.figsize"][0] * 72 / place.get_gridspec().ncols - MARGIN
     axis.set_title(fit(text, room, float(axis.title.get_fontsize())), loc="left")
-
-
-def title(scenario: Scenario) -> str:
-    """Return the heading of a scenario's panels, which names the data that were used."""
-    return scenario.label
 
 
 def setting_name(setting: str) -> str:

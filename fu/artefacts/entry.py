@@ -104,8 +104,9 @@ class Asked(Record):
 class Scenario(Record):
     """A scenario: rounds of training and after the request (None: no request), and the evaluations that are read.
 
-    `data` names the data set for people, `replaces` the paper's own where the preset has another in its place.
-    `at`: its coordinates by their short names. `original`: the trial of the original model (None: it is not shown).
+    `family`: the label without coordinates (None: it has none). `data` names the data set for people, `replaces` the
+    paper's own where the preset has another in its place. `at`: its coordinates by their short names.
+    `original`: the trial of the original model (None: it is not shown).
     `partition`: the scenario in whose folder the partition lies (None: its own). `sampling`: where a training draws
     clients and takes so many steps a round. `asked`: the request, if there is one and the kind of artefact draws
     requests; `requests`: how many come in a row, at equal distances in the rounds after the first.
@@ -113,6 +114,7 @@ class Scenario(Record):
 
     name: str
     label: str
+    family: str | None = None
     dataset: str
     data: str
     replaces: str | None = None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from fu.artefacts.drawing import number, setting_name, title
+from fu.artefacts.drawing import number, setting_name
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.words import in_a_row
 from fu.errors import UserError
@@ -126,7 +126,7 @@ def choices(entry: Entry, groups: Groups) -> list[str]:
                 points.setdefault(point, []).append(f"{labels[spot.line]}{where}")
         if points:
             text = "; ".join(f"{point} ({'; '.join(whose)})" for point, whose in points.items())
-            said.setdefault(text, []).append(title(panel))
+            said.setdefault(text, []).append(panel.label)
     found = [
         f"Chosen for {'all panels' if 1 < len(where) == len(groups.panels) else in_a_row(where)}: {text}."
         for text, where in said.items()
@@ -157,7 +157,7 @@ def _panel(entry: Entry, key: Values) -> Scenario:
     replaces = next((scenario.replaces for scenario in own if scenario.replaces), None)
     name = "-".join(f"{short.rpartition('.')[2]}{number(value)}" for short, value in named.items()) or own[0].dataset
     if len(own) == 1 and (not label or not named.keys() & entry.names.keys()):
-        label = title(own[0])
+        label = own[0].label
     else:
         label = label or ", ".join(dict.fromkeys(scenario.replaces or scenario.data for scenario in own))
         label += f" [on {used}]" if used else ""

@@ -5,7 +5,6 @@ from matplotlib import rcParams
 from matplotlib.figure import Figure
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import title
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.artefacts.wrapping import fit
@@ -38,7 +37,7 @@ def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:
     for line, (scenario, image) in zip(axes, lines, strict=True):
         label, said = ROWS[image]
         line[0].set_ylabel(
-            fit(f"{title(scenario)}\n{said}", 72 * LABELS, rcParams["axes.labelsize"]),
+            fit(f"{scenario.label}\n{said}", 72 * LABELS, rcParams["axes.labelsize"]),
             rotation=0,
             ha="right",
             va="center",

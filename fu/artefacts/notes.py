@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from fu.artefacts.drawing import number, setting_name, title
+from fu.artefacts.drawing import number, setting_name
 from fu.artefacts.entry import ORIGINAL, Entry, Method
 from fu.artefacts.words import HARDLY, in_a_row, took_hold
 
@@ -13,7 +13,7 @@ RATE, AFTER = "unlearning.lr", "recovery.lr"
 
 def no_backdoor(entry: Entry, asr: Mapping[str, float]) -> list[str]:
     """Name the scenarios, if any, in which the backdoor hardly took hold, given the original model's ASR in each."""
-    low = {title(s): asr[s.name] for s in entry.scenarios if s.name in asr and not took_hold(asr[s.name])}
+    low = {s.label: asr[s.name] for s in entry.scenarios if s.name in asr and not took_hold(asr[s.name])}
     if not low or "asr" not in [metric.name for metric in entry.metrics]:
         return []
     shown = [f"{name} ({'' if k else 'ASR of ω⁰: '}{value:.3f})" for k, (name, value) in enumerate(low.items())]
@@ -38,7 +38,7 @@ def rates(entry: Entry, varied: str = "") -> list[str]:
         said = ("Unlearning rates", "; ".join(f"{name} {rate}" for name, rate in each.items() if rate))
         if len(set(each.values())) == 1:
             said = ("Unlearning rate", next(iter(each.values())))
-        found.setdefault(said, []).append(title(scenario))
+        found.setdefault(said, []).append(scenario.label)
     where = [f" in {in_a_row(names)}" if len(found) > 1 else "" for names in found.values()]
     return [f"{head}{place}: {said}." for place, (head, said) in zip(where, found, strict=True) if said]
 

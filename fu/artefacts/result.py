@@ -95,7 +95,7 @@ def _laid_out(figure: Figure, entry: Entry) -> Bbox:
         style = {"fontsize": rcParams["xtick.labelsize"], "color": "0.4", "ha": "right", "va": "bottom"}
         figure.text(1, (box.y1 + MARGIN) / figure.get_figheight(), entry.tag, **style)
         box = figure.get_tightbbox()
-    return Bbox([[min(0, box.x0), box.y0 - MARGIN], [max(wide, box.x1), box.y1 + MARGIN]])
+    return Bbox([[min(0, box.x0 - MARGIN), box.y0 - MARGIN], [max(wide, box.x1), box.y1 + MARGIN]])
 
 
 def _latex(result: Result, entry: Entry) -> str:

@@ -8,7 +8,6 @@ rho_C. Nothing is drawn on two axes at once: accuracy and time stand side by sid
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,10 +18,9 @@ from fu.artefacts.drawing import DIVERGED, draw_diverged, draw_means, handles, h
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import Mean, Means, evaluated
-from fu.artefacts.unlearning_time import asked, counted, known, with_error
+from fu.artefacts.unlearning_time import asked, counted, drawn, known, with_error
 from fu.artefacts.words import in_a_row
-from fu.federation.request_times import request_times, standard_error
-from fu.seeds import derive_integer
+from fu.federation.request_times import standard_error
 
 READS = "evaluations"
 REQUESTS = True
@@ -48,8 +46,7 @@ def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -
     """Return the numbers of a scenario: those of each metric and training, and the unlearning time."""
     requests = asked(frame, entry, scenario)
     assert scenario.asked is not None
-    source = np.random.default_rng(derive_integer(*entry.seeds, entry.paper, scenario.name, "requests"))
-    times = request_times(requests, entry.draws, source)
+    times = drawn(requests, entry, scenario)
     about = {
         "panel": _panel(scenario),
         "scenario": scenario.name,
@@ -74,11 +71,8 @@ def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -
 def _panel(scenario: Scenario) -> str:
     """Return the name of what is drawn in one row: the label without coordinates, and what is forgotten."""
     assert scenario.asked is not None
-    label = scenario.label
-    for short, value in scenario.at.items():
-        label = label.replace(f", {short} = {value}", "")
     number, level = scenario.asked.number, scenario.asked.level
-    return f"{label}, {f'{number} {level}s' if number > 1 else f'a {level}'} to forget"
+    return f"{scenario.family or scenario.label}, {f'{number} {level}s' if number > 1 else f'a {level}'} to forget"
 
 
 def _tables(entry: Entry, found: pd.DataFrame) -> str:

@@ -42,8 +42,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     for scenario in entry.scenarios:
         requests = asked(frame, entry, scenario)
         if requests.rho <= 1:
-            source = np.random.default_rng(derive_integer(*entry.seeds, entry.paper, scenario.name, "requests"))
-            rows.append({**_place(entry, scenario), **_numbers(requests, request_times(requests, entry.draws, source))})
+            rows.append({**_place(entry, scenario), **_numbers(requests, drawn(requests, entry, scenario))})
     if not rows:
         raise UserError(f"{entry.artefact}: rho exceeds 1 in every scenario; name smaller systems.")
     found = pd.DataFrame(rows)
@@ -65,16 +64,19 @@ def asked(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Requests:
     return Requests(shape, drawn.clients, sizes, request.number)
 
 
+def drawn(requests: Requests, entry: Entry, scenario: Scenario) -> np.ndarray[Any, Any]:
+    """Return the unlearning times of `entry.draws` requests."""
+    source = np.random.default_rng(derive_integer(*entry.seeds, entry.paper, scenario.name, "requests"))
+    return request_times(requests, entry.draws, source)
+
+
 def _place(entry: Entry, scenario: Scenario) -> dict[str, Any]:
     """Return panel, line and x of a scenario: a panel for each level and value of `entry.panels`."""
     assert scenario.asked is not None
-    name, on, used = scenario.label.partition(" [")
-    for short, value in scenario.at.items():
-        name = name.replace(f", {short} = {value}", "")
     several = {other.asked.number for other in entry.scenarios if other.asked} != {1}
     own = [f"{short} = {number(scenario.at[short])}" for short in entry.panels if short in scenario.at]
     targets = f"{scenario.asked.level}s" if several else f"a {scenario.asked.level}"
-    panel = ", ".join([f"{name}{on}{used}: {targets} to forget", *own])
+    panel = ", ".join([f"{scenario.family or scenario.label}: {targets} to forget", *own])
     line = ", ".join(f"{short} = {number(scenario.at[short])}" for short in entry.lines if short in scenario.at)
     return {"panel": panel, "line": line, "x": scenario.at[str(entry.x)], "scenario": scenario.name}
 

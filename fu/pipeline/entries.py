@@ -33,18 +33,21 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
         first = plan.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
         settings = plan.trials[scope, first].settings
         used, replaces = _called("datasets", settings.data.dataset), _replaced(plan, paper, name)
+        stated, on = source.scenarios[name], f" [on {used}]" if replaces else ""
+        coordinates = "".join(f", {short} = {stated.at[short]}" for short in stated.vary)
         evaluations = evaluations_with(filter(None, read), settings.evaluations) if reads == "evaluations" else []
         scenarios.append(
             artefacts.Scenario(
                 name=name,
-                label=source.scenarios[name].label + (f" [on {used}]" if replaces else ""),
+                label=stated.label + on,
+                family=stated.label.removesuffix(coordinates) + on if coordinates else None,
                 dataset=settings.data.dataset,
                 data=used,
                 replaces=replaces,
                 rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
                 requests=settings.data.forget.requests if settings.data.forget else 1,
                 evaluations=tuple(evaluations),
-                at=dict(source.scenarios[name].at),
+                at=dict(stated.at),
                 original=_trial_shown(plan, scope, ORIGINAL) if original else None,
                 partition=_other(plan.grid.partitions[scope], scope),
                 model=_called("models", settings.model.name),

@@ -79,16 +79,6 @@ def test_marks_rates_and_error_bars_are_explained_below_the_picture() -> None:
         assert result.body.count("[on ...]: other data than the paper's") == 1
 
 
-@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
-def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
-    entry = make_entry("bars")
-    frame = make_frame(entry)
-    frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr
-    result = made(entry, frame)
-    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
-    assert [told in text for text in (result.notes, result.body)] == [low, low]
-
-
 def test_bars_of_a_method_stand_side_by_side_around_its_name() -> None:
     axis = made(make_entry("bars")).figure.axes[0]
     asr, r_acc = (found for found in axis.containers if isinstance(found, BarContainer))

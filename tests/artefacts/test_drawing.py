@@ -44,6 +44,8 @@ def test_a_method_has_one_colour_and_one_marker_in_all_papers() -> None:
     for name, same in (("mode", "mode"), ("fedosd", "fedosd.rates-free")):
         assert (few[name].colour, few[name].marker) == (many[same].colour, many[same].marker)
     assert few["mode"].colour == colour(LOOKS["mode"][0])
+    [alone] = looks(methods("mode.both")).values()
+    assert (alone.colour, alone.marker) == (few["mode"].colour, few["mode"].marker)
     assert len({look.colour for look in many.values()}) == len({look.marker for look in many.values()}) == 4
 
 

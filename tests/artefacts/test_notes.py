@@ -5,7 +5,7 @@ import pytest
 
 from fu.artefacts import notes
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
-from tests.artefacts.factories import make_entry
+from tests.artefacts.factories import made, make_entry, make_frame
 
 SAYS_LITTLE = "so what is shown there says little about forgetting."
 
@@ -132,3 +132,15 @@ def test_marks_are_explained_where_they_are_shown() -> None:
 def test_a_spread_is_told_of_several_seeds() -> None:
     assert notes.spread(make_entry("curves", seeds=(0,)), "Bands") == []
     assert notes.spread(make_entry("curves"), "Bands") == ["Bands: one standard deviation over seeds."]
+
+
+@pytest.mark.parametrize("kind", ["bars", "sweep"])
+@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
+def test_a_backdoor_that_hardly_took_hold_is_told(kind: str, asr: float, low: bool) -> None:
+    entry = make_entry(kind)
+    frame = make_frame(entry)
+    frame.loc[frame["metric"] == "asr", "value"] = 1 - asr
+    frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr
+    result = made(entry, frame)
+    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
+    assert [told in text for text in (result.notes, result.body)] == [low, low]

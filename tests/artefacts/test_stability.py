@@ -32,7 +32,8 @@ def grown() -> tuple[Entry, pd.DataFrame]:
         drawn = Sampling(clients=4, samples=8, clients_per_round=1, rounds=3, steps=2, batch_size=2)
         drawn = drawn.model_copy(update={"batch_size" if short == "b" else "clients_per_round": value})
         asked = Asked(level="sample" if short == "b" else "client", number=1)
-        about = {"name": f"toy-{name}", "label": f"Toy, {short} = {value}", "at": {short: value}, "original": None}
+        named = {"name": f"toy-{name}", "label": f"Toy, {short} = {value}", "family": "Toy"}
+        about: dict[str, Any] = {**named, "at": {short: value}, "original": None}
         scenarios.append(base.model_copy(update={**about, "sampling": drawn, "asked": asked}))
         rows += held(f"toy-{name}", [8] * 4)
         for seed, accuracy in zip(SEEDS, values, strict=True):

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from fu.artefacts.entry import Entry
-from fu.artefacts.sweep import BREAK
+from fu.artefacts.lines import BREAK
 from fu.errors import UserError
 from tests.artefacts.factories import (
     RATES,
@@ -131,17 +131,6 @@ def test_a_linear_axis_is_broken_half_way() -> None:
     ]
     axis = made(make_entry("sweep", methods=(make_method(*trials),))).figure.axes[0]
     assert [text.get_position() for text in axis.texts] == [(-0.25, 0)]  # what is before stands at -(2 - 0) / 4
-
-
-@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
-def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
-    entry = make_entry("sweep")
-    frame = make_frame(entry)
-    frame.loc[frame["metric"] == "asr", "value"] = 1 - asr
-    frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr
-    result = made(entry, frame)
-    told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
-    assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 
 def test_what_is_said_below_the_picture_ends_the_page() -> None:

@@ -27,7 +27,9 @@ def scenario(level: str, number: int = 1, **at: int) -> Scenario:
     (small,) = make_entry("unlearning_time").scenarios
     label = ", ".join(["Letters", *(f"{short} = {value}" for short, value in at.items())])
     about = {"sampling": Sampling(**drawn), "asked": Asked(level=level, number=number)}  # type: ignore[arg-type]
-    return small.model_copy(update={"name": f"{level}-{at}-{number}", "label": label, "at": at, **about})
+    return small.model_copy(
+        update={"name": f"{level}-{at}-{number}", "label": label, "family": "Letters", "at": at, **about}
+    )
 
 
 def entry(*scenarios: Scenario, **changes: Any) -> Entry:

@@ -1,0 +1,179 @@
+"""Means over an axis, a line for each method: in a table, and drawn.
+
+Points: panel, line, metric, x, mean, std, n, how many seeds `diverged`, and the `published` number, if any. What has no
+place on the axis (x is None) is a horizontal line; what is `BEFORE` the first value stands left of it.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+
+from fu.artefacts import notes
+from fu.artefacts.drawing import (
+    CROSS,
+    DIVERGED,
+    NARROW,
+    Look,
+    draw_diverged,
+    draw_means,
+    handles,
+    head,
+    legend,
+    looks,
+    number,
+    panels,
+    show_shares,
+)
+from fu.artefacts.entry import Entry
+from fu.artefacts.groups import Groups
+
+PAPER = "the paper"
+BEFORE = "before"
+SIGNS: dict[str, dict[str, Any]] = {
+    BEFORE: {"color": "0.35", "marker": "o", "markerfacecolor": "white", "linestyle": ":"},
+    PAPER: {"color": "0.35", "marker": "D", "markersize": 7, "markerfacecolor": "none", "linestyle": "none"},
+    DIVERGED: {"color": "0.35", **CROSS},
+}
+CALLED = {BEFORE: "before post-training"}
+BREAK = "//"
+CROWDED = {True: 16, False: 10}  # values that have room below a row of panels, in even steps or not
+
+
+class Places(NamedTuple):
+    """Where values lie on an axis, `scale`: even, linear or log."""
+
+    at: dict[Any, float]
+    scale: str = "even"
+
+
+def even(values: Sequence[Any]) -> Places:
+    """Return places in equal steps, what is before them at -1."""
+    return Places({**{value: float(k) for k, value in enumerate(values)}, BEFORE: -1.0})
+
+
+def scaled(values: Sequence[Any]) -> Places:
+    """Return places in proportion, on a logarithmic axis where all are positive; words in equal steps."""
+    if any(isinstance(value, str) for value in values):
+        return even(values)
+    least, most, steps = values[0], values[-1], max(len(values), 4)
+    if least > 0:
+        return Places({**dict(zip(values, values, strict=True)), BEFORE: least * (least / most) ** (1 / steps)}, "log")
+    return Places({**dict(zip(values, values, strict=True)), BEFORE: least - (most - least) / steps}, "linear")
+
+
+def tables(entry: Entry, groups: Groups, points: pd.DataFrame, values: Sequence[Any], name: str, first: str) -> str:
+    """Return a table for each panel and metric; `first`: the head of the column of what has no value, if any has none.
+
+    `name`: what the values are of.
+    """
+    text = []
+    for panel in groups.panels:
+        for metric in entry.metrics:
+            here = points[(points["panel"] == panel.name) & (points["metric"] == metric.name)]
+            aside = here["x"].isna() | (here["x"] == BEFORE)
+            columns = [*([first] if first == BEFORE or aside.any() else []), *map(number, values)]
+            rows = []
+            for line in groups.lines:
+                own = here[here["line"] == line.name].assign(aside=aside).to_dict("records")
+                cells = {first if row["aside"] else number(row["x"]): _text(row) for row in own}
+                if cells:
+                    rows.append({"Method": line.marked, **{column: cells.get(column, "–") for column in columns}})
+            table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+            text.append(f"## {panel.label}: {metric.label}\n\nColumns: {name}.\n\n{table}\n")
+    return "\n".join(text)
+
+
+def _text(row: dict[Hashable, Any]) -> str:
+    """Return the mean with its deviation, beside it the paper's number and the difference."""
+    ours = notes.texts(pd.DataFrame([row]))[0] if row["n"] else DIVERGED if row["diverged"] else "–"
+    if pd.isna(row["published"]):
+        return ours
+    difference = f", diff {row['mean'] - row['published']:+.3f}" if row["n"] else ""
+    return f"{ours} (paper {row['published']:.3f}{difference})"
+
+
+def picture(
+    entry: Entry, groups: Groups, points: pd.DataFrame, places: dict[str, Places], name: str, *, shaded: bool = False
+) -> Figure:
+    """Draw a panel for each panel and metric; `places`: of each panel. Metrics stand below each other where more panels
+    than metrics have room side by side.
+    """
+    count, metrics = len(groups.panels), len(entry.metrics)
+    across = not shaded and metrics < count <= int(rcParams["figure.figsize"][0] / NARROW)
+    figure, cells = panels(*((metrics, count, 2.0) if across else (count, metrics, 2.3)))
+    axes = [list(line) for line in zip(*cells, strict=True)] if across else cells
+    columns = figure.axes[0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
+    styles, used = looks(groups.lines, shaded, entry.paper), set()
+    for row, panel in zip(axes, groups.panels, strict=True):
+        for axis, metric in zip(row, entry.metrics, strict=True):
+            label = f"{panel.label}: {metric.label}" if metrics > 1 or not shaded else panel.label
+            if not across or metric is entry.metrics[0]:
+                head(axis, panel.label if across else label)
+            here, (at, scale) = (
+                points[(points["panel"] == panel.name) & (points["metric"] == metric.name)],
+                places[panel.name],
+            )
+            if scale != "even":
+                axis.set_xscale(scale)
+                axis.xaxis.set_minor_locator(NullLocator())
+            marks = set[str]()
+            for k, line in enumerate(groups.lines):
+                marks |= _draw(axis, here[here["line"] == line.name], styles[line.name], k, at)
+            ticks = {x: place for x, place in at.items() if x != BEFORE or BEFORE in marks}
+            if BEFORE in marks and scale != "even":
+                _mark_break(axis, at)
+            turned = 60 if columns * len(ticks) > CROWDED[scale == "even"] else 0
+            axis.set_xticks([*ticks.values()], [*map(number, ticks)], rotation=turned)
+            axis.set(xlabel=name, ylabel=metric.label)
+            if scale == "even":
+                axis.set_xlim(min(ticks.values()) - 0.5, max(ticks.values()) + 0.5)
+            used |= marks
+    for k, metric in enumerate(entry.metrics):
+        if metric.unit == "fraction":
+            show_shares([row[k] for row in axes])
+    placed = set(points[points["x"].notna()]["line"])
+    found = handles(groups.lines, shaded, entry.paper)
+    for line, handle in zip(groups.lines, found, strict=True):
+        if line.name not in placed:
+            handle.set(marker="none", linestyle="--")
+    signs = [Line2D([], [], label=CALLED.get(sign, sign), **style) for sign, style in SIGNS.items() if sign in used]
+    legend(figure, [*found, *signs])
+    return figure
+
+
+def _draw(axis: Axes, own: pd.DataFrame, look: Look, k: int, at: dict[Any, float]) -> set[str]:
+    """Draw a line, what is the same for all values as a horizontal one, and the paper's numbers; return the signs."""
+    own = own.assign(at=own["x"].map(at).astype(float)).sort_values("at")
+    level, first, shown = own["x"].isna(), own["x"] == BEFORE, own["n"] > 0
+    for mean, std, n in own[level & shown][["mean", "std", "n"]].itertuples(index=False, name=None):
+        axis.axhline(mean, color=look.colour, linestyle="--", linewidth=look.width)
+        if n > 1:
+            axis.axhspan(mean - std, mean + std, color=look.colour, alpha=0.15, linewidth=0)
+    means, before = own[~level & ~first & shown], own[first & shown]
+    if len(means):
+        draw_means(axis, means, look)
+    if len(before):
+        begun = pd.concat([before, means.head(1)])
+        axis.plot(begun["at"], begun["mean"], color=look.colour, linestyle=":", linewidth=0.8)
+        draw_means(axis, before, look, markerfacecolor="white", mew=1)
+    gone = own[~shown & (own["diverged"] > 0) & ~first]
+    for place in gone["at"].fillna(max(at.values())):
+        draw_diverged(axis, place, k, look)
+    paper = own[own["published"].notna() & ~level]
+    if len(paper):
+        axis.plot(paper["at"], paper["published"], **SIGNS[PAPER] | {"color": look.colour}, zorder=4)
+    return {sign for sign, rows in ((BEFORE, before), (DIVERGED, gone), (PAPER, paper)) if len(rows)}
+
+
+def _mark_break(axis: Axes, at: dict[Any, float]) -> None:
+    """Show that the scale of the axis does not reach what stands before its first value."""
+    first = next(iter(at.values()))
+    between = (at[BEFORE] * first) ** 0.5 if axis.get_xscale() == "log" else (at[BEFORE] + first) / 2
+    gap = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    axis.text(between, 0, BREAK, transform=axis.get_xaxis_transform(), ha="center", va="center", bbox=gap)
