@@ -72,8 +72,8 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
 def scenarios() -> dict[str, Any]:
     """So many scenarios that every model, way to train, partition and attack is in one; the first has LeNet-5.
 
-    Another has no attack, so that a request says whom to forget. Where a server helps, it has data of its own. Text has
-    owners, and no attack.
+    Only the first, and what is built on it, has shadows. Another has no attack, so that a request says whom to forget.
+    Where a server helps, it has data of its own. Text has owners, and no attack.
     """
     texts = [name for name in available("models") if declared("models", name).get("TEXT")]
     natural = [name for name in available("partitions") if declared("partitions", name).get("NATURAL")]
@@ -84,6 +84,7 @@ def scenarios() -> dict[str, Any]:
     number = max(map(len, (models, ways, deals, attacks)))
     rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
     traced = [name for name in available("evaluation") if traces(name)]
+    plain = [name for name in available("evaluation") if not declared("evaluation", name).get("SHADOWS")]
     helped = [way for way in ways if declared("training", way).get("SERVER")]
     found: dict[str, Any] = {
         f"guard{k}": {
@@ -109,7 +110,7 @@ def scenarios() -> dict[str, Any]:
                 "unlearning": {**PHASE, "rounds": 1, "conflicts": True},
                 "recovery": PHASE,
                 "total_rounds": 2,
-                "evaluations": {"evaluation": available("evaluation")},
+                "evaluations": {"evaluation": plain if k else available("evaluation")},
             },
         }
         for k, (model, way, deal, attack) in enumerate(rows)

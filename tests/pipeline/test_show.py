@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import show
+from fu.pipeline import digest, show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper, read_yaml
@@ -25,8 +25,9 @@ POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a config.yaml, in which it runs."""
-    shutil.copy2(ROOT / "config.yaml", tmp_path)
+    """A folder with a config.yaml of one paper, in which it runs."""
+    text = (ROOT / "config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(text.replace("papers: [fedosd, safari, fats]", "papers: [fedosd]"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -119,10 +120,7 @@ def stage_of(file: str) -> str:
         ),
         (
             "data",
-            [
-                f"data/{name}"
-                for name in ("digits_shifted", "digits_rgb", "digits", "digits_rgb_20", "digits_noisy", "letters")
-            ],
+            [f"data/{name}" for name in ("digits_shifted", "digits_rgb", "digits", "digits_rgb_20")],
         ),
     ],
 )
@@ -240,6 +238,8 @@ def test_a_config_that_is_none_is_one_sentence(folder: Path, text: str | None) -
 
 
 def shown(folder: Path, environment: Mapping[str, str], shell: str = "") -> "subprocess.CompletedProcess[bytes]":
+    digest.remember()
+    shutil.copytree(digest.CACHE.parent, folder / "results/.cache")  # so that a process need not read all code again
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; '{sys.executable}' -m fu.pipeline.show results {shell}"],
         cwd=folder,
