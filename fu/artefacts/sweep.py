@@ -6,11 +6,10 @@ import pandas as pd
 
 from fu.artefacts import lines, notes
 from fu.artefacts.drawing import ascending, setting_name
-from fu.artefacts.entry import Entry, Method
+from fu.artefacts.entry import Entry
 from fu.artefacts.groups import Groups
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import Mean, evaluated
-from fu.errors import UserError
 
 READS = "evaluations"
 TRIALS = "all"
@@ -24,11 +23,6 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     Where all trials begin from one unlearned model, its numbers stand before the first value.
     """
     setting = varied(entry)
-    for method in entry.methods:
-        if any(setting not in trial.values for trials in method.trials.values() for trial in trials):
-            raise UserError(
-                f"{entry.artefact}: a sweep needs {setting} in the grid of every method; {method.name!r} has none."
-            )
     seeds = evaluated(frame)
     means, rows, gone = seeds.means(), [], set()
     for scenario in entry.scenarios:
@@ -65,21 +59,14 @@ def _places(entry: Entry, setting: str) -> dict[str, lines.Places]:
 
 
 def varied(entry: Entry) -> str:
-    """Return the one setting that differs between trials; `UserError` where there is none, or more than one."""
-    several = sorted({key for method in entry.methods for key in _varied_by(method)})
-    if len(several) != 1:
-        raise UserError(
-            f"{entry.artefact}: a sweep needs methods whose grids vary one setting, got {several or 'none'}."
-        )
-    return several[0]
-
-
-def _varied_by(method: Method) -> set[str]:
-    found: set[str] = set()
-    for trials in method.trials.values():
-        for key in {key for trial in trials for key in trial.values}:
-            if len({trial.values[key] for trial in trials if key in trial.values}) > 1:
-                found.add(key)
+    """Return the one setting that differs between the trials of a method; that there is one, the plan has checked."""
+    [found] = {
+        key
+        for method in entry.methods
+        for trials in method.trials.values()
+        for key in trials[0].values
+        if len({trial.values[key] for trial in trials}) > 1
+    }
     return found
 
 

@@ -130,7 +130,7 @@ def test_a_page_has_a_figure_as_svg_with_what_it_says_in_words(tmp_path: Path) -
 def test_a_style_says_how_wide_a_picture_is_how_large_its_letters_are_and_the_rest(
     width: float, tmp_path: Path
 ) -> None:
-    (tmp_path / "my.mplstyle").write_text("axes.grid: True  # a grid\nfont.family: serif\nfont.size: 20\n")
+    (tmp_path / "my.mplstyle").write_text("axes.grid: True  # a grid\nfont.family: serif\nfigure.figsize: 2, 2\n")
     style = Figures(width=width, font=9.0, style=str(tmp_path / "my.mplstyle"))  # type: ignore[arg-type]
     entry = make_entry("curves", figures=style)
     with styled(entry.figures):

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 
 from fu.artefacts.entry import Entry
 from fu.artefacts.lines import BREAK
-from fu.errors import UserError
 from tests.artefacts.factories import (
     RATES,
     SEEDS,
@@ -20,7 +19,6 @@ from tests.artefacts.factories import (
     make_entry,
     make_frame,
     make_method,
-    make_scratch,
     make_trial,
     number,
     written,
@@ -48,29 +46,9 @@ def test_a_sweep_shows_every_trial_and_chooses_none() -> None:
         assert row["last"] is (row["stage"] == "recovered")
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [{}, {}],
-        [{"unlearning.lr": 0.1}, {"unlearning.lr": 0.1}],
-        [{"unlearning.lr": 0.1, "recovery.lr": 0.1}, {"unlearning.lr": 0.2, "recovery.lr": 0.2}],
-    ],
-    ids=["none", "one value", "two settings"],
-)
-def test_a_sweep_over_anything_but_one_setting_is_refused(values: list[Values]) -> None:
-    with pytest.raises(UserError, match="a sweep needs methods whose grids vary one setting"):
-        made(sweep_over(values))
-
-
 def test_a_sweep_leaves_settings_that_all_trials_share_alone() -> None:
     entry = sweep_over([{"unlearning.lr": rate, "params.lambda": 0.5} for rate in RATES])
     assert set(made(entry).frame["setting"]) == {"unlearning.lr"}
-
-
-def test_a_sweep_needs_its_setting_of_every_method() -> None:
-    entry = make_entry("sweep")
-    with pytest.raises(UserError, match=r"needs unlearning\.lr in the grid of every method; 'scratch' has none"):
-        made(entry.model_copy(update={"methods": (*entry.methods, make_scratch())}))
 
 
 def test_a_sweep_may_be_over_words(tmp_path: Path) -> None:
