@@ -91,15 +91,15 @@ def test_only_the_chosen_trial_is_shown(kind: str) -> None:
         assert (alone[~ours]["mean"] == other[~ours]["mean"]).all()
 
 
-@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_diverged_run_does_not_block_an_artefact(kind: str, seeds: tuple[int, ...], tmp_path: Path) -> None:
-    entry = make_entry(kind, seeds=seeds)
-    result = made(entry, diverge(make_frame(entry)))
-    assert len(result.frame) > 0
-    written(result, entry, tmp_path)
-    if reads(kind) == "evaluations":
-        assert "diverged" in result.body
+def test_a_diverged_run_does_not_block_an_artefact(kind: str, tmp_path: Path) -> None:
+    for seeds in ((0,), (0, 1)):
+        entry = make_entry(kind, seeds=seeds)
+        result = made(entry, diverge(make_frame(entry)))
+        assert len(result.frame) > 0
+        if reads(kind) == "evaluations":
+            assert "diverged" in result.body
+    written(result, entry, tmp_path)  # the pictures, too: one seed of two
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
