@@ -6,6 +6,7 @@ import re
 import subprocess
 import tomllib
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -81,11 +82,15 @@ def test_help_lists_every_target_of_make() -> None:
     assert max(map(len, text.splitlines())) <= 120
 
 
+@cache
+def default_plan() -> Plan:
+    return Plan(read_yaml(ROOT / "config.yaml"))
+
+
 @pytest.mark.parametrize("page", [*PAGES, "Makefile"])
 def test_the_cells_that_a_page_names_are_in_the_default_preset(page: str) -> None:
-    plan = Plan(read_yaml(ROOT / "config.yaml"))
     for name in set(re.findall(r"CELL=([\w/.+-]*\w)", (ROOT / page).read_text())) - {MINE}:
-        show.cell(plan, name)
+        show.cell(default_plan(), name)
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in WRITTEN)])

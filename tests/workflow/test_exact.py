@@ -119,11 +119,10 @@ def test_times_hide_nothing(project: Project) -> None:
 def test_what_a_person_forces_runs_besides_what_is_due(project: Project) -> None:
     graph = project.graph()
     forced = graph.where(lambda job: job.stage == "train")
-    project.expect(forced, "--forcerun", "train")
     bars = graph.where(lambda job: job.has(artefact="bars"))
     assert len(bars) == 1
-    project.expect(bars, "--force", f"{RESULTS}/artefacts/toy/bars.csv")
-    project.expect(forced | after_an_edit(project), "--forcerun", "train")
+    project.expect_run(bars, "--force", f"{RESULTS}/artefacts/toy/bars.csv")
+    project.expect_run(forced | after_an_edit(project), "--forcerun", "train")
 
 
 # ---- contents ------------------------------------------------------------------------------------------------------
