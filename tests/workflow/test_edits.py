@@ -371,7 +371,7 @@ def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project) ->
     subprocess.run(command, cwd=project.root, check=True, capture_output=True)
     assert path.read_bytes() == before
     assert path.stat().st_mtime_ns > when
-    project.expect([])
+    project.expect_run([])
     done = subprocess.run([*command, "--code", "0" * 16], cwd=project.root, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "error: train: the code was edited after this job was planned; run snakemake again.\n"
