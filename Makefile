@@ -15,6 +15,7 @@
 # make test-smoke     make every table and figure at smoke and check it: minutes
 # make test-faults    kill, fill the disk, fuzz: minutes
 # make test-cluster   run on a Slurm on this machine, with faults: minutes
+# make test-engines   on the oldest and the newest Snakemake that is admitted: minutes
 # make test-all       all of these and make mutants: hours
 # make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
@@ -50,7 +51,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-all test-smoke test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-engines test-all test-smoke test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -92,7 +93,11 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests
 
-test-all: test test-smoke test-faults test-cluster mutants
+test-all: test test-smoke test-faults test-cluster test-engines mutants
+
+# On the oldest and the newest Snakemake that pyproject.toml admits, each in an environment of its own.
+test-engines: .venv/installed
+	$(BIN)/python -m tests.engines
 
 test-smoke: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m whole tests/workflow
