@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from fu.artefacts.entry import ORIGINAL, Stage
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Artefact, Settings
-from fu.pipeline.specs import Trial
-
-if TYPE_CHECKING:
-    from fu.pipeline.grid import Grid
+from fu.pipeline.specs import Trial, Trials
 
 NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
 
@@ -36,7 +33,7 @@ def shown(entry: Artefact, where: str) -> None:
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")
 
 
-def drawn(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
+def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
     """Raise `UserError` where something to be shown does not exist: metrics, a stage, the one varying setting."""
     about = catalogue.declared("artefacts", entry.kind)
     trials = {
@@ -88,7 +85,7 @@ def drawn(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
 
 
 def coordinates(
-    grid: "Grid", name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
+    grid: Trials, name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
 ) -> None:
     """Raise `UserError` where an axis, line or panel is no coordinate of the scenarios and no setting of a grid."""
     shown = [method for method in entry.shown if method not in entry.against]
@@ -105,7 +102,7 @@ def coordinates(
                     )
 
 
-def sampled(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
+def sampled(grid: Trials, name: str, entry: Artefact, where: str) -> None:
     """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs.
 
     Each needs the axis; a line or a panel may be a coordinate of some of them.
@@ -128,7 +125,7 @@ def sampled(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
                 )
 
 
-def evaluated(grid: "Grid", name: str, scenario: str, entry: Artefact, where: str) -> None:
+def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str) -> None:
     """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
     if catalogue.reads(entry.kind) != "evaluations":
         return
@@ -139,7 +136,7 @@ def evaluated(grid: "Grid", name: str, scenario: str, entry: Artefact, where: st
             raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
 
 
-def selection(grid: "Grid", name: str, scenario: str, shown: Sequence[str]) -> None:
+def selection(grid: Trials, name: str, scenario: str, shown: Sequence[str]) -> None:
     """Raise `UserError` where the best point of a grid cannot be chosen on validation data."""
     where = f"{grid.where[name]}: scenarios.{scenario}"
     for method in shown:

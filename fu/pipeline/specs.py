@@ -7,7 +7,7 @@ from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
 from fu.pipeline.stages import evaluate, partition, recover, request, shadow, train, unlearn
-from fu.pipeline.stages.common import Local
+from fu.pipeline.stages.common import Local, Points, Spec
 from fu.plugins import Choice
 
 
@@ -15,17 +15,18 @@ from fu.plugins import Choice
 class Trial:
     """One training (`method` is None) or method at one point of its grid in one scenario, settings validated.
 
-    `trained`: the trial of the training whose model it starts from, or that it is. `unlearned`: the trial that makes
-    its unlearned model, which several trials may share. `values`: the settings that the grid sets. `compared`: it ends
-    there, to be compared with others. The chosen one of several is a trial, too: `points` says which trial it is, by
-    the one that is selected, and `chosen_by` whose selection that is (paper/scenario, training or method).
+    `values`: the settings that the grid sets. Several trials may share models: `trained` is the one in whose name the
+    trained model is made, `unlearned` the one of the unlearned model, which is `fedosd+lr0.1` for
+    `fedosd+lr0.1-recovery-lr0.2`. `compared`: it ends after unlearning, to be compared with others. The chosen one of
+    several is a trial, too: `points` says which trial it is, by the one that is selected, and `chosen_by` whose
+    selection that is (paper/scenario, training or method).
     """
 
     settings: Settings
     method: Method | None = None
+    values: Mapping[str, float | int | str] = field(default_factory=dict)
     trained: str = ORIGINAL
     unlearned: str = ""
-    values: Mapping[str, float | int | str] = field(default_factory=dict)
     compared: bool = False
     points: Mapping[str, str] = field(default_factory=dict)
     chosen_by: tuple[str, str] = ("", "")
@@ -40,6 +41,22 @@ class Trial:
     def recovers(self) -> bool:
         """Whether post-training follows."""
         return self.leaves_rounds and not self.compared
+
+
+class Trials:
+    """The trials of all papers, by paper/scenario and name."""
+
+    def __init__(self, where: Mapping[str, str]) -> None:
+        """`where`: paper -> the file to name in errors."""
+        self.where = where
+        self.trials: dict[tuple[str, str], Trial] = {}
+        self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, training or method) -> names of its trials
+        self.at: dict[str, Mapping[str, float | int | str]] = {}  # paper/scenario -> its coordinates
+        self.chosen: dict[tuple[str, str], str] = {}  # (paper/scenario, training or method) -> its chosen trial
+
+    def of(self, scenario: str, shown: str) -> list[Trial]:
+        """Return the trials of a training or a method in a paper/scenario."""
+        return [self.trials[scenario, name] for name in self.names[scenario, shown]]
 
 
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
@@ -137,6 +154,16 @@ def of_evaluation(trial: Trial, seed: int, roles: tuple[str, ...], evaluation: s
     """Return the spec of an evaluation."""
     evaluators = tuple(trial.settings.evaluations[evaluation])
     return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)  # type: ignore[arg-type]
+
+
+MAKES = {"train": of_training, "shadow": of_shadows, "unlearn": of_unlearning, "recover": of_recovery}
+
+
+def with_seed(spec: Spec, seed: int) -> Spec:
+    """Return the same spec for another seed."""
+    if isinstance(spec, Points):
+        return Points(points={name: with_seed(one, seed) for name, one in spec.points.items()})
+    return spec.model_copy(update={"seed": seed})
 
 
 def _shared(trial: Trial, seed: int) -> dict[str, object]:

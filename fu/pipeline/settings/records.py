@@ -440,8 +440,7 @@ class Scenario(Strict):
     label: str = Field(description="how tables name it")
     base: Name | None = Field(
         None,
-        description="a scenario to start from, with its settings and methods; its partition and trained models are "
-        "used where theirs would be made alike",
+        description="a scenario whose settings and methods it starts from",
     )
     vary: dict[Word, Vary] = Field(
         default_factory=dict,
