@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fu.artefacts.style import Figures
 from fu.plugins import Kind
+from fu.types import Frozen
 
 ORIGINAL = "original"
 STAGE_MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
@@ -14,13 +15,7 @@ RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "
 HELD = "training_samples"  # metric of the rows that say, client by client, how many samples each trains on
 
 
-class Record(BaseModel):
-    """A frozen record with no unknown key."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Metric(Record):
+class Metric(Frozen):
     """One metric, as its evaluator declares it. Shares are fractions, not percent.
 
     `better` says which direction is good, if either is; `spread` names the metric shown in parentheses behind it.
@@ -35,7 +30,7 @@ class Metric(Record):
     spread: str | None = None
 
 
-class Trial(Record):
+class Trial(Frozen):
     """A training or a method at one point of its grid: `values` is what the grid sets there.
 
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
@@ -75,7 +70,7 @@ class Trial(Record):
         return ", ".join(named) or "–"
 
 
-class Sampling(Record):
+class Sampling(Frozen):
     """What a training draws: K of M `clients` for each of R rounds, b of a client's N `samples` for each of E steps.
 
     `fewest`: how many the smallest client holds at least, where clients differ in size and N is a mean.
@@ -90,14 +85,14 @@ class Sampling(Record):
     fewest: int | None = None
 
 
-class Asked(Record):
+class Asked(Frozen):
     """What a request names: so many clients, or so many samples, at once."""
 
     level: Literal["client", "sample"]
     number: int
 
 
-class Scenario(Record):
+class Scenario(Frozen):
     """A scenario: rounds of training and after the request (None: no request).
 
     `family`: the label without coordinates (None: it has none). `data` names the data set for people, `replaces` the
@@ -130,7 +125,7 @@ class Scenario(Record):
         return [trained + k * (after or 0) // self.requests for k in range(self.requests)]
 
 
-class Chosen(Record):
+class Chosen(Frozen):
     """Where the files of the chosen point of a grid lie, as in `Trial`, whichever it will be.
 
     `by`: the selection that it follows, as "scenario/method"; `points`: the selected trial -> the own one.
@@ -144,7 +139,7 @@ class Chosen(Record):
     evaluated: tuple[str, ...]
 
 
-class Method(Record):
+class Method(Frozen):
     """A method or a training (`trains`), and its trials in every scenario.
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
@@ -167,7 +162,7 @@ class Method(Record):
         return self.label + ("" if self.in_paper else " *")
 
 
-class Entry(Record):
+class Entry(Frozen):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
     `note`: what to know about the paper's numbers. `spreads`: the metrics in parentheses. `methods`: trainings, then

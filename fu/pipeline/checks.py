@@ -7,9 +7,10 @@ from typing import Any, get_args
 from fu.artefacts.entry import ORIGINAL, Stage
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
-from fu.pipeline.settings.records import Artefact, Settings
+from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
 from fu.pipeline.specs import Trial, Trials
 
+MEASURED = ("evaluate_every", "evaluate_last", "traced")  # of what a phase inherits, what does not change its draws
 NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
 
 
@@ -134,6 +135,34 @@ def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: st
     for metric in entry.metrics:
         if not evaluations_with([metric], evaluations):
             raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
+
+
+def request(settings: Settings, entry: Method, where: str) -> None:
+    """Raise `UserError` where a method cannot meet the request, or goes on with a training that has other settings."""
+    asked, phase, training = settings.data.forget, settings.unlearning, settings.training
+    if entry.plugin is None or asked is None or phase is None:
+        return
+    declared = catalogue.declared("methods", entry.plugin)
+    if asked.samples and not declared.get("SAMPLES"):
+        able = [name for name in catalogue.available("methods") if catalogue.declared("methods", name).get("SAMPLES")]
+        raise UserError(
+            f"{where}: data.forget.samples: {entry.plugin} forgets whole clients alone; allowed: {', '.join(able)}."
+        )
+    if not declared.get("CONTINUES"):
+        return
+    if "KEEPS" not in catalogue.declared("training", training.method.name):
+        raise UserError(f"{where}: {entry.plugin} goes on with a training that keeps models; set trained_by: fats.")
+    other = [key for key in INHERITED if key not in MEASURED and getattr(phase, key) != getattr(training, key)]
+    if other:
+        raise UserError(
+            f"{where}: unlearning.{other[0]}: {entry.plugin} goes on with its training; "
+            f"allowed: {getattr(training, other[0])}, as in training."
+        )
+    if phase.rounds != training.rounds * asked.requests:
+        raise UserError(
+            f"{where}: unlearning.rounds: {entry.plugin} goes on with its training; "
+            f"allowed: {training.rounds * asked.requests}, the rounds of training for every request."
+        )
 
 
 def selection(grid: Trials, name: str, scenario: str, shown: Sequence[str]) -> None:

@@ -164,7 +164,7 @@ def _trial(jobs: Jobs, scenario: str, name: str, evaluations: list[str], chosen:
     if trial.method:
         assert settings.unlearning is not None
         rate = settings.unlearning.lr if any(estimates.trained(trial).values()) else None
-    trained = jobs.first("train", run=f"{scenario}/{SEED}", trial=trial.trained).place
+    trained = jobs.of(scenario, name, "train").place
     return artefacts.Trial(
         name=name,
         rate=rate,
@@ -176,12 +176,14 @@ def _trial(jobs: Jobs, scenario: str, name: str, evaluations: list[str], chosen:
 
 def _places(jobs: Jobs, scenario: str, name: str, evaluations: list[str]) -> dict[str, Any]:
     """Return where the models of a trial lie, and these of its evaluations."""
-    run = f"{scenario}/{SEED}"
-    trained = jobs.first("train", run=run, trial=jobs.grid.trials[scenario, name].trained).place
-    found = {role: job.place for role, job in jobs.models(scenario, name).items() if role != ORIGINAL}
-    evaluated = [jobs.first("evaluate", run=run, trial=name, evaluation=each) for each in evaluations]
-    places = (f"{job.place}.{job.names['evaluation']}" for job in evaluated)
-    return {"trained": trained, "unlearned": "", "recovered": "", **found, "evaluated": tuple(places)}
+    places = {role: job.place for role, job in jobs.models(scenario, name).items() if role != ORIGINAL}
+    evaluated = [jobs.of(scenario, name, "evaluate", evaluation=each) for each in evaluations]
+    return {
+        "trained": jobs.of(scenario, name, "train").place,
+        "unlearned": places.get("unlearned", ""),
+        "recovered": places.get("recovered", ""),
+        "evaluated": tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
+    }
 
 
 def _sampling(settings: Settings) -> artefacts.Sampling | None:

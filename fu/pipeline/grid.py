@@ -12,8 +12,9 @@ from itertools import pairwise, product
 from typing import Any
 
 from fu.artefacts.entry import ORIGINAL
+from fu.data.dataset import about
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, checks, estimates, stability
+from fu.pipeline import catalogue, checks, estimates
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Plugin, Settings
@@ -57,10 +58,51 @@ def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], 
     settings = paper.settings
     special: dict[str, Any] = {}
     for layer in reversed(line_of(where, paper, scenario)):
-        about = paper.scenarios[layer]
-        settings = merge(settings, about.settings)
-        special = merge(special, {**about.trainings, **about.methods})
+        own = paper.scenarios[layer]
+        settings = merge(settings, own.settings)
+        special = merge(special, {**own.trainings, **own.methods})
     return settings, special
+
+
+def derived(values: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return settings in which what trainings declare as given in place of a setting (`INSTEAD`) is that setting.
+
+    `UserError` where both are given, or the result is not whole.
+    """
+    training, data = values.get("training"), values.get("data")
+    if not isinstance(training, dict) or not isinstance(data, dict):
+        return values  # validation reports it
+    rules = catalogue.instead()
+    new = {key: value for key, value in training.items() if key not in rules}
+    for key, rule in rules.items():
+        if training.get(key) is None:
+            continue
+        place, gives = f"{where}: training.{key}", rule.gives
+        known = {"clients": data.get("clients"), "samples": _samples(data), **new}
+        lacking = [name for name in (*rule.times, *rule.over) if not isinstance(known.get(name), int)]
+        if not isinstance(training[key], int | float) or training[key] <= 0:
+            raise UserError(f"{place}: must be a number above 0, got {training[key]!r}.")
+        if lacking:
+            raise UserError(f"{place}: needs {' and '.join(lacking)}.")
+        if new.get(gives) is not None:
+            raise UserError(f"{place}: {gives} follows from it, but is {new[gives]}; set one to null.")
+        factor = math.prod(known[name] for name in rule.times) / math.prod(known[name] for name in rule.over)
+        found = training[key] * factor
+        near = max(1, round(found))
+        if abs(found - near) > 1e-6 * found:
+            raise UserError(
+                f"{place}: {training[key]:g} means {gives} = {found:g}, which must be a whole number; "
+                f"{near} is {near / factor:g}."
+            )
+        new[gives] = near
+    return {**values, "training": new}
+
+
+def _samples(data: Mapping[str, Any]) -> int:
+    """Return how many training samples all clients have together."""
+    facts = about(str(data.get("dataset")))
+    pool = facts.training if data.get("split") == "official" else facts.samples
+    return int((data.get("samples") or pool or 0) - sum(data.get(name) or 0 for name in ("server", "held_out")))
 
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
@@ -130,9 +172,9 @@ class Grid(Trials):
             if method.trained_by not in (trainings := [ORIGINAL, *paper.trainings]):
                 hint = nearest(method.trained_by, trainings)
                 raise UserError(f"{where}.trained_by: there is no training {method.trained_by!r}{hint}.")
-        for key, about in paper.scenarios.items():
+        for key, stated in paper.scenarios.items():
             for group, entries in (("trainings", [*paper.trainings]), ("methods", [*paper.methods])):
-                for special in getattr(about, group):
+                for special in getattr(stated, group):
                     if special not in entries:
                         hint = nearest(special, entries)
                         raise UserError(f"{self.where[name]}: scenarios.{key}.{group}: there is no {special!r}{hint}.")
@@ -365,7 +407,7 @@ class Grid(Trials):
                 params[last] = value
             else:
                 values = merge(values, {section: {last: value}})
-        values = completed(stability.given(values, where), entry.post_training if entry else "after")
+        values = completed(derived(values, where), entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         catalogue.check("models", settings.model.name, where)
         catalogue.check("training", settings.training.method.name, where)
@@ -387,7 +429,7 @@ class Grid(Trials):
             settings.recovery is None and settings.total_rounds != settings.unlearning.rounds
         ):
             raise UserError(f"{where}: settings.recovery is missing; rounds are left after unlearning.")
-        stability.check_request(settings, entry, where)
+        checks.request(settings, entry, where)
         if settings.recovery and settings.recovery.projection:
             catalogue.check("projections", settings.recovery.projection.name, where)
         if entry.unlearned_from:

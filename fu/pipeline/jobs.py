@@ -27,6 +27,7 @@ from fu.pipeline.stages.common import Points, Spec, canonical
 Files = dict[str, str | list[str]]
 Made = tuple[Spec, Files, dict[str, Any]]  # of a job: spec, inputs, resources
 SEED = "seed{}"  # in the place of a seed's folder, where a job is found for all seeds
+NAMED = {"train": "trained", "shadow": "trained", "unlearn": "unlearned"}  # stage -> the trial in whose name it runs
 
 
 @dataclass(frozen=True)
@@ -113,18 +114,15 @@ class Jobs:
         self.config, self.papers, self.grid = config, papers, grid
         self.paths = Paths(f"results/{config.preset}")
         self._named: dict[tuple[Any, ...], Job] = {}  # stage and names -> the first of its equals
-        self._equal: dict[
-            tuple[Any, ...], Job
-        ] = {}  # paper, stage, names but for the scenario, spec, inputs -> the same
+        self._equal: dict[tuple[Any, ...], Job] = {}  # what makes jobs equal -> the first
         self._at: dict[tuple[str, int], Job] = {}
         listed = [f"{paper}/{scenario}" for paper, about in papers.items() for scenario in about.scenarios]
         order = {scenario: place for place, scenario in enumerate(listed)}
         for (scenario, name), trial in sorted(grid.trials.items(), key=lambda item: order[item[0][0]]):
-            run = f"{scenario}/{SEED}"
-            self.first("train", run=run, trial=trial.trained)
+            self.of(scenario, name, "train")
             self.models(scenario, name)
             for evaluation in trial.settings.evaluations:
-                self.first("evaluate", run=run, trial=name, evaluation=evaluation)
+                self.of(scenario, name, "evaluate", evaluation=evaluation)
             if trial.points:
                 folder, by = trial.chosen_by
                 self.first("select", scenario=folder, method=by)
@@ -177,13 +175,18 @@ class Jobs:
             )
         return self._at[key]
 
+    def of(self, scenario: str, name: str, stage: str, **names: str) -> Job:
+        """Return the job of a stage for a trial of a paper/scenario, which may run in another trial's name."""
+        trial = getattr(self.grid.trials[scenario, name], NAMED[stage]) if stage in NAMED else name
+        return self.first(stage, run=f"{scenario}/{SEED}", trial=trial, **names)
+
     def models(self, scenario: str, name: str) -> dict[str, Job]:
         """Return the jobs that make the models of a trial of a paper/scenario, by role."""
-        run, trial = f"{scenario}/{SEED}", self.grid.trials[scenario, name]
+        trial = self.grid.trials[scenario, name]
         if trial.method is None:
-            return {ORIGINAL: self.first("train", run=run, trial=trial.trained)}
-        found = {"unlearned": self.first("unlearn", run=run, trial=trial.unlearned)}
-        return {**found, "recovered": self.first("recover", run=run, trial=name)} if trial.recovers else found
+            return {ORIGINAL: self.of(scenario, name, "train")}
+        models = {"unlearned": self.of(scenario, name, "unlearn")}
+        return {**models, "recovered": self.of(scenario, name, "recover")} if trial.recovers else models
 
     # ---- one function a stage: spec, inputs, resources ----------------------------------------------------------
 
@@ -212,14 +215,13 @@ class Jobs:
         kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
         kept += estimates.models_kept(planned.settings)
         spec, choice = self._of_points(run, trial, "train")
-        return spec, {**inputs, **choice}, self._needs(planned, "training", models=kept)
+        seconds = estimates.training_seconds(planned.settings, "training")
+        return spec, {**inputs, **choice}, _needs(planned, seconds, estimates.models_mb(planned.settings, kept))
 
     def _shadow(self, run: str, trial: str) -> Made:
         planned = self._trial(run, trial)
         inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run)}
-        seconds = estimates.shadows_seconds(planned.settings)
-        needs = {"mem_mb": estimates.mem_mb(planned.settings), "disk_mb": estimates.shadows_mb(planned.settings)}
-        needs |= {"estimate": seconds, "minutes": estimates.minutes(seconds)}
+        needs = _needs(planned, estimates.shadows_seconds(planned.settings), estimates.shadows_mb(planned.settings))
         spec, choice = self._of_points(run, trial, "shadow")
         return spec, {**inputs, "request": self._requests(run), **choice}, needs
 
@@ -228,19 +230,22 @@ class Jobs:
         assert planned.method is not None
         plugin = str(planned.method.plugin)
         needed = catalogue.needs(plugin) or catalogue.declared("methods", plugin).get("CONTINUES")
-        history = [self._trained(run, trial).outputs["history"]] if needed else []
+        history = [self.of(_scenario(run), trial, "train").outputs["history"]] if needed else []
         spec, choice = self._of_points(run, trial, "unlearn")
-        needs = self._needs(planned, "unlearning", estimates.trained(planned))
+        seconds = estimates.training_seconds(planned.settings, "unlearning", estimates.trained(planned))
+        needs = _needs(planned, seconds, estimates.models_mb(planned.settings))
         return spec, {**self._shared(run, trial), "history": history, **choice}, needs
 
     def _recover(self, run: str, trial: str) -> Made:
-        unlearned = self.first("unlearn", run=run, trial=self._trial(run, trial).unlearned).outputs["model"]
+        unlearned = self.of(_scenario(run), trial, "unlearn").outputs["model"]
         spec, choice = self._of_points(run, trial, "recover")
-        needs = self._needs(self._trial(run, trial), "recovery")
+        planned = self._trial(run, trial)
+        seconds = estimates.training_seconds(planned.settings, "recovery")
+        needs = _needs(planned, seconds, estimates.models_mb(planned.settings))
         return spec, {**self._shared(run, trial), "unlearned": unlearned, **choice}, needs
 
     def _evaluate(self, run: str, trial: str, evaluation: str) -> Made:
-        planned, models = self._trial(run, trial), self.models(run.rpartition("/")[0], trial)
+        planned, models = self._trial(run, trial), self.models(_scenario(run), trial)
         attacks = planned.settings.data.forget is not None and any(
             catalogue.declared("evaluation", one).get("SHADOWS") for one in planned.settings.evaluations[evaluation]
         )
@@ -248,18 +253,17 @@ class Jobs:
             **self._shared(run, trial),
             "models": [job.outputs["model"] for job in models.values()],
             "traces": [job.outputs["trace"] for job in models.values()],
-            "shadows": [self.first("shadow", run=run, trial=planned.trained).outputs["shadows"]] if attacks else [],
+            "shadows": [self.of(_scenario(run), trial, "shadow").outputs["shadows"]] if attacks else [],
         }
         seconds = estimates.evaluation_seconds(planned.settings, len(models)) + attacks * estimates.ATTACKS_S
-        needs = {"mem_mb": estimates.mem_mb(planned.settings), "estimate": seconds}
-        needs["minutes"] = estimates.minutes(seconds)
+        needs = _needs(planned, seconds, estimates.SMALL_FILES_MB)
         return specs.of_evaluation(planned, 0, tuple(models), evaluation), inputs, needs
 
     def _select(self, scenario: str, method: str) -> Made:
-        names, run = self.grid.names[scenario, method], f"{scenario}/{SEED}"
+        names = self.grid.names[scenario, method]
         settings, known = self.grid.of(scenario, method)[0].settings, catalogue.metrics()
         (evaluation,) = evaluations_with(settings.chosen_by[:1], settings.evaluations)
-        evaluated = [self.first("evaluate", run=run, trial=name, evaluation=evaluation) for name in names]
+        evaluated = [self.of(scenario, name, "evaluate", evaluation=evaluation) for name in names]
         spec = select.Spec(
             trials=tuple(names),
             terms=tuple((name, -1 if known[name].better == "lower" else 1) for name in settings.chosen_by),
@@ -277,37 +281,28 @@ class Jobs:
         Where the points differ, these are all their specs, and the selection says which is run. On the seeds on which
         points are compared, their outputs are there already, to be copied.
         """
-        trial, scenario = self._trial(run, name), run.rpartition("/")[0]
-        names = [trial.points[point] for point in sorted(trial.points)] or [name]
-        several = [MAKES[stage](self.grid.trials[scenario, own], 0) for own in names]
+        trial, scenario = self._trial(run, name), _scenario(run)
+        points = {point: trial.points[point] for point in sorted(trial.points)}
+        several = [MAKES[stage](self.grid.trials[scenario, own], 0) for own in points.values() or [name]]
         if all(one == several[0] for one in several):
             return several[0], {"chosen": [], "points": []}
         folder, by = trial.chosen_by
-        chosen = self.first("select", scenario=folder, method=by).outputs["selection"]
-        there = stage != "shadow" and (stage != "recover" or self.grid.varies_after(folder, by))
-        roles = {"train": "trained", "unlearn": "unlearned"}
-        if stage in roles:
-            names = [getattr(self.grid.trials[scenario, own], roles[stage]) for own in names]
-        made = [self.first(stage, run=run, trial=own).outputs for own in names if there]
-        outputs = [path for one in made for output, path in one.items() if output != "certificate"]
-        return Points(points=dict(zip(sorted(trial.points), several, strict=True))), {
-            "chosen": [chosen],
-            "points": outputs,
-        }
+        selection = self.first("select", scenario=folder, method=by).outputs["selection"]
+        compared = stage != "shadow" and (stage != "recover" or self.grid.varies_after(folder, by))
+        jobs = [self.of(scenario, own, stage) for own in points.values()] if compared else []
+        outputs = [path for job in jobs for output, path in job.outputs.items() if output != "certificate"]
+        spec = Points(points=dict(zip(points, several, strict=True)))
+        return spec, {"chosen": [selection], "points": outputs}
 
     def _trial(self, run: str, name: str = "") -> Trial:
         """Return a trial of a run (default: any, for what all share)."""
-        scenario = run.rpartition("/")[0]
+        scenario = _scenario(run)
         return self.grid.trials[scenario, name or self._any[scenario]]
 
     @cached_property
     def _any(self) -> dict[str, str]:
         """The first trial of each scenario."""
         return dict(reversed(self.grid.trials))
-
-    def _trained(self, run: str, name: str) -> Job:
-        """Return the job that trains the model that a trial starts from, or that it is."""
-        return self.first("train", run=run, trial=self._trial(run, name).trained)
 
     def _dataset(self, trial: Trial) -> str:
         return self.first("data", dataset=trial.settings.data.dataset).outputs["archive"]
@@ -324,18 +319,7 @@ class Jobs:
             "data": self._dataset(self._trial(run)),
             "partition": self._partition_of(run),
             "request": self._requests(run),
-            "original": self._trained(run, name).outputs["model"],
-        }
-
-    def _needs(
-        self, trial: Trial, phase: str, trained: Mapping[str, float] = estimates.ALL_CLIENTS, models: int = 1
-    ) -> dict[str, Any]:
-        seconds = estimates.training_seconds(trial.settings, phase, trained)
-        return {
-            "mem_mb": estimates.mem_mb(trial.settings),
-            "minutes": estimates.minutes(seconds),
-            "estimate": seconds,
-            "disk_mb": estimates.models_mb(trial.settings, models),
+            "original": self.of(_scenario(run), name, "train").outputs["model"],
         }
 
     def _compared(self, scenario: str, method: str) -> tuple[str, ...]:
@@ -351,6 +335,16 @@ class Jobs:
             joined = " minus " if metric.better == "lower" else " plus "
             what += (joined if what else "") + metric.label.removesuffix(" (validation)")
         return selection.rule(what, self._compared(scenario, method), self.choosing(scenario))
+
+
+def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:
+    """Return the resources of a job that computes with models."""
+    about = {"mem_mb": estimates.mem_mb(trial.settings), "disk_mb": disk_mb}
+    return {**about, "minutes": estimates.minutes(seconds), "estimate": seconds}
+
+
+def _scenario(run: str) -> str:
+    return run.rpartition("/")[0]
 
 
 def at(path: str, seed: int) -> str:

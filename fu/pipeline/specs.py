@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
 
 from fu.artefacts.entry import ORIGINAL
+from fu.federation.sgd import LocalSGD, LocalTraining
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
 from fu.pipeline.stages import evaluate, partition, recover, request, shadow, train, unlearn
-from fu.pipeline.stages.common import Local, Points, Spec
+from fu.pipeline.stages.common import Points, Spec, TrainingSpec
 from fu.plugins import Choice
 
 
@@ -64,14 +68,13 @@ def of_partition(trial: Trial, seed: int) -> partition.Spec:
     data = trial.settings.data
     attacked = data.forget.clients or () if data.forget and data.attack else ()
     return partition.Spec(
-        **data.model_dump(  # type: ignore[arg-type]
-            include={"dataset", "samples", "split", "test", "clients", "train_share", "validation_share"}
-            | {"server", "held_out", "absent"}
-        ),
-        seed=seed,
-        partition=_choice(data.partition),
-        attacked=attacked if isinstance(attacked, int) else tuple(attacked),
-        attack=_choice(data.attack) if data.attack else None,
+        **_same(partition.Spec, data)
+        | {
+            "seed": seed,
+            "partition": _choice(data.partition),
+            "attacked": attacked if isinstance(attacked, int) else tuple(attacked),
+            "attack": _choice(data.attack) if data.attack else None,
+        }
     )
 
 
@@ -88,8 +91,8 @@ def of_training(trial: Trial, seed: int) -> train.Spec:
     phase, data = trial.settings.training, trial.settings.data
     helps = catalogue.declared("training", phase.method.name).get("SERVER", False)
     return train.Spec(
-        **_shared(trial, seed),  # type: ignore[arg-type]
-        **_phase(phase),  # type: ignore[arg-type]
+        **_shared(trial, seed),
+        **_phase(phase),
         rounds=phase.rounds,
         training=_choice(phase.method),
         history=tuple(phase.history),
@@ -105,8 +108,8 @@ def of_unlearning(trial: Trial, seed: int) -> unlearn.Spec:
     plugin = str(method.plugin)
     again = of_training(trial, seed) if catalogue.declared("methods", plugin).get("RETRAINS") else None
     return unlearn.Spec(
-        **_shared(trial, seed),  # type: ignore[arg-type]
-        **_phase(phase),  # type: ignore[arg-type]
+        **_shared(trial, seed),
+        **_phase(phase),
         rounds=phase.rounds,
         method=Choice(name=plugin, params=method.params),
         training=again.training if again else None,
@@ -121,11 +124,12 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
     assert phase is not None
     assert before is not None
     assert total is not None
-    exception = (before.rounds, before.lr) if phase.first_round_keeps_rate else None
     given = _phase(phase)
+    if phase.first_round_keeps_rate:
+        given["local"] = given["local"].model_copy(update={"exception": (before.rounds, before.lr)})
     return recover.Spec(
-        **_shared(trial, seed),  # type: ignore[arg-type]
-        **{**given, "local": given["local"].model_copy(update={"exception": exception})},  # type: ignore[attr-defined, arg-type]
+        **_shared(trial, seed),
+        **given,
         rounds=total - before.rounds,
         projection=_choice(phase.projection) if phase.projection else None,
         client_weights=phase.client_weights,
@@ -141,19 +145,17 @@ def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
     like = of_training(trial, seed)
     kept = catalogue.declared("training", like.training.name).get("KEEPS")
     params = {name: value for name, value in like.training.params.items() if name != kept}
-    same = ("dataset", "model", "seed", "local", "rounds", "clients_per_round", "with_replacement", "server")
     return shadow.Spec(
-        **{name: getattr(like, name) for name in same},
-        **trial.settings.shadows.model_dump(),
-        training=Choice(name=like.training.name, params=params),
-        attack=None,
+        **_same(shadow.Spec, like)
+        | trial.settings.shadows.model_dump()
+        | {"training": Choice(name=like.training.name, params=params), "attack": None}
     )
 
 
 def of_evaluation(trial: Trial, seed: int, roles: tuple[str, ...], evaluation: str) -> evaluate.Spec:
     """Return the spec of an evaluation."""
     evaluators = tuple(trial.settings.evaluations[evaluation])
-    return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)  # type: ignore[arg-type]
+    return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)
 
 
 MAKES = {"train": of_training, "shadow": of_shadows, "unlearn": of_unlearning, "recover": of_recovery}
@@ -166,7 +168,7 @@ def with_seed(spec: Spec, seed: int) -> Spec:
     return spec.model_copy(update={"seed": seed})
 
 
-def _shared(trial: Trial, seed: int) -> dict[str, object]:
+def _shared(trial: Trial, seed: int) -> dict[str, Any]:
     data = trial.settings.data
     return {
         "dataset": data.dataset,
@@ -176,16 +178,19 @@ def _shared(trial: Trial, seed: int) -> dict[str, object]:
     }
 
 
+def _same(spec: type[Spec], record: BaseModel) -> dict[str, Any]:
+    """Return the values of those fields of a spec that a record has, too."""
+    return {name: getattr(record, name) for name in spec.model_fields if name in type(record).model_fields}
+
+
 def _choice(plugin: Plugin) -> Choice:
     return Choice(name=plugin.name, params=plugin.params)
 
 
-def _phase(phase: Phase) -> dict[str, object]:
-    same = ("lr", "lr_decay", "momentum", "weight_decay", "batch_size", "local_epochs", "local_steps")
-    drawn = ("clients_per_round", "with_replacement", "evaluate_every", "evaluate_last")
+def _phase(phase: Phase) -> dict[str, Any]:
     return {
-        "local": Local(**phase.model_dump(include=set(same))),
-        **phase.model_dump(include=set(drawn)),
+        **{name: getattr(phase, name) for name in TrainingSpec.model_fields if name in Phase.model_fields},
+        "local": LocalTraining(**phase.model_dump(include=set(LocalSGD.model_fields))),
         "traced": tuple(one for one in phase.traced if catalogue.defines("evaluation", one, "trace")),
         "counted": tuple(
             catalogue.traced([one for one in phase.traced if catalogue.defines("evaluation", one, "count")])

@@ -14,28 +14,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from fu import plugins
 from fu.contents import checksum
 from fu.errors import UserError, first_problem
+from fu.federation.sgd import LocalTraining
 from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import OUTPUTS
 from fu.plugins import Choice, Kind
+from fu.types import Frozen
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
 OUTSIDE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOLCK, errno.ENOTSUP}
 EDITED = "the code was edited after this job was planned; run snakemake again."
 
 
-class Record(BaseModel):
-    """A frozen record that forbids unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Spec(Record):
+class Spec(Frozen):
     """Exactly the values that a stage reads; built by the plan, passed to the stage's main."""
 
     stage: ClassVar[str]
@@ -45,19 +41,6 @@ class Points(Spec):
     """The specs of one stage at the points of a grid, by the name of the trial; a job runs that of the selected one."""
 
     points: dict[str, Any]
-
-
-class Local(Record):
-    """How clients train; `exception`: a round and its own learning rate."""
-
-    lr: float
-    lr_decay: float
-    batch_size: int
-    local_epochs: int | None
-    local_steps: int | None
-    momentum: float
-    weight_decay: float
-    exception: tuple[int, float] | None = None
 
 
 class ModelSpec(Spec):
@@ -72,7 +55,7 @@ class ModelSpec(Spec):
 class RoundsSpec(ModelSpec):
     """How clients train in rounds; `clients_per_round`: how many are drawn for a round (None: all take part)."""
 
-    local: Local
+    local: LocalTraining
     rounds: int
     clients_per_round: int | None
     with_replacement: bool

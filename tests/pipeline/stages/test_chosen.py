@@ -190,6 +190,18 @@ def test_one_more_point_computes_nothing_where_the_choice_stays(grid: Grid) -> N
     assert grid.made() == "model of 0.05"
 
 
+def test_another_point_that_is_made_again_leaves_the_copies(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
+    for point in POINTS:
+        grid.own(point)
+    assert not grid.chosen(copies=True)
+    grid.trial = "m+lr0.2"
+    assert grid.run(lr=0.2)  # which takes another time
+    capsys.readouterr()
+    assert not grid.chosen(copies=True)
+    assert "already made" in capsys.readouterr().err
+    assert grid.made() == "model of 0.1"
+
+
 def test_other_inputs_are_computed_with(grid: Grid) -> None:
     assert grid.chosen()
     grid.write("digits.npz", "other data")
