@@ -72,7 +72,9 @@ def plain_round(model: nn.Module, batches: list[list[tuple[Tensor, Tensor]]], lr
 def measure(name: str, data: ClientData, batch_size: int, rounds: int) -> None:
     plugin = plugins.load("models", name)
     build = partial(plugin.build, (28, 28, 1), 10, plugin.Params())
-    federation = Federation(build(), data, LocalTraining(0.1, 0.999, batch_size, 1), "training", 0)
+    federation = Federation(
+        build(), data, LocalTraining(lr=0.1, lr_decay=0.999, batch_size=batch_size, local_epochs=1), "training", 0
+    )
     task = Task(federation, build, data.forgotten, data.retained, rounds, 0)
     params = fedavg.Params()
     state = fedavg.start(task, params)

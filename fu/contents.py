@@ -1,16 +1,11 @@
-"""The digest of a file's content, and copies that are checked by it. No result depends on how it is computed."""
+"""The digest of a file's content. No result depends on how it is computed."""
 
 import hashlib
 import os
-import shutil
 import stat
 from pathlib import Path
 
 from fu.errors import UserError
-
-
-class DamagedError(Exception):
-    """A file cannot be read, or is not as it was made."""
 
 
 def checksum(path: Path) -> str:
@@ -32,14 +27,3 @@ def require_file(path: Path) -> None:
         raise UserError(f"{path}: must be a regular file, not a folder, a pipe or a device.")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: the file is not readable; change its permissions.")
-
-
-def copy(source: Path, target: Path, content: str) -> None:
-    """Copy a file that has this digest; `DamagedError` where it has another one or cannot be read."""
-    try:
-        require_file(source)
-    except UserError as error:
-        raise DamagedError(str(error).removesuffix(".")) from None
-    shutil.copyfile(source, target)
-    if checksum(target) != content:
-        raise DamagedError(f"{source} is not as it was made")

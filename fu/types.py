@@ -1,8 +1,8 @@
-"""Kinds of values that settings and hyper-parameters share."""
+"""Kinds of values and records that settings, specs and entries share."""
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def fraction(value: Any) -> Any:
@@ -16,4 +16,12 @@ def fraction(value: Any) -> Any:
     return value
 
 
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0)]
 Share = Annotated[float, BeforeValidator(fraction), Field(ge=0, le=1)]
+
+
+class Frozen(BaseModel):
+    """A frozen record with no unknown key."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

@@ -110,7 +110,16 @@ def make_federation(
 ) -> Federation:
     """Bind a model to the toy's data."""
     data = make_data(make_partition()) if data is None else data
-    training = LocalTraining(lr, lr_decay, batch_size, local_epochs, exception, local_steps, momentum, weight_decay)
+    training = LocalTraining(
+        lr=lr,
+        lr_decay=lr_decay,
+        batch_size=batch_size,
+        local_epochs=local_epochs,
+        exception=exception,
+        local_steps=local_steps,
+        momentum=momentum,
+        weight_decay=weight_decay,
+    )
     return Federation(builder(model, data.shape)(), data, training, stream, seed, strategy)
 
 

@@ -20,7 +20,9 @@ def train(name: str, file: Path, rounds: int, threads: int, report: Report) -> N
     rows = np.split(np.arange(CLIENTS * SAMPLES), CLIENTS)
     part = Partition(train=rows, validation=[nobody] * CLIENTS, test=rows, attacked=nobody, backdoored=nobody)
     data = ClientData(found.x.permute(0, 2, 3, 1), found.y, part, CLASSES, "share")
-    federation = Federation(build(name), data, LocalTraining(RATE, 1.0, BATCH, 1), STREAM, SEED)
+    federation = Federation(
+        build(name), data, LocalTraining(lr=RATE, lr_decay=1.0, batch_size=BATCH, local_epochs=1), STREAM, SEED
+    )
     task = Task(federation, partial(build, name), [], list(range(CLIENTS)), rounds, SEED)
     layout, params = federation.layout, fedavg.Params()
     theta = layout.flatten(dict(build(name).named_parameters()))

@@ -57,7 +57,7 @@ def _rows(
 def _notes(entry: Entry, groups: Groups, found: pd.DataFrame) -> str:
     assert entry.x is not None
     lost = found[found["metric"] == entry.metrics[0].name]["diverged"]
-    models = [(spot.trial.home or spot.scenario, spot.trial.name) for spot in groups.spots]
+    models = [(spot.trial.trained, spot.trial.name) for spot in groups.spots]
     diverged = sum(dict(zip(models, lost, strict=True)).values())  # a model may stand in several panels
     compared = comparison(entry)
     said = [

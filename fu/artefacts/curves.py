@@ -157,7 +157,8 @@ def _ends(values: pd.DataFrame, trains: bool) -> list[float]:
 def _moments(entry: Entry) -> str:
     trains = {method.trains for method in entry.methods}
     first = "Before training → before the request → at" if entry.from_training else "At"
-    recovers = any(trial.recovers for method in entry.methods for found in method.trials.values() for trial in found)
+    shown = (trial for method in entry.methods for name in method.trials for trial in entry.trials(name, method))
+    recovers = any(trial.recovered for trial in shown)
     last = " → at the end" if recovers or not entry.from_training else ""
     said = [f"{first} the start of the method → after unlearning{last}"] if False in trains else []
     said += ["Before the first round of training → after the last"] if True in trains else []

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fu.artefacts.style import Figures
 from fu.plugins import Kind
+from fu.types import Frozen
 
 ORIGINAL = "original"
 STAGE_MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
@@ -14,13 +15,7 @@ RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "
 HELD = "training_samples"  # metric of the rows that say, client by client, how many samples each trains on
 
 
-class Record(BaseModel):
-    """A frozen record with no unknown key."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Metric(Record):
+class Metric(Frozen):
     """One metric, as its evaluator declares it. Shares are fractions, not percent.
 
     `better` says which direction is good, if either is; `spread` names the metric shown in parentheses behind it.
@@ -35,14 +30,12 @@ class Metric(Record):
     spread: str | None = None
 
 
-class Trial(Record):
+class Trial(Frozen):
     """A training or a method at one point of its grid: `values` is what the grid sets there.
 
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
-    `trained` names the trial whose trained model it has, `unlearned` the one whose unlearned model it has ("" for a
-    training); `recovers`: post-training follows. `home`: the scenario in whose folder the trained model lies, and
-    `evaluated`: the one in whose folder a training's evaluation lies (None: its own). `files`: the name that its
-    files have (None: its own).
+    Where its files lie, as "scenario/trial": `trained`: of the trained model that it starts from, or that it is;
+    `unlearned` and `recovered`: of its own models, if it has them; `evaluated`: those of its evaluations that are read.
     """
 
     name: str
@@ -51,18 +44,16 @@ class Trial(Record):
     values: dict[str, float | int | str]
     trained: str = ORIGINAL
     unlearned: str = ""
-    recovers: bool = False
-    home: str | None = None
-    evaluated: str | None = None
-    files: str | None = None
+    recovered: str = ""
+    evaluated: tuple[str, ...] = ()
 
     @property
     def models(self) -> dict[str, str]:
-        """Stage -> name of the model."""
+        """Role -> the model."""
         if not self.unlearned:
             return {"original": f"{self.trained}.trained"}
         found = {"unlearned": f"{self.unlearned}.unlearned"}
-        return {**found, "recovered": f"{self.files or self.name}.recovered"} if self.recovers else found
+        return {**found, "recovered": f"{self.recovered}.recovered"} if self.recovered else found
 
     def setting(self, stage: Stage) -> str:
         """Return the rate of a stage and what else the grid sets for it, hyper-parameters with their names."""
@@ -79,7 +70,7 @@ class Trial(Record):
         return ", ".join(named) or "–"
 
 
-class Sampling(Record):
+class Sampling(Frozen):
     """What a training draws: K of M `clients` for each of R rounds, b of a client's N `samples` for each of E steps.
 
     `fewest`: how many the smallest client holds at least, where clients differ in size and N is a mean.
@@ -94,20 +85,20 @@ class Sampling(Record):
     fewest: int | None = None
 
 
-class Asked(Record):
+class Asked(Frozen):
     """What a request names: so many clients, or so many samples, at once."""
 
     level: Literal["client", "sample"]
     number: int
 
 
-class Scenario(Record):
-    """A scenario: rounds of training and after the request (None: no request), and the evaluations that are read.
+class Scenario(Frozen):
+    """A scenario: rounds of training and after the request (None: no request).
 
     `family`: the label without coordinates (None: it has none). `data` names the data set for people, `replaces` the
     paper's own where the preset has another in its place. `at`: its coordinates by their short names.
     `original`: the trial of the original model (None: it is not shown).
-    `partition`: the scenario in whose folder the partition lies (None: its own). `sampling`: where a training draws
+    `partition`: the scenario in whose folder the partition lies. `sampling`: where a training draws
     clients and takes so many steps a round. `asked`: the request, if there is one and the kind of artefact draws
     requests; `requests`: how many come in a row, at equal distances in the rounds after the first.
     """
@@ -120,10 +111,9 @@ class Scenario(Record):
     replaces: str | None = None
     rounds: tuple[int, int | None]
     requests: int = 1
-    evaluations: tuple[str, ...] = ()
     at: dict[str, float | int | str] = Field(default_factory=dict)
     original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
-    partition: str | None = None
+    partition: str = ""
     model: str = ""
     sampling: Sampling | None = None
     asked: Asked | None = None
@@ -135,23 +125,21 @@ class Scenario(Record):
         return [trained + k * (after or 0) // self.requests for k in range(self.requests)]
 
 
-class Chosen(Record):
-    """The files of the chosen point of a grid: what `Trial` says of them.
+class Chosen(Frozen):
+    """Where the files of the chosen point of a grid lie, as in `Trial`, whichever it will be.
 
-    `by`: the scenario and the method whose selection it follows; `points`: the selected trial -> the own one.
+    `by`: the selection that it follows, as "scenario/method"; `points`: the selected trial -> the own one.
     """
 
-    by: tuple[str, str]
+    by: str
     points: dict[str, str]
-    files: str
     trained: str
     unlearned: str
-    recovers: bool
-    home: str | None
-    evaluated: str | None
+    recovered: str
+    evaluated: tuple[str, ...]
 
 
-class Method(Record):
+class Method(Frozen):
     """A method or a training (`trains`), and its trials in every scenario.
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
@@ -174,7 +162,7 @@ class Method(Record):
         return self.label + ("" if self.in_paper else " *")
 
 
-class Entry(Record):
+class Entry(Frozen):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
     `note`: what to know about the paper's numbers. `spreads`: the metrics in parentheses. `methods`: trainings, then

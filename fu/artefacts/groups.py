@@ -176,9 +176,9 @@ def _line(entry: Entry, method: Method, key: Values) -> Method:
 
 def _same(entry: Entry, method: Method) -> bool:
     """Whether a training has one model wherever panel and place on the axis are the same."""
-    found: dict[Values, set[tuple[str, str]]] = {}
+    found: dict[Values, set[str]] = {}
     for scenario in entry.scenarios:
         for trial in entry.trials(scenario.name, method):
             at = _values(entry, [*entry.panels, *([entry.x] if entry.x else [])], scenario, trial)
-            found.setdefault(at, set()).add((trial.home or scenario.name, trial.trained))
+            found.setdefault(at, set()).add(trial.trained)
     return all(len(models) == 1 for models in found.values())

@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ def commit() -> dict[str, Any]:
     return {"commit": git("rev-parse", "HEAD"), "clean": None if changed is None else not changed}
 
 
-def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: Mapping[Path, str]) -> dict[str, Any]:
+def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: Iterable[Path]) -> dict[str, Any]:
     """Return the provenance of one artefact.
 
-    `inputs`: path -> SHA-256; `costs`: files of the models behind it -> which job computed the model, if another one.
+    `inputs`: path -> SHA-256; `costs`: files of the models behind it.
     """
     spent = {str(path): json.loads(path.read_text()) for path in costs}
     return {
@@ -48,6 +48,5 @@ def describe(entry: Entry, code: str, inputs: Mapping[str, str], costs: Mapping[
         "devices": sorted({cost["device"] for cost in spent.values()}),
         "threads": sorted({cost["threads"] for cost in spent.values()}),
         "inputs": dict(inputs),
-        "taken": {str(path): source for path, source in costs.items() if source},
         "costs": spent,
     }

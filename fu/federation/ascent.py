@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from fu.federation.local import Hook
+from fu.federation.network import Hook
 
 CLIP = (
     "largest norm of the ascending client's gradient in a step; 0: not clipped. FedOSD's published framework can clip "

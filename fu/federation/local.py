@@ -12,7 +12,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData, batch_of
 from fu.federation.losses import Objective, cross_entropy, resolve
-from fu.federation.network import Network
+from fu.federation.network import Hook, Network, descent
+from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
@@ -45,49 +46,6 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class LocalTraining:
-    """How clients train: SGD with rate lr * lr_decay ** round, over `local_epochs` (shuffled) or `local_steps`.
-
-    `momentum` starts at zero in every round. `weight_decay` times the weights is added to the gradient.
-    `exception`: (a round, its rate), where one round takes another rate.
-    """
-
-    lr: float
-    lr_decay: float
-    batch_size: int
-    local_epochs: int | None
-    exception: tuple[int, float] | None = None
-    local_steps: int | None = None
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Raise `ValueError` unless either epochs or steps are given."""
-        if (self.local_epochs is None) == (self.local_steps is None):
-            raise ValueError("either local_epochs or local_steps must be given, and not both")
-
-    def rate(self, round: int) -> float:
-        """The learning rate of a round."""
-        lr = self.exception[1] if self.exception and self.exception[0] == round else self.lr
-        return lr * self.lr_decay**round
-
-    def descent(self, weights: Tensor) -> "Hook | None":
-        """Return what turns a gradient into the direction of a step, for weights [..., d] in one round; None: nothing.
-
-        As `torch.optim.SGD`: weight decay is added to the gradient, the gradient to the momentum.
-        """
-        if not self.momentum and not self.weight_decay:
-            return None
-        velocity = torch.zeros_like(weights)
-
-        def direct(weights: Tensor, gradient: Tensor) -> None:
-            gradient.add_(weights, alpha=self.weight_decay)
-            gradient.copy_(velocity.mul_(self.momentum).add_(gradient))
-
-        return direct
-
-
-@dataclass(frozen=True)
 class Updates:
     """What m clients return: `delta` [m, d] = theta_i - theta, their sample counts and mean training losses [m]."""
 
@@ -96,7 +54,6 @@ class Updates:
     losses: Tensor
 
 
-Hook = Callable[[Tensor, Tensor], None]
 Projection = Callable[[Tensor], None]
 Relabel = Callable[[Tensor, Tensor], Tensor]
 Rows = Callable[[int, int], Tensor]
@@ -272,7 +229,7 @@ class Federation:
         for k, client in enumerate(clients):
             weights.copy_(theta)
             total, factor = losses[k], (factors or {}).get(client)
-            change = _one_after_another(regularise, self.training.descent(weights))
+            change = _one_after_another(regularise, descent(self.training, weights))
             with self._training_mode(client, round):
                 for x, y in self.batches(client, round, steps, rows):
                     if relabel is not None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from fu.federation.losses import Objective, resolve
+from fu.federation.network import descent
 
 if TYPE_CHECKING:
     from fu.federation.local import Federation, Rows
@@ -40,7 +41,7 @@ def train_all(
     gradient = vmap(grad_and_value(loss))
     weights = theta.repeat(len(clients), 1)
     losses = torch.zeros(len(clients), device=federation.device)
-    descent = federation.training.descent(weights)
+    direct = descent(federation.training, weights)
     factor = None
     if factors:
         factor = torch.tensor([factors.get(client, 1.0) for client in clients], device=federation.device)[:, None]
@@ -49,8 +50,8 @@ def train_all(
         step, value = gradient(weights, x, y, share)
         if factor is not None:
             step = step * factor
-        if descent is not None:
-            descent(weights, step)
+        if direct is not None:
+            direct(weights, step)
             step = step * torch.tensor([[batch is not None] for batch in batches], device=federation.device)
         weights = weights - rate * step
         losses = losses + value

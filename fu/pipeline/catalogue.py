@@ -40,6 +40,14 @@ NEEDED = {
 KINDS = tuple(NEEDED)
 
 
+class Instead(BaseModel, extra="forbid"):
+    """A key of settings.training in place of another, `gives`: its value times and over other settings."""
+
+    gives: str
+    times: list[str]
+    over: list[str]
+
+
 # The constants that the plan reads without importing the file.
 CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     "methods": {
@@ -53,6 +61,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "ESTIMATE": TypeAdapter(dict[Literal["share"], Annotated[float, Field(ge=0, le=1)] | str]),
         "SERVER": TypeAdapter(bool),
         "KEEPS": TypeAdapter(str),
+        "INSTEAD": TypeAdapter(dict[str, Instead]),
     },
     "models": {
         "ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]),
@@ -119,7 +128,7 @@ def add_folder(folder: Path) -> None:
             path = written[min(taken)]
             raise UserError(f"{path}: fu/{below.name} already has a plug-in of this name; rename the file.")
     plugins.add_folder(folder)
-    for known in (disk, module_file, closure, digest, available, metrics):
+    for known in (disk, module_file, closure, digest, available, metrics, instead):
         known.cache_clear()
 
 
@@ -274,6 +283,17 @@ def metrics_of(evaluator: str) -> list[Metric]:
         return [Metric(**metric.model_dump(exclude={"tells"})) for metric in found]
     except ValidationError as error:
         raise UserError(first_problem(error, Declared, f"{evaluator}.py (evaluation): METRICS")) from None
+
+
+@cache
+def instead() -> dict[str, Instead]:
+    """Return the keys of settings.training that trainings declare in place of others."""
+    found: dict[str, Instead] = {}
+    for name in available("training"):
+        with contextlib.suppress(UserError):  # reported where it is used
+            stated = declared("training", name).get("INSTEAD", {})
+            found |= {key: Instead(**rule) for key, rule in stated.items()}
+    return found
 
 
 def traces(evaluator: str) -> bool:

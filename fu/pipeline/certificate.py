@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,9 +20,9 @@ from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline.paths import certificate_of
 
-FORMAT = 3
+FORMAT = 4
 SEAL = b',\n "seal": "'  # before the digest of everything above it: a damaged certificate is invalid
-CHOSEN = "chosen"  # the role of the selection that a job for the chosen one of several points reads
+CHOICE = ("chosen", "points")  # the roles of a selection and of what there is to select
 PATIENCE_S = 10.0  # a job whose run was killed ends within seconds
 ON_CLUSTER_S = 3600.0  # one on a node that Slurm has lost and replaced may live on until the node is found again
 
@@ -35,9 +35,7 @@ class Certificate:
     """What a job's outputs were made from.
 
     `parts`: the modules and libraries behind the code digest; `inputs`: role -> path and SHA-256 of each file, in
-    order; `outputs`: file name -> size in bytes, SHA-256. `taken`: the certificate of the job that computed them, where
-    that was another one; empty where it was this one. `point`: of the chosen one of several points, the key that its
-    own job has.
+    order; `outputs`: file name -> size in bytes, SHA-256. Of several points, key and spec are the selected one's.
     """
 
     key: str
@@ -47,14 +45,7 @@ class Certificate:
     parts: Mapping[str, str]
     inputs: Inputs
     outputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    taken: str = ""
     seal: str = ""
-    point: str = ""
-
-    @property
-    def contents(self) -> dict[str, list[str]]:
-        """The digests of what was read, by role; without the selection, which says only which point is run."""
-        return {role: [content for _, content in read] for role, read in self.inputs.items() if role != CHOSEN}
 
 
 def key_of(stage: str, spec: str, code: str) -> str:
@@ -72,12 +63,6 @@ def read(path: Path) -> Certificate | None:
         return None
     content = json.loads(head + b"}")
     return Certificate(**content, seal=seal[:64].decode()) if content.pop("format") == FORMAT else None
-
-
-def taken(file: Path) -> str:
-    """Return the certificate of the job that computed a file, where that was not its own job; empty otherwise."""
-    made = read(certificate_of(file))
-    return made.taken if made else ""
 
 
 def _seal(head: bytes) -> bytes:
@@ -117,12 +102,23 @@ def check(files: Mapping[str, Sequence[Path]]) -> dict[str, list[list[str]]]:
 
 
 def holds(path: Path, key: str, inputs: Inputs) -> bool:
-    """Whether a certificate has this key and these inputs, and the outputs next to it match."""
+    """Whether a certificate has this key and these inputs, and the outputs next to it match.
+
+    A selection only says which spec is run, which is in the key: the certificate is brought up to date with it.
+    """
     made = read(path)
-    if made is None or made.key != key or made.inputs != inputs:
+    if made is None or made.key != key or _computed_from(made.inputs) != _computed_from(inputs):
         return False
     files = [(path.with_name(name), content) for name, (_, content) in made.outputs.items()]
-    return all(file.is_file() and checksum(file) == content for file, content in files)
+    if not all(file.is_file() and checksum(file) == content for file, content in files):
+        return False
+    if made.inputs != inputs:
+        write(path, replace(made, inputs=inputs))
+    return True
+
+
+def _computed_from(inputs: Inputs) -> Inputs:
+    return {role: files for role, files in inputs.items() if role not in CHOICE}
 
 
 @contextmanager

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from fu.artefacts.entry import ORIGINAL, Stage
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
-from fu.pipeline.settings.records import Artefact, Settings
-from fu.pipeline.specs import Trial
+from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
+from fu.pipeline.specs import Trial, Trials
 
-if TYPE_CHECKING:
-    from fu.pipeline.grid import Grid
-
+MEASURED = ("evaluate_every", "evaluate_last", "traced")  # of what a phase inherits, what does not change its draws
 NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
 
 
@@ -36,7 +34,7 @@ def shown(entry: Artefact, where: str) -> None:
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")
 
 
-def drawn(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
+def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
     """Raise `UserError` where something to be shown does not exist: metrics, a stage, the one varying setting."""
     about = catalogue.declared("artefacts", entry.kind)
     trials = {
@@ -88,7 +86,7 @@ def drawn(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
 
 
 def coordinates(
-    grid: "Grid", name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
+    grid: Trials, name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
 ) -> None:
     """Raise `UserError` where an axis, line or panel is no coordinate of the scenarios and no setting of a grid."""
     shown = [method for method in entry.shown if method not in entry.against]
@@ -105,7 +103,7 @@ def coordinates(
                     )
 
 
-def sampled(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
+def sampled(grid: Trials, name: str, entry: Artefact, where: str) -> None:
     """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs.
 
     Each needs the axis; a line or a panel may be a coordinate of some of them.
@@ -128,7 +126,7 @@ def sampled(grid: "Grid", name: str, entry: Artefact, where: str) -> None:
                 )
 
 
-def evaluated(grid: "Grid", name: str, scenario: str, entry: Artefact, where: str) -> None:
+def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str) -> None:
     """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
     if catalogue.reads(entry.kind) != "evaluations":
         return
@@ -139,7 +137,35 @@ def evaluated(grid: "Grid", name: str, scenario: str, entry: Artefact, where: st
             raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
 
 
-def selection(grid: "Grid", name: str, scenario: str, shown: Sequence[str]) -> None:
+def request(settings: Settings, entry: Method, where: str) -> None:
+    """Raise `UserError` where a method cannot meet the request, or goes on with a training that has other settings."""
+    asked, phase, training = settings.data.forget, settings.unlearning, settings.training
+    if entry.plugin is None or asked is None or phase is None:
+        return
+    declared = catalogue.declared("methods", entry.plugin)
+    if asked.samples and not declared.get("SAMPLES"):
+        able = [name for name in catalogue.available("methods") if catalogue.declared("methods", name).get("SAMPLES")]
+        raise UserError(
+            f"{where}: data.forget.samples: {entry.plugin} forgets whole clients alone; allowed: {', '.join(able)}."
+        )
+    if not declared.get("CONTINUES"):
+        return
+    if "KEEPS" not in catalogue.declared("training", training.method.name):
+        raise UserError(f"{where}: {entry.plugin} goes on with a training that keeps models; set trained_by: fats.")
+    other = [key for key in INHERITED if key not in MEASURED and getattr(phase, key) != getattr(training, key)]
+    if other:
+        raise UserError(
+            f"{where}: unlearning.{other[0]}: {entry.plugin} goes on with its training; "
+            f"allowed: {getattr(training, other[0])}, as in training."
+        )
+    if phase.rounds != training.rounds * asked.requests:
+        raise UserError(
+            f"{where}: unlearning.rounds: {entry.plugin} goes on with its training; "
+            f"allowed: {training.rounds * asked.requests}, the rounds of training for every request."
+        )
+
+
+def selection(grid: Trials, name: str, scenario: str, shown: Sequence[str]) -> None:
     """Raise `UserError` where the best point of a grid cannot be chosen on validation data."""
     where = f"{grid.where[name]}: scenarios.{scenario}"
     for method in shown:

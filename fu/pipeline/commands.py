@@ -16,7 +16,7 @@ def words(plan: Plan, job: Job, threads: int) -> list[str]:
         value = given[name]
         found += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
     if job.inputs.get("chosen"):
-        found += ["--chosen", *job.listed["chosen"], "--candidates", *job.made]
+        found += ["--chosen", *job.listed["chosen"], "--points", *job.listed["points"]]
     found += ["--threads", str(threads), "--device", plan.config.device]
     return [*found, "--plugins", plan.config.plugins] if plan.config.plugins else found
 

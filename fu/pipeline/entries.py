@@ -1,6 +1,6 @@
 """What a table or figure is told: its entry, with the labels, values and file names of all that it shows."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fu import plugins
 from fu.artefacts import entry as artefacts
@@ -10,108 +10,50 @@ from fu.errors import UserError
 from fu.pipeline import catalogue, digest, estimates
 from fu.pipeline.checks import evaluations_with
 from fu.pipeline.grid import inherited
-from fu.pipeline.settings.records import Data, Forget, Paper, Settings
+from fu.pipeline.jobs import SEED, Jobs
+from fu.pipeline.settings.records import Artefact, Data, Forget, Preset, Settings
 from fu.plugins import Choice
 
-if TYPE_CHECKING:
-    from fu.pipeline.plan import Plan
 
+def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list[str]) -> Entry:
+    """Return an artefact's full entry, with what it needs of its scenarios, methods and metrics.
 
-def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
-    """Return an artefact's full entry, with what it needs of its scenarios, methods and metrics."""
-    shown, source = plan.artefacts[paper, artefact], plan.papers[paper]
-    numbers = plan.published(paper, artefact)
-    reads, known = catalogue.reads(shown.kind), catalogue.metrics()
+    `numbers`: the file with the paper's own, if there is one.
+    """
+    source, where = jobs.papers[paper], f"{jobs.grid.where[paper]}: artefacts.{artefact}"
+    shown = source.artefacts[artefact]
+    reads, chooses = catalogue.reads(shown.kind), catalogue.chooses(shown.kind, shown.points)
+    known = catalogue.metrics()
     metrics = tuple(known[name] for name in shown.metrics)
     read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
-    starts = {source.methods[source.methods[name].unlearned_from or name].trained_by for name in shown.methods}
-    original = ORIGINAL in starts
-    draws = catalogue.declared("artefacts", shown.kind).get("REQUESTS")
-    scenarios, attacks = [], []
-    for name in shown.scenarios:
-        scope = f"{paper}/{name}"
-        first = plan.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
-        settings = plan.trials[scope, first].settings
-        used, replaces = _called("datasets", settings.data.dataset), _replaced(plan, paper, name)
-        stated, on = source.scenarios[name], f" [on {used}]" if replaces else ""
-        coordinates = "".join(f", {short} = {stated.at[short]}" for short in stated.vary)
-        evaluations = evaluations_with(filter(None, read), settings.evaluations) if reads == "evaluations" else []
-        scenarios.append(
-            artefacts.Scenario(
-                name=name,
-                label=stated.label + on,
-                family=stated.label.removesuffix(coordinates) + on if coordinates else None,
-                dataset=settings.data.dataset,
-                data=used,
-                replaces=replaces,
-                rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
-                requests=settings.data.forget.requests if settings.data.forget else 1,
-                evaluations=tuple(evaluations),
-                at=dict(stated.at),
-                original=_trial_shown(plan, scope, ORIGINAL) if original else None,
-                partition=_other(plan.grid.partitions[scope], scope),
-                model=_called("models", settings.model.name),
-                sampling=_sampling(settings),
-                asked=_asked(settings.data.forget) if draws else None,
-            )
-        )
-        if reads == "data":
-            if settings.data.attack is None:
-                raise UserError(f"{plan.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
-            attacks.append(settings.data.attack.name)
-    trials = {
-        name: {scenario: _trials_shown(plan, f"{paper}/{scenario}", name) for scenario in shown.scenarios}
-        for name in shown.shown
+    settings = {name: _settings(jobs, paper, shown, name) for name in shown.scenarios}
+    measured = {
+        name: evaluations_with(filter(None, read), own.evaluations) if reads == "evaluations" else []
+        for name, own in settings.items()
     }
-    several = shown.shown if catalogue.chooses(shown.kind, shown.points) else ()
-    chosen = {
-        name: {
-            scenario: _chosen(plan, f"{paper}/{scenario}", name)
-            for scenario in (shown.scenarios if name in several else ())
-            if (f"{paper}/{scenario}", name) in plan.grid.chosen
-        }
-        for name in shown.shown
-    }
-    methods = [
-        artefacts.Method(
-            **source.trainings[name].model_dump(include={"label", "in_paper"}),
-            name=name,
-            post_training="none",
-            trains=True,
-            trials=trials[name],
-            chosen=chosen[name],
-        )
-        for name in shown.shown
-        if name in source.trainings
-    ]
-    methods += [
-        artefacts.Method(
-            **source.methods[name].model_dump(include={"label", "in_paper", "post_training"}),
-            name=name,
-            retrains=bool(_declares(source, name).get("RETRAINS")),
-            alike=any(_declares(source, name).get(constant) for constant in ("RETRAINS", "CONTINUES")),
-            trials=trials[name],
-            chosen=chosen[name],
-        )
-        for name in shown.methods
-    ]
+    methods = [_method(jobs, paper, name, chooses, measured) for name in shown.shown]
+    unmarked = [name for name, own in settings.items() if reads == "data" and own.data.attack is None]
+    if unmarked:
+        raise UserError(f"{where}: {unmarked[0]!r} has no attack to show.")
     return Entry(
         paper=paper,
         artefact=artefact,
-        preset=plan.config.preset,
-        figures=plan.config.figures,
+        preset=jobs.config.preset,
+        figures=jobs.config.figures,
         reads=reads,  # type: ignore[arg-type]
-        chooses=catalogue.chooses(shown.kind, shown.points),
-        rule=_rule(plan, paper, [method for method in methods if method.chosen]),
+        chooses=chooses,
+        rule=_rule(jobs, paper, [method for method in methods if method.chosen]),
         citation=source.citation,
         published=checksum(digest.ROOT / numbers[0]) if numbers else None,
-        seeds=tuple(plan.seeds(paper)),
+        seeds=tuple(jobs.seeds(paper)),
         metrics=metrics,
         spreads=tuple(known[metric.spread] for metric in metrics if metric.spread in known),
-        scenarios=tuple(scenarios),
+        scenarios=tuple(
+            _scenario(jobs, preset, paper, shown, name, settings[name], measured[name]) for name in settings
+        ),
         methods=tuple(methods),
-        datasets=tuple(scenario.dataset for scenario in scenarios) if reads == "data" else (),
-        attacks=tuple(attacks),
+        datasets=tuple(own.data.dataset for own in settings.values()) if reads == "data" else (),
+        attacks=tuple(own.data.attack.name for own in settings.values() if own.data.attack) if reads == "data" else (),
         lines=tuple(shown.lines),
         panels=tuple(shown.panels),
         against=tuple(shown.against),
@@ -126,63 +68,122 @@ def entry_of(plan: "Plan", paper: str, artefact: str) -> Entry:
     )
 
 
-def _replaced(plan: "Plan", paper: str, scenario: str) -> str | None:
-    """Return the paper's data set if the preset replaces it, else None."""
-    named = str(inherited(plan.where[paper], plan.papers[paper], scenario)[0]["data"]["dataset"])
-    return None if plan.preset.replace_datasets.get(named, named) == named else _called("datasets", named)
+def _settings(jobs: Jobs, paper: str, shown: Artefact, scenario: str) -> Settings:
+    """Return the settings of a scenario, as the first that is shown has them."""
+    scope = f"{paper}/{scenario}"
+    first = jobs.grid.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
+    return jobs.grid.trials[scope, first].settings
 
 
-def _declares(paper: Paper, method: str) -> dict[str, Any]:
-    """Return what the plug-in of a method declares; none where it starts from another method's model."""
-    plugin = paper.methods[method].plugin
-    return catalogue.declared("methods", plugin) if plugin else {}
-
-
-def _trials_shown(plan: "Plan", scenario: str, method: str) -> tuple[artefacts.Trial, ...]:
-    return tuple(_trial_shown(plan, scenario, name) for name in plan.names[scenario, method])
-
-
-def _rule(plan: "Plan", paper: str, methods: list[artefacts.Method]) -> str:
-    """Return in words how points are chosen, and of whom otherwise."""
-    said: dict[str, list[str]] = {}
-    for method in methods:
-        scenario, by = next(iter(method.chosen.values())).by
-        said.setdefault(plan.rule(f"{paper}/{scenario}", by), []).append(method.label)
-    usual, *others = sorted(said, key=lambda rule: -len(said[rule])) or [""]
-    return "; ".join([usual, *(f"{', '.join(said[rule])}: {rule}" for rule in others)])
-
-
-def _chosen(plan: "Plan", scenario: str, method: str) -> artefacts.Chosen:
-    name = plan.grid.chosen[scenario, method]
-    trial, shown = plan.trials[scenario, name], _trial_shown(plan, scenario, name)
-    folder, by = trial.chosen_by
-    return artefacts.Chosen(
-        by=(folder.partition("/")[2], by),
-        points=dict(trial.points),
-        files=name,
-        **shown.model_dump(include={"trained", "unlearned", "recovers", "home", "evaluated"}),
+def _scenario(
+    jobs: Jobs, preset: Preset, paper: str, shown: Artefact, name: str, settings: Settings, measured: list[str]
+) -> artefacts.Scenario:
+    scope, source = f"{paper}/{name}", jobs.papers[paper]
+    used, replaces = _called("datasets", settings.data.dataset), _replaced(jobs, preset, paper, name)
+    starts = {source.methods[source.methods[one].unlearned_from or one].trained_by for one in shown.methods}
+    draws = catalogue.declared("artefacts", shown.kind).get("REQUESTS")
+    stated, on = source.scenarios[name], f" [on {used}]" if replaces else ""
+    coordinates = "".join(f", {short} = {stated.at[short]}" for short in stated.vary)
+    return artefacts.Scenario(
+        name=name,
+        label=stated.label + on,
+        family=stated.label.removesuffix(coordinates) + on if coordinates else None,
+        dataset=settings.data.dataset,
+        data=used,
+        replaces=replaces,
+        rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
+        requests=settings.data.forget.requests if settings.data.forget else 1,
+        at=dict(stated.at),
+        original=_trial(jobs, scope, ORIGINAL, measured) if ORIGINAL in starts else None,
+        partition=jobs.first("partition", run=f"{scope}/{SEED}").place,
+        model=_called("models", settings.model.name),
+        sampling=_sampling(settings),
+        asked=_asked(settings.data.forget) if draws else None,
     )
 
 
-def _trial_shown(plan: "Plan", scenario: str, name: str) -> artefacts.Trial:
-    trial = plan.trials[scenario, name]
-    settings, run = trial.settings, f"{scenario}/seed0"
-    evaluated = None if trial.method else _other(plan.evaluated(run, name).rpartition("/")[0], scenario)
+def _method(jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]]) -> artefacts.Method:
+    source, grid = jobs.papers[paper], jobs.grid
+    entry = source.trainings.get(name) or source.methods[name]
+    declared = catalogue.declared("methods", entry.plugin) if name in source.methods and entry.plugin else {}
+    chosen = {
+        scenario: _chosen(jobs, f"{paper}/{scenario}", name, evaluations)
+        for scenario, evaluations in measured.items()
+        if chooses and (f"{paper}/{scenario}", name) in grid.chosen
+    }
+    return artefacts.Method(
+        name=name,
+        label=entry.label,
+        in_paper=entry.in_paper,
+        post_training=getattr(entry, "post_training", "none"),
+        trains=name in source.trainings,
+        retrains=bool(declared.get("RETRAINS")),
+        alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
+        trials={
+            scenario: tuple(
+                _trial(jobs, f"{paper}/{scenario}", one, evaluations, scenario in chosen)
+                for one in grid.names[f"{paper}/{scenario}", name]
+            )
+            for scenario, evaluations in measured.items()
+        },
+        chosen=chosen,
+    )
+
+
+def _replaced(jobs: Jobs, preset: Preset, paper: str, scenario: str) -> str | None:
+    """Return the paper's data set if the preset replaces it, else None."""
+    named = str(inherited(jobs.grid.where[paper], jobs.papers[paper], scenario)[0]["data"]["dataset"])
+    return None if preset.replace_datasets.get(named, named) == named else _called("datasets", named)
+
+
+def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
+    """Return in words how points are chosen, and of whom otherwise."""
+    labels: dict[str, list[str]] = {}
+    for method in methods:
+        scenario = f"{paper}/{next(iter(method.chosen))}"
+        chosen = jobs.grid.trials[scenario, jobs.grid.chosen[scenario, method.name]]
+        labels.setdefault(jobs.rule(*chosen.chosen_by), []).append(method.label)
+    usual, *others = sorted(labels, key=lambda rule: -len(labels[rule])) or [""]
+    return "; ".join([usual, *(f"{', '.join(labels[rule])}: {rule}" for rule in others)])
+
+
+def _chosen(jobs: Jobs, scenario: str, method: str, evaluations: list[str]) -> artefacts.Chosen:
+    name = jobs.grid.chosen[scenario, method]
+    trial = jobs.grid.trials[scenario, name]
+    folder, by = trial.chosen_by
+    selection = jobs.first("select", scenario=folder, method=by)
+    places = _places(jobs, scenario, name, evaluations)
+    return artefacts.Chosen(by=selection.place, points=dict(trial.points), **places)
+
+
+def _trial(jobs: Jobs, scenario: str, name: str, evaluations: list[str], chosen: bool = False) -> artefacts.Trial:
+    """Return a trial; `chosen`: it is shown by the files of the chosen one."""
+    trial = jobs.grid.trials[scenario, name]
+    settings = trial.settings
     rate: float | None = settings.training.lr
     if trial.method:
         assert settings.unlearning is not None
         rate = settings.unlearning.lr if any(estimates.trained(trial).values()) else None
+    trained = jobs.of(scenario, name, "train").place
     return artefacts.Trial(
         name=name,
         rate=rate,
         recovery_rate=settings.recovery.lr if settings.recovery and trial.leaves_rounds else None,
         values=dict(trial.values),
-        trained=trial.trained,
-        unlearned=trial.unlearned,
-        recovers=trial.leaves_rounds,
-        home=_other(plan.grid.homes[scenario, trial.trained], scenario),
-        evaluated=evaluated,
+        **({"trained": trained} if chosen else _places(jobs, scenario, name, evaluations)),
     )
+
+
+def _places(jobs: Jobs, scenario: str, name: str, evaluations: list[str]) -> dict[str, Any]:
+    """Return where the models of a trial lie, and these of its evaluations."""
+    places = {role: job.place for role, job in jobs.models(scenario, name).items() if role != ORIGINAL}
+    evaluated = [jobs.of(scenario, name, "evaluate", evaluation=each) for each in evaluations]
+    return {
+        "trained": jobs.of(scenario, name, "train").place,
+        "unlearned": places.get("unlearned", ""),
+        "recovered": places.get("recovered", ""),
+        "evaluated": tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
+    }
 
 
 def _sampling(settings: Settings) -> artefacts.Sampling | None:
@@ -218,11 +219,6 @@ def _asked(forget: Forget | None) -> artefacts.Asked | None:
     if forget.samples is not None:
         return artefacts.Asked(level="sample", number=forget.samples)
     return artefacts.Asked(level="client", number=forget.gone // forget.requests)
-
-
-def _other(scenario: str, own: str) -> str | None:
-    """Return the name of another scenario of the paper; None for one's own."""
-    return None if scenario == own else scenario.partition("/")[2]
 
 
 def _called(kind: str, name: str) -> str:

@@ -28,10 +28,6 @@ class Shown(NamedTuple):
     method: str
     trial: Trial
 
-    def home(self, model: str) -> str:
-        """Return the scenario in whose folder a model of the trial lies."""
-        return (self.trial.home or self.scenario) if model.endswith(".trained") else self.scenario
-
 
 def shown(entry: Entry) -> list[Shown]:
     """Return every trial that an artefact may show, in the order of its rows."""
@@ -63,17 +59,14 @@ def costs(entry: Entry, paths: Paths) -> list[str]:
     """Return the cost files of the models behind an artefact, for its provenance and for run times."""
     if entry.reads not in ("evaluations", "traces"):
         return []
-    models = [(part.home(model), model) for part in shown(entry) for model in part.trial.models.values()]
-    runs = [(_run(entry, home, seed), model) for home, model in models for seed in entry.seeds]
-    return list(dict.fromkeys(paths.model(run, model, "cost") for run, model in runs))
+    models = [model for part in shown(entry) for model in part.trial.models.values()]
+    return list(dict.fromkeys(_model(entry, paths, model, seed, "cost") for model in models for seed in entry.seeds))
 
 
 def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
     """Return, by scenario and method, the file that names the chosen one of several trials."""
     return {
-        (scenario, method.name): paths(
-            "select", "selection", scenario=f"{entry.paper}/{about.by[0]}", method=about.by[1]
-        )
+        (scenario, method.name): _selection(entry, paths, about.by)
         for method in entry.methods
         for scenario, about in sorted(method.chosen.items())  # as in a spec that a job reads, whose keys are sorted
     }
@@ -121,36 +114,42 @@ def _sized(entry: Entry) -> list[Scenario]:
     return [scenario for scenario in entry.scenarios if scenario.asked and scenario.asked.level == "sample"]
 
 
-def _run(entry: Entry, scenario: str, seed: int) -> str:
-    return f"{entry.paper}/{scenario}/seed{seed}"
+def _selection(entry: Entry, paths: Paths, place: str) -> str:
+    scenario, _, method = place.rpartition("/")
+    return paths("select", "selection", scenario=f"{entry.paper}/{scenario}", method=method)
 
 
 def _partition(entry: Entry, paths: Paths, scenario: Scenario) -> str:
-    return paths("partition", "partition", run=_run(entry, scenario.partition or scenario.name, entry.seeds[0]))
+    return paths("partition", "partition", run=f"{entry.paper}/{scenario.partition}/seed{entry.seeds[0]}")
+
+
+def _model(entry: Entry, paths: Paths, model: str, seed: int, output: str) -> str:
+    """Return a file of a model, as a trial names it, on one seed."""
+    scenario, _, name = model.rpartition("/")
+    return paths.model(f"{entry.paper}/{scenario}/seed{seed}", name, output)
+
+
+def _evaluation(entry: Entry, paths: Paths, place: str, seed: int) -> str:
+    scenario, _, name = place.rpartition("/")
+    trial, _, evaluation = name.rpartition(".")
+    run = f"{entry.paper}/{scenario}/seed{seed}"
+    return paths("evaluate", "evaluation", run=run, trial=trial, evaluation=evaluation)
 
 
 def _files(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[str]:
     if entry.reads == "evaluations":
-        run = _run(entry, part.trial.evaluated or part.scenario, seed)
-        evaluations = entry.scenario(part.scenario).evaluations
-        return [
-            paths("evaluate", "evaluation", run=run, trial=part.trial.files or part.trial.name, evaluation=e)
-            for e in evaluations
-        ]
-    return [path for _, _, path in _traced(entry, paths, part, seed, "trace")] if entry.reads == "traces" else []
+        return [_evaluation(entry, paths, place, seed) for place in part.trial.evaluated]
+    return [path for _, _, path in _traced(entry, paths, part, seed)] if entry.reads == "traces" else []
 
 
-def _traced(entry: Entry, paths: Paths, part: Shown, seed: int, output: str) -> list[tuple[str, str, str]]:
-    """Return stage, model and file of each model whose rounds are shown; of the original model alone none are."""
+def _traced(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[tuple[str, str, str]]:
+    """Return role, model and trace of each model whose rounds are shown; of the original model alone none are."""
     if part.method == ORIGINAL:
         return []
     models = part.trial.models
     if entry.from_training and ORIGINAL not in models:
         models = {ORIGINAL: f"{part.trial.trained}.trained", **models}
-    return [
-        (stage, model, paths.model(_run(entry, part.home(model), seed), model, output))
-        for stage, model in models.items()
-    ]
+    return [(role, model, _model(entry, paths, model, seed, "trace")) for role, model in models.items()]
 
 
 def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
@@ -166,15 +165,15 @@ def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
     """
     names = [*dict.fromkeys([*(metric.name for metric in entry.metrics), *(TIMES if entry.from_training else ())])]
     traces, spent = [], []
-    for stage, model, path in _traced(entry, paths, part, seed, "trace"):
-        trace = _csv(Path(path)).assign(stage=stage, model=model)
-        if entry.from_training and stage != ORIGINAL:
+    for role, model, path in _traced(entry, paths, part, seed):
+        trace = _csv(Path(path)).assign(stage=role, model=model)
+        if entry.from_training and role != ORIGINAL:
             trace["round"] += entry.scenario(part.scenario).rounds[0]
         file = path.removesuffix(".csv") + ".cost.json"
         cost = json.loads(Path(file).read_text())
         last = int(trace["round"].iloc[-1]) if len(trace) else -1
         about = {
-            "stage": stage,
+            "stage": role,
             "model": model,
             "round": last,
             "device": f"{cost['device']}, {cost['threads']} thread(s)",

@@ -3,7 +3,6 @@
 What cannot work is refused here, in one sentence, before the first job.
 """
 
-import contextlib
 import json
 import math
 import re
@@ -13,12 +12,13 @@ from itertools import pairwise, product
 from typing import Any
 
 from fu.artefacts.entry import ORIGINAL
+from fu.data.dataset import about
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, checks, estimates, specs, stability
+from fu.pipeline import catalogue, checks, estimates
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Plugin, Settings
-from fu.pipeline.specs import Trial
+from fu.pipeline.specs import Trial, Trials
 
 # What a method may set for itself; the rest is shared by all methods of a scenario and the models that they start from.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
@@ -40,11 +40,6 @@ def trial_name(name: str, values: Mapping[str, Any]) -> str:
     return "-".join([f"{name}+{parts[0]}", *parts[1:]]) if parts else name
 
 
-def unlearned_by(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the grid values that unlearning depends on: all except those of post-training."""
-    return {key: value for key, value in values.items() if not key.startswith("recovery.")}
-
-
 def line_of(where: str, paper: Paper, scenario: str) -> list[str]:
     """Return a scenario, its base, the base of that and so on."""
     line = [scenario]
@@ -63,10 +58,51 @@ def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], 
     settings = paper.settings
     special: dict[str, Any] = {}
     for layer in reversed(line_of(where, paper, scenario)):
-        about = paper.scenarios[layer]
-        settings = merge(settings, about.settings)
-        special = merge(special, {**about.trainings, **about.methods})
+        own = paper.scenarios[layer]
+        settings = merge(settings, own.settings)
+        special = merge(special, {**own.trainings, **own.methods})
     return settings, special
+
+
+def derived(values: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return settings in which what trainings declare as given in place of a setting (`INSTEAD`) is that setting.
+
+    `UserError` where both are given, or the result is not whole.
+    """
+    training, data = values.get("training"), values.get("data")
+    if not isinstance(training, dict) or not isinstance(data, dict):
+        return values  # validation reports it
+    rules = catalogue.instead()
+    new = {key: value for key, value in training.items() if key not in rules}
+    for key, rule in rules.items():
+        if training.get(key) is None:
+            continue
+        place, gives = f"{where}: training.{key}", rule.gives
+        known = {"clients": data.get("clients"), "samples": _samples(data), **new}
+        lacking = [name for name in (*rule.times, *rule.over) if not isinstance(known.get(name), int)]
+        if not isinstance(training[key], int | float) or training[key] <= 0:
+            raise UserError(f"{place}: must be a number above 0, got {training[key]!r}.")
+        if lacking:
+            raise UserError(f"{place}: needs {' and '.join(lacking)}.")
+        if new.get(gives) is not None:
+            raise UserError(f"{place}: {gives} follows from it, but is {new[gives]}; set one to null.")
+        factor = math.prod(known[name] for name in rule.times) / math.prod(known[name] for name in rule.over)
+        found = training[key] * factor
+        near = max(1, round(found))
+        if abs(found - near) > 1e-6 * found:
+            raise UserError(
+                f"{place}: {training[key]:g} means {gives} = {found:g}, which must be a whole number; "
+                f"{near} is {near / factor:g}."
+            )
+        new[gives] = near
+    return {**values, "training": new}
+
+
+def _samples(data: Mapping[str, Any]) -> int:
+    """Return how many training samples all clients have together."""
+    facts = about(str(data.get("dataset")))
+    pool = facts.training if data.get("split") == "official" else facts.samples
+    return int((data.get("samples") or pool or 0) - sum(data.get(name) or 0 for name in ("server", "held_out")))
 
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
@@ -108,18 +144,13 @@ def _rounds(values: Mapping[str, Any]) -> Any:
     return rounds * requests if isinstance(rounds, int) and isinstance(requests, int) else None
 
 
-class Grid:
-    """The trials of all papers; raises `UserError` if they cannot be planned."""
+class Grid(Trials):
+    """The trials of all papers, expanded; raises `UserError` if they cannot be planned."""
 
     def __init__(self, resolved: Resolved) -> None:
         """Expand the artefacts of the papers, with the preset's replacements of data sets."""
-        self.preset, self.where = resolved.preset, resolved.where
-        self.trials: dict[tuple[str, str], Trial] = {}  # (paper/scenario, name of the trial)
-        self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, training or method) -> names of its trials
-        self.partitions: dict[str, str] = {}  # paper/scenario -> the one in whose folder its partition lies
-        self.at: dict[str, Mapping[str, float | int | str]] = {}  # paper/scenario -> its coordinates
-        self.homes: dict[tuple[str, str], str] = {}  # (paper/scenario, trial of a training) -> the same for its model
-        self.chosen: dict[tuple[str, str], str] = {}  # (paper/scenario, training or method) -> its chosen trial
+        super().__init__(resolved.where)
+        self.preset = resolved.preset
         for name, paper in resolved.papers.items():
             self._check(name, paper)
 
@@ -141,9 +172,9 @@ class Grid:
             if method.trained_by not in (trainings := [ORIGINAL, *paper.trainings]):
                 hint = nearest(method.trained_by, trainings)
                 raise UserError(f"{where}.trained_by: there is no training {method.trained_by!r}{hint}.")
-        for key, about in paper.scenarios.items():
+        for key, stated in paper.scenarios.items():
             for group, entries in (("trainings", [*paper.trainings]), ("methods", [*paper.methods])):
-                for special in getattr(about, group):
+                for special in getattr(stated, group):
                     if special not in entries:
                         hint = nearest(special, entries)
                         raise UserError(f"{self.where[name]}: scenarios.{key}.{group}: there is no {special!r}{hint}.")
@@ -193,17 +224,18 @@ class Grid:
             return
         starts_from = paper.methods[paper.methods[shown].unlearned_from or shown].trained_by
         self._expand(name, paper, scenario, starts_from)
-        found: list[str] = []
+        self.names[scope, shown] = []
         for start in self.names[scope, starts_from]:
             trained = self.trials[scope, start]
             values = self._values(name, paper, scenario, shown, trained)
             before = {f"{STARTS_FROM}{key}": value for key, value in trained.values.items()}
             for point in self._points(values.get("grid", {}), f"{where}: methods.{shown}"):
                 trial = self._trial(name, paper, scenario, shown, values, point)
-                trial = replace(trial, trained=start, values={**before, **point})
-                trial = replace(trial, unlearned=self._unlearned(name, paper, scenario, shown, trial))
-                self._add(scope, trial_name(shown, trial.values), trial, found, f"{where}: methods.{shown}")
-        self.names[scope, shown] = found
+                unlearned_by = {key: value for key, value in point.items() if not key.startswith("recovery.")}
+                unlearned = trial_name(paper.methods[shown].unlearned_from or shown, {**before, **unlearned_by})
+                trial = replace(trial, values={**before, **point}, trained=start, unlearned=unlearned)
+                self._add(scope, shown, trial, f"{where}: methods.{shown}")
+                self.trials.setdefault((scope, unlearned), replace(trial, compared=True))
 
     def _expand_training(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         scope, where = f"{name}/{scenario}", self.where[name]
@@ -222,7 +254,7 @@ class Grid:
                     )
             method = {"method": {"name": entry.plugin, "params": given["params"]}}
             values = merge(merge(values, given["settings"]), {"training": method})
-        found: list[str] = []
+        self.names[scope, shown] = []
         for point in self._points(given.get("grid", {}), f"{where}: trainings.{shown}"):
             at = values
             for key, value in point.items():
@@ -233,39 +265,16 @@ class Grid:
                     )
                 inside = {last: value} if section == "training" else {"method": {"params": {last: value}}}
                 at = merge(at, {"training": inside})
-            trial = replace(
-                self._trial(name, paper, scenario, ORIGINAL, at, {}, shown),
-                values=point,
-                trained=trial_name(shown, point),
-            )
-            self._add(scope, trial.trained, trial, found, f"{where}: trainings.{shown}")
-            self._settle(name, paper, scenario, shown, trial)
-        self.names[scope, shown] = found
-
-    def _settle(self, name: str, paper: Paper, scenario: str, shown: str, trial: Trial) -> None:
-        """Find the scenario in whose folder a trained model lies: the furthest base that trains alike, else its own."""
-        scope = f"{name}/{scenario}"
-        self.partitions.setdefault(scope, scope)
-        self.homes[scope, trial.trained] = scope
-        for base in line_of(self.where[name], paper, scenario)[:0:-1]:
-            other = f"{name}/{base}"
-            with contextlib.suppress(UserError):  # a base may lack what only scenarios that build on it have
-                self._expand(name, paper, base, shown)
-            there = self.trials.get((other, trial.trained))
-            if there is None or specs.of_partition(there, 0) != specs.of_partition(trial, 0):
-                continue
-            if self.partitions[scope] == scope:
-                self.partitions[scope] = self.partitions[other]
-            if specs.of_training(there, 0) == specs.of_training(trial, 0):
-                self.homes[scope, trial.trained] = self.homes[other, trial.trained]
-                return
+            trial = self._trial(name, paper, scenario, ORIGINAL, at, {}, shown)
+            trial = replace(trial, values=point, trained=trial_name(shown, point))
+            self._add(scope, shown, trial, f"{where}: trainings.{shown}")
 
     def varies_after(self, scope: str, shown: str) -> bool:
         """Whether the points of a grid may differ in post-training alone, so that all are post-trained to choose one.
 
         They may where its rate is in the grid, and where nobody trains while unlearning, so that all points tie.
         """
-        trials = [self.trials[scope, trial] for trial in self.names[scope, shown]]
+        trials = self.of(scope, shown)
         if trials[0].method is None:
             return False
         after = [{key: value for key, value in trial.values.items() if key.startswith("recovery.")} for trial in trials]
@@ -282,56 +291,27 @@ class Grid:
                 f"{self.where[name]}: scenarios.{scenario}: some points of the grid of {shown!r} leave rounds for "
                 "post-training and some do not; let all or none, or show them all (points: all)."
             )
-        found = self.chosen[scope, shown] = f"{shown}{CHOSEN}"
-        first, by, points = trials[names[0]], (scope, shown), {trial: trial for trial in names}
-        if first.method is None:
-            home = self._chosen_home(name, paper, scope, shown)
-            self.homes[scope, found] = home
-            self.trials[scope, found] = replace(
-                first, trained=found, values={}, points=points, chosen_by=(home, shown), compared=False
-            )
-            return
-        base = paper.methods[shown].unlearned_from
+        by, points = (scope, shown), {trial: trial for trial in names}
+        base = paper.methods[shown].unlearned_from if shown in paper.methods else None
         if base and not self.varies_after(scope, shown):
             self._expand(name, paper, scenario, base)
-            unlearned = {self.trials[scope, trial].unlearned: trial for trial in self.names[scope, base]}
-            same = unlearned.keys() == {trial.unlearned for trial in trials.values()}
-            if same and len(unlearned) == len(self.names[scope, base]):
+            begun = {self.trials[scope, point].unlearned: point for point in self.names[scope, base]}
+            own = {trial.unlearned: point for point, trial in trials.items()}
+            if begun.keys() == own.keys() and len(begun) == len(self.names[scope, base]):
                 self._choose(name, paper, scenario, base)
-                by, points = (scope, base), {unlearned[about.unlearned]: trial for trial, about in trials.items()}
-        start = first.trained
-        if by[1] != shown:
-            start = self.trials[scope, self.chosen[by]].trained
-        elif len({trial.trained for trial in trials.values()}) > 1:
-            start = f"{first.trained.partition('+')[0]}{CHOSEN}-for-{shown}"
-            self.homes[scope, start] = scope
-            self.trials[scope, start] = replace(
-                self.trials[scope, first.trained],
-                trained=start,
-                values={},
-                points={trial: about.trained for trial, about in trials.items()},
-                chosen_by=by,
-            )
-        self.trials[scope, found] = replace(
-            first, trained=start, unlearned=f"{by[1]}{CHOSEN}", values={}, points=points, chosen_by=by
+                by, points = (scope, base), {begun[unlearned]: point for unlearned, point in own.items()}
+        self.chosen[scope, shown] = f"{shown}{CHOSEN}"
+        begins = [{trial.trained for trial in trials.values()}, {trial.unlearned for trial in trials.values()}]
+        trained, unlearned = (name if not others else f"{by[1]}{CHOSEN}" for name, *others in begins)
+        self.trials[scope, f"{shown}{CHOSEN}"] = replace(
+            trials[names[0]],
+            values={},
+            trained=trained,
+            unlearned=unlearned,
+            compared=False,
+            points=points,
+            chosen_by=by,
         )
-
-    def _chosen_home(self, name: str, paper: Paper, scope: str, shown: str) -> str:
-        """Return the scenario whose choice of a training this is: the one where all points lie and are judged alike."""
-        homes = {self.homes[scope, trial] for trial in self.names[scope, shown]}
-        (other, *more) = homes
-        if more or other == scope:
-            return scope
-        mine, theirs = (self.trials[at, self.names[scope, shown][0]].settings for at in (scope, other))
-        alike = ("chosen_by", "evaluations")
-        if (
-            self.names[other, shown] != self.names[scope, shown]
-            or any(getattr(mine, one) != getattr(theirs, one) for one in alike)
-            or mine.data.forget != theirs.data.forget
-        ):
-            return scope
-        self._choose(name, paper, other.partition("/")[2], shown)
-        return other
 
     def _points(self, grid: Any, where: str) -> list[dict[str, Any]]:
         """Return every combination of a grid's values."""
@@ -342,40 +322,15 @@ class Grid:
             raise UserError(f"{where}: grid: has more than {POINTS} points; name fewer values.")
         return [dict(zip(given, chosen, strict=True)) for chosen in product(*given.values())]
 
-    def _add(self, scope: str, name: str, trial: Trial, found: list[str], where: str) -> None:
-        if name in found or not NAME.fullmatch(name):
+    def _add(self, scope: str, shown: str, trial: Trial, where: str) -> None:
+        name = trial_name(shown, trial.values)
+        if name in self.names[scope, shown] or not NAME.fullmatch(name):
             raise UserError(
                 f"{where}: grid: {name!r} becomes a file name; values must differ "
                 "within six digits and be numbers or short words of letters, digits, dots, dashes and underscores."
             )
         self.trials[scope, name] = trial
-        found.append(name)
-
-    def _unlearned(self, name: str, paper: Paper, scenario: str, method: str, trial: Trial) -> str:
-        """Return the name of the trial that makes a trial's unlearned model, and plan it unless it is planned already.
-
-        It has the grid values that unlearning depends on: trials that differ only in post-training share it.
-        """
-        base = paper.methods[method].unlearned_from or method
-        point = unlearned_by(trial.values)
-        found = trial_name(base, point)
-        key = (f"{name}/{scenario}", found)
-        if base == method:
-            if found != trial_name(method, trial.values):
-                self.trials.setdefault(key, replace(trial, unlearned=found, values=point))
-            return found
-        if key not in self.trials:
-            trained = self.trials[f"{name}/{scenario}", trial.trained]
-            values = self._values(name, paper, scenario, base, trained)
-            own = {key: value for key, value in point.items() if not key.startswith(STARTS_FROM)}
-            planned = self._trial(name, paper, scenario, base, values, own)
-            self.trials[key] = replace(planned, trained=trial.trained, values=point, unlearned=found)
-        if specs.of_unlearning(trial, 0) != specs.of_unlearning(self.trials[key], 0):
-            raise UserError(
-                f"{self.where[name]}: scenarios.{scenario}: a method that starts from {found!r} must have its "
-                "unlearning settings; only recovery, total_rounds and the recovery grid may differ."
-            )
-        return found
+        self.names[scope, shown].append(name)
 
     def _values(self, name: str, paper: Paper, scenario: str, method: str, trained: Trial) -> dict[str, Any]:
         """Return the settings of a method that starts from a trained model, merged but not yet validated."""
@@ -396,7 +351,13 @@ class Grid:
                 f"a method may set {', '.join(OWN_SETTINGS)}."
             )
         if entry.unlearned_from:
-            for layer in (paper.methods[entry.unlearned_from].settings, special.get(entry.unlearned_from, {})):
+            base = paper.methods[entry.unlearned_from]
+            if "unlearning" in special.get(method, {}) or "own" in (entry.post_training, base.post_training):
+                raise UserError(
+                    f"{where}: scenarios.{scenario}: a method that starts from {entry.unlearned_from!r} must have its "
+                    "unlearning settings; only recovery, total_rounds and the recovery grid may differ."
+                )
+            for layer in (base.settings, special.get(entry.unlearned_from, {})):
                 values = merge(values, layer)
         grid = merge(values.get("grid", {}), own.get("grid", {}))
         for key in (key for key, found in grid.items() if found) if isinstance(grid, dict) else ():
@@ -446,7 +407,7 @@ class Grid:
                 params[last] = value
             else:
                 values = merge(values, {section: {last: value}})
-        values = completed(stability.given(values, where), entry.post_training if entry else "after")
+        values = completed(derived(values, where), entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         catalogue.check("models", settings.model.name, where)
         catalogue.check("training", settings.training.method.name, where)
@@ -468,7 +429,7 @@ class Grid:
             settings.recovery is None and settings.total_rounds != settings.unlearning.rounds
         ):
             raise UserError(f"{where}: settings.recovery is missing; rounds are left after unlearning.")
-        stability.check_request(settings, entry, where)
+        checks.request(settings, entry, where)
         if settings.recovery and settings.recovery.projection:
             catalogue.check("projections", settings.recovery.projection.name, where)
         if entry.unlearned_from:
@@ -483,10 +444,11 @@ class Grid:
         for (scenario, name), trial in self.trials.items():
             settings, where = trial.settings, self.where[scenario.partition("/")[0]]
             yield Planned("models", settings.model.name, params_of(settings.model), f"{where}: model")
-            algorithm, entry = settings.training.method, trial.trained.partition("+")[0]
-            place = "training.method" if entry == ORIGINAL else f"training {entry}"
+            algorithm, entry = settings.training.method, name.partition("+")[0]
             history = tuple(settings.training.history)
-            yield Planned("training", algorithm.name, params_of(algorithm), f"{where}: {place}", history)
+            if trial.method is None:
+                place = "training.method" if entry == ORIGINAL else f"training {entry}"
+                yield Planned("training", algorithm.name, params_of(algorithm), f"{where}: {place}", history)
             phases = [phase for name in PHASES if (phase := getattr(settings, name))]
             measuring = [*settings.evaluations.values(), *(phase.traced for phase in phases)]
             for evaluator in {one for several in measuring for one in several}:
@@ -499,9 +461,7 @@ class Grid:
                 yield Planned("projections", projection.name, values, f"{where}: recovery.projection")
             if trial.method and trial.method.plugin:
                 values = json.dumps(trial.method.params, sort_keys=True)
-                yield Planned(
-                    "methods", trial.method.plugin, values, f"{where}: method {name.partition('+')[0]}", history
-                )
+                yield Planned("methods", trial.method.plugin, values, f"{where}: method {entry}", history)
 
 
 def params_of(plugin: Plugin) -> str:

@@ -125,7 +125,7 @@ class Pending:
             if there:
                 return Reason("certificate", f"{job.certificate} is missing or damaged")
             return Reason("new", "not made yet")
-        if made.key != job.key:
+        if made.key not in job.keys:
             return _changed(job, made)
         for path in sorted({*job.outputs.values()} - {job.certificate}):
             found = self.seen.content(path, made, self.thorough)
@@ -166,7 +166,8 @@ def _handed_over(role: str, before: Sequence[str], now: Sequence[str]) -> str:
 
 def _changed(job: Job, made: Certificate) -> Reason:
     """Return what differs between a certificate and the plan: settings, libraries, or code."""
-    if settings := tuple(_differences(made.spec, json.loads(job.json))):
+    several = [tuple(_differences(made.spec, spec.model_dump(mode="json"))) for spec in job.specs]
+    if settings := min(several, key=len):
         return Reason("setting", "; ".join(map(str, settings)), settings)
     now, before = job.parts, made.parts
     changed = [name for name in sorted({*now, *before}) if now.get(name) != before.get(name)]

@@ -107,8 +107,8 @@ def _trial_of(job: Job) -> tuple[str, str]:
 def _chosen(plan: Plan) -> set[tuple[str, str]]:
     """Return scenario and trial of every grid point chosen so far."""
     found = set()
-    for scenario, method in plan.names:
-        path = Path(plan.paths("select", "selection", scenario=scenario, method=method))
+    for scenario, method in {trial.chosen_by for trial in plan.trials.values() if trial.points}:
+        path = Path(plan.job("select", {"scenario": scenario, "method": method}).outputs["selection"])
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # absent or damaged: none is marked
             found.add((scenario, str(json.loads(path.read_text())["selected"])))
     return found

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
 
 from fu.artefacts.entry import ORIGINAL
+from fu.federation.sgd import LocalSGD, LocalTraining
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
 from fu.pipeline.stages import evaluate, partition, recover, request, shadow, train, unlearn
-from fu.pipeline.stages.common import Local
+from fu.pipeline.stages.common import Points, Spec, TrainingSpec
 from fu.plugins import Choice
 
 
@@ -15,17 +19,18 @@ from fu.plugins import Choice
 class Trial:
     """One training (`method` is None) or method at one point of its grid in one scenario, settings validated.
 
-    `trained`: the trial of the training whose model it starts from, or that it is. `unlearned`: the trial that makes
-    its unlearned model, which several trials may share. `values`: the settings that the grid sets. `compared`: it ends
-    there, to be compared with others. The chosen one of several is a trial, too: `points` says which trial it is, by
-    the one that is selected, and `chosen_by` whose selection that is (paper/scenario, training or method).
+    `values`: the settings that the grid sets. Several trials may share models: `trained` is the one in whose name the
+    trained model is made, `unlearned` the one of the unlearned model, which is `fedosd+lr0.1` for
+    `fedosd+lr0.1-recovery-lr0.2`. `compared`: it ends after unlearning, to be compared with others. The chosen one of
+    several is a trial, too: `points` says which trial it is, by the one that is selected, and `chosen_by` whose
+    selection that is (paper/scenario, training or method).
     """
 
     settings: Settings
     method: Method | None = None
+    values: Mapping[str, float | int | str] = field(default_factory=dict)
     trained: str = ORIGINAL
     unlearned: str = ""
-    values: Mapping[str, float | int | str] = field(default_factory=dict)
     compared: bool = False
     points: Mapping[str, str] = field(default_factory=dict)
     chosen_by: tuple[str, str] = ("", "")
@@ -42,19 +47,34 @@ class Trial:
         return self.leaves_rounds and not self.compared
 
 
+class Trials:
+    """The trials of all papers, by paper/scenario and name."""
+
+    def __init__(self, where: Mapping[str, str]) -> None:
+        """`where`: paper -> the file to name in errors."""
+        self.where = where
+        self.trials: dict[tuple[str, str], Trial] = {}
+        self.names: dict[tuple[str, str], list[str]] = {}  # (paper/scenario, training or method) -> names of its trials
+        self.at: dict[str, Mapping[str, float | int | str]] = {}  # paper/scenario -> its coordinates
+        self.chosen: dict[tuple[str, str], str] = {}  # (paper/scenario, training or method) -> its chosen trial
+
+    def of(self, scenario: str, shown: str) -> list[Trial]:
+        """Return the trials of a training or a method in a paper/scenario."""
+        return [self.trials[scenario, name] for name in self.names[scenario, shown]]
+
+
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
     """Return the spec of a partition."""
     data = trial.settings.data
     attacked = data.forget.clients or () if data.forget and data.attack else ()
     return partition.Spec(
-        **data.model_dump(  # type: ignore[arg-type]
-            include={"dataset", "samples", "split", "test", "clients", "train_share", "validation_share"}
-            | {"server", "held_out", "absent"}
-        ),
-        seed=seed,
-        partition=_choice(data.partition),
-        attacked=attacked if isinstance(attacked, int) else tuple(attacked),
-        attack=_choice(data.attack) if data.attack else None,
+        **_same(partition.Spec, data)
+        | {
+            "seed": seed,
+            "partition": _choice(data.partition),
+            "attacked": attacked if isinstance(attacked, int) else tuple(attacked),
+            "attack": _choice(data.attack) if data.attack else None,
+        }
     )
 
 
@@ -71,8 +91,8 @@ def of_training(trial: Trial, seed: int) -> train.Spec:
     phase, data = trial.settings.training, trial.settings.data
     helps = catalogue.declared("training", phase.method.name).get("SERVER", False)
     return train.Spec(
-        **_shared(trial, seed),  # type: ignore[arg-type]
-        **_phase(phase),  # type: ignore[arg-type]
+        **_shared(trial, seed),
+        **_phase(phase),
         rounds=phase.rounds,
         training=_choice(phase.method),
         history=tuple(phase.history),
@@ -88,8 +108,8 @@ def of_unlearning(trial: Trial, seed: int) -> unlearn.Spec:
     plugin = str(method.plugin)
     again = of_training(trial, seed) if catalogue.declared("methods", plugin).get("RETRAINS") else None
     return unlearn.Spec(
-        **_shared(trial, seed),  # type: ignore[arg-type]
-        **_phase(phase),  # type: ignore[arg-type]
+        **_shared(trial, seed),
+        **_phase(phase),
         rounds=phase.rounds,
         method=Choice(name=plugin, params=method.params),
         training=again.training if again else None,
@@ -104,11 +124,12 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
     assert phase is not None
     assert before is not None
     assert total is not None
-    exception = (before.rounds, before.lr) if phase.first_round_keeps_rate else None
     given = _phase(phase)
+    if phase.first_round_keeps_rate:
+        given["local"] = given["local"].model_copy(update={"exception": (before.rounds, before.lr)})
     return recover.Spec(
-        **_shared(trial, seed),  # type: ignore[arg-type]
-        **{**given, "local": given["local"].model_copy(update={"exception": exception})},  # type: ignore[attr-defined, arg-type]
+        **_shared(trial, seed),
+        **given,
         rounds=total - before.rounds,
         projection=_choice(phase.projection) if phase.projection else None,
         client_weights=phase.client_weights,
@@ -124,22 +145,30 @@ def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
     like = of_training(trial, seed)
     kept = catalogue.declared("training", like.training.name).get("KEEPS")
     params = {name: value for name, value in like.training.params.items() if name != kept}
-    same = ("dataset", "model", "seed", "local", "rounds", "clients_per_round", "with_replacement", "server")
     return shadow.Spec(
-        **{name: getattr(like, name) for name in same},
-        **trial.settings.shadows.model_dump(),
-        training=Choice(name=like.training.name, params=params),
-        attack=None,
+        **_same(shadow.Spec, like)
+        | trial.settings.shadows.model_dump()
+        | {"training": Choice(name=like.training.name, params=params), "attack": None}
     )
 
 
 def of_evaluation(trial: Trial, seed: int, roles: tuple[str, ...], evaluation: str) -> evaluate.Spec:
     """Return the spec of an evaluation."""
     evaluators = tuple(trial.settings.evaluations[evaluation])
-    return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)  # type: ignore[arg-type]
+    return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)
 
 
-def _shared(trial: Trial, seed: int) -> dict[str, object]:
+MAKES = {"train": of_training, "shadow": of_shadows, "unlearn": of_unlearning, "recover": of_recovery}
+
+
+def with_seed(spec: Spec, seed: int) -> Spec:
+    """Return the same spec for another seed."""
+    if isinstance(spec, Points):
+        return Points(points={name: with_seed(one, seed) for name, one in spec.points.items()})
+    return spec.model_copy(update={"seed": seed})
+
+
+def _shared(trial: Trial, seed: int) -> dict[str, Any]:
     data = trial.settings.data
     return {
         "dataset": data.dataset,
@@ -149,16 +178,19 @@ def _shared(trial: Trial, seed: int) -> dict[str, object]:
     }
 
 
+def _same(spec: type[Spec], record: BaseModel) -> dict[str, Any]:
+    """Return the values of those fields of a spec that a record has, too."""
+    return {name: getattr(record, name) for name in spec.model_fields if name in type(record).model_fields}
+
+
 def _choice(plugin: Plugin) -> Choice:
     return Choice(name=plugin.name, params=plugin.params)
 
 
-def _phase(phase: Phase) -> dict[str, object]:
-    same = ("lr", "lr_decay", "momentum", "weight_decay", "batch_size", "local_epochs", "local_steps")
-    drawn = ("clients_per_round", "with_replacement", "evaluate_every", "evaluate_last")
+def _phase(phase: Phase) -> dict[str, Any]:
     return {
-        "local": Local(**phase.model_dump(include=set(same))),
-        **phase.model_dump(include=set(drawn)),
+        **{name: getattr(phase, name) for name in TrainingSpec.model_fields if name in Phase.model_fields},
+        "local": LocalTraining(**phase.model_dump(include=set(LocalSGD.model_fields))),
         "traced": tuple(one for one in phase.traced if catalogue.defines("evaluation", one, "trace")),
         "counted": tuple(
             catalogue.traced([one for one in phase.traced if catalogue.defines("evaluation", one, "count")])

@@ -15,6 +15,11 @@ from fu.federation.sampled import drawn, trained
 from fu.federation.sampling import History
 from fu.federation.task import State, Task
 
+# rho_C = K R / M and rho_S = b K R E / (M N) (section 4.1) may stand in settings.training in place of K and b.
+INSTEAD = {
+    "rho_c": {"gives": "clients_per_round", "times": ["clients"], "over": ["rounds"]},
+    "rho_s": {"gives": "batch_size", "times": ["samples"], "over": ["clients_per_round", "rounds", "local_steps"]},
+}
 KEEPS = "keep_every"  # the hyper-parameter that says how many models are kept, for the plan and the stages
 
 

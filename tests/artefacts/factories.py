@@ -40,7 +40,14 @@ def make_trial(rate: float, values: Mapping[str, float | int | str] | None = Non
     """Return a trial of `ours`; `values` (default: the rate) are what the grid sets."""
     name = f"ours+lr{rate}"
     given = {"unlearning.lr": rate} if values is None else values
-    return Trial(name=name, rate=rate, recovery_rate=0.05, values=dict(given), unlearned=name, recovers=True)
+    places = {**lies(name), "unlearned": f"small/{name}", "recovered": f"small/{name}"}
+    return Trial(name=name, rate=rate, recovery_rate=0.05, values=dict(given), **places)
+
+
+def lies(name: str) -> dict[str, Any]:
+    """Return where the files lie of a trial that starts from the original model."""
+    evaluated = tuple(f"small/{name}.{evaluation}" for evaluation in EVALUATIONS)
+    return {"trained": f"small/{ORIGINAL}", "evaluated": evaluated}
 
 
 def make_method(*trials: Trial) -> Method:
@@ -50,7 +57,7 @@ def make_method(*trials: Trial) -> Method:
 
 def make_scratch() -> Method:
     """Return `scratch`."""
-    trial = Trial(name="scratch", rate=0.3, values={}, unlearned="scratch", recovers=False)
+    trial = Trial(name="scratch", rate=0.3, values={}, unlearned="small/scratch", **lies("scratch"))
     about = {"label": "Scratch", "in_paper": True, "post_training": "own", "retrains": True}
     return Method(name="scratch", trials={"small": (trial,)}, **about)
 
@@ -75,8 +82,9 @@ def make_entry(
         dataset="digits",
         data="digits",
         rounds=(2, 4),
-        evaluations=tuple(EVALUATIONS),
         at={"size": 8},
+        original=Trial(name=ORIGINAL, rate=None, values={}, **lies(ORIGINAL)),
+        partition="small",
         sampling=Sampling(clients=8, samples=6, clients_per_round=2, rounds=3, steps=2, batch_size=2),
         asked=Asked(level="client", number=1),
     )
@@ -117,7 +125,8 @@ def as_training(method: Method) -> Method:
     """Return a training with the name and the trials of a method."""
     trials = {
         scenario: tuple(
-            trial.model_copy(update={"trained": trial.name, "unlearned": "", "recovers": False}) for trial in found
+            trial.model_copy(update={"trained": f"small/{trial.name}", "unlearned": "", "recovered": ""})
+            for trial in found
         )
         for scenario, found in method.trials.items()
     }
@@ -153,7 +162,7 @@ def held(scenario: str, sizes: Sequence[int]) -> list[dict[str, Any]]:
 
 def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:
     for scenario in entry.scenarios:
-        yield scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: f"{ORIGINAL}.trained"}
+        yield scenario.name, ORIGINAL, ORIGINAL, {ORIGINAL: f"small/{ORIGINAL}.trained"}
         for method in entry.methods:
             trials = method.trials[scenario.name]
             for trial in (entry.trial(scenario.name, method),) if entry.chooses else trials:
@@ -175,11 +184,11 @@ def _traced(entry: Entry, models: dict[str, str], seed: int) -> Iterator[dict[st
     for metric in [*(metric.name for metric in entry.metrics), *shares]:
         for stage, model in models.items():
             for round in ROUNDS[stage]:
-                value = number(model, metric, seed, round)
+                value = number(model.rpartition("/")[2], metric, seed, round)
                 yield {"model": model, "stage": stage, "round": round, "metric": metric, "value": value}
     device = f"{DEVICE['device']}, {DEVICE['threads']} thread(s)"
     for stage, model in models.items():
-        spent = {"metric": "seconds", "value": 10 * number(model, "seconds", seed), "device": device}
+        spent = {"metric": "seconds", "value": 10 * number(model.rpartition("/")[2], "seconds", seed), "device": device}
         yield {"model": model, "stage": stage, "round": ROUNDS[stage][-1], **spent}
 
 

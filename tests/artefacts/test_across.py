@@ -179,7 +179,7 @@ def test_one_model_is_one_line_and_several_are_several() -> None:
         *(f"safari.n{n}.server_lr{lr}" for n in (50, 100) for lr in ("0.1", "1")),
     }
     own = make_fedavg()
-    apart = {s.name: (own.trials[s.name][0].model_copy(update={"home": None}),) for s in SCENARIOS}
+    apart = {s.name: (own.trials[s.name][0].model_copy(update={"trained": f"{s.name}/fedavg"}),) for s in SCENARIOS}
     methods = (own.model_copy(update={"trials": apart}), make_safari())
     found = means(over_p(methods=methods))
     assert {line for _, line, _ in found} == {"fedavg.n50", "fedavg.n100", "safari.n50", "safari.n100"}

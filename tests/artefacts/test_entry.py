@@ -5,12 +5,12 @@ import pytest
 from tests.artefacts.factories import CHOSEN, make_entry, make_method, make_scratch, make_trial
 
 
-def test_a_trial_names_its_models_by_stage() -> None:
+def test_a_trial_names_its_models_by_role() -> None:
     trial = make_trial(0.1)
-    assert trial.models == {"unlearned": "ours+lr0.1.unlearned", "recovered": "ours+lr0.1.recovered"}
-    shared = trial.model_copy(update={"unlearned": "ours"})
-    assert shared.models == {"unlearned": "ours.unlearned", "recovered": "ours+lr0.1.recovered"}
-    assert shared.model_copy(update={"recovers": False}).models == {"unlearned": "ours.unlearned"}
+    assert trial.models == {"unlearned": "small/ours+lr0.1.unlearned", "recovered": "small/ours+lr0.1.recovered"}
+    shared = trial.model_copy(update={"unlearned": "base/ours"})
+    assert shared.models == {"unlearned": "base/ours.unlearned", "recovered": "small/ours+lr0.1.recovered"}
+    assert shared.model_copy(update={"recovered": ""}).models == {"unlearned": "base/ours.unlearned"}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ METRICS = ("mia_accuracy", "mia_precision", "lira_auc")
 def entry(**changes: Any) -> Entry:
     """One training, one method that starts from it, and retraining; one seed unless told otherwise."""
     training = as_training(make_scratch()).model_copy(update={"name": "fedavg", "label": "FedAvg"})
-    trial = make_trial(0.2).model_copy(update={"trained": "scratch", "recovers": False, "recovery_rate": None})
+    trial = make_trial(0.2).model_copy(update={"trained": "scratch", "recovered": "", "recovery_rate": None})
     scenario = make_entry("membership").scenarios[0].model_copy(update={"original": None})
     methods = (training, make_scratch(), make_method(trial))
     about = {"metrics": METRICS, "methods": methods, "scenarios": (scenario,), "seeds": (0,), "chosen": {}}

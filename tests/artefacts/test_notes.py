@@ -27,7 +27,7 @@ def method_of(label: str, rates: dict[str, float], after: float | None = None, *
                 recovery_rate=after,
                 values={"unlearning.lr": rate, **values},
                 unlearned=label,
-                recovers=True,
+                recovered="ours",
             ),
         )
         for scenario, rate in rates.items()

@@ -186,7 +186,7 @@ def test_curves_say_when_a_method_is_back_as_their_means_do() -> None:
 
 
 def method_of(name: str, recovers: bool) -> Method:
-    trial = Trial(name=name, rate=0.1, values={}, unlearned=name, recovers=recovers)
+    trial = Trial(name=name, rate=0.1, values={}, unlearned=name, recovered=name if recovers else "")
     return Method(name=name, label=name, in_paper=True, post_training="after", trials={"small": (trial,)})
 
 

@@ -11,7 +11,7 @@ from tests.artefacts.factories import make_entry
 
 
 def method(name: str, post_training: Any = "after") -> Method:
-    trial = Trial(name=name, rate=0.1, values={}, unlearned=name, recovers=post_training == "after")
+    trial = Trial(name=name, rate=0.1, values={}, unlearned=name, recovered=name if post_training == "after" else "")
     about = {"label": name.title(), "in_paper": True, "post_training": post_training}
     return Method(name=name, retrains=post_training == "own", trials={"small": (trial,)}, **about)
 

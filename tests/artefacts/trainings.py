@@ -30,9 +30,7 @@ SCENARIOS = tuple(make_scenario(p, n) for p in (2, 1) for n in (50, 100))
 
 def make_fedavg(scenarios: Iterable[Scenario] = SCENARIOS) -> Method:
     """Return FedAvg, whose model lies in the folder of the scenario without a server."""
-    trials = {
-        s.name: (Trial(name="fedavg", rate=0.1, values={}, trained="fedavg", home=f"p{s.at['p']}"),) for s in scenarios
-    }
+    trials = {s.name: (Trial(name="fedavg", rate=0.1, values={}, trained=f"p{s.at['p']}/fedavg"),) for s in scenarios}
     return Method(name="fedavg", label="FedAvg", in_paper=True, post_training="none", trains=True, trials=trials)
 
 

@@ -79,8 +79,8 @@ def test_local_steps_stand_in_for_epochs(strategy: str) -> None:
 
 @pytest.mark.parametrize(("epochs", "steps"), [(None, None), (1, 1)])
 def test_either_epochs_or_steps_are_given(epochs: int | None, steps: int | None) -> None:
-    with pytest.raises(ValueError, match="either local_epochs or local_steps must be given, and not both"):
-        LocalTraining(0.1, 1.0, 5, epochs, local_steps=steps)
+    with pytest.raises(ValueError, match="local_epochs, local_steps: give one of them, and not both"):
+        LocalTraining(lr=0.1, lr_decay=1.0, batch_size=5, local_epochs=epochs, local_steps=steps)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

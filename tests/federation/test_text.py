@@ -18,6 +18,7 @@ from fu.models import lstm
 from tests.factories import make_partition
 
 CLASSES, LENGTH = 12, 9
+LOCAL = LocalTraining(lr=0.5, lr_decay=1.0, batch_size=5, local_epochs=2)
 PART = make_partition((7, 12, 3), trigger=False, server=6)
 BUILD = partial(lstm.build, (LENGTH,), CLASSES, lstm.Params(hidden=5))
 
@@ -30,7 +31,14 @@ def text_data(part: Partition = PART) -> ClientData:
 
 
 def federation(strategy: str = "auto", data: ClientData | None = None) -> Federation:
-    return Federation(BUILD(), data or text_data(), LocalTraining(0.5, 1.0, 5, 2), "training", 0, strategy)
+    return Federation(
+        BUILD(),
+        data or text_data(),
+        LOCAL,
+        "training",
+        0,
+        strategy,
+    )
 
 
 def seen(model: torch.nn.Module) -> list[Tensor]:
@@ -106,7 +114,7 @@ def test_a_recurrent_model_is_trained_client_after_client_on_every_device(monkey
     small = torch.nn.Sequential(
         torch.nn.Embedding(CLASSES, 2), torch.nn.Flatten(), torch.nn.Linear(2 * LENGTH, CLASSES)
     )
-    assert Federation(small, data, LocalTraining(0.5, 1.0, 5, 2), "training", 0).strategy == "vectorised"
+    assert Federation(small, data, LOCAL, "training", 0).strategy == "vectorised"
 
 
 def test_the_server_learns_from_text_too() -> None:

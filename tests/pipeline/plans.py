@@ -6,6 +6,7 @@ from typing import Any
 
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import catalogue, digest
+from fu.pipeline.paths import MAKERS
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper
 
@@ -14,6 +15,7 @@ PAT50 = "fedosd/fmnist-pat50/seed0"  # of Table 5, which holds the variants of F
 WRITTEN = read_paper("fedosd")
 SETTINGS: dict[str, Any] = WRITTEN["settings"]
 RATES: list[float] = SETTINGS["grid"]["unlearning.lr"]
+MADE = {stage: end for end, stage in MAKERS.items()}
 LOCAL = ("lr", "lr_decay", "batch_size", "local_epochs")
 # No artefact shows what begins at the unlearned models of FedOSD or FUPGA, so that their grids are free to change.
 ALONE = {"table5": {"methods": ["fedosd"]}, "recovery_rate": {"methods": ["fedrecovery.rates-free"]}}
@@ -54,7 +56,8 @@ def trials(planned: Plan, run: str, method: str) -> list[str]:
 
 def models(planned: Plan, run: str, trial: str) -> list[str]:
     """Return the names of a trial's models."""
-    return list(planned.models(run, trial).values())
+    found = planned.models(run.rpartition("/")[0], trial).values()
+    return [f"{job.place.partition('/')[2]}.{MADE[job.stage]}" for job in found]
 
 
 def files(planned: Plan, *artefacts: str) -> list[str]:

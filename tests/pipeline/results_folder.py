@@ -66,13 +66,11 @@ def entry_of(kind: str, **changes: Any) -> Entry:
         return entry
     scratch, ours = entry.methods
     about = Chosen(
-        by=("small", "ours"),
+        by="small/ours",
         points={trial.name: trial.name for trial in ours.trials["small"]},
-        files="ours+chosen",
-        trained="original",
-        unlearned="ours+chosen",
-        recovers=True,
-        home=None,
-        evaluated=None,
+        trained="small/original",
+        unlearned="small/ours+chosen",
+        recovered="small/ours+chosen",
+        evaluated=tuple(f"small/ours+chosen.{evaluation}" for evaluation in EVALUATIONS),
     )
     return entry.model_copy(update={"methods": (scratch, ours.model_copy(update={"chosen": {"small": about}}))})

@@ -198,7 +198,7 @@ def test_what_a_job_took_is_its_time_and_no_part_of_its_key(tmp_path: Path, monk
     Path(after.outputs["cost"]).write_text('{"seconds": 1000}')
     certificate.write(Path(after.certificate), Certificate("k", "train", json.loads(after.json), "c", {}, {}))
     assert after.seconds == 1000 + estimates.JOB_S
-    assert after.key == before.key
+    assert after.keys == before.keys
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str,
     seconds = frame[frame["metric"] == "seconds"]
     assert set(frame[frame["metric"] != "seconds"]["device"].dropna()) == set()
     models = {"scratch.unlearned": 2, "ours+chosen.unlearned": 2, "ours+chosen.recovered": 4}
-    wanted = {(model, last, "toy, 1 thread(s)") for model, last in models.items()} if kind == "curves" else set()
+    rows = {(f"small/{model}", last, "toy, 1 thread(s)") for model, last in models.items()}
+    wanted = rows if kind == "curves" else set()
     assert set(seconds[["model", "round", "device"]].itertuples(index=False, name=None)) == wanted
 
 
@@ -162,14 +163,16 @@ def test_images_are_those_of_the_first_seed_s_partition_wherever_it_lies() -> No
 
 def test_a_trained_model_s_files_are_read_where_it_lies(results: Path) -> None:
     """Its evaluation, too; what comes after the request lies in the scenario itself."""
-    trained = Trial(name="way", rate=0.1, values={}, trained="way", home="base", evaluated="base")
+    trained = Trial(name="way", rate=0.1, values={}, trained="base/way", evaluated=("base/way.evaluation",))
     way = Method(
         name="way", label="Way", in_paper=True, post_training="none", trains=True, trials={"small": (trained,)}
     )
     (ours,) = make_entry("sweep").methods
-    begun = ours.trials["small"][0].model_copy(update={"trained": "way", "home": "base"})
+    begun = ours.trials["small"][0].model_copy(
+        update={"trained": "base/way", "evaluated": ("small/ours+lr0.1.evaluation",)}
+    )
     after = ours.model_copy(update={"trials": {"small": (begun,)}})
-    scenario = make_entry("sweep").scenarios[0].model_copy(update={"original": None, "evaluations": ("evaluation",)})
+    scenario = make_entry("sweep").scenarios[0].model_copy(update={"original": None})
     about: dict[str, Any] = {"scenarios": (scenario,), "methods": (way, after), "chosen": {}, "seeds": (0,)}
     table, paths = make_entry("table", **about), Paths("r")
     assert frames.inputs(table, paths) == [

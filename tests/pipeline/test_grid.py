@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline.grid import Grid, completed, trial_name, unlearned_by
+from fu.pipeline.grid import Grid, completed, trial_name
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import Resolved, load, names
 from tests.pipeline.plans import (
@@ -175,11 +175,6 @@ def test_a_trial_is_named_after_its_values(values: dict[str, Any], name: str) ->
     assert trial_name("fedosd", values) == name
 
 
-def test_unlearning_depends_on_all_values_but_those_of_post_training() -> None:
-    values = {"unlearning.lr": 0.1, "recovery.lr": 0.2, "params.loss": "uce", "recovery.local_epochs": 2}
-    assert unlearned_by(values) == {"unlearning.lr": 0.1, "params.loss": "uce"}
-
-
 def test_a_grid_is_every_combination_in_the_order_of_its_values() -> None:
     values = {"unlearning.lr": [0.1, 0.02], "params.loss": ["uce", "ascent"], "unlearning.rounds": [2]}
     alone = {**ALONE, "projection": {"kind": "table"}}
@@ -262,7 +257,6 @@ def test_a_grid_over_the_rate_of_post_training_shares_its_unlearned_model() -> N
     wanted = [path for path in of(planned, PAT50, "fedosd+") if path.endswith(".safetensors")]
     assert sorted(path.rpartition("/")[2] for path in wanted) == [
         "fedosd+chosen.recovered.safetensors",
-        "fedosd+chosen.unlearned.safetensors",
         "fedosd+lr0.02-recovery-lr0.01.recovered.safetensors",
         "fedosd+lr0.02-recovery-lr0.03.recovered.safetensors",
         "fedosd+lr0.02.unlearned.safetensors",
@@ -281,10 +275,7 @@ def test_a_grid_over_post_training_alone_begins_at_the_model_of_the_method_s_own
     assert trials(planned, PAT50, "mode") == ["mode+recovery-lr0.01", "mode+recovery-lr0.03"]
     assert models(planned, PAT50, "mode+recovery-lr0.01") == ["mode.unlearned", "mode+recovery-lr0.01.recovered"]
     unlearned = [path for path in of(planned, PAT50, "mode") if path.endswith(".unlearned.safetensors")]
-    assert [path.rpartition("/")[2] for path in unlearned] == [
-        "mode+chosen.unlearned.safetensors",
-        "mode.unlearned.safetensors",
-    ]
+    assert [path.rpartition("/")[2] for path in unlearned] == ["mode.unlearned.safetensors"]
 
 
 def test_a_method_may_set_what_another_one_that_begins_at_its_model_has_a_grid_over() -> None:
@@ -362,7 +353,8 @@ def test_where_post_training_has_a_grid_all_points_are_post_trained_to_choose_on
     planned = with_choice(settings={"grid": recovery})
     points = [f"fedosd+lr0.02-recovery-lr{lr}" for lr in (0.01, 0.03)]
     compared = {f"{point} {stage}" for point in points for stage in ("recover", "evaluate")}
-    assert of_fedosd(planned) == {"seed0": compared | CHOSEN | {"fedosd+lr0.02 unlearn"}, "seed1": CHOSEN}
+    own = {"fedosd+chosen recover", "fedosd+chosen evaluate", "fedosd+lr0.02 unlearn"}  # all points unlearn alike
+    assert of_fedosd(planned) == {"seed0": compared | own, "seed1": own}
     spec = planned.job("select", {"scenario": "fedosd/fmnist-pat50", "method": "fedosd"}).spec.model_dump()
     assert spec["roles"] == ("unlearned", "recovered")
 
@@ -400,29 +392,44 @@ def test_an_artefact_of_all_points_needs_them_whole_on_all_seeds() -> None:
     assert of_fedosd(beside) == found
 
 
-def test_a_job_of_the_chosen_point_has_the_specs_of_all_and_knows_their_own_jobs() -> None:
+def outputs(planned: Plan, run: str, *trials: str) -> list[str]:
+    """Return what unlearning makes of these trials, in order."""
+    jobs = [planned.job("unlearn", {"run": run, "trial": trial}) for trial in trials]
+    return [job.outputs[name] for job in jobs for name in ("model", "trace", "cost")]
+
+
+def test_a_job_of_the_chosen_point_has_the_specs_of_all_and_copies_where_they_were_compared() -> None:
     planned = with_choice()
     names = {"run": "fedosd/fmnist-pat50/seed1", "trial": "fedosd+chosen"}
     job = planned.job("unlearn", names)
     points = [f"fedosd+lr{rate}" for rate in (0.02, 0.01)]
     own = {point: planned.job("unlearn", {**names, "trial": point}) for point in points}
     assert json.loads(job.json)["points"] == {point: json.loads(found.json) for point, found in own.items()}
-    assert job.candidates == {point: found.certificate for point, found in own.items()}
-    assert job.made == [own[point].certificate for point in sorted(points)]
     assert job.listed["chosen"] == ["results/smoke/fedosd/fmnist-pat50/fedosd.selected.json"]
-    assert own[points[0]].listed["chosen"] == []
+    assert (own[points[0]].listed["chosen"], own[points[0]].listed["points"]) == ([], [])
     assert job.code == own[points[0]].code
+    assert job.keys == [own[point].keys[0] for point in sorted(points)]
+    assert job.listed["points"] == []
+    there = planned.job("unlearn", {**names, "run": "fedosd/fmnist-pat50/seed0"})
+    assert there.listed["points"] == outputs(planned, there.names["run"], *sorted(points))
+    assert there.estimate < job.estimate
+    later = planned.job("recover", {**names, "run": "fedosd/fmnist-pat50/seed0"})
+    assert later.listed["points"] == []  # points are compared before
 
 
-def test_points_that_share_their_unlearning_share_the_job_that_is_taken_over() -> None:
+def test_points_that_share_their_unlearning_share_the_job_that_is_copied() -> None:
     rates = {"unlearning.lr": [0.02, 0.01], "recovery.lr": [0.1, 0.2]}
     planned = with_choice(methods=grid("fedosd", rates))
-    job = planned.job("unlearn", {"run": "fedosd/fmnist-pat50/seed0", "trial": "fedosd+chosen"})
-    own = "results/smoke/fedosd/fmnist-pat50/seed0/fedosd+lr{}.unlearned.made.json"
-    assert job.candidates == {
-        f"fedosd+lr{lr}-recovery-lr{after}": own.format(lr) for lr in (0.02, 0.01) for after in (0.1, 0.2)
-    }
-    assert set(job.candidates.values()) < {found.certificate for found in planned.jobs()}
+    run = "fedosd/fmnist-pat50/seed0"
+    job = planned.job("unlearn", {"run": run, "trial": "fedosd+chosen"})
+    assert [*job.spec.model_dump()["points"]] == [
+        f"fedosd+lr{a}-recovery-lr{b}" for a in (0.01, 0.02) for b in (0.1, 0.2)
+    ]
+    shared = [f"fedosd+lr{rate}" for rate in (0.01, 0.01, 0.02, 0.02)]
+    assert job.listed["points"] == outputs(planned, run, *shared)
+    assert {*job.listed["points"]} < {path for found in planned.jobs() for path in found.outputs.values()}
+    after = planned.job("recover", {"run": run, "trial": "fedosd+chosen"})
+    assert len(after.listed["points"]) == 4 * 3
 
 
 def test_points_of_which_only_some_are_post_trained_are_no_choice() -> None:

@@ -205,7 +205,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a scenario's unlearning rounds where nothing is unlearned": (
         scenario("pat", methods={"fedosd.m5": {"unlearning": {"rounds": 1}}}),
         (
-            "scenarios.pat: a method that starts from 'fedosd+lr",
+            "scenarios.pat: a method that starts from 'fedosd'",
             "must have its unlearning settings; only recovery, total_rounds and the recovery grid may differ",
         ),
     ),

@@ -13,7 +13,7 @@ from fu.data.clients import Poison
 from fu.federation.local import LocalTraining
 from fu.pipeline import frames
 from fu.pipeline.plan import Plan
-from fu.pipeline.stages import common, compute, evaluate, publish, recover, train, unlearn
+from fu.pipeline.stages import compute, evaluate, publish, recover, train, unlearn
 from fu.pipeline.stages.common import Options, canonical
 from tests.factories import make_data, make_partition
 from tests.pipeline.plans import made, plan
@@ -157,7 +157,7 @@ def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clie
 ) -> None:
     part = make_partition(forgotten=(1,))
     monkeypatch.setattr(compute, "data_of", lambda spec, files, options, poison: make_data(part, poison=poison))
-    local = common.Local(
+    local = LocalTraining(
         lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=None, local_steps=4, momentum=0.25, weight_decay=0.125
     )
     model = plugins.Choice(name="mlp", params={"hidden": 4})
@@ -200,4 +200,6 @@ def test_a_table_reads_the_evaluation_that_its_marks_need() -> None:
     evaluations = {"evaluation": ["backdoor", "utility", "conflicts", "cost"], "far": ["distance"]}
     planned = plan("smoke", settings={"evaluations": evaluations}, artefacts={"table2": {"metrics": ["r_acc"]}})
     entry = next(entry for entry in entries(planned) if entry.artefact == "table2")
-    assert {scenario.evaluations for scenario in entry.scenarios} == {("evaluation", "far")}
+    trials = [trial for method in entry.methods for several in method.trials.values() for trial in several]
+    read = {tuple(place.rpartition(".")[2] for place in trial.evaluated) for trial in trials}
+    assert read == {("evaluation", "far")}

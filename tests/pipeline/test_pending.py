@@ -1,6 +1,5 @@
 """What the plan believes of a file, when it reads it again, and which files a job is handed in which role."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -137,7 +136,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """The plan of some evaluations all of whose jobs have run: each of their files holds its own name."""
     monkeypatch.chdir(tmp_path)
     plan = made("smoke")
-    monkeypatch.setattr(plan, "_jobs", dict(plan._jobs))
+    monkeypatch.setattr(plan, "job", plan.job, raising=False)
     for job in plan.behind(wanted(plan)):
         outputs = {}
         for path in (Path(path) for path in job.outputs.values() if path != job.certificate):
@@ -145,7 +144,8 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
             path.write_text(str(path))
             outputs[path.name] = (path.stat().st_size, checksum(path))
         read = {role: [[path, checksum(Path(path))] for path in files] for role, files in job.listed.items() if files}
-        certified = Certificate(job.key, job.stage, json.loads(job.json), job.code, job.parts, read, outputs)
+        (spec, *_), (key, *_) = job.specs, job.keys
+        certified = Certificate(key, job.stage, spec.model_dump(mode="json"), job.code, job.parts, read, outputs)
         certificate.write(Path(job.certificate), certified)
     return plan
 
@@ -153,7 +153,9 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 def handed(plan: Plan, job: Job, **inputs: Any) -> Reason | None:
     """Return why a job has to run that is planned with other inputs."""
     edited = replace(job, inputs={role: files for role, files in (job.inputs | inputs).items() if files is not None})
-    plan._jobs[job.stage, tuple(sorted(job.names.items()))] = edited
+    known = plan.job
+    changed = {job.certificate: edited}
+    setattr(plan, "job", lambda stage, names: changed.get((found := known(stage, names)).certificate, found))  # noqa: B010
     return Pending(plan).reason(edited)
 
 

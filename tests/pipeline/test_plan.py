@@ -197,7 +197,7 @@ def test_a_sweep_shows_all_trials_and_chooses_none() -> None:
     assert isinstance(entry, publish.Spec)
     shown = next(method for method in entry.methods if method.name == "fedosd.rates-free").trials["mnist-pat50"]
     assert [trial.values["recovery.lr"] for trial in shown] == rates
-    assert {trial.models["unlearned"] for trial in shown} == {"fedosd+lr0.005.unlearned"}
+    assert {trial.models["unlearned"] for trial in shown} == {"mnist-pat50/fedosd+lr0.005.unlearned"}
     assert not entry.chooses
 
 
@@ -210,8 +210,10 @@ def test_an_artefact_s_files_are_those_of_the_jobs_whose_models_it_shows() -> No
     run = "fedosd/cifar10-pat50/seed0"
     assert [trial.name for trial in fedosd.trials["cifar10-pat50"]] == planned.names["fedosd/cifar10-pat50", "fedosd"]
     for trial in entry.trials("cifar10-pat50", fedosd):
-        assert trial.models == planned.models(run, "fedosd+chosen")
-        for name in trial.models.values():
+        models = planned.models("fedosd/cifar10-pat50", "fedosd+chosen")
+        assert trial.models == {role: f"{model.place}.{role}" for role, model in models.items()}
+        for model in trial.models.values():
+            name = model.partition("/")[2]
             assert f"results/smoke/{run}/{name}.csv" in job.inputs["results"]
             assert f"results/smoke/{run}/{name}.cost.json" in job.inputs["costs"]
 
@@ -251,7 +253,7 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
             "--spec",
             "--certificate",
             *(f"--{field.name.replace('_', '-')}" for field in fields(import_module(words[2]).Files)),
-            *(["--chosen", "--candidates"] if job.candidates else []),
+            *(["--chosen", "--points"] if job.inputs.get("chosen") else []),
             "--threads",
             "--device",
         ]

@@ -114,19 +114,19 @@ MOMENTUM = {
 def test_a_new_training_runs_its_own_jobs_alone(with_toy: Path) -> None:
     before = Plan(helped())
     after = Plan(helped(trainings={"momentum": {**MOMENTUM, "shown_in": ["numbers"]}}))
-    own = {f"train helped/few-s{s}/seed0 momentum" for s in (0, 1)}
-    own |= {f"evaluate helped/few-s{s}/seed0 momentum accuracy" for s in (0, 1)}
+    own = {f"train helped/few-server-s{s}-n5/seed0 momentum" for s in (0, 1)}  # the first to show it
+    own |= {f"evaluate helped/few-server-s{s}-n5/seed0 momentum accuracy" for s in (0, 1)}
     assert changed(before, after) == {*own, "publish helped numbers"}
 
 
 def test_a_paper_without_unlearning_has_these_jobs(with_toy: Path) -> None:
-    trained = [*(f"helped/few-server-s{s}-n5" for s in (0, 1)), "helped/few-s0", "helped/few-s1"]  # these with all 20
+    trained = [f"helped/few-server-s{s}-n{n}" for s in (0, 1) for n in (5, 20)]
     points = [f"{run}/seed0 safari+q{q}" for run in trained for q in (0.2, 0.6)]
     chosen = [f"{run}/seed0 safari+chosen" for run in trained]
-    shared = [f"helped/few-s{s}/seed0 fedavg" for s in (0, 1)]
+    shared = [f"helped/few-server-s{s}-n5/seed0 fedavg" for s in (0, 1)]
     assert set(jobs(Plan(helped()))) == {
         "data digits",
-        *(f"partition helped/few-s{s}/seed0" for s in (0, 1)),
+        *(f"partition helped/few-server-s{s}-n5/seed0" for s in (0, 1)),
         *(f"train {name}" for name in [*shared, *points, *chosen]),
         *(f"evaluate {name} accuracy" for name in [*shared, *points, *chosen]),
         *(f"select {run} safari" for run in trained),
@@ -135,15 +135,15 @@ def test_a_paper_without_unlearning_has_these_jobs(with_toy: Path) -> None:
     }
 
 
-def test_a_training_is_measured_where_it_lies_unless_a_scenario_measures_something_else(with_toy: Path) -> None:
-    def evaluated(**settings: Any) -> Keys:
-        planned = Plan(helped(scenarios={"few-server": {"settings": settings}}))
-        return {key for key in jobs(planned) if key.startswith("evaluate ") and "fedavg" in key}
-
-    assert evaluated() == {f"evaluate helped/few-s{s}/seed0 fedavg accuracy" for s in (0, 1)}
-    assert evaluated(evaluations={"accuracy": ["accuracy"]}) == {
-        f"evaluate helped/few-server-s{s}-n{n}/seed0 fedavg accuracy" for s in (0, 1) for n in (5, 20)
+def test_a_training_is_measured_once_unless_a_scenario_measures_something_else(with_toy: Path) -> None:
+    other = {"label": "Other", "base": "few", "settings": {"evaluations": {"accuracy": ["accuracy"]}}}
+    other["vary"] = {"n": {"setting": "data.server_used", "values": [5, 20]}}
+    shown = table(scenarios=["few-server", "other"], trainings=["fedavg"], metrics=["accuracy"])
+    planned = Plan(helped(scenarios={"other": other}, artefacts={"mine": shown}))
+    assert {name for name in of(planned, "evaluate", "mine") if "s0" in name} == {
+        f"helped/{scenario}-s0-n5/seed0 fedavg accuracy" for scenario in ("few-server", "other")
     }
+    assert of(planned, "train", "mine") == [f"helped/few-server-s{s}-n5/seed0 fedavg" for s in (0, 1)]
 
 
 def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:
@@ -244,8 +244,8 @@ def test_a_method_runs_from_every_point_of_its_training_and_both_are_chosen_toge
     assert planned.names["toy/iid", "again"] == ["again+trained-lr0.1", "again+trained-lr0.2"]
     assert planned.job("select", {"scenario": "toy/iid", "method": "from"}).spec.model_dump()["trials"] == tuple(points)
     assert of(planned, "train", "mine") == [
-        "toy/iid/seed0 tuned+chosen-for-again",
-        "toy/iid/seed0 tuned+chosen-for-from",
+        "toy/iid/seed0 again+chosen",
+        "toy/iid/seed0 from+chosen",
         "toy/iid/seed0 tuned+lr0.1",
         "toy/iid/seed0 tuned+lr0.2",
     ]
@@ -257,11 +257,12 @@ def test_a_method_runs_from_every_point_of_its_training_and_both_are_chosen_toge
         f"toy/iid/seed0 {name}"
         for name in [*points, "again+trained-lr0.1", "again+trained-lr0.2", "from+chosen", "again+chosen"]
     )
-    again = planned.job("train", {"run": "toy/iid/seed0", "trial": "tuned+chosen-for-again"})
+    again = planned.job("train", {"run": "toy/iid/seed0", "trial": "again+chosen"})
     assert again.listed["chosen"] == [planned.paths("select", "selection", scenario="toy/iid", method="again")]
-    assert {point: made.rpartition("/")[2] for point, made in again.candidates.items()} == {
-        f"again+trained-lr{lr}": f"tuned+lr{lr}.trained.made.json" for lr in (0.1, 0.2)
-    }
+    ends = ("safetensors", "csv", "cost.json", "history.safetensors")
+    assert [path.rpartition("/")[2] for path in again.listed["points"]] == [
+        f"tuned+lr{lr}.trained.{end}" for lr in (0.1, 0.2) for end in ends
+    ]
     chosen = planned.job("unlearn", {"run": "toy/iid/seed0", "trial": "again+chosen"})
     assert chosen.inputs["original"] == again.outputs["model"]
 

@@ -224,7 +224,7 @@ def test_a_job_is_made_when_its_certificate_has_its_key(tmp_path: Path, monkeypa
     running = Running.now(JOBS[0], [])
     assert not running.is_made()
     Path(JOBS[0].certificate).parent.mkdir(parents=True)
-    for key, is_made in ((JOBS[0].key, True), ("another", False)):
+    for key, is_made in ((JOBS[0].keys[0], True), ("another", False)):
         certificate.write(Path(JOBS[0].certificate), Certificate(key, "evaluate", {}, "", {}, {}))
         assert running.is_made() is is_made
 

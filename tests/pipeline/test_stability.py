@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import stability
-from fu.pipeline.grid import completed
+from fu.pipeline.grid import completed, derived
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
 
@@ -16,7 +15,7 @@ TRAINING: dict[str, Any] = {"rounds": 30, "local_steps": 10, "clients_per_round"
 def given(data: dict[str, Any] | None = None, **training: Any) -> tuple[Any, Any]:
     """Return K and b."""
     values = {"data": DATA | (data or {}), "training": TRAINING | training}
-    found = stability.given(values, "here")["training"]
+    found = derived(values, "here")["training"]
     return found["clients_per_round"], found["batch_size"]
 
 
@@ -46,8 +45,10 @@ def test_k_and_b_follow_from_rho(data: dict[str, Any], training: dict[str, Any],
         ({"rho_c": 0.5, "rho_s": 0.26}, ("training.rho_s: 0.26 means batch_size = 10.4", "10 is 0.25")),
         ({"rho_c": 0.5, "clients_per_round": 5}, ("training.rho_c: clients_per_round follows from it, but is 5",)),
         ({"rho_c": 0.5, "rho_s": 0.25, "batch_size": 3}, ("training.rho_s: batch_size follows from it, but is 3",)),
-        ({"rho_s": 0.25}, ("training.rho_s: needs training.clients_per_round or rho_c",)),
-        ({"rho_c": 0.5, "local_steps": None}, ("need data.clients, training.rounds and training.local_steps",)),
+        ({"rho_c": -1}, ("training.rho_c: must be a number above 0, got -1.",)),
+        ({"rho_c": "much"}, ("training.rho_c: must be a number above 0, got 'much'.",)),
+        ({"rho_s": 0.25}, ("training.rho_s: needs clients_per_round.",)),
+        ({"rho_c": 0.5, "rho_s": 0.25, "local_steps": None}, ("training.rho_s: needs local_steps.",)),
     ],
 )
 def test_what_is_not_whole_or_given_twice_is_told_in_one_sentence(training: dict[str, Any], words: Any) -> None:
@@ -117,7 +118,7 @@ def test_the_plan_says_what_keeping_models_costs_on_the_disk() -> None:
     for every in (1, 7, None):
         laid = {"trainings": {"fats.training": {"params": {"keep_every": every}}}}
         planned = Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
-        names = {"run": "fats/mnist/seed0", "trial": "fats.training"}
+        names = {"run": "fats/mnist-samples/seed0", "trial": "fats.training"}
         megabytes[every] = planned.job("train", names).disk_mb
     one = 188_810 * 4 / 1e6
     assert megabytes[1] - megabytes[None] == pytest.approx(19 * one)
@@ -159,10 +160,11 @@ def test_another_request_runs_its_own_scenario_alone() -> None:
 
 def test_what_a_training_keeps_is_part_of_that_training_alone() -> None:
     laid = {"femnist": {"trainings": {"fats.training": {"params": {"keep_every": 5}}}}}
-    assert changed(scenarios=laid) == {"train fats/femnist/seed0 fats.training"}
+    assert changed(scenarios=laid) == {"train fats/femnist-samples/seed0 fats.training"}
 
 
 def test_both_levels_of_a_data_set_share_their_trainings() -> None:
     jobs = specs(Plan({"preset": "smoke", "papers": ["fats"]}))
-    trained = {name.removeprefix("train ") for name in jobs if name.startswith("train fats/cifar10/")}
-    assert trained == {"fats/cifar10/seed0 fats.training", "fats/cifar10/seed0 fedavg"}
+    places = ("train fats/cifar10/", "train fats/cifar10-")
+    trained = {name.removeprefix("train ") for name in jobs if name.startswith(places)}
+    assert trained == {"fats/cifar10-samples/seed0 fats.training", "fats/cifar10-samples/seed0 fedavg"}

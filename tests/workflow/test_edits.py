@@ -173,9 +173,9 @@ CODE: dict[str, tuple[str, str, str, Matches]] = {
     ),
     "a kind of artefact": ("fu/artefacts/curves.py", "FAR = 10", "FAR = 20", of_artefacts("rounds")),
     "a file in another role": (
-        "fu/pipeline/plan.py",
-        '"unlearned": self.paths("unlearn", "model", run=run, trial=planned.unlearned),',
-        '"unlearned": self._shared(run, planned)["original"],',
+        "fu/pipeline/jobs.py",
+        '"unlearned": unlearned, **choice}',
+        '"unlearned": self._shared(run, trial)["original"], **choice}',
         of_stages("recover"),
     ),
     "a metric's label": (
@@ -262,7 +262,7 @@ def test_a_grid_over_post_training_rates_leaves_unlearning_alone(project: Projec
     new = everything(graph) - before
     assert stages(new) == {"unlearn", "recover", "evaluate", "select"}
     own = {key.rpartition("=")[2] for key in new if key.startswith("unlearn")}
-    assert own == {"fedosd+chosen", "fedosd.m5+chosen"}  # taken over
+    assert own == {"fedosd.m5+chosen"}  # which now has a choice of its own, and copies
     chosen = graph.where(of_stages("select"))  # among other trials
     shown = graph.where(of_artefacts("numbers", "rounds", "utility"))
     assert graph.due == graph.with_downstream(new | chosen) | shown
@@ -333,7 +333,7 @@ def test_a_point_that_is_not_chosen_computes_nothing_but_its_own_comparison(proj
     assert {path: path.read_bytes() for path in before} == before
     logs = project.root / "results/toy/logs/toy/pat/seed0"
     for stem in ("fedosd+chosen.unlearned", "fedosd+chosen.recovered", "fedosd.m5+chosen.recovered"):
-        assert "taken over from" in (logs / f"{stem}.log").read_text()
+        assert "already made from the same inputs; nothing to do." in (logs / f"{stem}.log").read_text()
     project.expect([])
 
 

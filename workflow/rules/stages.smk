@@ -55,7 +55,7 @@ use rule data as request with:
 use rule data as train with:
     """A model trained by all clients, with what it measured, what it cost, and the history that methods read."""
     input:
-        engine.inputs("train", "data", "partition", "request", "chosen"),
+        engine.inputs("train", "data", "partition", "request", "chosen", "points"),
     output:
         **engine.outputs("train", "model", "trace", "cost", "history"),
     log:
@@ -71,7 +71,7 @@ use rule data as train with:
 use rule data as shadow with:
     """Shadow models of a training, which all evaluations share that infer membership on it or what starts from it."""
     input:
-        engine.inputs("shadow", "data", "partition", "request", "chosen"),
+        engine.inputs("shadow", "data", "partition", "request", "chosen", "points"),
     output:
         **engine.outputs("shadow", "shadows"),
     log:
@@ -88,7 +88,7 @@ use rule data as unlearn with:
     input:
         engine.inputs(
             *("unlearn", "data", "partition", "request", "original", "history"),
-            "chosen",
+            *("chosen", "points"),
         ),
     output:
         **engine.outputs("unlearn", "model", "trace", "cost"),
@@ -106,7 +106,7 @@ use rule data as recover with:
     input:
         engine.inputs(
             *("recover", "data", "partition", "request", "original", "unlearned"),
-            "chosen",
+            *("chosen", "points"),
         ),
     output:
         **engine.outputs("recover", "model", "trace", "cost"),

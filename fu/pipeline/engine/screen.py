@@ -55,7 +55,7 @@ class Running:
     def is_made(self) -> bool:
         """Whether it has ended well, in a group of which another job failed."""
         made = certificate.read(Path(self.job.certificate))
-        return made is not None and made.key == self.job.key
+        return made is not None and made.key in self.job.keys
 
     def files(self) -> str:
         """Return the files to look at in one word: `folder/table8.{csv,md}`."""

@@ -10,16 +10,15 @@ from fu.artefacts.entry import ORIGINAL, Stage
 from fu.artefacts.style import Figures
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
+from fu.federation.sgd import LocalSGD
 from fu.pipeline import catalogue
 from fu.pipeline.settings.types import (
-    Count,
     Different,
     GridKey,
     Held,
     Name,
     Names,
     Pattern,
-    Rate,
     Seeds,
     Value,
     Word,
@@ -27,7 +26,7 @@ from fu.pipeline.settings.types import (
     which_clients,
 )
 from fu.plugins import Choice
-from fu.types import Share
+from fu.types import Count, Share
 
 
 class Strict(BaseModel):
@@ -254,20 +253,9 @@ def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
         raise ValueError(f"{field}: {plugins.told(error).removesuffix('.')}") from None
 
 
-class Phase(Strict):
+class Phase(LocalSGD, Strict):
     """Local training in one phase. null: as in the previous phase (training, unlearning, recovery)."""
 
-    lr: Rate = Field(description="learning rate of local SGD")
-    lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor applied to the rate after every round")
-    momentum: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0, description="momentum of local SGD; starts at zero in every round"
-    )
-    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        0.0, description="times the weights is added to the gradient"
-    )
-    batch_size: Count = Field(description="samples per gradient step, B")
-    local_epochs: Count | None = Field(None, description="local epochs per round, E")
-    local_steps: Count | None = Field(None, description="instead of epochs: gradient steps per round")
     clients_per_round: Count | None = Field(
         None, description="how many clients are drawn for a round; null in training: all take part"
     )
@@ -278,18 +266,9 @@ class Phase(Strict):
         default_factory=list, description="what is measured: evaluators (fu/evaluation) that define `trace` or `count`"
     )
 
-    @model_validator(mode="after")
-    def _either(self) -> "Phase":
-        if (self.local_epochs is None) == (self.local_steps is None):
-            raise ValueError("local_epochs, local_steps: give one of them, and not both")
-        return self
-
 
 LENGTH = ("local_epochs", "local_steps")  # null: as in the phase before only where both are
-INHERITED = (  # null: as in the phase before
-    *("lr", "lr_decay", "momentum", "weight_decay", "batch_size", *LENGTH),
-    *("clients_per_round", "with_replacement", "evaluate_every", "evaluate_last", "traced"),
-)
+INHERITED = tuple(Phase.model_fields)  # null: as in the phase before
 
 
 class Training(Phase):
@@ -297,12 +276,6 @@ class Training(Phase):
 
     method: Plugin = Field(description="the algorithm that trains the original model (fu/training)")
     rounds: Count = Field(description="number of rounds")
-    rho_c: Rate | None = Field(
-        None, description="client-level stability K R / M (FATS): gives clients_per_round, which must then be null"
-    )
-    rho_s: Rate | None = Field(
-        None, description="sample-level stability b K R E / (M N) (FATS): gives batch_size, which must then be null"
-    )
     history: Annotated[list[Name], Different] = Field(
         default_factory=list, description="what is recorded for methods that need it (fu/histories)"
     )
@@ -440,8 +413,7 @@ class Scenario(Strict):
     label: str = Field(description="how tables name it")
     base: Name | None = Field(
         None,
-        description="a scenario to start from, with its settings and methods; its partition and trained models are "
-        "used where theirs would be made alike",
+        description="a scenario whose settings and methods it starts from",
     )
     vary: dict[Word, Vary] = Field(
         default_factory=dict,

@@ -103,8 +103,6 @@ def _different(values: Listed) -> Listed:
     return values
 
 
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(gt=0)]
 Held = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(pattern=NAME, max_length=80)]
 Word = Annotated[str, Field(pattern=rf"^{WORD}$", max_length=80)]

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -13,50 +14,33 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from fu import plugins
-from fu.contents import DamagedError, checksum, copy
+from fu.contents import checksum
 from fu.errors import UserError, first_problem
+from fu.federation.sgd import LocalTraining
 from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import CERTIFIED, OUTPUTS
+from fu.pipeline.paths import OUTPUTS
 from fu.plugins import Choice, Kind
+from fu.types import Frozen
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
 OUTSIDE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOLCK, errno.ENOTSUP}
 EDITED = "the code was edited after this job was planned; run snakemake again."
 
 
-class Record(BaseModel):
-    """A frozen record that forbids unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Spec(Record):
+class Spec(Frozen):
     """Exactly the values that a stage reads; built by the plan, passed to the stage's main."""
 
     stage: ClassVar[str]
 
 
-class Chosen(Spec):
-    """The specs of one stage at the points of a grid, by the name of the trial; a job runs that of the chosen one."""
+class Points(Spec):
+    """The specs of one stage at the points of a grid, by the name of the trial; a job runs that of the selected one."""
 
     points: dict[str, Any]
-
-
-class Local(Record):
-    """How clients train; `exception`: a round and its own learning rate."""
-
-    lr: float
-    lr_decay: float
-    batch_size: int
-    local_epochs: int | None
-    local_steps: int | None
-    momentum: float
-    weight_decay: float
-    exception: tuple[int, float] | None = None
 
 
 class ModelSpec(Spec):
@@ -71,7 +55,7 @@ class ModelSpec(Spec):
 class RoundsSpec(ModelSpec):
     """How clients train in rounds; `clients_per_round`: how many are drawn for a round (None: all take part)."""
 
-    local: Local
+    local: LocalTraining
     rounds: int
     clients_per_round: int | None
     with_replacement: bool
@@ -157,86 +141,78 @@ def run(
     argv: list[str] | None = None,
     reads: Callable[[S, F], dict[str, list[Path]]] | None = None,
 ) -> None:
-    """Run a stage's main from the command line; a `UserError` ends it with one sentence and status 1.
-
-    So does any error in a plug-in, after its traceback.
+    """Run a stage's main from the command line.
 
     `reads`: the outputs of other jobs that the main reads, by role, where the command line does not name them.
     """
-    try:
+    with _told(spec_type.stage):
         args = _parser(spec_type, files_type).parse_args(argv)
-        stage = spec_type.stage
-        points = _points(spec_type, args)
-        spec: Spec = Chosen(points=points) if args.chosen else points[""]
-        if args.plugins:
-            plugins.add_folder(Path(args.plugins))
-        modules = digest.modules_of(stage, spec)
-        digest.check_installed(*modules)
-        code = digest.digest(*modules)
-        if args.code not in (None, code):
-            raise UserError(f"{stage}: {EDITED}")
+        given, spec = _specs(spec_type, args)
+        modules, code = _code(spec_type.stage, given, args)
         files = files_type(**{field.name: getattr(args, field.name) for field in dataclasses.fields(files_type)})  # type: ignore[arg-type]
         options = Options(code, args.threads, args.device, args.checkpoint_seconds)
         if args.certificate is None:
-            main(points[_selected(args.chosen, points)], files, options)
+            _make(main, spec, files, options, _points(given, spec, args.points))
             return
         with certificate.locked(args.certificate):
-            named = reads(points[""], files) if reads else _read(stage, files)
-            key = certificate.key_of(stage, canonical(spec), code)
-            inputs = certificate.check({**named, certificate.CHOSEN: args.chosen})
+            named = reads(spec, files) if reads else _read(spec_type.stage, files)
+            inputs = certificate.check({**named, "chosen": args.chosen, "points": args.points})
+            key = certificate.key_of(spec_type.stage, canonical(spec), code)
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
-                print(f"{stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
+                print(f"{spec_type.stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
             about = spec.model_dump(mode="json")
-            draft = Certificate(key, stage, about, code, digest.parts(*modules), inputs)
-            point = _selected(args.chosen, points)
-            if args.chosen:
-                key = certificate.key_of(stage, canonical(points[point]), code)
-                draft = dataclasses.replace(draft, point=key)
+            draft = Certificate(key, spec_type.stage, about, code, digest.parts(*modules), inputs)
             options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
-            own = [args.certificate, *_own(args, points, point)] if args.chosen and args.unless_made else []
-            if any(take(made, key, options) for made in own):
-                return
-            main(points[point], files, options)
+            _make(main, spec, files, options, _points(given, spec, args.points))
+
+
+@contextmanager
+def _told(stage: str) -> Iterator[None]:
+    """End on a `UserError` with one sentence and status 1, and so on an error in a plug-in, after its traceback."""
+    try:
+        yield
     except UserError as error:
         sys.exit(f"error: {error}")
     except Exception as error:
         if isinstance(error, OSError) and error.errno in OUTSIDE:
-            sys.exit(f"error: {error.filename or spec_type.stage}: {error.strerror}; existing outputs are kept.")
+            sys.exit(f"error: {error.filename or stage}: {error.strerror}; existing outputs are kept.")
         if not (sentence := plugins.told(error)):
             raise
         traceback.print_exc()
         sys.exit(f"error: {sentence}")
 
 
-def _points(spec_type: type[S], args: argparse.Namespace) -> dict[str, S]:
-    """Return the specs of all points by name; of a job without a choice the only one, without name."""
+def _specs(spec_type: type[S], args: argparse.Namespace) -> tuple[Spec, S]:
+    """Return the spec of the command line and the one to run: of several points that of the selected one."""
     try:
         if not args.chosen:
-            return {"": spec_type.model_validate_json(args.spec)}
-        given = Chosen.model_validate_json(args.spec).points
-        return {name: spec_type.model_validate(spec) for name, spec in given.items()}
+            spec = spec_type.model_validate_json(args.spec)
+            return spec, spec
+        points = Points.model_validate_json(args.spec).points
+        given = {name: spec_type.model_validate(spec) for name, spec in points.items()}
     except ValidationError as error:
         text = first_problem(error, spec_type, "--spec")
         raise UserError(f"{text.removesuffix('.')}; `make show CELL=...` prints a complete command.") from None
-
-
-def _selected(chosen: list[Path], points: dict[str, S]) -> str:
-    """Return the name of the point that was chosen."""
-    if not chosen:
-        return ""
     try:
-        name = json.loads(chosen[0].read_text())["selected"]
+        selected = json.loads(args.chosen[0].read_text())["selected"]
     except (OSError, ValueError, LookupError, TypeError):
-        name = None
-    if name not in points:
-        raise UserError(f"{chosen[0]}: names none of {', '.join(points)}; delete the file and run snakemake again.")
-    return str(name)
+        selected = None
+    if selected not in given:
+        raise UserError(f"{args.chosen[0]}: names none of {', '.join(given)}; delete the file and run snakemake again.")
+    return Points(points=given), given[selected]
 
 
-def _own(args: argparse.Namespace, points: dict[str, S], point: str) -> list[Path]:
-    """Return the certificate of the chosen point's own job, as the command line names it."""
-    return [args.candidates[sorted(points).index(point)]] if args.candidates else []
+def _code(stage: str, given: Spec, args: argparse.Namespace) -> tuple[tuple[str, ...], str]:
+    """Return the modules of a job and the digest of their code, which must be the planned one."""
+    if args.plugins:
+        plugins.add_folder(Path(args.plugins))
+    modules = digest.modules_of(stage, given)
+    digest.check_installed(*modules)
+    code = digest.digest(*modules)
+    if args.code not in (None, code):
+        raise UserError(f"{stage}: {EDITED}")
+    return modules, code
 
 
 def _read(stage: str, files: Any) -> dict[str, list[Path]]:
@@ -245,29 +221,23 @@ def _read(stage: str, files: Any) -> dict[str, list[Path]]:
     return {name: [found] if isinstance(found := getattr(files, name), Path) else found for name in names}
 
 
-def take(source: Path, key: str, options: Options) -> bool:
-    """Take over the outputs of another job as those of this one, which get their own certificate.
+def _points(given: Spec, spec: Spec, outputs: list[Path]) -> list[Path]:
+    """Return those of the outputs of all points, in the order of their names, that belong to the selected one."""
+    points = [given.points[name] for name in sorted(given.points)] if isinstance(given, Points) else [given]
+    number, place = len(outputs) // len(points), points.index(spec)
+    return outputs[number * place : number * (place + 1)]
 
-    `source`: the other's certificate, which must have this key and the same contents as its inputs. Returns False
-    where it has not, or where an output cannot be read or has changed since it was made, which is said.
-    """
-    made, own = certificate.read(source), options.signature
-    if own is None or made is None or key not in (made.key, made.point) or made.contents != own.draft.contents:
-        return False
-    taken = made.taken if source == own.path else f"{source.parent.name}/{source.name}"
-    draft = dataclasses.replace(own.draft, taken=taken)
-    options = dataclasses.replace(options, signature=dataclasses.replace(own, draft=draft))
-    stem, name = source.name.removesuffix(CERTIFIED), own.path.name.removesuffix(CERTIFIED)
-    paths = [own.path.with_name(name + output.removeprefix(stem)) for output in made.outputs]
-    try:
-        with atomic_outputs(options, *paths) as parts:
-            for (output, (_, content)), part in zip(made.outputs.items(), parts, strict=True):
-                copy(source.with_name(output), part, content)
-    except DamagedError as error:
-        print(f"{draft.stage}: {error}, so nothing is taken over.", file=sys.stderr)
-        return False
-    print(f"{draft.stage}: taken over from {source}; nothing is computed.", file=sys.stderr)
-    return True
+
+def _make(main: Callable[[S, F, Options], None], spec: S, files: F, options: Options, point: list[Path]) -> None:
+    """Make the outputs: by the main, or where the selected point's own job has made them, as copies."""
+    if not point:
+        main(spec, files, options)
+        return
+    outputs = [getattr(files, name) for name in OUTPUTS[spec.stage] if hasattr(files, name)]
+    with atomic_outputs(options, *outputs) as parts:
+        for source, part in zip(point, parts, strict=True):
+            shutil.copyfile(source, part)
+    print(f"{spec.stage}: copied from {point[0]}; nothing is computed.", file=sys.stderr)
 
 
 def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentParser:
@@ -277,7 +247,7 @@ def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentPa
         several = {"nargs": "*", "default": []} if kind != Path else {"required": True}
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, **several)  # type: ignore[arg-type]
     parser.add_argument("--chosen", nargs="*", type=Path, default=[], help="the selection: --spec has all points")
-    parser.add_argument("--candidates", nargs="*", type=Path, default=[], help="certificates of the points' own jobs")
+    parser.add_argument("--points", nargs="*", type=Path, default=[], help="what the points' own jobs have made")
     parser.add_argument("--certificate", type=Path, help="where to write the certificate of the outputs")
     parser.add_argument("--unless-made", action="store_true", help="do nothing if the certificate is valid")
     parser.add_argument("--code", help="the planned digest of the code")

@@ -27,7 +27,7 @@ from fu.federation import model_files
 from fu.federation.checkpoint import Checkpoint, flat
 from fu.federation.driver import Outcome
 from fu.federation.kept import KeptModels
-from fu.federation.local import Federation, LocalTraining
+from fu.federation.local import Federation
 from fu.federation.network import check_model
 from fu.federation.task import State, Task, Training
 from fu.pipeline.stages.common import (
@@ -103,7 +103,7 @@ def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) 
 
 def _task(spec: RoundsSpec, data: ClientData, stream: str, seed: int) -> Task:
     build = builder_of(spec, data)
-    federation = Federation(build(), data, LocalTraining(**spec.local.model_dump()), stream, seed)
+    federation = Federation(build(), data, spec.local, stream, seed)
     participation = {"clients_per_round": spec.clients_per_round, "with_replacement": spec.with_replacement}
     return Task(federation, build, data.forgotten, data.retained, spec.rounds, seed, **participation)  # type: ignore[arg-type]
 

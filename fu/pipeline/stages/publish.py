@@ -48,7 +48,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     """Read the files into a frame, make the artefact from it, and write it."""
     from fu import plugins
     from fu.artefacts import drawing, provenance, result
-    from fu.pipeline import certificate, frames
+    from fu.pipeline import frames
     from fu.pipeline.paths import Paths
 
     if files.published and checksum(files.published[0]) != spec.published:
@@ -58,7 +58,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     frame = frames.read(entry, paths, files.published[0] if files.published else None)
     behind = [Path(path) for path in frames.inputs(spec, paths)]
     inputs = dict(zip(map(str, behind), options.contents(behind), strict=True))
-    costs = {path: certificate.taken(path) for path in map(Path, frames.costs(spec, paths))}
+    costs = [Path(path) for path in frames.costs(spec, paths)]
     written = (files.csv, files.md, files.html, files.tex, files.pdf, files.svg, files.png)
     with drawing.styled(entry.figures), atomic_outputs(options, *written, files.json) as (*parts, about):
         result.write(plugins.load("artefacts", spec.kind).make(frame, entry), entry, *parts)

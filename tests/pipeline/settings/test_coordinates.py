@@ -101,19 +101,19 @@ def test_rows_are_the_trainings_and_say_where_their_models_lie(with_toy: Path) -
         ("safari", True, False),
     ]
     assert shown.scenarios[0].original is None
-    assert {scenario.partition for scenario in shown.scenarios} == {"few-s0", "few-s1"}
+    assert {scenario.partition for scenario in shown.scenarios} == {"few-server-s0-n5", "few-server-s1-n5"}
     trials = {
-        (scenario, trial.name): (trial.models, trial.home, trial.evaluated)
+        (scenario, trial.name): (trial.trained, trial.evaluated)
         for method in shown.methods
         for scenario in ("few-server-s1-n5", "few-server-s1-n20")
         for trial in method.trials[scenario][:1]
     }
-    fedavg, safari = {"original": "fedavg.trained"}, {"original": "safari+q0.2.trained"}
+    fedavg, alone, all_20 = "few-server-s1-n5/fedavg", "few-server-s1-n5/safari+q0.2", "few-server-s1-n20/safari+q0.2"
     assert trials == {
-        ("few-server-s1-n5", "fedavg"): (fedavg, "few-s1", "few-s1"),
-        ("few-server-s1-n20", "fedavg"): (fedavg, "few-s1", "few-s1"),
-        ("few-server-s1-n5", "safari+q0.2"): (safari, None, None),
-        ("few-server-s1-n20", "safari+q0.2"): (safari, "few-s1", "few-s1"),
+        ("few-server-s1-n5", "fedavg"): (fedavg, (f"{fedavg}.accuracy",)),
+        ("few-server-s1-n20", "fedavg"): (fedavg, (f"{fedavg}.accuracy",)),
+        ("few-server-s1-n5", "safari+q0.2"): (alone, ()),  # the chosen one is read
+        ("few-server-s1-n20", "safari+q0.2"): (all_20, ()),
     }
 
 

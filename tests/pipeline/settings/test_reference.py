@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, create_model
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings import records, reference
 from fu.pipeline.settings.records import Strict
-from fu.pipeline.settings.types import Count, GridKey, Name, Names, Rate, Seeds, Word
-from fu.types import Share
+from fu.pipeline.settings.types import GridKey, Name, Names, Seeds, Word
+from fu.types import Count, Rate, Share
 
 EXAMPLES = {section.title: section.example for section in reference.SECTIONS}
 (PRESET,) = [title for title in EXAMPLES if title.startswith("A preset")]

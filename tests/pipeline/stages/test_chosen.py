@@ -1,4 +1,4 @@
-"""A job of the chosen point of a grid: which spec it runs, whose outputs it takes over, and when it computes."""
+"""A job of the chosen point of a grid: which spec it runs, when it copies, and when it computes."""
 
 import json
 import os
@@ -15,6 +15,7 @@ from fu.pipeline.certificate import Certificate
 from fu.pipeline.stages import common
 from fu.pipeline.stages.common import Options, atomic_outputs
 
+SUFFIXES = {"model": "safetensors", "cost": "cost.json", "history": "history.safetensors"}
 POINTS = {"m+lr0.2": 0.2, "m+lr0.1": 0.1}  # not in the order of their names
 
 
@@ -63,7 +64,7 @@ class Checkout:
         )
         for role, names in self.inputs.items():
             words += [f"--{role}", *names]
-        for role, suffix in {"model": "safetensors", "cost": "cost.json", "history": "history.safetensors"}.items():
+        for role, suffix in SUFFIXES.items():
             words += [f"--{role}", f"{self.trial}.trained.{suffix}"]
         with inside(self.folder):
             common.run(Spec, Files, self.train, [*words, *more])
@@ -108,28 +109,32 @@ class Grid(Checkout):
         made = Certificate("k", "select", {}, "c", {}, {}, outputs)
         certificate.write(self.folder / "m.selected.made.json", made)
 
-    def chosen(self, points: dict[str, float] = POINTS, flag: str = "--unless-made") -> bool:
-        """Run the job of the chosen point, and return whether anything was computed."""
+    def chosen(self, points: dict[str, float] = POINTS, flag: str = "--unless-made", copies: bool = False) -> bool:
+        """Run the job of the chosen point, and return whether anything was computed; `copies`: all points are there."""
         before, self.trial = self.calls, "m+chosen"
         spec = {"points": {name: {"lr": lr} for name, lr in points.items()}}
         words = ["--spec", json.dumps(spec), "--certificate", f"{self.trial}.trained.made.json"]
         for role, names in self.inputs.items():
             words += [f"--{role}", *names]
-        for role, suffix in {"model": "safetensors", "cost": "cost.json", "history": "history.safetensors"}.items():
+        for role, suffix in SUFFIXES.items():
             words += [f"--{role}", f"{self.trial}.trained.{suffix}"]
-        words += ["--chosen", "m.selected.json", "--candidates"]
-        words += [f"{name}.trained.made.json" for name in sorted(points)]
+        words += ["--chosen", "m.selected.json", "--points"]
+        words += [f"{name}.trained.{suffix}" for name in sorted(points) for suffix in SUFFIXES.values() if copies]
         with inside(self.folder):
             common.run(Spec, Files, self.train, [*words, *([flag] if flag else [])])
         return self.calls > before
 
-    def made(self) -> tuple[str, str]:
-        """Return the model of the chosen point, and whose it is."""
+    def made(self) -> str:
+        """Return the model of the chosen point, whose certificate holds."""
         found = certificate.read(self["made.json"])
         assert found is not None
+        path = self.folder / "m.selected.json"
+        assert found.inputs["chosen"] == [[path.name, checksum(path)]]
+        assert set(found.outputs) == {f"{self.trial}.trained.{suffix}" for suffix in SUFFIXES.values()}
         with inside(self.folder):
             assert certificate.holds(Path(self["made.json"].name), found.key, found.inputs)
-        return self["safetensors"].read_text(), found.taken
+        assert f"model of {found.spec['lr']}" == self["safetensors"].read_text()
+        return self["safetensors"].read_text()
 
 
 @pytest.fixture
@@ -140,61 +145,79 @@ def grid(tmp_path: Path) -> Grid:
 
 
 @pytest.mark.parametrize("chosen", POINTS)
-def test_the_outputs_of_the_point_s_own_job_are_taken_over(
+def test_where_the_points_were_computed_the_selected_one_s_outputs_are_copied(
     grid: Grid, chosen: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for point in POINTS:
         grid.own(point)
     grid.select(chosen)
-    assert not grid.chosen()
-    assert grid.made() == (f"model of {POINTS[chosen]}", f"/{chosen}.trained.made.json")
-    assert f"train: taken over from {chosen}.trained.made.json; nothing is computed." in capsys.readouterr().err
-    assert not grid.chosen()
+    assert not grid.chosen(copies=True)
+    assert grid.made() == f"model of {POINTS[chosen]}"
+    assert grid["cost.json"].read_bytes() == (grid.folder / f"{chosen}.trained.cost.json").read_bytes()
+    assert f"train: copied from {chosen}.trained.safetensors; nothing is computed." in capsys.readouterr().err
+    assert not grid.chosen(copies=True)
     assert "already made" in capsys.readouterr().err
+    grid["safetensors"].write_text("damaged")
+    assert not grid.chosen(copies=True, flag="")
+    assert grid.made() == f"model of {POINTS[chosen]}"
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_without_it_the_chosen_point_is_computed(grid: Grid, point: str) -> None:
+def test_elsewhere_the_selected_point_is_computed(grid: Grid, point: str) -> None:
     grid.select(point)
     assert grid.chosen()
-    assert grid.made() == (f"model of {POINTS[point]}", "")
+    assert grid.made() == f"model of {POINTS[point]}"
 
 
-def test_another_choice_is_another_model(grid: Grid) -> None:
-    assert grid.chosen()
+@pytest.mark.parametrize("copies", [False, True])
+def test_another_choice_is_another_model(grid: Grid, copies: bool) -> None:
+    for point in POINTS:
+        grid.own(point)
+    assert grid.chosen(copies=copies) == (not copies)
     grid.select("m+lr0.2")
-    assert grid.chosen()
-    assert grid.made() == ("model of 0.2", "")
+    assert grid.chosen(copies=copies) == (not copies)
+    assert grid.made() == "model of 0.2"
 
 
 def test_one_more_point_computes_nothing_where_the_choice_stays(grid: Grid) -> None:
     assert grid.chosen()
+    grid.select("m+lr0.1", '{"selected": "m+lr0.1", "scores": "of three"}')
     more = {**POINTS, "m+lr0.05": 0.05}
     assert not grid.chosen(more)
-    assert grid.made() == ("model of 0.1", "")
+    assert grid.made() == "model of 0.1"
     grid.select("m+lr0.05")
     assert grid.chosen(more)
-    assert grid.made() == ("model of 0.05", "")
+    assert grid.made() == "model of 0.05"
 
 
-@pytest.mark.parametrize("what", ["input", "output"])
-def test_a_point_made_of_other_contents_or_damaged_since_is_not_taken(
-    grid: Grid, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    grid.own("m+lr0.1")
-    if what == "input":
-        grid.write("digits.npz", "other data")
-    else:
-        grid["safetensors"].write_text("damaged")
+def test_another_point_that_is_made_again_leaves_the_copies(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
+    for point in POINTS:
+        grid.own(point)
+    assert not grid.chosen(copies=True)
+    grid.trial = "m+lr0.2"
+    assert grid.run(lr=0.2)  # which takes another time
+    capsys.readouterr()
+    assert not grid.chosen(copies=True)
+    assert "already made" in capsys.readouterr().err
+    assert grid.made() == "model of 0.1"
+
+
+def test_other_inputs_are_computed_with(grid: Grid) -> None:
     assert grid.chosen()
-    assert grid.made() == ("model of 0.1", "")
-    assert ("m+lr0.1.trained.safetensors is not as it was made" in capsys.readouterr().err) == (what == "output")
+    grid.write("digits.npz", "other data")
+    assert grid.chosen()
+    assert grid.made() == "model of 0.1"
 
 
-def test_who_forces_a_job_has_it_computed(grid: Grid) -> None:
-    grid.own("m+lr0.1")
-    assert grid.chosen(flag="")
-    assert grid.made() == ("model of 0.1", "")
+def test_a_point_that_was_damaged_is_not_copied(grid: Grid) -> None:
+    for point in POINTS:
+        grid.own(point)
+    (grid.folder / "m+lr0.1.trained.history.safetensors").write_text("damaged")
+    with pytest.raises(SystemExit) as caught:
+        grid.chosen(copies=True)
+    found = "m+lr0.1.trained.history.safetensors: the content does not match m+lr0.1.trained.made.json"
+    assert found in str(caught.value)
+    assert not grid["safetensors"].exists()
 
 
 def test_by_hand_without_a_certificate_the_chosen_point_is_computed_too(grid: Grid) -> None:

@@ -9,9 +9,8 @@ import pytest
 from fu.artefacts import table
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import certificate, frames
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import Paths, certificate_of
+from fu.pipeline import frames
+from fu.pipeline.paths import Paths
 from fu.pipeline.stages import publish
 from fu.pipeline.stages.common import Options
 from tests.artefacts.factories import CHOSEN
@@ -48,9 +47,6 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json")}
     files = publish.Files(root, [numbers], **outputs)
     paths = Paths(str(root))
-    first, *others = frames.costs(entry, paths)
-    for cost, taken in {first: "k/recover.made.json", **dict.fromkeys(others, "")}.items():
-        certificate.write(certificate_of(Path(cost)), Certificate("k", "recover", {}, "c", {}, {}, taken=taken))
     publish.main(publish.Spec(**dict(entry)), files, Options(code="the code"))
     ((frame, shown),) = given
     assert shown.chosen == {"small": {"ours": CHOSEN}}
@@ -60,7 +56,6 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     about = json.loads(outputs["json"].read_text())
     assert about["inputs"] == {path: checksum(Path(path)) for path in frames.inputs(entry, paths)}
     assert list(about["costs"]) == frames.costs(entry, paths)
-    assert about["taken"] == {first: "k/recover.made.json"}
     assert about["code"] == "the code"
     assert about["seconds"] == round(sum(json.loads(Path(path).read_text())["seconds"] for path in about["costs"]), 3)
     read = {"results": frames.inputs(entry, paths), "costs": frames.costs(entry, paths)}

@@ -10,9 +10,10 @@ import pytest
 
 from fu.data import archives, partition, sources
 from fu.data.dataset import about
+from fu.federation.sgd import LocalTraining
 from fu.pipeline.stages import evaluate, train
 from fu.pipeline.stages import partition as partition_stage
-from fu.pipeline.stages.common import Local, Options
+from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 
 SAFARI = Choice(name="safari", params={"q": 0.3, "server_lr": 0.5})
@@ -54,7 +55,7 @@ SPEC = partition_stage.Spec(
 TRAINING = train.Spec(
     dataset="digits", attack=None, model=Choice(name="logistic"), seed=0,
     rounds=40, evaluate_every=10, evaluate_last=10,
-    local=Local(lr=0.1, lr_decay=1.0, batch_size=10, local_epochs=1, local_steps=None, momentum=0.0, weight_decay=0.0),
+    local=LocalTraining(lr=0.1, lr_decay=1.0, batch_size=10, local_epochs=1),
     clients_per_round=5, with_replacement=False, traced=("accuracy",), training=FEDAVG, history=(), server=None,
 )  # fmt: skip
 

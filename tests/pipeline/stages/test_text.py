@@ -10,10 +10,11 @@ import pytest
 from fu.data import archives, partition, sources
 from fu.data.archives import Arrays
 from fu.data.dataset import about
+from fu.federation.sgd import LocalTraining
 from fu.pipeline.stages import data as data_stage
 from fu.pipeline.stages import evaluate, train
 from fu.pipeline.stages import partition as partition_stage
-from fu.pipeline.stages.common import Local, Options
+from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from tests.data.files import same
 from tests.data.test_leaf import roles
@@ -26,7 +27,7 @@ SPEC = partition_stage.Spec(
 TRAINING = train.Spec(
     dataset="letters", attack=None, model=Choice(name="lstm", params={"hidden": 16}), seed=0,
     rounds=10, evaluate_every=1, evaluate_last=1,
-    local=Local(lr=1.0, lr_decay=1.0, batch_size=20, local_epochs=None, local_steps=15, momentum=0.0, weight_decay=0.0),
+    local=LocalTraining(lr=1.0, lr_decay=1.0, batch_size=20, local_steps=15),
     clients_per_round=3, with_replacement=False, traced=("accuracy",),
     training=Choice(name="fedavg", params={"client_weights": "equal"}), history=(), server=None,
 )  # fmt: skip

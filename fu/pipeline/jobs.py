@@ -1,0 +1,352 @@
+"""The jobs behind all models and numbers, and the one rule of reuse: of equal name, spec and inputs there is one job.
+
+A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files are in `results/{preset}/{run}`.
+What a job reads is found by asking the job that makes it, which may be one of another scenario of the paper.
+Only the seed tells the jobs of a scenario's runs apart, so that they are found once, for all seeds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from fu.artefacts.entry import ORIGINAL
+from fu.data.dataset import about
+from fu.evaluation import selection
+from fu.pipeline import catalogue, certificate, digest, estimates, specs
+from fu.pipeline.checks import evaluations_with
+from fu.pipeline.grid import Grid
+from fu.pipeline.paths import Paths
+from fu.pipeline.settings.records import Config, Paper
+from fu.pipeline.specs import MAKES, Trial
+from fu.pipeline.stages import data, select
+from fu.pipeline.stages.common import Points, Spec, canonical
+
+Files = dict[str, str | list[str]]
+Made = tuple[Spec, Files, dict[str, Any]]  # of a job: spec, inputs, resources
+SEED = "seed{}"  # in the place of a seed's folder, where a job is found for all seeds
+NAMED = {"train": "trained", "shadow": "trained", "unlearn": "unlearned"}  # stage -> the trial in whose name it runs
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job: a stage and its names (the wildcards), its inputs and outputs, and its resources."""
+
+    stage: str
+    names: Mapping[str, str]
+    spec: Spec
+    inputs: Files
+    outputs: dict[str, str]
+    mem_mb: int = estimates.SMALL_MB
+    minutes: int = 30
+    estimate: float = estimates.JOB_S
+    disk_mb: float = estimates.SMALL_FILES_MB
+
+    @cached_property
+    def seconds(self) -> float:
+        """About how long it takes: what such a job has taken, else the estimate."""
+        if "cost" not in self.outputs or self.inputs.get("points"):
+            return self.estimate
+        taken = (estimates.measured(Path(self.outputs["cost"]), spec.model_dump(mode="json")) for spec in self.specs)
+        return next(filter(None, taken), self.estimate)
+
+    @cached_property
+    def json(self) -> str:
+        """The spec as canonical JSON."""
+        return canonical(self.spec)
+
+    @cached_property
+    def code(self) -> str:
+        """The code digest of the stage with the plug-ins that its spec names."""
+        return digest.digest(*digest.modules_of(self.stage, self.spec))
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """The modules and libraries behind the code digest."""
+        return digest.parts(*digest.modules_of(self.stage, self.spec))
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The key in the certificate of current outputs: of the chosen one of several points any of theirs."""
+        return [certificate.key_of(self.stage, canonical(spec), self.code) for spec in self.specs]
+
+    @property
+    def specs(self) -> list[Spec]:
+        """The spec; of a job for the chosen one of several points, those of all points."""
+        return list(self.spec.points.values()) if isinstance(self.spec, Points) else [self.spec]
+
+    @property
+    def paper(self) -> str:
+        """The paper that it belongs to; "" for a data set, which papers share."""
+        named = (self.names.get(name) for name in ("paper", "run", "scenario"))
+        return next((name.partition("/")[0] for name in named if name), "")
+
+    @property
+    def place(self) -> str:
+        """The scenario and the trial (or method) in whose name its outputs stand, without the paper."""
+        scenario = self.names.get("scenario") or self.names["run"].rpartition("/")[0]
+        own = self.names.get("trial") or self.names.get("method", "")
+        return f"{scenario.partition('/')[2]}/{own}".rstrip("/")
+
+    @property
+    def certificate(self) -> str:
+        """The certificate file, which says what the outputs were made from."""
+        return self.outputs["certificate"]
+
+    @property
+    def files(self) -> list[str]:
+        """All input files."""
+        return list(chain.from_iterable(self.listed.values()))
+
+    @property
+    def listed(self) -> dict[str, list[str]]:
+        """The input files by name, each as a list."""
+        return {name: [found] if isinstance(found, str) else found for name, found in self.inputs.items()}
+
+
+class Jobs:
+    """The jobs of all trials: `job("train", {"run": run, "trial": trial})`."""
+
+    def __init__(self, config: Config, papers: dict[str, Paper], grid: Grid) -> None:
+        """Find all jobs, in the order of the papers' scenarios: the first of equal ones names their files."""
+        self.config, self.papers, self.grid = config, papers, grid
+        self.paths = Paths(f"results/{config.preset}")
+        self._named: dict[tuple[Any, ...], Job] = {}  # stage and names -> the first of its equals
+        self._equal: dict[tuple[Any, ...], Job] = {}  # what makes jobs equal -> the first
+        self._at: dict[tuple[str, int], Job] = {}
+        listed = [f"{paper}/{scenario}" for paper, about in papers.items() for scenario in about.scenarios]
+        order = {scenario: place for place, scenario in enumerate(listed)}
+        for (scenario, name), trial in sorted(grid.trials.items(), key=lambda item: order[item[0][0]]):
+            self.of(scenario, name, "train")
+            self.models(scenario, name)
+            for evaluation in trial.settings.evaluations:
+                self.of(scenario, name, "evaluate", evaluation=evaluation)
+            if trial.points:
+                folder, by = trial.chosen_by
+                self.first("select", scenario=folder, method=by)
+
+    def seeds(self, paper: str) -> list[int]:
+        """The seeds of a paper: the user's, else the paper's, merged with preset and overrides."""
+        return self.config.seeds or self.papers[paper].seeds
+
+    def choosing(self, scenario: str) -> list[int]:
+        """The seeds of a paper/scenario on which the points of a grid are compared."""
+        return self.seeds(scenario.partition("/")[0])[: self.config.choose_on]
+
+    def job(self, stage: str, names: Mapping[str, str]) -> Job:
+        """Return the job that makes the outputs of a stage with these names (wildcards)."""
+        scenario, marked, seed = names.get("run", "").rpartition("/seed")
+        if not marked:
+            return self.first(stage, **names)
+        return self._with_seed(self.first(stage, **{**names, "run": f"{scenario}/{SEED}"}), int(seed))
+
+    def first(self, stage: str, **names: str) -> Job:
+        """Return the first job that is equal to the one with these names, for all seeds where `run` has `SEED`."""
+        key = stage, *sorted(names.items())
+        if key not in self._named:
+            spec, inputs, needs = getattr(self, f"_{stage}")(**names)
+            job = Job(stage, names, spec, inputs, self.paths.outputs(stage, names), **needs)
+            own = (name for place, name in names.items() if place not in ("run", "scenario"))
+            same = job.paper, stage, *own, job.json, *map(str, inputs.items())
+            self._named[key] = self._equal.setdefault(same, job)
+        return self._named[key]
+
+    def _with_seed(self, job: Job, seed: int) -> Job:
+        """Return the job of one seed."""
+        key = job.certificate, seed
+        if key not in self._at:
+            run, names = job.names["run"], job.names
+            inputs, estimate = dict(job.inputs), job.estimate
+            if inputs.get("points"):
+                compared = seed in self.choosing(run)
+                inputs["points"], estimate = (inputs["points"], estimates.JOB_S) if compared else ([], estimate)
+            self._at[key] = replace(
+                job,
+                names={**names, "run": at(run, seed)},
+                spec=specs.with_seed(job.spec, seed),
+                inputs={
+                    role: at(files, seed) if isinstance(files, str) else [at(file, seed) for file in files]
+                    for role, files in inputs.items()
+                },
+                outputs={name: at(path, seed) for name, path in job.outputs.items()},
+                estimate=estimate,
+            )
+        return self._at[key]
+
+    def of(self, scenario: str, name: str, stage: str, **names: str) -> Job:
+        """Return the job of a stage for a trial of a paper/scenario, which may run in another trial's name."""
+        trial = getattr(self.grid.trials[scenario, name], NAMED[stage]) if stage in NAMED else name
+        return self.first(stage, run=f"{scenario}/{SEED}", trial=trial, **names)
+
+    def models(self, scenario: str, name: str) -> dict[str, Job]:
+        """Return the jobs that make the models of a trial of a paper/scenario, by role."""
+        trial = self.grid.trials[scenario, name]
+        if trial.method is None:
+            return {ORIGINAL: self.of(scenario, name, "train")}
+        models = {"unlearned": self.of(scenario, name, "unlearn")}
+        return {**models, "recovered": self.of(scenario, name, "recover")} if trial.recovers else models
+
+    # ---- one function a stage: spec, inputs, resources ----------------------------------------------------------
+
+    def _data(self, dataset: str) -> Made:
+        archive = None
+        if not about(dataset).embedded:
+            path = Path(self.config.data_dir) / f"{dataset}.npz"
+            archive = catalogue.archive_of(path)
+            made = certificate.read(Path(self.paths.certificate("data", dataset=dataset)))
+            if archive is None and made:
+                archive = made.spec["archive"]  # omitting data_dir invalidates nothing
+        needs = {"minutes": 60, "disk_mb": estimates.archive_mb(dataset)}
+        return data.Spec(dataset=dataset, archive=archive), {}, needs
+
+    def _partition(self, run: str) -> Made:
+        trial = self._trial(run)
+        return specs.of_partition(trial, 0), {"data": self._dataset(trial)}, {"minutes": 10}
+
+    def _request(self, run: str) -> Made:
+        return specs.of_request(self._trial(run), 0), {"partition": self._partition_of(run)}, {"minutes": 10}
+
+    def _train(self, run: str, trial: str) -> Made:
+        planned = self._trial(run, trial)
+        inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
+        # One kind of history is as large as a model per client, the others are small.
+        kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
+        kept += estimates.models_kept(planned.settings)
+        spec, choice = self._of_points(run, trial, "train")
+        seconds = estimates.training_seconds(planned.settings, "training")
+        return spec, {**inputs, **choice}, _needs(planned, seconds, estimates.models_mb(planned.settings, kept))
+
+    def _shadow(self, run: str, trial: str) -> Made:
+        planned = self._trial(run, trial)
+        inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run)}
+        needs = _needs(planned, estimates.shadows_seconds(planned.settings), estimates.shadows_mb(planned.settings))
+        spec, choice = self._of_points(run, trial, "shadow")
+        return spec, {**inputs, "request": self._requests(run), **choice}, needs
+
+    def _unlearn(self, run: str, trial: str) -> Made:
+        planned = self._trial(run, trial)
+        assert planned.method is not None
+        plugin = str(planned.method.plugin)
+        needed = catalogue.needs(plugin) or catalogue.declared("methods", plugin).get("CONTINUES")
+        history = [self.of(_scenario(run), trial, "train").outputs["history"]] if needed else []
+        spec, choice = self._of_points(run, trial, "unlearn")
+        seconds = estimates.training_seconds(planned.settings, "unlearning", estimates.trained(planned))
+        needs = _needs(planned, seconds, estimates.models_mb(planned.settings))
+        return spec, {**self._shared(run, trial), "history": history, **choice}, needs
+
+    def _recover(self, run: str, trial: str) -> Made:
+        unlearned = self.of(_scenario(run), trial, "unlearn").outputs["model"]
+        spec, choice = self._of_points(run, trial, "recover")
+        planned = self._trial(run, trial)
+        seconds = estimates.training_seconds(planned.settings, "recovery")
+        needs = _needs(planned, seconds, estimates.models_mb(planned.settings))
+        return spec, {**self._shared(run, trial), "unlearned": unlearned, **choice}, needs
+
+    def _evaluate(self, run: str, trial: str, evaluation: str) -> Made:
+        planned, models = self._trial(run, trial), self.models(_scenario(run), trial)
+        attacks = planned.settings.data.forget is not None and any(
+            catalogue.declared("evaluation", one).get("SHADOWS") for one in planned.settings.evaluations[evaluation]
+        )
+        inputs = {
+            **self._shared(run, trial),
+            "models": [job.outputs["model"] for job in models.values()],
+            "traces": [job.outputs["trace"] for job in models.values()],
+            "shadows": [self.of(_scenario(run), trial, "shadow").outputs["shadows"]] if attacks else [],
+        }
+        seconds = estimates.evaluation_seconds(planned.settings, len(models)) + attacks * estimates.ATTACKS_S
+        needs = _needs(planned, seconds, estimates.SMALL_FILES_MB)
+        return specs.of_evaluation(planned, 0, tuple(models), evaluation), inputs, needs
+
+    def _select(self, scenario: str, method: str) -> Made:
+        names = self.grid.names[scenario, method]
+        settings, known = self.grid.of(scenario, method)[0].settings, catalogue.metrics()
+        (evaluation,) = evaluations_with(settings.chosen_by[:1], settings.evaluations)
+        evaluated = [self.of(scenario, name, "evaluate", evaluation=evaluation) for name in names]
+        spec = select.Spec(
+            trials=tuple(names),
+            terms=tuple((name, -1 if known[name].better == "lower" else 1) for name in settings.chosen_by),
+            roles=self._compared(scenario, method),
+            rule=self.rule(scenario, method),
+        )
+        files = [at(job.outputs["evaluation"], seed) for job in evaluated for seed in self.choosing(scenario)]
+        return spec, {"evaluations": files}, {"mem_mb": 200, "minutes": 10}
+
+    # ---- what these are made of ---------------------------------------------------------------------------------
+
+    def _of_points(self, run: str, name: str, stage: str) -> tuple[Spec, Files]:
+        """Return the spec of a trial, and what it reads beyond others where it is the chosen one of several points.
+
+        Where the points differ, these are all their specs, and the selection says which is run. On the seeds on which
+        points are compared, their outputs are there already, to be copied.
+        """
+        trial, scenario = self._trial(run, name), _scenario(run)
+        points = {point: trial.points[point] for point in sorted(trial.points)}
+        several = [MAKES[stage](self.grid.trials[scenario, own], 0) for own in points.values() or [name]]
+        if all(one == several[0] for one in several):
+            return several[0], {"chosen": [], "points": []}
+        folder, by = trial.chosen_by
+        selection = self.first("select", scenario=folder, method=by).outputs["selection"]
+        compared = stage != "shadow" and (stage != "recover" or self.grid.varies_after(folder, by))
+        jobs = [self.of(scenario, own, stage) for own in points.values()] if compared else []
+        outputs = [path for job in jobs for output, path in job.outputs.items() if output != "certificate"]
+        spec = Points(points=dict(zip(points, several, strict=True)))
+        return spec, {"chosen": [selection], "points": outputs}
+
+    def _trial(self, run: str, name: str = "") -> Trial:
+        """Return a trial of a run (default: any, for what all share)."""
+        scenario = _scenario(run)
+        return self.grid.trials[scenario, name or self._any[scenario]]
+
+    @cached_property
+    def _any(self) -> dict[str, str]:
+        """The first trial of each scenario."""
+        return dict(reversed(self.grid.trials))
+
+    def _dataset(self, trial: Trial) -> str:
+        return self.first("data", dataset=trial.settings.data.dataset).outputs["archive"]
+
+    def _partition_of(self, run: str) -> str:
+        return self.first("partition", run=run).outputs["partition"]
+
+    def _requests(self, run: str) -> list[str]:
+        asked = self._trial(run).settings.data.asked
+        return [self.first("request", run=run).outputs["request"]] if asked else []
+
+    def _shared(self, run: str, name: str) -> Files:
+        return {
+            "data": self._dataset(self._trial(run)),
+            "partition": self._partition_of(run),
+            "request": self._requests(run),
+            "original": self.of(_scenario(run), name, "train").outputs["model"],
+        }
+
+    def _compared(self, scenario: str, method: str) -> tuple[str, ...]:
+        """Return the roles of the models by which the points of a grid are compared."""
+        if self.grid.of(scenario, method)[0].method is None:
+            return (ORIGINAL,)
+        return ("unlearned", "recovered") if self.grid.varies_after(scenario, method) else ("unlearned",)
+
+    def rule(self, scenario: str, method: str) -> str:
+        """Return in words how the point of a grid is chosen."""
+        known, what = catalogue.metrics(), ""
+        for metric in (known[name] for name in self.grid.of(scenario, method)[0].settings.chosen_by):
+            joined = " minus " if metric.better == "lower" else " plus "
+            what += (joined if what else "") + metric.label.removesuffix(" (validation)")
+        return selection.rule(what, self._compared(scenario, method), self.choosing(scenario))
+
+
+def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:
+    """Return the resources of a job that computes with models."""
+    about = {"mem_mb": estimates.mem_mb(trial.settings), "disk_mb": disk_mb}
+    return {**about, "minutes": estimates.minutes(seconds), "estimate": seconds}
+
+
+def _scenario(run: str) -> str:
+    return run.rpartition("/")[0]
+
+
+def at(path: str, seed: int) -> str:
+    """Return the path of one seed."""
+    return path.replace(SEED, f"seed{seed}")
