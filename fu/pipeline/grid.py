@@ -3,6 +3,7 @@
 What cannot work is refused here, in one sentence, before the first job.
 """
 
+import contextlib
 import json
 import math
 import re
@@ -268,6 +269,9 @@ class Grid(Trials):
             trial = self._trial(name, paper, scenario, ORIGINAL, at, {}, shown)
             trial = replace(trial, values=point, trained=trial_name(shown, point))
             self._add(scope, shown, trial, f"{where}: trainings.{shown}")
+        for base in line_of(where, paper, scenario)[1:]:  # whose name shared models have, also where nothing shows it
+            with contextlib.suppress(UserError):  # a base may lack what only scenarios that build on it have
+                self._expand(name, paper, base, shown)
 
     def varies_after(self, scope: str, shown: str) -> bool:
         """Whether the points of a grid may differ in post-training alone, so that all are post-trained to choose one.

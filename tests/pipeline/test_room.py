@@ -114,22 +114,23 @@ MOMENTUM = {
 def test_a_new_training_runs_its_own_jobs_alone(with_toy: Path) -> None:
     before = Plan(helped())
     after = Plan(helped(trainings={"momentum": {**MOMENTUM, "shown_in": ["numbers"]}}))
-    own = {f"train helped/few-server-s{s}-n5/seed0 momentum" for s in (0, 1)}  # the first to show it
-    own |= {f"evaluate helped/few-server-s{s}-n5/seed0 momentum accuracy" for s in (0, 1)}
+    own = {f"train helped/few-s{s}/seed0 momentum" for s in (0, 1)}
+    own |= {f"evaluate helped/few-s{s}/seed0 momentum accuracy" for s in (0, 1)}
     assert changed(before, after) == {*own, "publish helped numbers"}
 
 
 def test_a_paper_without_unlearning_has_these_jobs(with_toy: Path) -> None:
-    trained = [f"helped/few-server-s{s}-n{n}" for s in (0, 1) for n in (5, 20)]
+    trained = [*(f"helped/few-server-s{s}-n5" for s in (0, 1)), "helped/few-s0", "helped/few-s1"]  # these with all 20
     points = [f"{run}/seed0 safari+q{q}" for run in trained for q in (0.2, 0.6)]
-    chosen = [f"{run}/seed0 safari+chosen" for run in trained]
-    shared = [f"helped/few-server-s{s}-n5/seed0 fedavg" for s in (0, 1)]
+    choosing = [f"helped/few-server-s{s}-n{n}" for s in (0, 1) for n in (5, 20)]
+    chosen = [f"{run}/seed0 safari+chosen" for run in choosing]
+    shared = [f"helped/few-s{s}/seed0 fedavg" for s in (0, 1)]
     assert set(jobs(Plan(helped()))) == {
         "data digits",
-        *(f"partition helped/few-server-s{s}-n5/seed0" for s in (0, 1)),
+        *(f"partition helped/few-s{s}/seed0" for s in (0, 1)),
         *(f"train {name}" for name in [*shared, *points, *chosen]),
         *(f"evaluate {name} accuracy" for name in [*shared, *points, *chosen]),
-        *(f"select {run} safari" for run in trained),
+        *(f"select {run} safari" for run in choosing),
         "publish helped numbers",
         "publish helped rounds",
     }
@@ -141,9 +142,9 @@ def test_a_training_is_measured_once_unless_a_scenario_measures_something_else(w
     shown = table(scenarios=["few-server", "other"], trainings=["fedavg"], metrics=["accuracy"])
     planned = Plan(helped(scenarios={"other": other}, artefacts={"mine": shown}))
     assert {name for name in of(planned, "evaluate", "mine") if "s0" in name} == {
-        f"helped/{scenario}-s0-n5/seed0 fedavg accuracy" for scenario in ("few-server", "other")
+        f"helped/{scenario}/seed0 fedavg accuracy" for scenario in ("few-s0", "other-s0-n5")
     }
-    assert of(planned, "train", "mine") == [f"helped/few-server-s{s}-n5/seed0 fedavg" for s in (0, 1)]
+    assert of(planned, "train", "mine") == [f"helped/few-s{s}/seed0 fedavg" for s in (0, 1)]
 
 
 def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:

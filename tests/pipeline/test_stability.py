@@ -118,7 +118,7 @@ def test_the_plan_says_what_keeping_models_costs_on_the_disk() -> None:
     for every in (1, 7, None):
         laid = {"trainings": {"fats.training": {"params": {"keep_every": every}}}}
         planned = Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
-        names = {"run": "fats/mnist-samples/seed0", "trial": "fats.training"}
+        names = {"run": "fats/mnist/seed0", "trial": "fats.training"}
         megabytes[every] = planned.job("train", names).disk_mb
     one = 188_810 * 4 / 1e6
     assert megabytes[1] - megabytes[None] == pytest.approx(19 * one)
@@ -160,11 +160,11 @@ def test_another_request_runs_its_own_scenario_alone() -> None:
 
 def test_what_a_training_keeps_is_part_of_that_training_alone() -> None:
     laid = {"femnist": {"trainings": {"fats.training": {"params": {"keep_every": 5}}}}}
-    assert changed(scenarios=laid) == {"train fats/femnist-samples/seed0 fats.training"}
+    assert changed(scenarios=laid) == {"train fats/femnist/seed0 fats.training"}
 
 
 def test_both_levels_of_a_data_set_share_their_trainings() -> None:
     jobs = specs(Plan({"preset": "smoke", "papers": ["fats"]}))
     places = ("train fats/cifar10/", "train fats/cifar10-")
     trained = {name.removeprefix("train ") for name in jobs if name.startswith(places)}
-    assert trained == {"fats/cifar10-samples/seed0 fats.training", "fats/cifar10-samples/seed0 fedavg"}
+    assert trained == {"fats/cifar10/seed0 fats.training", "fats/cifar10/seed0 fedavg"}

@@ -101,14 +101,14 @@ def test_rows_are_the_trainings_and_say_where_their_models_lie(with_toy: Path) -
         ("safari", True, False),
     ]
     assert shown.scenarios[0].original is None
-    assert {scenario.partition for scenario in shown.scenarios} == {"few-server-s0-n5", "few-server-s1-n5"}
+    assert {scenario.partition for scenario in shown.scenarios} == {"few-s0", "few-s1"}
     trials = {
         (scenario, trial.name): (trial.trained, trial.evaluated)
         for method in shown.methods
         for scenario in ("few-server-s1-n5", "few-server-s1-n20")
         for trial in method.trials[scenario][:1]
     }
-    fedavg, alone, all_20 = "few-server-s1-n5/fedavg", "few-server-s1-n5/safari+q0.2", "few-server-s1-n20/safari+q0.2"
+    fedavg, alone, all_20 = "few-s1/fedavg", "few-server-s1-n5/safari+q0.2", "few-s1/safari+q0.2"
     assert trials == {
         ("few-server-s1-n5", "fedavg"): (fedavg, (f"{fedavg}.accuracy",)),
         ("few-server-s1-n20", "fedavg"): (fedavg, (f"{fedavg}.accuracy",)),
