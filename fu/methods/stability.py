@@ -1,0 +1,141 @@
+"""Federated unlearning that balances global stability (Shao et al. 2024, section 6.1).
+
+Each round is one of FedAvg of the retained clients, from w to w-bar, and a correction at the server (problem P3):
+
+    w <- w-bar - eta_g g_c,   g_c = lambda P_J (g_J - proj_{g_S} g_J),
+    g_S = (w - w-bar) / eta_l,   g_J = grad F_J(w_o) + L (w-bar - w_o),
+
+with P_J the forgotten clients' share of the training samples: the direction of the retained clients is left alone, and
+across it the server takes a step towards the forgotten ones' loss. The paper prints grad F_{-J}(w_o) in g_J (section
+6.1, Assumption 6.2), P3 needs grad F_J; the first term of its h, lambda (1 - P_J) g_S, is projected away. Only lambda
+eta_g counts, and L does not in the first round, as w-bar - w_o lies along g_S. At lambda = 0 it is FedAvg of the
+retained clients. Stores grad F_J(w_o) [d]; communicates one model up and down per client and round, and once a model
+down and a gradient up per forgotten client.
+
+`as_published` is the authors' code: at the end of its local training each client takes one more optimiser step, tensor
+by tensor with the gradient (1 + .7 lambda) g_s + .3 lambda (g - proj_{g_s} g), where g_s is the gradient of its last
+minibatch and g = L (w_i - w_o): the forgotten clients' gradient is zero there, and P_J .3.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from fu.federation.local import FLOAT_BYTES, Federation, Updates, aggregate
+from fu.federation.losses import cross_entropy
+from fu.federation.task import State, Task
+
+needs: set[str] = set()
+ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
+CHUNK = 1000  # samples whose gradient is taken at once
+PUBLISHED_SHARE = 0.3  # P_J in the authors' code
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    lambda_: float = Field(1.0, ge=0, alias="lambda", description="weight of stability: 1, 3 and 5 in Table 1")
+    smoothness: float = Field(5.0, ge=0, description="L: 5 in the authors' code; the paper prints none")
+    server_lr: float | None = Field(
+        None, ge=0, description="eta_g; null: the clients' rate (Theorem 6.7). Only lambda eta_g counts"
+    )
+    as_published: bool = Field(False, description="the step that each client takes in the authors' code")
+
+
+@dataclass(frozen=True)
+class Corrected(State):
+    """The model [d], and the gradient of the forgotten clients' loss at the original one [d]."""
+
+    forgotten: Tensor
+
+
+def start(task: Task, p: Params) -> Corrected:
+    """Begin at the original model, where the forgotten clients send their gradient, once."""
+    original = task.original_model
+    return Corrected(original, torch.zeros_like(original) if p.as_published else gradient_of(task, original))
+
+
+def step(task: Task, p: Params, state: Corrected, round: int) -> Corrected:
+    """Train one round on the retained clients and correct what they have moved."""
+    theta, federation, clients = state.theta, task.federation, task.participants(round)
+    if p.as_published:
+        return replace(state, theta=theta + aggregate(published(task, p, theta, clients, round), "samples"))
+    mean = theta + aggregate(federation.local_updates(theta, clients, round), "samples")
+    rate = federation.rate(round)
+    towards = state.forgotten + p.smoothness * (mean - task.original_model)
+    weight = p.lambda_ * share(task)
+    across = correction((theta - mean) / rate, towards, weight)
+    return replace(state, theta=mean - (rate if p.server_lr is None else p.server_lr) * across)
+
+
+def correction(retained: Tensor, forgotten: Tensor, weight: float) -> Tensor:
+    """Return g_c [d]: `weight` times the part of g_J (`forgotten`) that is orthogonal to g_S (`retained`), if any."""
+    along, given = retained.double(), forgotten.double()
+    square = along @ along
+    if square > 0:
+        given = given - (given @ along / square) * along
+    return (weight * given).to(forgotten.dtype)
+
+
+def share(task: Task) -> float:
+    """Return P_J, the forgotten clients' share of all training samples."""
+    size = task.federation.data.size
+    gone, kept = sum(map(size, task.forgotten)), sum(map(size, task.retained))
+    return gone / (gone + kept)
+
+
+def gradient_of(task: Task, theta: Tensor) -> Tensor:
+    """Return the gradient [d] of the forgotten clients' mean loss F_J at a model [d], over all their samples."""
+    federation, total = task.federation, torch.zeros_like(theta)
+    model, sizes = federation.model, [federation.data.size(client) for client in task.forgotten]
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    views = federation.layout.views(total)
+    federation.network.weights.copy_(theta)
+    for client in task.forgotten:
+        x, y = federation.data.train(client)
+        for part_x, part_y in zip(x.split(CHUNK), y.split(CHUNK), strict=True):
+            loss = cross_entropy(model(part_x), part_y).sum() / sum(sizes)
+            gradients = torch.autograd.grad(loss, [*trained.values()], materialize_grads=True)
+            for name, gradient in zip(trained, gradients, strict=True):
+                views[name].add_(gradient)
+    moved = len(sizes) * federation.layout.size * FLOAT_BYTES
+    federation.cost.add(samples=sum(sizes), bytes_up=moved, bytes_down=moved)
+    return total
+
+
+def published(task: Task, p: Params, theta: Tensor, clients: list[int], round: int) -> Updates:
+    """Return the updates of clients that each take the published code's further step, with its momentum."""
+    each = {}
+    for client in dict.fromkeys(clients):
+        steps = task.federation.steps_of(client, None)
+        last = LastStep(p, task.federation, task.original_model, steps)
+        each[client] = task.federation.local_updates(theta, [client], round, steps=steps + 1, regularise=last)
+    of = [each[client] for client in clients]
+    return Updates(
+        *(torch.cat(parts) for parts in zip(*((one.delta, one.sizes, one.losses) for one in of), strict=True))
+    )
+
+
+class LastStep:
+    """Leaves the gradients of a client's steps as they are, and replaces that of the step after them."""
+
+    def __init__(self, p: Params, federation: Federation, original: Tensor, steps: int) -> None:
+        """`steps`: how many are left as they are."""
+        self.p, self.layout, self.original, self.left = p, federation.layout, original, steps
+        self.before = torch.zeros_like(original)
+
+    def __call__(self, weights: Tensor, gradient: Tensor) -> None:
+        """Keep a gradient [d] in mind, or put the published one in its place."""
+        if self.left:
+            self.left -= 1
+            self.before.copy_(gradient)
+            return
+        away, before = self.layout.views(weights - self.original), self.layout.views(self.before)
+        for name, view in self.layout.views(gradient).items():
+            across = correction(
+                before[name].flatten(), self.p.smoothness * away[name].flatten(), PUBLISHED_SHARE * self.p.lambda_
+            )
+            view.copy_((1 + (1 - PUBLISHED_SHARE) * self.p.lambda_) * before[name] + across.view_as(view))

@@ -1,0 +1,53 @@
+"""Listed: every client holds the classes that are named; a class is split equally among those that hold it.
+
+Shao et al. 2024 (Figure 6) show which four classes each of ten clients holds; in their code a class's samples go to its
+holders in the order of the data, as evenly as whole samples allow, the first getting one more.
+"""
+
+from typing import Annotated, Any
+
+import numpy as np
+from annotated_types import MinLen
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+
+from fu.data.partition import Indices
+
+FIGURE_6 = [
+    *([0, 2, 3, 7], [1, 3, 4, 5], [0, 4, 6, 9], [1, 3, 7, 8], [1, 2, 4, 7]),
+    *([1, 2, 5, 6], [1, 2, 4, 6], [0, 4, 6, 9], [0, 2, 3, 7], [1, 3, 5, 6]),
+]
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    classes: list[Annotated[list[NonNegativeInt], MinLen(1)]] = Field(
+        min_length=1,
+        examples=[FIGURE_6],
+        description="of each client the classes that it holds (Shao et al., Figure 6)",
+    )
+
+
+def check(clients: int, classes: int, p: Params) -> None:
+    """Raise `ValueError` unless there is a list for each client, of different classes that exist."""
+    if len(p.classes) != clients:
+        raise ValueError(f"classes: lists for {len(p.classes)} clients, but there are {clients}")
+    for client, held in enumerate(p.classes):
+        if unknown := [label for label in held if label >= classes]:
+            raise ValueError(f"classes: client {client} holds class {unknown[0]}; there are 0 to {classes - 1}")
+        if len({*held}) < len(held):
+            raise ValueError(f"classes: client {client} holds a class twice")
+    if missing := {*range(classes)}.difference(*p.classes):
+        raise ValueError(f"classes: nobody holds class {min(missing)}")
+
+
+def deal(labels: NDArray[Any], classes: int, clients: int, p: Params, rng: np.random.Generator) -> list[Indices]:
+    """Return the samples of each client; nothing is drawn."""
+    pools: list[list[Indices]] = [[] for _ in range(clients)]
+    for label in range(classes):
+        holders = [client for client, held in enumerate(p.classes) if label in held]
+        for client, part in zip(holders, np.array_split(np.flatnonzero(labels == label), len(holders)), strict=True):
+            pools[client].append(part)
+    return [np.concatenate(parts) for parts in pools]
