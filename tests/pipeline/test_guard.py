@@ -48,6 +48,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "vgg16": {"weights": "random", "channels": [4, 4, 4, 4, 4]},
     "lstm": {"hidden": 4},
     "natural": {"minimum": 15},
+    "listed": {"classes": [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]},
 }
 PHASE = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 50, "local_epochs": 1, "local_steps": None, "evaluate_every": 1}
 ABOUT = {"label": "A method", "source": "this test", "in_paper": False}

@@ -86,13 +86,13 @@ def test_a_frame_has_what_was_traced_besides_the_metrics_that_are_shown(tmp_path
     for part in frames.shown(entry):
         for seed in entry.seeds:
             for model in part.trial.models.values() if part.method != "original" else ():
-                trace = Path(paths.model(f"toy/small/seed{seed}", model, "trace"))
+                scenario, _, name = model.rpartition("/")
+                run = f"toy/{scenario}/seed{seed}"
+                trace = Path(paths.model(run, name, "trace"))
                 trace.parent.mkdir(parents=True, exist_ok=True)
                 row = {"round": 0, "asr": 0.5, "r_acc": 0.6, "steps": 7, "predicted_0": 0.25, "predicted_1": 0.75}
                 pd.DataFrame([row]).to_csv(trace, index=False)
-                Path(paths.model(f"toy/small/seed{seed}", model, "cost")).write_text(
-                    '{"seconds": 1, "device": "cpu", "threads": 1}'
-                )
+                Path(paths.model(run, name, "cost")).write_text('{"seconds": 1, "device": "cpu", "threads": 1}')
     frame = frames.read(entry, paths, None)
     assert {"predicted_0", "predicted_1"} < set(frame["metric"])
     assert "steps" not in set(frame["metric"])
