@@ -115,7 +115,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         data(partition={"name": "patt"}),
         (
             "data: partition.name: there is no partitions plug-in 'patt'",
-            "did you mean 'pat'? allowed: balanced_classes, dirichlet, groups, iid, listed, natural, pat.",
+            "did you mean 'pat'? allowed: balanced_classes, dirichlet, iid, listed, natural, pat.",
         ),
     ),
     "a share of all classes above 1": (
