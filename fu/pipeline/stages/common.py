@@ -147,12 +147,13 @@ def run(
     """
     with _told(spec_type.stage):
         args = _parser(spec_type, files_type).parse_args(argv)
-        given, spec = _specs(spec_type, args)
+        given, spec, selected = _specs(spec_type, args)
         modules, code = _code(spec_type.stage, given, args)
         files = files_type(**{field.name: getattr(args, field.name) for field in dataclasses.fields(files_type)})  # type: ignore[arg-type]
         options = Options(code, args.threads, args.device, args.checkpoint_seconds)
+        point = _outputs(given, selected, args.points)
         if args.certificate is None:
-            _make(main, spec, files, options, _points(given, spec, args.points))
+            _make(main, spec, files, options, point)
             return
         with certificate.locked(args.certificate):
             named = reads(spec, files) if reads else _read(spec_type.stage, files)
@@ -164,7 +165,7 @@ def run(
             about = spec.model_dump(mode="json")
             draft = Certificate(key, spec_type.stage, about, code, digest.parts(*modules), inputs)
             options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
-            _make(main, spec, files, options, _points(given, spec, args.points))
+            _make(main, spec, files, options, point)
 
 
 @contextmanager
@@ -183,12 +184,12 @@ def _told(stage: str) -> Iterator[None]:
         sys.exit(f"error: {sentence}")
 
 
-def _specs(spec_type: type[S], args: argparse.Namespace) -> tuple[Spec, S]:
-    """Return the spec of the command line and the one to run: of several points that of the selected one."""
+def _specs(spec_type: type[S], args: argparse.Namespace) -> tuple[Spec, S, str]:
+    """Return the spec of the command line and the one to run: of several points that of the selected one, named."""
     try:
         if not args.chosen:
             spec = spec_type.model_validate_json(args.spec)
-            return spec, spec
+            return spec, spec, ""
         points = Points.model_validate_json(args.spec).points
         given = {name: spec_type.model_validate(spec) for name, spec in points.items()}
     except ValidationError as error:
@@ -200,7 +201,7 @@ def _specs(spec_type: type[S], args: argparse.Namespace) -> tuple[Spec, S]:
         selected = None
     if selected not in given:
         raise UserError(f"{args.chosen[0]}: names none of {', '.join(given)}; delete the file and run snakemake again.")
-    return Points(points=given), given[selected]
+    return Points(points=given), given[selected], selected
 
 
 def _code(stage: str, given: Spec, args: argparse.Namespace) -> tuple[tuple[str, ...], str]:
@@ -221,10 +222,13 @@ def _read(stage: str, files: Any) -> dict[str, list[Path]]:
     return {name: [found] if isinstance(found := getattr(files, name), Path) else found for name in names}
 
 
-def _points(given: Spec, spec: Spec, outputs: list[Path]) -> list[Path]:
-    """Return those of the outputs of all points, in the order of their names, that belong to the selected one."""
-    points = [given.points[name] for name in sorted(given.points)] if isinstance(given, Points) else [given]
-    number, place = len(outputs) // len(points), points.index(spec)
+def _outputs(given: Spec, selected: str, outputs: list[Path]) -> list[Path]:
+    """Return those of the outputs of all points, in the order of their names, that belong to the selected one.
+
+    Its name says which: points that differ in what was made before may have equal specs here.
+    """
+    names = sorted(given.points) if isinstance(given, Points) else [selected]
+    number, place = len(outputs) // len(names), names.index(selected)
     return outputs[number * place : number * (place + 1)]
 
 

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -238,3 +238,21 @@ def test_a_selection_of_no_point_is_one_sentence(grid: Grid, text: str) -> None:
         grid.chosen()
     said = "error: m.selected.json: names none of m+lr0.2, m+lr0.1; delete the file and run snakemake again."
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("selected", ["m+a-lr0.1", "m+b-lr0.1"])
+def test_of_points_with_equal_specs_the_outputs_of_the_selected_one_are_copied(tmp_path: Path, selected: str) -> None:
+    """They differ in what was made before: models post-trained alike after unlearning at different rates."""
+    points = {"m+a-lr0.1": 0.1, "m+a-lr0.2": 0.2, "m+b-lr0.1": 0.1, "m+b-lr0.2": 0.2}
+    grid = Grid(tmp_path / "grid")
+    for name, lr in points.items():
+        grid.trial = name
+        assert grid.run("--unless-made", lr=lr)
+        grid["cost.json"].write_text(name)
+        made = certificate.read(grid["made.json"])
+        assert made is not None
+        outputs = {**made.outputs, grid["cost.json"].name: (len(name), checksum(grid["cost.json"]))}
+        certificate.write(grid["made.json"], replace(made, outputs=outputs))
+    grid.select(selected)
+    assert not grid.chosen(points, copies=True)
+    assert grid["cost.json"].read_text() == selected
