@@ -12,7 +12,7 @@
 # make lint           the same without the tests
 # make contract       test plug-ins of your own                 PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
-# make test-smoke     make every table and figure at smoke and check it: minutes
+# make test-smoke     make every table and figure at smoke and check it; kill and submit small runs: minutes
 # make test-faults    kill, fill the disk, fuzz: minutes
 # make test-cluster   run on a Slurm on this machine, with faults: minutes
 # make test-engines   on the oldest and the newest Snakemake that is admitted: minutes
@@ -90,8 +90,11 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)
 
+# A process for each core; each needs up to 2 GB.
+SPREAD := -n logical --maxprocesses 8 --dist worksteal
+
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	$(BIN)/python -m pytest $(SPREAD) tests
 
 test-all: test test-smoke test-faults test-cluster test-engines mutants
 
@@ -100,7 +103,7 @@ test-engines: .venv/installed
 	$(BIN)/python -m tests.engines
 
 test-smoke: .venv/installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m whole tests/workflow
+	$(BIN)/python -m pytest $(SPREAD) -m whole tests
 
 lint: .venv/installed
 	$(BIN)/ruff check .

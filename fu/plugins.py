@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -67,10 +68,16 @@ def load(kind: str, name: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         where = _place(error) or f"fu.{kind}.{name}"
         raise UserError(f"{where}: the {kind} plug-in {name!r} cannot be imported: {_told(error)}.") from error
+    _check(module, kind)
+    return module
+
+
+@cache
+def _check(module: ModuleType, kind: str) -> None:
+    """Raise `UserError` where a function of a plug-in cannot be called as it will be."""
     for function, given in CALLED[kind].items():
         if hasattr(module, function):
             _check_call(module, function, given)
-    return module
 
 
 def _check_call(module: ModuleType, name: str, given: str) -> None:

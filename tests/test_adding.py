@@ -17,6 +17,8 @@ from fu.pipeline.digest import ROOT
 from tests.factories import make_task
 from tests.workflow.project import from_repository
 
+pytestmark = pytest.mark.whole
+
 PAGE = (ROOT / "docs/adding-a-method.md").read_text()
 
 

@@ -30,6 +30,7 @@ Draw = np.random.Generator
 def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw no pictures: they say nothing in sentences, and take most of the time."""
     monkeypatch.setattr("fu.artefacts.panels.picture", lambda panels: Figure())
+    monkeypatch.setattr("fu.artefacts.lines.picture", lambda *_, **__: Figure())
     for kind in KINDS:
         monkeypatch.setattr(plugins.load("artefacts", kind), "_picture", lambda *_: Figure(), raising=False)
 

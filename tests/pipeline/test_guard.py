@@ -22,6 +22,8 @@ from tests.factories import default_params
 # Forks for every job, so that the libraries are imported once; prints the modules of fu that each job loaded.
 RUNNER = """
 import importlib, json, os, runpy, sys
+
+pytestmark = pytest.mark.whole
 for name in ("torch", "torch.func", "torch._dynamo", "safetensors.torch", "pandas", "seaborn", "matplotlib.figure",
              "matplotlib.backends.backend_pdf", "pydantic", "sklearn.datasets", "tabulate"):
     importlib.import_module(name)

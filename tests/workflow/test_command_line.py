@@ -34,6 +34,7 @@ def test_show_prints_the_command_that_the_rule_runs(project: Project) -> None:
         assert ran == shown[1 : 1 + len(ran)]
 
 
+@pytest.mark.whole
 def test_a_killed_job_goes_on_to_the_same_bytes_and_an_edited_one_starts_anew(project: Project) -> None:
     project.edit("workflow/papers/toy.yaml", "    rounds: {value: 4,", "    rounds: {value: 200,")
     run = project.root / "results/toy/toy/iid/seed0"

@@ -315,6 +315,7 @@ def test_a_scenario_of_plug_ins_from_outside_runs_its_own_jobs(project: Project,
 # ---- the choice of a point -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_a_point_that_is_not_chosen_computes_nothing_but_its_own_comparison(project: Project) -> None:
     """What follows from the choice is planned, but ends at once: it is the same point of the same contents."""
     selection = project.root / "results/toy/toy/pat/fedosd.selected.json"
@@ -337,6 +338,7 @@ def test_a_point_that_is_not_chosen_computes_nothing_but_its_own_comparison(proj
     project.expect([])
 
 
+@pytest.mark.whole
 def test_the_chosen_point_is_what_its_own_job_makes_on_seeds_that_compare_nothing(project: Project) -> None:
     project.edit("workflow/papers/toy.yaml", "seeds: {value: [0]", "seeds: {value: [0, 1]")
     folder = project.root / "results/toy/toy/pat"
@@ -377,6 +379,7 @@ def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project) ->
     assert done.stderr == "error: train: the code was edited after this job was planned; run snakemake again.\n"
 
 
+@pytest.mark.whole
 def test_an_absent_intermediate_is_made_where_it_is_needed(project: Project) -> None:
     folder = project.root / "results/toy/toy/iid/seed0"
     for model in [*folder.glob("*.safetensors"), folder.parents[2] / "data/digits.npz"]:
@@ -392,6 +395,7 @@ def test_an_absent_intermediate_is_made_where_it_is_needed(project: Project) -> 
     project.expect([])
 
 
+@pytest.mark.whole
 def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(project: Project) -> None:
     edited = time.time_ns()
     project.edit("fu/methods/fupga.py", STEP, f"{STEP} * 0.5")

@@ -75,6 +75,7 @@ def test_what_has_no_certificate_is_made_again(project: Project) -> None:
         follows(project, makes(str(path.relative_to(project.root))))
 
 
+@pytest.mark.whole
 def test_what_is_made_again_with_equal_contents_makes_nothing_else(project: Project) -> None:
     before = contents(project.root / RESULTS / "toy")
     (project.root / RUN / "fupga+lr0.02.unlearned.made.json").unlink()
@@ -101,6 +102,7 @@ def everything(project: Project) -> list[Path]:
     return [path for path in (project.root / "results").rglob("*") if path.is_file()]
 
 
+@pytest.mark.whole
 def test_times_hide_nothing(project: Project) -> None:
     affected = after_an_edit(project)
     unlearned = [f"toy/{scenario}/seed0/fupga+lr0.02.unlearned" for scenario in ("iid", "pat")]
@@ -141,6 +143,7 @@ def test_a_flipped_byte_is_found_by_the_plan(project: Project) -> None:
     project.expect([])
 
 
+@pytest.mark.whole
 def test_whoever_reads_a_flipped_byte_names_the_file(project: Project) -> None:
     shutil.rmtree(project.root / "results/.cache")  # so that the plan has never seen what the file looked like
     name = f"{RESULTS}/toy/pat/fedosd.selected.json"

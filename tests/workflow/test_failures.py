@@ -6,8 +6,12 @@ import resource
 import subprocess
 import sys
 
+import pytest
+
 from tests.mistakes import contents
 from tests.workflow.project import Project
+
+pytestmark = pytest.mark.whole
 
 STEP = "def step(task: Task, p: Params, state: {0}, round: int) -> {0}:\n"
 NOISE = ("Cannot restore", "CalledProcessError", "Look above", "Traceback", "MissingRule", "jobid", "Finished job")

@@ -45,6 +45,8 @@ JOB = """
 import os, sys, time
 from pathlib import Path
 
+pytestmark = pytest.mark.whole
+
 Path(f"{sys.argv[1]}.pid").write_text(f"{os.getpid()} ")
 while not Path("go").exists():
     time.sleep(.01)

@@ -16,6 +16,8 @@ import pytest
 from fu.pipeline.engine import snakemake, snapshot
 from tests.workflow.project import Project, with_toy
 
+pytestmark = pytest.mark.whole
+
 QUEUE = Path(__file__).parent / "cluster"  # holds an executor named `queue`
 ARGUMENTS = (
     *("--executor", "queue", "--jobs", "9", "--seconds-between-status-checks", "1", "--workflow-profile", "none"),

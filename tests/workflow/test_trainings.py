@@ -8,6 +8,8 @@ import pytest
 from tests.workflow.project import Project
 from tests.workflow.test_edits import everything, follows, of_artefacts, stages
 
+pytestmark = pytest.mark.whole
+
 ABOUT = "label: Mine, in_paper: false, source: a test, shown_in: [numbers]"
 TRAINING = f"{{{ABOUT}, plugin: fedavg, params: {{client_weights: samples}}}}"
 
