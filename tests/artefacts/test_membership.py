@@ -164,6 +164,7 @@ def intervals(found: Values, of: str) -> list[list[Any]]:
     return out
 
 
+@pytest.mark.whole
 def test_every_claim_follows_from_what_is_printed_in_300_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panels, "picture", lambda *_: None)
     random, told, stages = np.random.default_rng(0), set[str](), ("original", "unlearned", "unlearned")

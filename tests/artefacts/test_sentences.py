@@ -21,6 +21,8 @@ from fu.artefacts.result import Result
 from tests.artefacts import test_gains, test_sampling_table
 from tests.artefacts.factories import cells, made, make_entry, make_frame, make_method, make_scratch, make_trial
 
+pytestmark = pytest.mark.whole
+
 FRAMES = 300
 KINDS = ("gains", "curves", "table", "sweep", "across", "classes")
 Draw = np.random.Generator

@@ -220,6 +220,7 @@ def trends(entry: Entry, frame: pd.DataFrame, panel: str, rows: list[dict[str, s
     return [(head, in_a_row(found), rises and symbol == "ρ_S")] if found else []
 
 
+@pytest.mark.whole
 def test_every_sentence_follows_from_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stability, "_picture", lambda *about: Figure())
     random, lost_and_said = np.random.default_rng(23), 0

@@ -194,6 +194,7 @@ def claims(notes: str, patterns: dict[str, str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+@pytest.mark.whole
 def test_every_sentence_follows_from_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     random, tried = np.random.default_rng(23), 0
 

@@ -85,6 +85,7 @@ def test_shadows_whose_labels_are_permuted_teach_nothing() -> None:
     assert abs(shokri(blind, logits(True), logits(False))["mia_auc"] - 0.5) < 0.15
 
 
+@pytest.mark.whole
 @torch.no_grad()
 def test_attacks_depend_on_the_seed_of_the_scenario_alone_and_differ_from_each_other() -> None:
     record, logits = drawn(rows=400, pairs=100)

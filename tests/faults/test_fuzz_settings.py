@@ -10,6 +10,7 @@ from tests.faults import fuzz_settings
 from tests.mistakes import process
 
 
+@pytest.mark.whole
 def test_damaged_settings_end_in_a_plan_or_a_sentence(tmp_path: Path) -> None:
     status, output = process(tmp_path, "tests.faults.fuzz_settings", "--cases", "150")
     assert status == 0, output

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,6 +68,11 @@ def read(part: str, root: Path = ROOT, lists: Path = LISTS) -> list[Mutant]:
     return found
 
 
+@cache
+def _tree(source: str) -> str:
+    return ast.dump(ast.parse(source))
+
+
 def _problem(mutant: Mutant, root: Path) -> str | None:
     path = root / mutant.file
     if not path.is_file():
@@ -79,7 +85,7 @@ def _problem(mutant: Mutant, root: Path) -> str | None:
     if times != 1:
         return f"{mutant.line!r} must occur exactly once in {mutant.file}, but occurs {times} times"
     try:
-        old, new = (ast.dump(ast.parse(source)) for source in (text, mutant.applied(text)))
+        old, new = _tree(text), _tree(mutant.applied(text))
     except SyntaxError as error:
         return f"{mutant.broken!r} leaves {mutant.file} invalid: {error.msg} in line {error.lineno}"
     return f"{mutant.broken!r} changes nothing" if old == new else None

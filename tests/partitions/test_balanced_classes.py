@@ -32,6 +32,7 @@ def test_more_clients_than_classes_share_them_evenly() -> None:
     assert (held.sum(0) == 3).all()
 
 
+@pytest.mark.whole
 def test_every_balanced_assignment_is_equally_likely() -> None:
     """Four clients with two of four classes each: 90 assignments (chi-square, 99.9% quantile for 89 degrees: 135)."""
     rounds = 1800

@@ -19,6 +19,8 @@ import pytest
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import fork_server
 
+pytestmark = pytest.mark.whole
+
 KILLED = "the job's process was killed; if memory is short, use fewer CORES."
 JOB = """
 import json, os, signal, sys, time

@@ -268,6 +268,7 @@ def test_a_grid_over_post_training_rates_leaves_unlearning_alone(project: Projec
     assert graph.due == graph.with_downstream(new | chosen) | shown
 
 
+@pytest.mark.whole
 def test_a_method_from_outside_runs_its_own_jobs_and_what_shows_it(project: Project, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     (folder / "methods").mkdir(parents=True)
@@ -291,6 +292,7 @@ def test_a_method_from_outside_runs_its_own_jobs_and_what_shows_it(project: Proj
     project.expect(affected)
 
 
+@pytest.mark.whole
 def test_a_scenario_of_plug_ins_from_outside_runs_its_own_jobs(project: Project, tmp_path: Path) -> None:
     kinds = {"models": "mlp", "datasets": "digits", "partitions": "pat", "training": "fedavg", "attacks": "patch"}
     for kind, name in kinds.items():
