@@ -19,11 +19,11 @@ from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import Plan
 from tests.factories import default_params
 
+pytestmark = pytest.mark.whole
+
 # Forks for every job, so that the libraries are imported once; prints the modules of fu that each job loaded.
 RUNNER = """
 import importlib, json, os, runpy, sys
-
-pytestmark = pytest.mark.whole
 for name in ("torch", "torch.func", "torch._dynamo", "safetensors.torch", "pandas", "seaborn", "matplotlib.figure",
              "matplotlib.backends.backend_pdf", "pydantic", "sklearn.datasets", "tabulate"):
     importlib.import_module(name)

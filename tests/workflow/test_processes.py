@@ -14,6 +14,8 @@ import pytest
 from tests.pipeline.test_fork_server import alive
 from tests.workflow.project import REPOSITORY
 
+pytestmark = pytest.mark.whole
+
 SNAKEFILE = """
 from fu.pipeline.engine import fork_server
 
@@ -44,8 +46,6 @@ rule later:
 JOB = """
 import os, sys, time
 from pathlib import Path
-
-pytestmark = pytest.mark.whole
 
 Path(f"{sys.argv[1]}.pid").write_text(f"{os.getpid()} ")
 while not Path("go").exists():
