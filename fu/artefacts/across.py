@@ -1,71 +1,96 @@
-"""Metrics of models across a coordinate of scenarios or a setting of grids (as SAFARI Figures 2 and 4)."""
+"""Metrics of models across a coordinate of scenarios or a setting of grids (as SAFARI Figures 2 and 4).
+
+Models are those of the last stage. Where the setting is one of post-training, what it starts from stands before.
+"""
 
 from collections.abc import Hashable
+from itertools import product
 from math import nan
-from typing import Any
 
 import pandas as pd
 
 from fu.artefacts import lines, notes
 from fu.artefacts.drawing import ascending
 from fu.artefacts.entry import Entry
-from fu.artefacts.groups import Groups, Spot, axis_name, choices, group, short_name
+from fu.artefacts.groups import Groups, axis_name, choices, group, grouped, short_name
 from fu.artefacts.result import Result
-from fu.artefacts.statistics import MODEL, Evaluated, Mean, Means, evaluated
-from fu.artefacts.table import comparison, printed
+from fu.artefacts.statistics import KEYS, Evaluated, Mean, evaluated, printed
 
 READS = "evaluations"
 NEEDS = ("x",)
+COLUMNS = {  # of the numbers, where coordinates make panels and lines, or scenarios and methods do
+    True: ["panel", "line", "x", "training", "metric", "mean", "std", "n", "published", "difference"],
+    False: ["scenario", "method", "setting", "x", "stage", "metric", "last", "mean", "std", "n"],
+}
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return mean and standard deviation over seeds by panel, line and x, beside them the paper's numbers.
 
-    Models are those of the last stage. Coordinates stand in the order of the scenarios, settings of a grid ascending.
+    Coordinates stand in the order of the scenarios, settings of a grid ascending.
     """
     assert entry.x is not None
-    groups = group(entry)
-    ours, theirs = evaluated(frame), printed(frame, entry) if entry.compares else frame.iloc[:0]
-    means, paper = ours.means(), theirs.set_index([*MODEL[:2], "stage", "metric"])["value"].to_dict()
-    found = pd.DataFrame([row for spot in groups.spots for row in _rows(ours, means, paper, entry, groups, spot)])
-    found["difference"] = found["mean"] - found["published"]
+    groups, ours, shaded = group(entry), evaluated(frame), grouped(entry)
+    paper = (printed(frame, entry) if entry.compares else frame.iloc[:0]).set_index(KEYS)["value"].to_dict()
+    found = _collect(entry, groups, ours, paper)
+    points = found[found["place"].notna() | found["last"]].assign(x=lambda rows: rows["place"])
     order = [scenario.at[entry.x] for scenario in entry.scenarios if entry.x in scenario.at]
     grid = sorted((spot.x for spot in groups.spots if spot.x is not None), key=ascending)
     values = [*dict.fromkeys(order or grid)]
-    said, name = _notes(entry, groups, found), axis_name(entry, entry.x)
-    text = lines.tables(entry, groups, found, values, name, f"any {short_name(entry, entry.x)}")
-    places = {panel.name: lines.even(values) for panel in groups.panels}
-    figure = lines.picture(entry, groups, found, places, name, shaded=True)
-    return Result(found.drop(columns="diverged"), f"{text}\n{said}\n", figure, notes=said)
+    places = (lines.even if order or len(groups.panels) > len(entry.metrics) else lines.scaled)(values)
+    said, name = _notes(frame, entry, groups, points, ours), axis_name(entry, entry.x)
+    text = lines.tables(entry, groups, points, values, name, f"any {short_name(entry, entry.x)}")
+    figure = lines.picture(entry, groups, points, places, name, shaded=shaded)
+    shown = found[found["last"] if shaded else found["n"] > 0][COLUMNS[shaded]]
+    return Result(shown, f"{text}\n{said}\n", figure, notes=said)
 
 
-def _rows(
-    ours: Evaluated, means: Means, paper: dict[Hashable, float], entry: Entry, groups: Groups, spot: Spot
-) -> list[dict[str, Any]]:
-    """Return the numbers of a spot; those of the paper only where it is the only point of the grid."""
-    place, stage = spot[3:5], list(spot.trial.models)[-1]
-    alone = len({s.trial.name for s in groups.spots if s[3:5] == place}) == 1
-    model, rows = (*place, spot.trial.name, stage), []
-    for metric in entry.metrics:
-        about = {"panel": spot.panel, "line": spot.line, "x": spot.x, "training": spot.method, "metric": metric.name}
-        printed = paper.get((*place, stage, metric.name), nan) if alone else nan
-        mean = means.get((*model, metric.name), Mean())
-        rows.append({**about, **mean._asdict(), "published": printed, "diverged": len(ours.diverged.get(model, ()))})
-    return rows
+def _collect(entry: Entry, groups: Groups, ours: Evaluated, paper: dict[Hashable, float]) -> pd.DataFrame:
+    """Return the numbers of every model that is shown; `place`: x, or that it stands before the others of its line."""
+    means, rows = ours.means(), []
+    first = {spot[:2]: spot for spot in reversed(groups.spots)}
+    for spot in groups.spots:
+        alone = len({other.trial.name for other in groups.spots if other[3:5] == spot[3:5]}) == 1  # of its grid
+        before = lines.BEFORE if str(entry.x).startswith("recovery.") and first[spot[:2]] is spot else None
+        for stage, metric in product(spot.trial.models, entry.metrics):
+            last, model = stage == [*spot.trial.models][-1], (*spot[3:5], spot.trial.name, stage)
+            rows.append(
+                {
+                    **spot._asdict(),
+                    "training": spot.method,
+                    "setting": entry.x,
+                    "stage": stage,
+                    "metric": metric.name,
+                    "last": last,
+                    "place": spot.x if last else before,
+                    **means.get((*model, metric.name), Mean())._asdict(),
+                    "published": paper.get((*spot[3:5], stage, metric.name), nan) if alone else nan,
+                    "diverged": len(ours.diverged.get(model, ())),
+                }
+            )
+    found = pd.DataFrame(rows)
+    return found.assign(difference=found["mean"] - found["published"])
 
 
-def _notes(entry: Entry, groups: Groups, found: pd.DataFrame) -> str:
+def _notes(frame: pd.DataFrame, entry: Entry, groups: Groups, points: pd.DataFrame, ours: Evaluated) -> str:
     assert entry.x is not None
-    lost = found[found["metric"] == entry.metrics[0].name]["diverged"]
-    models = [(spot.trial.trained, spot.trial.name) for spot in groups.spots]
-    diverged = sum(dict(zip(models, lost, strict=True)).values())  # a model may stand in several panels
-    compared = comparison(entry)
+    shown = [(spot, stage, model) for spot in groups.spots for stage, model in spot.trial.models.items()]
+    diverged = {  # a model may stand in several panels
+        (model, seed)
+        for spot, stage, model in shown
+        for seed in ours.diverged.get((*spot[3:5], spot.trial.name, stage), ())
+    }
+    compared = notes.comparison(entry) if grouped(entry) else []
+    level = points["x"].isna().any()
     said = [
+        *notes.no_backdoor(entry, notes.original_asr(frame[~frame["published"]])),
+        *notes.rates(entry, entry.x, *entry.lines, *entry.panels),
         *choices(entry, groups),
-        *([f"Horizontal: whatever {short_name(entry, entry.x)} is."] if found["x"].isna().any() else []),
+        *([f"Horizontal: whatever {short_name(entry, entry.x)} is."] if level else []),
+        *(["before: after unlearning."] if (points["x"] == lines.BEFORE).any() else []),
         *notes.averages(entry),
-        *notes.spread(entry, "Error bars and bands" if found["x"].isna().any() else "Error bars"),
-        *([f"{diverged} models diverged and are left out."] if diverged else []),
+        *notes.spread(entry, "Error bars and bands" if level else "Error bars"),
+        *([f"{len(diverged)} models diverged and are left out."] if diverged else []),
         *compared,
         *notes.marks(entry, " ".join(compared)),
     ]

@@ -1,4 +1,4 @@
-"""Bars of metrics by method: a panel for each scenario and stage (FedOSD Figure 6)."""
+"""The numbers of a table as bars by method, a panel for each scenario and stage (as FedOSD Figure 6)."""
 
 from typing import Any
 
@@ -10,30 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from fu.artefacts import notes
 from fu.artefacts.drawing import colour, head, legend, panels
 from fu.artefacts.entry import ORIGINAL, Entry, Metric
-from fu.artefacts.panels import markdown
-from fu.artefacts.result import Result
-from fu.artefacts.table import collect, notes_of, panel
 
-READS = "evaluations"
-ALSO = ("asr", "distance")
-PUBLISHED = {"metrics": ("reverts",)}
-STAGES = ("unlearned", "recovered")  # those that have a panel
 CROWDED = 0.6  # inches that the name of a method needs
 TITLES = {"unlearned": "after unlearning", "recovered": "after post-training"}
-
-
-def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return the numbers of a table, drawn as bars beside the original model's."""
-    found = collect(frame, entry)
-    texts = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
-    said = notes_of(entry, found)
-    more = [*notes.no_backdoor(entry, notes.evaluated(found, "mean")), *notes.spread(entry, "Error bars")]
-    page = " ".join([said, *more, *notes.marks(entry, said)])
-    below = " ".join([entry.footnotes, *notes.rates(entry), *more, *notes.marks(entry, entry.footnotes)])
-    return Result(found, f"{markdown(texts)}\n{page}\n", _picture(entry, found), notes=below)
 
 
 def names(metrics: tuple[Metric, ...]) -> tuple[str, dict[str, str]]:
@@ -46,7 +27,8 @@ def names(metrics: tuple[Metric, ...]) -> tuple[str, dict[str, str]]:
     return ", ".join(labels.values()), labels
 
 
-def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+def picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    """Draw the rows of a table, those of the original model in each panel."""
     stages = [stage for stage in entry.stages if stage != ORIGINAL]
     figure, lines = panels(len(entry.scenarios) * len(stages), 1, 1.5, beside=1)
     shown = [(scenario, stage) for scenario in entry.scenarios for stage in stages]

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import COLOURS, MARKS, colour, head, legend, panels
+from fu.artefacts.drawing import COLOURS, FEW, colour, head, legend, panels
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import begins, broken, by_round, divergence, once, original, paths
@@ -153,7 +153,7 @@ def _draw(axis: Axes, here: pd.DataFrame, entry: Entry, colours: dict[int, Any])
         part = here[here["metric"] == metric.name].sort_values("round")
         at, mean = part["round"].to_numpy(), part["mean"].to_numpy()
         axis.plot(at, mean, color="white", linewidth=3.5)
-        axis.plot(at, mean, **_line(k), markevery=ceil(len(part) / MARKS))
+        axis.plot(at, mean, **_line(k), markevery=ceil(len(part) / FEW))
         end = axis.annotate(metric.label, (at[-1], mean[-1]), (5, 0), textcoords="offset points", va="center")
         end.set(weight="bold", annotation_clip=False)
         lines.append(np.interp(rounds, at, mean))

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from fu.artefacts import notes
 from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, show_shares
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
-from fu.artefacts.groups import choices, group, of_spots, regrouped
+from fu.artefacts.groups import choices, group, grouped, of_spots, regrouped
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import Levels, Starts, begins, broken, by_round, divergence, once, original, paths
 from fu.artefacts.words import in_a_row
@@ -50,7 +50,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """
     groups = group(entry)
     said = choices(entry, groups)
-    if grouped := bool(entry.panels or entry.lines):
+    if own := grouped(entry):
         frame = of_spots(frame, groups).assign(scenario=lambda rows: rows["panel"], method=lambda rows: rows["line"])
         entry = regrouped(entry, groups)
     rows, lost = once(frame), broken(entry, frame)
@@ -61,7 +61,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     levels = original(rows, starts) if _of_one_training(entry) else {}
     text = _notes(entry, found, lost, levels, said)
     picture = _picture(entry, found, paths(long, lost), starts, levels)
-    shown = found.rename(columns={"scenario": "panel", "method": "line"}) if grouped else found
+    shown = found.rename(columns={"scenario": "panel", "method": "line"}) if own else found
     return Result(shown, f"{_summary(entry, found, lost, starts)}\n{text}\n", picture, notes=text)
 
 
@@ -227,9 +227,9 @@ def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
 
 
 def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Starts, levels: Levels) -> Figure:
-    grouped = bool(entry.panels or entry.lines)
+    shaded = grouped(entry)
     figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
-    styles, used = looks(entry.methods, grouped, entry.paper), set()
+    styles, used = looks(entry.methods, shaded, entry.paper), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         head(line[0], scenario.label)
         for axis, metric in zip(line, entry.metrics, strict=True):
@@ -255,7 +255,7 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
         if metric.unit == "fraction":
             show_shares([line[k] for line in lines])
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
-    legend(figure, [*handles(entry.methods, grouped, entry.paper), *signs])
+    legend(figure, [*handles(entry.methods, shaded, entry.paper), *signs])
     return figure
 
 

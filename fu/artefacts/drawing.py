@@ -44,7 +44,7 @@ MARGIN = 45  # points of a panel's width that the labels of its axis take
 BESIDE = 3  # panels of one metric that stand side by side at most
 NARROW = 1.4  # inches: the least that a panel needs
 HIGH = 0.8  # above it, shares are shown on an axis of their own range
-MARKS = 6  # markers on a line of many points, about
+FEW = 6  # markers on a line of many points, about
 DIVERGED = "diverged"
 CROSS: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"}
 SETTINGS = {
@@ -80,7 +80,7 @@ class Look(NamedTuple):
 
     def line(self, points: int, first: int = 0) -> dict[str, Any]:
         """Return the options of `plot` for a line of so many points, with markers that take turns among methods."""
-        every = max(ceil(points / MARKS), 1)
+        every = max(ceil(points / FEW), 1)
         at = [k for k in range(int(self.turn * every), points, every) if k >= first]
         style = {"color": self.colour, "linestyle": self.dash, "linewidth": self.width, "gapcolor": "white"}
         style["zorder"] = 2.5 - self.width / 10  # the wide ones below

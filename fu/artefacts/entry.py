@@ -169,6 +169,7 @@ class Entry(Frozen):
     methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
     `x`, `lines`, `panels`: coordinates of scenarios or settings of grids that are an axis, and that make lines and
     panels; `names`: what people call a coordinate. `against`: the trainings that others are compared with.
+    `marks`: how its numbers are drawn (None: as the kind does by itself).
     `from_training`: curves begin with the trained model's rounds. `draws`: how many requests are drawn for a point.
     """
 
@@ -176,6 +177,7 @@ class Entry(Frozen):
     artefact: str
     preset: str
     kind: Annotated[str, Kind("artefacts")]
+    marks: str | None = None
     reads: Literal["evaluations", "traces", "data", "nothing"]
     chooses: bool
     rule: str = ""

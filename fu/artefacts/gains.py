@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
+from fu.artefacts import notes
 from fu.artefacts.drawing import number, setting_name
 from fu.artefacts.entry import ORIGINAL, Entry, Method
 from fu.artefacts.panels import OURS, Panels
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.statistics import summary
-from fu.artefacts.table import comparison, printed
+from fu.artefacts.statistics import printed, summary
 from fu.artefacts.words import in_a_row
 from fu.errors import UserError
 
@@ -256,7 +256,7 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
         parts.append(f"over: the one with the higher mean {score}{same}.")
     if frame["diverged"].any():
         parts.append("Diverged: seeds left out, of a gain those in which either model diverged.")
-    parts += comparison(entry)
+    parts += notes.comparison(entry)
     if frame["published_within"].notna().any():
         parts.append("– in the paper: “no statistical difference within 2% error bar”.")
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):

@@ -34,11 +34,16 @@ class Groups(NamedTuple):
     spots: tuple[Spot, ...]
 
 
+def grouped(entry: Entry) -> bool:
+    """Whether coordinates of scenarios or settings of grids make panels and lines; else scenarios and methods do."""
+    return bool(entry.lines or entry.panels or any(entry.x in scenario.at for scenario in entry.scenarios))
+
+
 def group(entry: Entry) -> Groups:
     """Return a panel for each value of `entry.panels`, and in it a line for each method and value of `entry.lines`.
 
     What lacks a value stands in all panels. A training in `entry.against` is one line where its model is the same for
-    all lines. Where neither panels, lines nor an axis are named, panels are the scenarios and lines the methods.
+    all lines. Where neither panels, lines nor a coordinate are named, panels are the scenarios, lines the methods.
     """
     shown = [
         (method, scenario, trial)
@@ -46,8 +51,13 @@ def group(entry: Entry) -> Groups:
         for scenario in entry.scenarios
         for trial in entry.trials(scenario.name, method)
     ]
-    if not (entry.x or entry.lines or entry.panels):
-        spots = [Spot(scenario.name, method.name, None, scenario.name, method.name, t) for method, scenario, t in shown]
+    if not grouped(entry):
+        spots = [
+            Spot(scenario.name, method.name, trial.values.get(str(entry.x)), scenario.name, method.name, trial)
+            for scenario in entry.scenarios
+            for method, s, trial in shown
+            if s is scenario
+        ]
         return Groups(entry.scenarios, entry.methods, tuple(spots))
     keys = [
         _values(entry, entry.panels, scenario, t) for scenario in entry.scenarios for _, s, t in shown if s is scenario

@@ -68,20 +68,17 @@ def scaled(values: Sequence[Any]) -> Places:
 
 
 def tables(entry: Entry, groups: Groups, points: pd.DataFrame, values: Sequence[Any], name: str, first: str) -> str:
-    """Return a table for each panel and metric; `first`: the head of the column of what has no value, if any has none.
-
-    `name`: what the values are of.
-    """
+    """Return a table for each panel and metric; `name`: what the values are of; `first`: head of what has no value."""
     text = []
     for panel in groups.panels:
         for metric in entry.metrics:
             here = points[(points["panel"] == panel.name) & (points["metric"] == metric.name)]
-            aside = here["x"].isna() | (here["x"] == BEFORE)
-            columns = [*([first] if first == BEFORE or aside.any() else []), *map(number, values)]
+            aside = [*([first] if here["x"].isna().any() else []), *([BEFORE] if (here["x"] == BEFORE).any() else [])]
+            columns = [*aside, *map(number, values)]
             rows = []
             for line in groups.lines:
-                own = here[here["line"] == line.name].assign(aside=aside).to_dict("records")
-                cells = {first if row["aside"] else number(row["x"]): _text(row) for row in own}
+                own = here[here["line"] == line.name].to_dict("records")
+                cells = {first if pd.isna(row["x"]) else number(row["x"]): _text(row) for row in own}
                 if cells:
                     rows.append({"Method": line.marked, **{column: cells.get(column, "–") for column in columns}})
             table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
@@ -98,27 +95,22 @@ def _text(row: dict[Hashable, Any]) -> str:
     return f"{ours} (paper {row['published']:.3f}{difference})"
 
 
-def picture(
-    entry: Entry, groups: Groups, points: pd.DataFrame, places: dict[str, Places], name: str, *, shaded: bool = False
-) -> Figure:
-    """Draw a panel for each panel and metric; `places`: of each panel. Metrics stand below each other where more panels
-    than metrics have room side by side.
+def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, name: str, *, shaded: bool) -> Figure:
+    """Draw a panel for each panel and metric. Metrics stand below each other where more panels than metrics have
+    room side by side.
     """
     count, metrics = len(groups.panels), len(entry.metrics)
     across = not shaded and metrics < count <= int(rcParams["figure.figsize"][0] / NARROW)
     figure, cells = panels(*((metrics, count, 2.0) if across else (count, metrics, 2.3)))
     axes = [list(line) for line in zip(*cells, strict=True)] if across else cells
     columns = figure.axes[0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
-    styles, used = looks(groups.lines, shaded, entry.paper), set()
+    styles, used, (at, scale) = looks(groups.lines, shaded, entry.paper), set(), places
     for row, panel in zip(axes, groups.panels, strict=True):
         for axis, metric in zip(row, entry.metrics, strict=True):
             label = f"{panel.label}: {metric.label}" if metrics > 1 or not shaded else panel.label
             if not across or metric is entry.metrics[0]:
                 head(axis, panel.label if across else label)
-            here, (at, scale) = (
-                points[(points["panel"] == panel.name) & (points["metric"] == metric.name)],
-                places[panel.name],
-            )
+            here = points[(points["panel"] == panel.name) & (points["metric"] == metric.name)]
             if scale != "even":
                 axis.set_xscale(scale)
                 axis.xaxis.set_minor_locator(NullLocator())

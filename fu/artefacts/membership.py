@@ -10,11 +10,12 @@ from typing import Any
 
 import pandas as pd
 
+from fu.artefacts import notes
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Stage
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.statistics import evaluated
-from fu.artefacts.table import KEYS, collect, comparison
+from fu.artefacts.statistics import KEYS, evaluated
+from fu.artefacts.table import collect
 from fu.artefacts.words import in_a_row
 
 READS = "evaluations"
@@ -165,5 +166,5 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
         )
     if frame["diverged"].any():
         parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
-    parts += [text for text in comparison(entry) if not text.startswith("diff:")]
+    parts += notes.comparison(entry, diff=False)
     return " ".join(part for part in parts if part)

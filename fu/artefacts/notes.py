@@ -20,19 +20,19 @@ def no_backdoor(entry: Entry, asr: Mapping[str, float]) -> list[str]:
     return [f"{HARDLY} in {in_a_row(shown)}, so what is shown there says little about forgetting."]
 
 
-def evaluated(frame: pd.DataFrame, value: str = "value") -> dict[str, float]:
+def original_asr(frame: pd.DataFrame, value: str = "value") -> dict[str, float]:
     """Return the original model's ASR by scenario, mean over seeds, from rows of evaluations."""
     rows = frame[(frame["stage"] == ORIGINAL) & (frame["metric"] == "asr") & frame[value].notna()]
     return {str(name): float(part.mean()) for name, part in rows.groupby("scenario")[value]}
 
 
-def rates(entry: Entry, varied: str = "") -> list[str]:
-    """Return the unlearning rates that are shown, once for scenarios that have the same; none where a sweep varies it.
+def rates(entry: Entry, *varied: str) -> list[str]:
+    """Return the unlearning rates that are shown, once for scenarios that have the same; none where they vary.
 
-    In parentheses: what else a grid sets, but for the setting that varies, and a rate of post-training that differs.
+    In parentheses: what else a grid sets, but for the settings that vary, and a rate of post-training that differs.
     """
     found: dict[tuple[str, str], list[str]] = {}
-    for scenario in entry.scenarios if varied != RATE else ():
+    for scenario in entry.scenarios if RATE not in varied else ():
         shown = [method for method in entry.methods if not method.trains and method.trials[scenario.name]]
         each = {method.label: _rate(entry, scenario.name, method, varied) for method in shown}
         said = ("Unlearning rates", "; ".join(f"{name} {rate}" for name, rate in each.items() if rate))
@@ -43,11 +43,11 @@ def rates(entry: Entry, varied: str = "") -> list[str]:
     return [f"{head}{place}: {said}." for place, (head, said) in zip(where, found, strict=True) if said]
 
 
-def _rate(entry: Entry, scenario: str, method: Method, varied: str) -> str:
+def _rate(entry: Entry, scenario: str, method: Method, varied: tuple[str, ...]) -> str:
     """Return the rate (– where nobody trains) and what belongs to it; nothing where there is neither."""
     trial = entry.trial(scenario, method)
-    others = {key: value for key, value in trial.values.items() if key not in (RATE, AFTER, varied)}
-    if varied != AFTER and trial.recovery_rate not in (None, trial.rate):
+    others = {key: value for key, value in trial.values.items() if key not in (RATE, AFTER, *varied)}
+    if AFTER not in varied and trial.recovery_rate not in (None, trial.rate):
         others[AFTER] = trial.recovery_rate
     shown = ", ".join(f"{setting_name(key).removeprefix('params.')} {number(value)}" for key, value in others.items())
     rate = "–" if trial.rate is None else number(trial.rate)
@@ -60,6 +60,17 @@ def marks(entry: Entry, said: str = "") -> list[str]:
     found = ["* not in the paper."] if any(" *" in label for label in labels) else []
     found += ["[on ...]: other data than the paper's."] if any(s.replaces for s in entry.scenarios) else []
     return [mark for mark in found if mark.partition(":")[0] not in said]
+
+
+def comparison(entry: Entry, diff: bool = True) -> list[str]:
+    """Say what the paper's numbers are compared with, or why they are not shown; `diff`: the difference is shown."""
+    parts = []
+    if entry.compares:
+        parts += [*(["diff: ours minus paper."] if diff else []), *([entry.note] if entry.note else [])]
+    if any(scenario.replaces for scenario in entry.scenarios):
+        unseen = ", whose numbers are therefore not shown" if entry.published else ""
+        parts.append(f"[on ...]: other data than the paper's{unseen}.")
+    return parts
 
 
 def averages(entry: Entry) -> list[str]:

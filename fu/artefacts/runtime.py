@@ -6,11 +6,11 @@ outside the promise of equal bytes: this artefact is made again when the work is
 
 import pandas as pd
 
+from fu.artefacts import notes
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.statistics import summaries
-from fu.artefacts.table import KEYS, comparison, printed
+from fu.artefacts.statistics import KEYS, printed, summaries
 
 READS = "traces"
 # Of a trace: what adds up over rounds.
@@ -74,7 +74,7 @@ def _notes(entry: Entry, ours: pd.DataFrame, found: pd.DataFrame) -> str:
         parts.append("Ratio: seconds over retraining's of the same seed.")
     if len(entry.seeds) > 1:
         parts.append("±: sample standard deviation over seeds.")
-    parts += comparison(entry)
+    parts += notes.comparison(entry)
     return " ".join([*parts, *([] if all(method.in_paper for method in entry.methods) else ["* not in the paper."])])
 
 

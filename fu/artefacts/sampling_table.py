@@ -4,10 +4,11 @@ from typing import Any
 
 import pandas as pd
 
+from fu.artefacts import notes
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.table import comparison, printed
+from fu.artefacts.statistics import printed
 from fu.errors import UserError
 
 READS = "nothing"
@@ -94,7 +95,7 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
         "is met more often" + (", up to ρ_S ≤ in the smallest that the partition admits." if varies else "."),
         *(["Of owners of data N is all samples by M, too large where some take no part."] if varies else []),
         *([f"The paper's N is its number of samples by its M.{_contradicted(entry, found)}"] if entry.compares else []),
-        *[text for text in comparison(entry) if not text.startswith("diff")],
+        *notes.comparison(entry, diff=False),
     ]
     return " ".join(said)
 

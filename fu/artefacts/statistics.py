@@ -12,6 +12,7 @@ import pandas as pd
 from fu.artefacts.entry import ORIGINAL, Entry
 
 MODEL = ["scenario", "method", "trial", "stage"]
+KEYS = ["scenario", "method", "stage", "metric"]  # of the paper's numbers
 RUN = ["scenario", "method", "seed"]
 ROUND = ["scenario", "method", "stage", "round", "metric"]
 Key = tuple[str, str, str, str]
@@ -39,6 +40,12 @@ def summaries(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 Means = dict[tuple[str, ...], Mean]
+
+
+def printed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return the paper's own numbers, but for scenarios with other data than the paper's."""
+    replaced = [scenario.name for scenario in entry.scenarios if scenario.replaces]
+    return frame[frame["published"] & ~frame["scenario"].isin(replaced)]
 
 
 # ---- evaluations -----------------------------------------------------------------------------------------------------

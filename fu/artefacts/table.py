@@ -1,4 +1,7 @@
-"""A table of metrics: one panel per scenario, one row per model, the published number and the difference beside."""
+"""A table of metrics: one panel per scenario, one row per model, the published number and the difference beside.
+
+With `marks: bars` its numbers are drawn as bars.
+"""
 
 from collections.abc import Hashable
 from math import nan
@@ -6,16 +9,17 @@ from typing import Any
 
 import pandas as pd
 
+from fu.artefacts import bars, notes
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
-from fu.artefacts.panels import OURS
+from fu.artefacts.panels import OURS, markdown
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.statistics import evaluated, summaries
+from fu.artefacts.statistics import KEYS, evaluated, printed, summaries
 from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
 
 READS = "evaluations"
 ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the original one
 PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
-KEYS = ["scenario", "method", "stage", "metric"]
+MARKS = {"bars": ("unlearned", "recovered")}  # the stages that have a panel each
 RISE = 0.01  # of ASR in post-training, where one seed shows no spread
 Cell = dict[Hashable, Any]
 
@@ -24,6 +28,12 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return mean and standard deviation over seeds, with the published values."""
     found = collect(frame, entry)
     panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
+    if entry.marks == "bars":
+        said, asr = notes_of(entry, found), notes.original_asr(found, "mean")
+        more = [*notes.no_backdoor(entry, asr), *notes.spread(entry, "Error bars")]
+        page = " ".join([said, *more, *notes.marks(entry, said)])
+        below = " ".join([entry.footnotes, *notes.rates(entry), *more, *notes.marks(entry, entry.footnotes)])
+        return Result(found, f"{markdown(panels)}\n{page}\n", bars.picture(entry, found), notes=below)
     words = [in_words(found, entry, scenario, _held_out(frame, entry, scenario)) for scenario in entry.scenarios]
     return of_table(found, panels, notes_of(entry, found), words)
 
@@ -45,7 +55,7 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
         parts += [f"In parentheses: {spread.formula}." for spread in entry.spreads if spread.name == metric.spread]
     if frame["diverged"].any():
         parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
-    parts += comparison(entry)
+    parts += notes.comparison(entry)
     best = "the best of the paper's methods" if entry.in_paper else "the best"
     parts.append(
         f"Bold: {best} after unlearning and after post-training, retraining and diverged methods aside; none if all "
@@ -74,17 +84,6 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
     elif entry.methods:
         parts.append("Rate: of unlearning (¹) and of post-training (²); in parentheses, as it is given, not chosen.")
     return " ".join(parts)
-
-
-def comparison(entry: Entry) -> list[str]:
-    """Say what the paper's numbers are compared with, or why they are not shown."""
-    parts = []
-    if entry.compares:
-        parts += ["diff: ours minus paper.", *([entry.note] if entry.note else [])]
-    if any(scenario.replaces for scenario in entry.scenarios):
-        unseen = ", whose numbers are therefore not shown" if entry.published else ""
-        parts.append(f"[on ...]: other data than the paper's{unseen}.")
-    return parts
 
 
 def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -116,12 +115,6 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     original = {s.name: found["mean"].get((s.name, ORIGINAL, ORIGINAL, "asr"), nan) for s in entry.scenarios}
     out["took_hold"] = [None if pd.isna(original[key[0]]) else took_hold(original[key[0]]) for key in keys]
     return out
-
-
-def printed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return the paper's own numbers, but for scenarios with other data than the paper's."""
-    replaced = [scenario.name for scenario in entry.scenarios if scenario.replaces]
-    return frame[frame["published"] & ~frame["scenario"].isin(replaced)]
 
 
 def _mark(rows: pd.DataFrame, scenario: str, method: str) -> str:

@@ -79,9 +79,9 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     "artefacts": {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
-        "TRIALS": TypeAdapter(Literal["all"]),
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
+        "MARKS": TypeAdapter(dict[str, tuple[str, ...]]),
         "REQUESTS": TypeAdapter(bool),
     },
 }
@@ -322,11 +322,9 @@ def also(kind: str) -> tuple[str, ...]:
     return tuple(declared("artefacts", kind).get("ALSO", ()))
 
 
-def chooses(kind: str, points: str | None = None) -> bool:
-    """Return whether an artefact shows the chosen trial of each method, as its `points` say, or else its kind."""
-    if reads(kind) not in ("evaluations", "traces"):
-        return False
-    return (points or declared("artefacts", kind).get("TRIALS")) != "all"
+def chooses(kind: str, points: str = "chosen") -> bool:
+    """Return whether an artefact shows the chosen trial of each method, as its `points` say."""
+    return reads(kind) in ("evaluations", "traces") and points == "chosen"
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:

@@ -29,13 +29,16 @@ def shown(entry: Artefact, where: str) -> None:
     if untraced:
         what = "does not add up over rounds" if "COUNTS" in about else "is not measured per round"
         raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
+    marks = about.get("MARKS", {})
+    if entry.marks and entry.marks not in marks:
+        raise UserError(f"{where}: marks: kind {entry.kind} has no {entry.marks!r}{nearest(entry.marks, marks)}.")
     for field in about.get("NEEDS", ()):
         if not getattr(entry, field):
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")
 
 
 def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` where something to be shown does not exist: metrics, a stage, the one varying setting."""
+    """Raise `UserError` where what is to be shown does not exist: metrics, a stage, a point for each trial."""
     about = catalogue.declared("artefacts", entry.kind)
     trials = {
         (scenario, method): [grid.trials[f"{name}/{scenario}", trial] for trial in found]
@@ -57,31 +60,26 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
                     f"{where}: kind {entry.kind} needs {lacking[0]!r} of {scenario!r}: "
                     f"add its evaluator to settings.{phase}.traced."
                 )
-    drawn = about.get("STAGES", get_args(Stage))
+    drawn = about.get("MARKS", {}).get(entry.marks, get_args(Stage))
     stages = [stage for stage in entry.stages if stage in drawn]
     read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind, entry.points)
     for scenario in entry.scenarios if read and entry.methods else ():
         recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
         lacking = [stage for stage in stages if stage == "recovered" and not recovers]
-        if lacking == stages or (lacking and "STAGES" in about):
+        if lacking == stages or (lacking and entry.marks):
+            what = entry.marks or f"kind {entry.kind}"
             raise UserError(
-                f"{where}: stages: kind {entry.kind} cannot show {(lacking or entry.stages)[0]!r} for "
-                f"{scenario!r}; allowed: {', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
+                f"{where}: stages: {what} cannot show {(lacking or entry.stages)[0]!r} for {scenario!r}; allowed: "
+                f"{', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
             )
     coordinates(grid, name, entry, trials, where)
-    if "SETTINGS" in about:
-        lone = [method for (_, method), found in trials.items() if len(found) < 2]
-        if lone:
-            raise UserError(f"{where}: kind {entry.kind} needs a grid of two or more values; {lone[0]!r} has none.")
-        values: dict[tuple[str, str], set[Any]] = {}
-        for (_, method), found in trials.items():
-            for key, value in (item for trial in found for item in trial.values.items()):
-                values.setdefault((method, key), set()).add(value)
-        varied = sorted({key for (_, key), several in values.items() if len(several) > 1})
-        if len(varied) != about["SETTINGS"]:
+    axes = [*filter(None, [entry.x]), *entry.lines, *entry.panels]
+    for (scenario, method), found in trials.items() if entry.points == "all" else ():
+        at = grid.at[f"{name}/{scenario}"]
+        if len({tuple(at.get(key, trial.values.get(key)) for key in axes) for trial in found}) < len(found):
             raise UserError(
-                f"{where}: kind {entry.kind} needs grids in which one setting varies, got "
-                f"{', '.join(varied) or 'none'}."
+                f"{where}: points of {method!r} in {scenario!r} cannot be told apart; name in x, lines or panels every "
+                "setting that its grid varies."
             )
 
 

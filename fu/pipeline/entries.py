@@ -63,7 +63,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
             for short, about in source.scenarios[name].vary.items()
         },
         **shown.model_dump(
-            include={"kind", "title", "caption", "note", "in_paper", "stages", "x", "from_training", "draws"}
+            include={"kind", "marks", "title", "caption", "note", "in_paper", "stages", "x", "from_training", "draws"}
         ),
     )
 

@@ -107,8 +107,7 @@ def make_entry(
         "spreads": tuple(known[metric.spread] for metric in shown if metric.spread),
         "stages": ("original", "unlearned", "recovered"),
         "scenarios": () if reads == "nothing" and "scenarios" not in needs else (scenario,),
-        # Where all trials are shown, every method has the setting that varies.
-        "methods": () if not measured else (make_scratch(), ours) if chooses else (ours,),
+        "methods": (make_scratch(), ours) if measured else (),
         "x": "size" if "x" in needs else None,
         "datasets": ("digits",) if reads == "data" else (),
         "attacks": ("patch",) if reads == "data" else (),
@@ -119,6 +118,12 @@ def make_entry(
         values["methods"] = tuple(as_training(method) for method in values["methods"])
         values |= {"x": "p", "lines": ("n",), "against": ("scratch",), "stages": ("original",)}
     return Entry(**{**values, **changes})
+
+
+def make_across(*trials: Trial, x: str = "unlearning.lr", **changes: Any) -> Entry:
+    """Return the entry of all these trials of `ours` (default: one at each rate) across a setting of their grid."""
+    ours = make_method(*(trials or [make_trial(rate, {x: rate}) for rate in RATES]))
+    return make_entry("across", **{"chooses": False, "chosen": {}, "methods": (ours,), "x": x, **changes})
 
 
 def as_training(method: Method) -> Method:

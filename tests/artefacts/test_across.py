@@ -1,4 +1,4 @@
-"""Across: means by coordinate or setting, a line for each training and value, what is compared with beside them."""
+"""Across: means by coordinate or setting, a line for each method and value, what is compared with beside them."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fu.artefacts.entry import Entry, Scenario, Trial
+from fu.artefacts.lines import BREAK
 from fu.errors import UserError
-from tests.artefacts.factories import SEEDS, cells, made, make_entry, number, written
+from tests.artefacts.factories import (
+    RATES,
+    SEEDS,
+    cells,
+    diverge,
+    made,
+    make_across,
+    make_entry,
+    make_frame,
+    make_scratch,
+    make_trial,
+    number,
+    written,
+)
 from tests.artefacts.trainings import QS, SCENARIOS, frame_of, make_fedavg, make_safari, make_scenario, make_trained
 
 
@@ -268,3 +282,170 @@ def test_of_five_panels_three_stand_in_a_row() -> None:
     tops = [round(axis.get_position().y1, 2) for axis in figure.axes]
     assert tops == [tops[0]] * 3 + [tops[3]] * 2
     assert tops[0] > tops[3]
+
+
+# ---- settings of grids ---------------------------------------------------------------------------------------------
+
+
+def shared(*values: float) -> Entry:
+    """Return an entry across the post-training rate, from one unlearned model."""
+    trials = [make_trial(rate, {"recovery.lr": rate}).model_copy(update={"unlearned": "ours"}) for rate in values]
+    return make_across(*trials, x="recovery.lr")
+
+
+def line_of(axis: Axes, **about: Any) -> list[tuple[float, float]]:
+    """Return the points of the one line with this property."""
+    [(key, value)] = about.items()
+    [line] = [line for line in axis.lines if getattr(line, f"get_{key}")() == value]
+    return [*zip(*np.asarray(line.get_data(), float).tolist(), strict=True)]
+
+
+def test_every_trial_is_shown_at_every_stage_and_none_is_chosen() -> None:
+    found = made(make_across()).frame
+    assert [*found] == ["scenario", "method", "setting", "x", "stage", "metric", "last", "mean", "std", "n"]
+    assert set(found["setting"]) == {"unlearning.lr"}
+    assert len(found) == len(RATES) * 2 * 2  # stages and metrics
+    assert set(found["x"]) == set(RATES)
+    for row in found.to_dict("records"):
+        values = [number(f"ours+lr{row['x']}", row["stage"], row["metric"], seed) for seed in SEEDS]
+        assert row["mean"] == pytest.approx(np.mean(values))
+        assert row["std"] == pytest.approx(np.std(values, ddof=1))
+        assert row["n"] == 2
+        assert row["last"] is (row["stage"] == "recovered")
+
+
+def test_a_setting_may_have_words(tmp_path: Path) -> None:
+    losses = ["uce", "ascent", "uce-undivided"]
+    trials = [make_trial(rate, {"params.loss": loss}) for rate, loss in zip(RATES, losses, strict=True)]
+    entry = make_across(*trials, x="params.loss")
+    result = made(entry)
+    written(result, entry, tmp_path)
+    assert result.frame["x"].unique().tolist() == losses
+    assert cells(result.body)[0] == ["Method", *losses]
+
+
+def test_a_method_without_the_setting_is_horizontal_beside_scenarios_of_their_own() -> None:
+    ours, scratch = make_across().methods[0], make_scratch()
+    result = made(make_across(methods=(scratch, ours)))
+    assert [line[:2] for line in cells(result.body)[:3]] == [
+        ["Method", "any unlearning rate"],
+        ["Scratch", cells(result.body)[1][1]],
+        ["Ours *", "–"],
+    ]
+    for axis in result.figure.axes:
+        assert len(lines(axis, "--")) == 1
+
+
+def test_what_all_trials_start_from_stands_before_where_post_training_varies() -> None:
+    assert "before" not in made(make_across()).body
+    entry = shared(*RATES)
+    frame = make_frame(entry)
+    frame.loc[frame["stage"] == "unlearned", "value"] = 0.25
+    result = made(entry, frame)
+    assert {line[1] for line in cells(result.body) if line[0] == "Ours *"} == {"0.250 ±0.000"}
+    assert "Columns: post-training rate." in result.body
+    for axis in result.figure.axes:
+        [(x, y)] = line_of(axis, markerfacecolor="white")
+        assert (x < min(RATES), y) == (True, 0.25)
+        assert line_of(axis, linestyle=":")[0] == (x, 0.25)
+        assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "0.2", "0.4", "before"]
+        assert axis.get_xlabel() == "post-training rate"
+
+
+@pytest.mark.parametrize(
+    ("rates", "scale", "middle"), [(RATES, "log", 0.1 * 0.25**0.125), ((0.0, 0.5, 2.0), "linear", -0.25)]
+)
+def test_the_axis_is_broken_half_way_to_what_is_before(rates: tuple[float, ...], scale: str, middle: float) -> None:
+    for axis in made(shared(*rates)).figure.axes:
+        [mark] = axis.texts
+        assert axis.get_xscale() == scale
+        x, y = mark.get_position()
+        assert x == pytest.approx(middle)
+        assert (mark.get_text(), y, mark.get_transform()) == (BREAK, 0, axis.get_xaxis_transform())
+    assert not [text for axis in made(make_across()).figure.axes for text in axis.texts]
+
+
+def test_what_is_said_below_the_picture_ends_the_page() -> None:
+    entry = shared(*RATES)
+    frame = make_frame(entry)
+    frame.loc[frame["stage"] == "original", "value"] = 1
+    result = made(entry, frame)
+    assert result.body.endswith(f"\n\n{result.notes}\n")
+    assert result.notes == (
+        "Unlearning rate: 0.1. before: after unlearning. Means over 2 seeds; ±: sample standard deviation. "
+        "Error bars: one standard deviation over seeds. * not in the paper."
+    )
+
+
+def test_several_scenarios_stand_side_by_side_with_values_in_equal_steps() -> None:
+    entry = shared(*RATES)
+    [small], [ours], names = entry.scenarios, entry.methods, ("small", "second", "third")
+    trials = dict.fromkeys(names, ours.trials["small"])
+    about: list[dict[str, Any]] = [{}, {"name": "theirs", "label": "Theirs"}]
+    methods = tuple(ours.model_copy(update={"trials": trials, **changes}) for changes in about)
+    scenarios = tuple(small.model_copy(update={"name": name, "label": name.title()}) for name in names)
+    frame = make_frame(entry)
+    both = pd.concat([frame, frame.assign(method="theirs")])
+    several = pd.concat([both.assign(scenario=name) for name in names], ignore_index=True)
+    several.loc[several["scenario"] == "third", "value"] = 0.125
+    result = made(entry.model_copy(update={"scenarios": scenarios, "methods": methods}), several)
+    result.figure.draw_without_rendering()
+    axes = result.figure.axes
+    assert [axis.get_title(loc="left") for axis in axes] == ["Small", "Second", "Third", "", "", ""]
+    assert [axis.get_ylabel() for axis in axes] == ["ASR"] * 3 + ["R-Acc"] * 3
+    assert {float(np.asarray(axis.lines[0].get_ydata())[-1]) for axis in axes[2::3]} == {0.125}
+    for axis in axes:
+        labels = [text.get_text() for text in axis.get_xticklabels()]
+        places = dict(zip(labels, axis.get_xticks().tolist(), strict=True))
+        assert places == {"before": -1, "0.1": 0, "0.2": 1, "0.4": 2}
+        solid = [np.asarray(line.get_xdata(), float) for line in axis.lines if line.get_linestyle() != "None"]
+        assert [x.tolist() for x in solid if len(x) == 3] == [[0, 1, 2]] * 2
+    pair = entry.model_copy(update={"scenarios": scenarios[:2], "methods": methods})
+    assert [axis.get_title(loc="left") for axis in made(pair, several).figure.axes[:2]] == [
+        "Small: ASR",
+        "Small: R-Acc",
+    ]
+
+
+def test_one_seed_has_neither_deviations_nor_words_on_them() -> None:
+    result = made(make_across(seeds=(0,)))
+    assert "±" not in result.body
+    assert "over" not in result.notes
+    assert "nlearning rate" not in result.notes  # which varies
+
+
+def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> None:
+    result = made(make_across())
+    for axis, metric in zip(result.figure.axes, ("asr", "r_acc"), strict=True):
+        rows = result.frame[result.frame["last"] & (result.frame["metric"] == metric)].sort_values("x")
+        assert np.array(line_of(axis, marker="o")) == pytest.approx(rows[["x", "mean"]].to_numpy())
+        assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "0.2", "0.4"]
+        assert axis.get_xticks().tolist() == [*RATES]
+        segments = axis.collections[0].get_segments()  # type: ignore[attr-defined]
+        ends = [[mean - std, mean + std] for mean, std in zip(rows["mean"], rows["std"], strict=True)]
+        assert np.array([[y for _, y in part] for part in segments]) == pytest.approx(np.array(ends))
+    assert [axis.get_title(loc="left") for axis in result.figure.axes] == ["Small: ASR", "Small: R-Acc"]
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])
+def test_a_diverged_trial_is_left_out_and_counted_at_every_stage(seeds: tuple[int, ...]) -> None:
+    entry = make_across(seeds=seeds)
+    result = made(entry, diverge(make_frame(entry)))
+    left = result.frame["x"] == 0.2
+    assert set(result.frame[left]["n"]) == ({1} if len(seeds) > 1 else set())
+    assert set(result.frame[~left]["n"]) == {len(seeds)}
+    assert "2 models diverged and are left out." in result.body
+    for axis in result.figure.axes:
+        marks = [line for line in axis.lines if line.get_marker() == "X"]
+        assert [np.asarray(line.get_xdata()).tolist() for line in marks] == ([[0.2]] if len(seeds) == 1 else [])
+
+
+def test_where_all_trials_diverged_there_are_no_numbers(tmp_path: Path) -> None:
+    entry = make_across()
+    frame = make_frame(entry)
+    for rate in RATES:
+        frame = diverge(frame, f"ours+lr{rate}", SEEDS)
+    result = made(entry, frame)
+    written(result, entry, tmp_path)
+    assert f"{2 * len(RATES) * len(SEEDS)} models diverged and are left out." in result.body
+    assert result.frame.empty

@@ -1,5 +1,7 @@
 """Bars: the numbers of a table, drawn beside the original model's."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from matplotlib.container import BarContainer
 from matplotlib.text import Annotation
 
 from fu.artefacts.bars import short
+from fu.artefacts.entry import Entry
 from tests.artefacts.factories import CHOSEN, SEEDS, diverge, made, make_entry, make_frame, number
 
 METRICS = ("asr", "r_acc")
@@ -16,6 +19,10 @@ PANELS = [  # when, names of the bars, and of their models
     ("after unlearning", ["ω⁰", "Scratch", "Ours¹ *"], [ORIGINAL, ("scratch", "unlearned"), (CHOSEN, "unlearned")]),
     ("after post-training", ["ω⁰", "Ours² *"], [ORIGINAL, RECOVERED]),
 ]
+
+
+def make_bars(**changes: Any) -> Entry:
+    return make_entry("table", marks="bars", **changes)
 
 
 def bars(axis: Axes) -> dict[str, list[float]]:
@@ -32,11 +39,11 @@ def named(axis: Axes) -> list[str]:
 
 
 def test_bars_have_the_numbers_of_a_table() -> None:
-    pd.testing.assert_frame_equal(made(make_entry("bars")).frame, made(make_entry("table")).frame)
+    pd.testing.assert_frame_equal(made(make_bars()).frame, made(make_entry("table")).frame)
 
 
 def test_a_panel_shows_the_original_model_and_those_of_its_stage() -> None:
-    figure = made(make_entry("bars")).figure
+    figure = made(make_bars()).figure
     for axis, (when, labels, rows) in zip(figure.axes, PANELS, strict=True):
         assert axis.get_title(loc="left") == f"Small: {when}"
         assert named(axis) == labels
@@ -56,13 +63,13 @@ def test_a_panel_shows_the_original_model_and_those_of_its_stage() -> None:
     ],
 )
 def test_the_axis_says_what_the_bars_are(metrics: tuple[str, ...], quantity: str, legend: list[str]) -> None:
-    figure = made(make_entry("bars", metrics=metrics)).figure
+    figure = made(make_bars(metrics=metrics)).figure
     assert {axis.get_ylabel() for axis in figure.axes} == {quantity}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == legend
 
 
 def test_marks_rates_and_error_bars_are_explained_below_the_picture() -> None:
-    entry = make_entry("bars", metrics=("r_acc",))
+    entry = make_bars(metrics=("r_acc",))
     assert made(entry).notes == (
         "ω⁰: the original model; ¹ after unlearning; ² after post-training. * not in the paper. "
         "Unlearning rates: Scratch 0.3; Ours 0.2 (post-training rate 0.05). "
@@ -71,7 +78,7 @@ def test_marks_rates_and_error_bars_are_explained_below_the_picture() -> None:
     body = made(entry).body
     assert body.endswith(" Error bars: one standard deviation over seeds.\n")
     assert body.count("* not in the paper.") == 1
-    assert "Error bars" not in made(make_entry("bars", seeds=(0,))).notes
+    assert "Error bars" not in made(make_bars(seeds=(0,))).notes
     other = (entry.scenarios[0].model_copy(update={"replaces": "MNIST"}),)
     for published in (None, "checksum"):
         result = made(entry.model_copy(update={"scenarios": other, "published": published}))
@@ -80,7 +87,7 @@ def test_marks_rates_and_error_bars_are_explained_below_the_picture() -> None:
 
 
 def test_bars_of_a_method_stand_side_by_side_around_its_name() -> None:
-    axis = made(make_entry("bars")).figure.axes[0]
+    axis = made(make_bars()).figure.axes[0]
     asr, r_acc = (found for found in axis.containers if isinstance(found, BarContainer))
     for k, (one, two) in enumerate(zip(asr, r_acc, strict=True)):
         assert one.get_x() + one.get_width() == pytest.approx(two.get_x()) == pytest.approx(k)
@@ -88,7 +95,7 @@ def test_bars_of_a_method_stand_side_by_side_around_its_name() -> None:
 
 
 def test_a_value_stands_above_its_bar_and_its_deviation() -> None:
-    result = made(make_entry("bars"))
+    result = made(make_bars())
     rows = result.frame[(result.frame["metric"] == "asr") & (result.frame["stage"] != "recovered")]
     above = [text for text in result.figure.axes[0].texts if isinstance(text, Annotation)]
     assert values(result.figure.axes[0])[:3] == [short(mean) for mean in rows["mean"]]
@@ -103,7 +110,7 @@ def test_a_value_is_short(value: float, text: str) -> None:
 
 
 def test_a_bar_of_height_zero_is_marked_as_a_value() -> None:
-    entry = make_entry("bars", seeds=(0,))
+    entry = make_bars(seeds=(0,))
     frame = make_frame(entry)
     frame.loc[(frame["method"] == "scratch") & (frame["metric"] == "r_acc"), "value"] = 0
     axis = made(entry, frame).figure.axes[0]
@@ -113,7 +120,7 @@ def test_a_bar_of_height_zero_is_marked_as_a_value() -> None:
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])
 def test_bars_say_how_many_seeds_diverged(seeds: tuple[int, ...]) -> None:
-    entry = make_entry("bars", seeds=seeds)
+    entry = make_bars(seeds=seeds)
     result = made(entry, diverge(make_frame(entry)))
     ours = result.frame[result.frame["method"] == "ours"]
     assert set(ours["diverged"]) == {1}

@@ -23,7 +23,7 @@ from fu.artefacts.drawing import (
 )
 from fu.artefacts.entry import Method
 from fu.artefacts.style import Figures
-from tests.artefacts.factories import made, make_entry, make_frame, make_scratch
+from tests.artefacts.factories import made, make_across, make_entry, make_frame, make_scratch
 from tests.contract.names import plugins_of
 
 TABLES = ("gains", "membership", "runtime", "sampling_table", "table")
@@ -196,9 +196,10 @@ def test_every_scenario_is_named(kind: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", ["sweep", "classes"])
+@pytest.mark.parametrize("kind", ["across", "classes"])
 def test_headings_of_neighbours_never_touch(kind: str, columns: int) -> None:
-    plain = make_entry(kind, metrics=("asr", "r_acc", "r_acc_best", "r_acc_worst")[:columns])
+    metrics = ("asr", "r_acc", "r_acc_best", "r_acc_worst")[:columns]
+    plain = make_across(metrics=metrics) if kind == "across" else make_entry(kind, metrics=metrics)
     scenarios = (plain.scenarios[0].model_copy(update={"label": "CIFAR-100, Pat-50, CNN WITH DROPOUT * [on digits]"}),)
     entry = plain.model_copy(update={"scenarios": scenarios})
     frame = make_frame(entry)

@@ -5,7 +5,7 @@ import pytest
 
 from fu.artefacts import notes
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
-from tests.artefacts.factories import made, make_entry, make_frame
+from tests.artefacts.factories import made, make_across, make_entry, make_frame
 
 SAYS_LITTLE = "so what is shown there says little about forgetting."
 
@@ -61,7 +61,7 @@ def test_the_original_model_s_asr_is_its_mean_over_seeds_in_each_scenario() -> N
     rows = [("one", "original", "asr", 0.25), ("one", "original", "asr", 0.75), ("two", "original", "asr", 0.125)]
     rows += [("one", "original", "r_acc", 1.0), ("two", "unlearned", "asr", 1.0)]
     frame = pd.DataFrame(rows, columns=["scenario", "stage", "metric", "value"])
-    assert notes.evaluated(frame) == {"one": 0.5, "two": 0.125}
+    assert notes.original_asr(frame) == {"one": 0.5, "two": 0.125}
 
 
 def test_rates_are_told_method_by_method() -> None:
@@ -134,10 +134,9 @@ def test_a_spread_is_told_of_several_seeds() -> None:
     assert notes.spread(make_entry("curves"), "Bands") == ["Bands: one standard deviation over seeds."]
 
 
-@pytest.mark.parametrize("kind", ["bars", "sweep"])
+@pytest.mark.parametrize("entry", [make_entry("table", marks="bars"), make_across()], ids=["bars", "across"])
 @pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
-def test_a_backdoor_that_hardly_took_hold_is_told(kind: str, asr: float, low: bool) -> None:
-    entry = make_entry(kind)
+def test_a_backdoor_that_hardly_took_hold_is_told(entry: Entry, asr: float, low: bool) -> None:
     frame = make_frame(entry)
     frame.loc[frame["metric"] == "asr", "value"] = 1 - asr
     frame.loc[(frame["metric"] == "asr") & (frame["stage"] == "original"), "value"] = asr

@@ -19,12 +19,21 @@ from fu import plugins
 from fu.artefacts.entry import Method, Trial
 from fu.artefacts.result import Result
 from tests.artefacts import test_gains, test_sampling_table
-from tests.artefacts.factories import cells, made, make_entry, make_frame, make_method, make_scratch, make_trial
+from tests.artefacts.factories import (
+    cells,
+    made,
+    make_across,
+    make_entry,
+    make_frame,
+    make_method,
+    make_scratch,
+    make_trial,
+)
 
 pytestmark = pytest.mark.whole
 
 FRAMES = 300
-KINDS = ("gains", "curves", "table", "sweep", "across", "classes")
+KINDS = ("gains", "curves", "table", "across", "classes")
 Draw = np.random.Generator
 
 
@@ -382,19 +391,18 @@ def check_bold(result: Result) -> Iterator[str]:
         yield "bold" if best else "not bold"
 
 
-# ---- sweeps, axes, classes, times, settings ------------------------------------------------------------------------
+# ---- axes, classes, times, settings ------------------------------------------------------------------------
 
 
-def test_a_sweep_and_an_axis_count_the_models_that_diverged_and_name_a_weak_backdoor() -> None:
+def test_an_axis_counts_the_models_that_diverged_and_names_a_weak_backdoor() -> None:
     said: Counter[str] = Counter()
     for draw in frames():
         seeds, shared = tuple(range(int(draw.integers(1, 4)))), bool(draw.integers(2))
-        trials = [make_trial(rate, {"recovery.lr": rate}) for rate in (0.1, 0.2, 0.4)]
+        x = "recovery.lr" if shared else "unlearning.lr"
+        trials = [make_trial(rate, {x: rate}) for rate in (0.1, 0.2, 0.4)]
         trials = [trial.model_copy(update={"unlearned": "ours"}) if shared else trial for trial in trials]
-        methods = (make_method(*trials),)
-        entries = [make_entry("sweep", methods=methods, seeds=seeds)]
-        entries += [make_entry("across", methods=methods, seeds=seeds, chooses=False, chosen={}, x="recovery.lr")]
-        frame = make_frame(entries[0])
+        entry = make_across(*trials, x=x, seeds=seeds)
+        frame = make_frame(entry)
         original = (frame["stage"] == "original") & (frame["metric"] == "asr")
         frame.loc[original, "value"] = numbers(draw, (0.5,), int(original.sum()))
         gone = set[tuple[str, int]]()
@@ -404,17 +412,15 @@ def test_a_sweep_and_an_axis_count_the_models_that_diverged_and_name_a_weak_back
             gone |= {(trial.models["recovered"], seed)} if (trial.models["unlearned"], seed) in gone else set()
         lost = np.array([key in gone for key in zip(frame["model"], frame["seed"], strict=True)])
         told = frame[lost].drop_duplicates(["trial", "seed", "stage"]).assign(metric="diverged_round", value=3.0)
-        for entry in entries:
-            result = made(entry, pd.concat([frame[~lost], told], ignore_index=True))
-            left_out = gone if entry.kind == "sweep" else {key for key in gone if key[0].endswith(".recovered")}
-            counted = found(r"(\d+) models diverged and are left out\.", result.notes)
-            assert counted == ([(str(len(left_out)),)] if left_out else [])
-            said[f"{entry.kind} diverged"] += bool(counted)
-        weak = found(r"hardly took hold in Small \(ASR of ω⁰: ([\d.]+)\)", made(entries[0], frame).notes)
+        result = made(entry, pd.concat([frame[~lost], told], ignore_index=True))
+        counted = found(r"(\d+) models diverged and are left out\.", result.notes)
+        assert counted == ([(str(len(gone)),)] if gone else [])
+        said["diverged"] += bool(counted)
+        weak = found(r"hardly took hold in Small \(ASR of ω⁰: ([\d.]+)\)", made(entry, frame).notes)
         mean = frame[original]["value"].mean()
         assert weak == ([(f"{mean:.3f}",)] if float(f"{mean:.3f}") < 0.5 else [])
         said["weak"] += bool(weak)
-    assert min(said[claim] for claim in ("sweep diverged", "across diverged", "weak")) > 20
+    assert min(said[claim] for claim in ("diverged", "weak")) > 20
 
 
 def test_the_class_that_most_images_get_is_that_of_the_seeds_that_stay() -> None:

@@ -84,7 +84,7 @@ TEXTS = (
         "table",
         "curves",
         "bars",
-        "sweep",
+        "across",
         "asr",
         "r_acc",
         "digits",

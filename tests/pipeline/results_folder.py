@@ -10,7 +10,7 @@ import numpy as np
 
 from fu.artefacts.entry import Chosen, Entry
 from fu.evaluation.trace import COUNTS
-from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_entry, number
+from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_across, make_entry, number
 from tests.factories import CLASSES, make_partition
 
 IMAGES: Any = np.random.default_rng(0).integers(0, 256, (43, 20, 20, 1), dtype=np.uint8)
@@ -59,10 +59,15 @@ def choose(results: Path, trial: str) -> None:
         shutil.copy(file, file.with_name(file.name.replace(trial, "ours+chosen")))
 
 
+def plain_entry(kind: str, **changes: Any) -> Entry:
+    """Return an entry in which chosen trials have their own files; `across` shows all."""
+    return make_across(**changes) if kind == "across" else make_entry(kind, **changes)
+
+
 def entry_of(kind: str, **changes: Any) -> Entry:
     """Return an entry as the plan makes it: it knows where the files of what will be chosen lie."""
-    entry = make_entry(kind, **changes)
-    if not make_entry(kind).chosen:
+    entry = plain_entry(kind, **changes)
+    if not plain_entry(kind).chosen:
         return entry
     scratch, ours = entry.methods
     about = Chosen(

@@ -122,7 +122,6 @@ def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:
     assert {kind for kind in available("artefacts") if catalogue.chooses(kind)} == {
         "across",
         "table",
-        "bars",
         "classes",
         "curves",
         "gains",
@@ -449,7 +448,7 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "'nothing'\nALSO = 'asr'",
             "mine.py: ALSO: Input should be a valid tuple, got 'asr'.",
         ),
-        ("artefacts", "'nothing'", "'nothing'\nTRIALS = 1", "mine.py: TRIALS: Input should be 'all', got 1."),
+        ("artefacts", "'nothing'", "'nothing'\nMARKS = 1", "mine.py: MARKS: Input should be a valid dictionary, got 1."),
         (
             "models",
             "class",

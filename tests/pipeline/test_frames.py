@@ -12,7 +12,17 @@ from fu.artefacts.entry import HELD, Asked, Entry, Method, Trial
 from fu.errors import UserError
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
-from tests.artefacts.factories import CHOSEN, EVALUATIONS, LOST, RATES, SEEDS, diverge, make_entry, make_frame
+from tests.artefacts.factories import (
+    CHOSEN,
+    EVALUATIONS,
+    LOST,
+    RATES,
+    SEEDS,
+    diverge,
+    make_across,
+    make_entry,
+    make_frame,
+)
 from tests.factories import CLASSES, MARK, make_partition
 from tests.pipeline.results_folder import (
     IMAGES,
@@ -23,10 +33,11 @@ from tests.pipeline.results_folder import (
     choose,
     entry_of,
     make_results,
+    plain_entry,
     rows_to,
 )
 
-KINDS = ["table", "sweep", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
+KINDS = ["table", "across", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
 
 
 @pytest.fixture
@@ -44,7 +55,7 @@ def frame_of(
 ) -> pd.DataFrame:
     """Return what a kind is to be given: curves all that was traced, such as the distance to where a method starts."""
     metrics = MEASURED if kind == "curves" else ("asr", "r_acc")
-    entry = make_entry(kind, metrics=metrics, rates=rates)
+    entry = plain_entry(kind, metrics=metrics, rates=rates)
     frame = make_frame(entry, published)
     if entry.chooses and entry.methods:
         frame["model"] = frame["model"].str.replace(r"ours\+lr[0-9]\.[0-9]", "ours+chosen", regex=True)
@@ -55,7 +66,7 @@ def sort(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(frames.COLUMNS[:8]).reset_index(drop=True)
 
 
-@pytest.mark.parametrize("kind", ["table", "sweep", "curves", "losses"])
+@pytest.mark.parametrize("kind", ["table", "across", "curves", "losses"])
 def test_a_frame_has_the_numbers_of_the_files(kind: str, results: Path) -> None:
     entry = entry_of(kind, chosen={})
     pd.testing.assert_frame_equal(read(entry, results), frame_of(kind), check_dtype=False)
@@ -90,10 +101,10 @@ def test_a_method_with_one_trial_needs_no_choice(results: Path) -> None:
 
 def test_an_artefact_that_shows_all_trials_needs_no_choice(results: Path) -> None:
     (results / "toy/small/ours.selected.json").unlink()
-    assert set(read(make_entry("sweep"), results)["trial"]) == {"original", *(f"ours+lr{rate}" for rate in RATES)}
+    assert set(read(make_across(), results)["trial"]) == {"original", *(f"ours+lr{rate}" for rate in RATES)}
 
 
-@pytest.mark.parametrize("kind", ["table", "bars", "curves", "runtime"])
+@pytest.mark.parametrize("kind", ["table", "curves", "runtime"])
 @pytest.mark.parametrize("content", [None, "{", "{}"], ids=["missing", "torn", "without a choice"])
 def test_a_choice_that_is_missing_or_damaged_is_one_sentence(kind: str, content: str | None, results: Path) -> None:
     path = results / "toy/small/ours.selected.json"
@@ -140,7 +151,7 @@ def test_the_stated_files_are_enough(kind: str, results: Path) -> None:
     ("kind", "number_of_inputs", "number_of_costs"),
     [
         ("table", 2 * 2 * (1 + 1 + 1) + 1, 2 * (1 + 1 + 2)),  # seeds, evaluations, trials; the choice
-        ("sweep", 2 * 2 * (1 + 3), 2 * (1 + 2 * 3)),
+        ("across", 2 * 2 * (1 + 3), 2 * (1 + 2 * 3)),
         ("curves", 2 * (1 + 2) + 1, 2 * (1 + 1 + 2)),
         ("images", 2, 0),
         ("losses", 0, 0),
@@ -167,12 +178,12 @@ def test_a_trained_model_s_files_are_read_where_it_lies(results: Path) -> None:
     way = Method(
         name="way", label="Way", in_paper=True, post_training="none", trains=True, trials={"small": (trained,)}
     )
-    (ours,) = make_entry("sweep").methods
+    (ours,) = make_across().methods
     begun = ours.trials["small"][0].model_copy(
         update={"trained": "base/way", "evaluated": ("small/ours+lr0.1.evaluation",)}
     )
     after = ours.model_copy(update={"trials": {"small": (begun,)}})
-    scenario = make_entry("sweep").scenarios[0].model_copy(update={"original": None})
+    scenario = make_across().scenarios[0].model_copy(update={"original": None})
     about: dict[str, Any] = {"scenarios": (scenario,), "methods": (way, after), "chosen": {}, "seeds": (0,)}
     table, paths = make_entry("table", **about), Paths("r")
     assert frames.inputs(table, paths) == [
@@ -224,7 +235,7 @@ def test_the_published_numbers_are_rows_of_their_own(results: Path, tmp_path: Pa
         assert set(found[found["published"]]["seed"]) == {-1}
 
 
-@pytest.mark.parametrize("kind", ["table", "sweep", "curves"])
+@pytest.mark.parametrize("kind", ["table", "across", "curves"])
 def test_a_diverged_run_has_its_round_once_and_no_metrics(kind: str, results: Path) -> None:
     folder = results / "toy/small/seed0"  # as the stages leave it: no metrics, and no round of post-training
     for evaluation in EVALUATIONS:

@@ -145,7 +145,7 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (
             "artefacts.numbers: there is no artefacts plug-in 'tabel'",
             "did you mean 'table'?",
-            "allowed: across, bars, classes, curves, gains",
+            "allowed: across, classes, curves, gains",
         ),
     ),
     "an artefact with published numbers but no file": (
@@ -154,15 +154,15 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "bars without methods": (
         artefact("bars", methods=[]),
-        ("artefacts.bars: kind bars needs methods (or trainings) and metrics; name at least one of each",),
+        ("artefacts.bars: kind table needs methods (or trainings) and metrics; name at least one of each",),
     ),
     "a running time of nothing that is counted": (
         artefact("times", metrics=[]),
         ("artefacts.times: kind runtime needs methods (or trainings) and metrics; name at least one of each",),
     ),
-    "a sweep of no scenario": (
+    "an axis of no scenario": (
         artefact("rates", scenarios=[]),
-        ("artefacts.rates: kind sweep needs scenarios; name at least one",),
+        ("artefacts.rates: kind across needs scenarios; name at least one",),
     ),
     "a scenario on an unknown base": (
         scenario("pat", base="idd"),
@@ -304,9 +304,17 @@ PLANS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             "its best point is chosen on validation data, so hold some out",
         ),
     ),
-    "a sweep of a method without a grid": (
-        artefact("rates", methods=["fedosd.rates", "retraining"]),
-        ("artefacts.rates: kind sweep needs a grid of two or more values; 'retraining' has none",),
+    "an axis that is in no grid": (
+        artefact("rates", methods=["retraining"]),
+        ("artefacts.rates: x: 'recovery.lr' is no coordinate of 'iid' and in no grid",),
+    ),
+    "marks that a kind does not draw": (
+        artefact("bars", marks="bar"),
+        ("artefacts.bars: marks: kind table has no 'bar'; did you mean 'bars'? allowed: bars",),
+    ),
+    "marks of a kind that has none": (
+        artefact("rounds", marks="bars"),
+        ("artefacts.rounds: marks: kind curves has no 'bars'; allowed: none",),
     ),
     "a metric that no evaluation has": (
         settings(evaluations={"evaluation": ["backdoor", "distance", "cost"]}),
@@ -337,7 +345,7 @@ def test_nothing_is_held_out_where_nothing_is_chosen() -> None:
     alone = {"pat": {"methods": {"fedosd": {"grid": {"unlearning.lr": [0.02]}}}}}
     planned = Plan(toy(settings={"data": {"validation_share": 0}}, scenarios=alone))
     assert planned.trials["toy/pat", "original"].settings.data.validation_share == 0
-    assert len(planned.names["toy/iid", "fedosd.rates"]) > 1  # a sweep shows them all
+    assert len(planned.names["toy/iid", "fedosd.rates"]) > 1  # rates shows them all
 
 
 EVALUATED = {name: {"metrics": ["asr"]} for name in ("numbers", "utility", "bars", "rounds")}
@@ -368,21 +376,25 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
         toy(settings={"data": {"train_share": 0.001}}),
         "data: train_share: 0.001 leaves a client of 100 samples 0 for training and 100 for testing",
     ),
-    "a sweep over two settings": (
+    "an axis of one of two settings that vary": (
         toy(methods={"fedosd.rates": {"settings": {"grid": {"unlearning.lr": [0.02, 0.005]}}}}),
-        "artefacts.rates: kind sweep needs grids in which one setting varies, got recovery.lr, unlearning.lr.",
+        "artefacts.rates: points of 'fedosd.rates' in 'iid' cannot be told apart; name in x, lines or panels every",
     ),
-    "a sweep over one setting of one method and another of the next": (
+    "an axis of a setting that a method's grid does not vary": (
         toy(artefacts={"rates": {"scenarios": ["pat"], "methods": ["fedosd.rates", "fedosd"]}}),
-        "artefacts.rates: kind sweep needs grids in which one setting varies, got recovery.lr, unlearning.lr.",
+        "artefacts.rates: points of 'fedosd' in 'pat' cannot be told apart; name in x, lines or panels every",
+    ),
+    "all points of a grid in a table": (
+        toy(artefacts={"numbers": {"points": "all"}}),
+        "artefacts.numbers: points of 'fedosd' in 'pat' cannot be told apart; name in x, lines or panels every",
     ),
     "bars of the original model alone": (
         toy(artefacts={"bars": {"stages": ["original"]}}),
-        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'original' for 'iid'; allowed: unlearned, recovered.",
+        f"{TOY}: artefacts.bars: stages: bars cannot show 'original' for 'iid'; allowed: unlearned, recovered.",
     ),
     "bars of post-training where none follows": (
         toy(artefacts={"bars": {"methods": ["retraining"]}}),
-        f"{TOY}: artefacts.bars: stages: kind bars cannot show 'recovered' for 'iid'; allowed: unlearned.",
+        f"{TOY}: artefacts.bars: stages: bars cannot show 'recovered' for 'iid'; allowed: unlearned.",
     ),
     "a table of post-training alone where none follows": (
         toy(artefacts={"utility": {"methods": ["retraining"], "stages": ["recovered"]}}),
@@ -392,7 +404,7 @@ TOYS: dict[str, tuple[dict[str, Any], str]] = {
         toy(artefacts={"rounds": {"metrics": ["conflicts"]}}),
         "artefacts.rounds: no scenario has the metric 'conflicts'; it needs settings.unlearning.conflicts.",
     ),
-    "a sweep of the success of no attack": (
+    "an axis of the success of no attack": (
         toy(settings={"data": {"attack": None}}),
         "artefacts.rates: no scenario has the metric 'asr'; it needs settings.data.attack.",
     ),

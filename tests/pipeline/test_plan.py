@@ -187,7 +187,7 @@ def test_an_artefact_rests_on_the_chosen_trial_of_its_methods_and_on_the_choice(
     assert set(needed) <= set(files(made(), "table8"))
 
 
-def test_a_sweep_shows_all_trials_and_chooses_none() -> None:
+def test_all_points_are_shown_and_none_is_chosen() -> None:
     needed = rows(made(), "recovery_rate")
     assert [path for path in needed if path.endswith(".selected.json")] == []
     rates = WRITTEN["methods"]["fedosd.rates-free"]["settings"]["grid"]["recovery.lr"]

@@ -84,10 +84,10 @@ def test_a_folder_in_the_place_of_a_file_is_told_in_one_sentence(own_toy: Path) 
     ("kind", "rows"),
     [
         ("table", f"{ROW}\n\niid,original,original,r_acc_std,0.1\niid,fedosd,recovered,reverts,1\n"),
-        ("bars", "iid,fedosd.m5,recovered,r_acc_worst,1e-1\r\n"),
+        ("table", "iid,fedosd.m5,recovered,r_acc_worst,1e-1\r\n"),
         ("runtime", "pat,retraining,total,seconds,63.58\npat,retraining,total,seconds_std,0.44"),
     ],
-    ids=["table", "bars", "runtime"],
+    ids=["table", "other line ends", "runtime"],
 )
 def test_what_a_kind_knows_is_taken(own_toy: Path, kind: str, rows: str) -> None:
     (own_toy / "published" / "toy" / "numbers.csv").write_text(f"{HEADER}\n{rows}")

@@ -483,7 +483,8 @@ class Method(Strict):
 class Artefact(Strict):
     """One table or figure."""
 
-    kind: Name = Field(description="the kind (fu/artefacts): table, curves, bars, ...")
+    kind: Name = Field(description="the kind (fu/artefacts): table, curves, across, ...")
+    marks: Name | None = Field(None, description="how numbers are drawn where the kind has several ways: bars (table)")
     title: str = Field(description="heading")
     caption: str = Field(description="what it shows")
     note: str = Field("", description="what to know about the paper's numbers; shown with them")
@@ -500,9 +501,7 @@ class Artefact(Strict):
     stages: Annotated[list[Stage], Different] = Field(
         ["original", "unlearned", "recovered"], min_length=1, description="which models to show"
     )
-    points: Literal["chosen", "all"] | None = Field(
-        None, description="of a grid the chosen point or all of them; null: as the kind does by itself"
-    )
+    points: Literal["chosen", "all"] = Field("chosen", description="of a grid the chosen point or all of them")
     x: str | None = Field(None, description="the coordinate of scenarios or setting of grids (params.q) along the axis")
     lines: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a line or row for each")
     panels: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a panel for each")
