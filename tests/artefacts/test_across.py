@@ -91,11 +91,10 @@ def test_a_coordinate_of_zero_is_a_value() -> None:
 
 def test_a_model_is_shown_after_its_last_stage() -> None:
     entry = make_entry("across", metrics=("asr",))
-    found = made(entry).frame.set_index("line")["mean"].to_dict()
+    found = made(entry).frame.set_index("line")["mean"]
     models = {"scratch": ("scratch", "unlearned"), "ours": ("ours+lr0.2", "recovered")}
-    assert found == {
-        name: pytest.approx(np.mean([number(*model, "asr", seed) for seed in SEEDS])) for name, model in models.items()
-    }
+    for name, model in models.items():
+        assert found[[name]].tolist() == [pytest.approx(np.mean([number(*model, "asr", seed) for seed in SEEDS]))]
 
 
 def test_deviations_are_over_seeds() -> None:
