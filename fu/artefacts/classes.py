@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fu.artefacts import notes
 from fu.artefacts.drawing import COLOURS, FEW, colour, head, legend, panels
 from fu.artefacts.entry import Entry
+from fu.artefacts.panels import section
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import begins, broken, by_round, divergence, once, original, paths
 from fu.errors import UserError
@@ -82,8 +83,7 @@ def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.D
                 each = by_class(kept[kept["round"] == ends["after unlearning"]], "seed")
                 said.append(_dominant(method.marked, each))
             rows.append(row)
-        shown = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {scenario.label}\n\nClass: share of the triggered images.\n\n{shown}\n\n{' '.join(said)}\n")
+        text.append(section(scenario.label, rows, "Class: share of the triggered images.", [" ".join(said)]))
     return "\n".join(text)
 
 

@@ -18,6 +18,7 @@ from fu.artefacts import notes
 from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, show_shares
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.groups import choices, group, grouped, of_spots, regrouped
+from fu.artefacts.panels import section
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import Levels, Starts, begins, broken, by_round, divergence, once, original, paths
 from fu.artefacts.words import in_a_row
@@ -88,8 +89,7 @@ def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Star
                     row[metric.label] = ends + (f" ({note})" if note else "")
             ran = here.iloc[:0] if note.startswith("diverged") else here
             rows.append(row | (_since(entry, scenario, ran) if _requested(entry) else {}))
-        table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {scenario.label}\n\n{_moments(entry)}:\n\n{table}\n")
+        text.append(section(scenario.label, rows, f"{_moments(entry)}:"))
     return "\n".join([*text, *_explained(entry)])
 
 

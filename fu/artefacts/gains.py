@@ -16,7 +16,7 @@ from fu.artefacts.entry import ORIGINAL, Entry, Method
 from fu.artefacts.panels import OURS, Panels
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import printed, summary
-from fu.artefacts.words import in_a_row
+from fu.artefacts.words import in_a_row, plus_minus
 from fu.errors import UserError
 
 READS = "evaluations"
@@ -221,9 +221,8 @@ def _gain(row: Row) -> str:
 
 
 def _accuracy(entry: Entry, row: Row) -> dict[str, str]:
-    text = f"{row['mean']:.3f}" + (f" ±{row['std']:.3f}" if row["seeds"] > 1 else "")
     settings = {_called(entry, key): "–" if pd.isna(row[key]) else number(row[key]) for key in _settings(entry)}
-    return {"mean": _with_diverged(row, text), **settings}
+    return {"mean": _with_diverged(row, plus_minus(row["mean"], row["std"])), **settings}
 
 
 def _with_diverged(row: Row, text: str) -> str:

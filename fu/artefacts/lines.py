@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from fu.artefacts import notes
 from fu.artefacts.drawing import (
     CROSS,
     DIVERGED,
@@ -32,6 +31,8 @@ from fu.artefacts.drawing import (
 )
 from fu.artefacts.entry import Entry
 from fu.artefacts.groups import Groups
+from fu.artefacts.panels import section
+from fu.artefacts.words import plus_minus
 
 PAPER = "the paper"
 BEFORE = "before"
@@ -81,14 +82,13 @@ def tables(entry: Entry, groups: Groups, points: pd.DataFrame, values: Sequence[
                 cells = {first if pd.isna(row["x"]) else number(row["x"]): _text(row) for row in own}
                 if cells:
                     rows.append({"Method": line.marked, **{column: cells.get(column, "–") for column in columns}})
-            table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-            text.append(f"## {panel.label}: {metric.label}\n\nColumns: {name}.\n\n{table}\n")
+            text.append(section(f"{panel.label}: {metric.label}", rows, f"Columns: {name}."))
     return "\n".join(text)
 
 
 def _text(row: dict[Hashable, Any]) -> str:
     """Return the mean with its deviation, beside it the paper's number and the difference."""
-    ours = notes.texts(pd.DataFrame([row]))[0] if row["n"] else DIVERGED if row["diverged"] else "–"
+    ours = plus_minus(row["mean"], row["std"]) if row["n"] else DIVERGED if row["diverged"] else "–"
     if pd.isna(row["published"]):
         return ours
     difference = f", diff {row['mean'] - row['published']:+.3f}" if row["n"] else ""

@@ -164,7 +164,5 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
             f"Shadow models train as the model before the request; {in_a_row(others)} unlearn"
             f"{'s' if len(others) == 1 else ''} otherwise, so that no shadow fits."
         )
-    if frame["diverged"].any():
-        parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
-    parts += notes.comparison(entry, diff=False)
+    parts += [*notes.left_out(frame), *notes.comparison(entry, diff=False)]
     return " ".join(part for part in parts if part)

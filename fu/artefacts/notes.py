@@ -74,15 +74,20 @@ def comparison(entry: Entry, diff: bool = True) -> list[str]:
 
 
 def averages(entry: Entry) -> list[str]:
-    """Explain the numbers of `texts`, where there are several seeds."""
+    """Explain means and deviations, where there are several seeds."""
     several = len(entry.seeds)
     return [f"Means over {several} seeds; ±: sample standard deviation."] if several > 1 else []
 
 
-def texts(rows: pd.DataFrame) -> list[str]:
-    """Return means with their deviation over seeds, if there are several."""
-    values = rows[["mean", "std", "n"]].itertuples(index=False, name=None)
-    return [f"{mean:.3f}" + (f" ±{std:.3f}" if n > 1 else "") for mean, std, n in values]
+def deviations(entry: Entry) -> list[str]:
+    """Explain what stands behind ± in a table, where there are several seeds."""
+    return ["±: sample standard deviation over seeds."] if len(entry.seeds) > 1 else []
+
+
+def left_out(found: pd.DataFrame) -> list[str]:
+    """Explain what a table says of runs that diverged, if any did."""
+    text = "Diverged: the round, or the seeds that all means of the method leave out."
+    return [text] if found["diverged"].any() else []
 
 
 def spread(entry: Entry, what: str) -> list[str]:

@@ -38,13 +38,18 @@ RHO = re.compile(r"ρ_(\w)")
 Line = list[tuple[str, bool]]  # text, whether it is bold
 
 
+def section(heading: str, rows: list[Any] | pd.DataFrame, above: str = "", below: Sequence[str] = ()) -> str:
+    """Return rows as a table of Markdown below a heading, with the words above and below it."""
+    table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
+    return "\n\n".join(filter(None, [f"## {heading}", above, table, *below])) + "\n"
+
+
 def markdown(panels: Panels, words: Words = ()) -> str:
     """Return the panels as Markdown, each with its words below."""
     text = []
     for (label, rows), says in zip(panels, words or [[] for _ in panels], strict=True):
         names = [" ".join(part for part in column if part not in ("", OURS)) for column in _columns(rows)]
-        table = rows.set_axis(names, axis=1).to_markdown(index=False, disable_numparse=True)
-        text.append(f"## {label}\n\n{table}\n" + "".join(f"\n{sentence}\n" for sentence in says))
+        text.append(section(label, rows.set_axis(names, axis=1), below=says))
     return "\n".join(text)
 
 

@@ -11,6 +11,7 @@ from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import KEYS, printed, summaries
+from fu.artefacts.words import plus_minus
 
 READS = "traces"
 # Of a trace: what adds up over rounds.
@@ -72,10 +73,8 @@ def _notes(entry: Entry, ours: pd.DataFrame, found: pd.DataFrame) -> str:
     parts = [f"Scaled to {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}."]
     if (found["metric"] == "ratio").any():
         parts.append("Ratio: seconds over retraining's of the same seed.")
-    if len(entry.seeds) > 1:
-        parts.append("±: sample standard deviation over seeds.")
-    parts += notes.comparison(entry)
-    return " ".join([*parts, *([] if all(method.in_paper for method in entry.methods) else ["* not in the paper."])])
+    parts += [*notes.deviations(entry), *notes.comparison(entry)]
+    return " ".join([*parts, *notes.marks(entry, " ".join(parts))])
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
@@ -102,4 +101,4 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFram
 
 
 def _mean(frame: pd.DataFrame, metric: str) -> str:
-    return f"{frame['mean'][metric]:.2f}" + (f" ±{frame['std'][metric]:.2f}" if frame["n"][metric] > 1 else "")
+    return plus_minus(frame["mean"][metric], frame["std"][metric], 2)

@@ -9,6 +9,7 @@ from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import printed
+from fu.artefacts.words import known
 from fu.errors import UserError
 
 READS = "nothing"
@@ -82,9 +83,7 @@ def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[tuple[
 
 
 def _text(quantity: str, value: float) -> str:
-    if pd.isna(value):
-        return "–"
-    return f"{value:.3f}" if quantity.startswith("rho") else f"{value:.0f}"
+    return known(value, 3 if quantity.startswith("rho") else 0)
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:

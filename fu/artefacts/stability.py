@@ -1,26 +1,24 @@
 """Accuracy and unlearning time of FATS against rho_S and rho_C (FATS Figures 4 and 7, section 6.2.4).
 
-Accuracy is that of trained models. Time is that of requests drawn through `fu.federation.sampling`, with the exact mean
-and FRS, which trains for T time steps again. What a scenario asks to be forgotten says whether its rho is rho_S or
-rho_C. Nothing is drawn on two axes at once: accuracy and time stand side by side.
+Accuracy is that of trained models. Time is that of requests that are drawn, with the exact mean and FRS. What a
+scenario asks to be forgotten says whether its rho is rho_S or rho_C. Accuracy and time stand side by side.
 """
 
 from itertools import pairwise
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import DIVERGED, draw_diverged, draw_means, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.panels import section
+from fu.artefacts.requests import FRS, asked, counted, draw_retrained, draw_times, retrained, times
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import Mean, Means, evaluated
-from fu.artefacts.unlearning_time import asked, counted, drawn, known, with_error
-from fu.artefacts.words import in_a_row
-from fu.federation.request_times import standard_error
+from fu.artefacts.words import in_a_row, known, plus_minus
 
 READS = "evaluations"
 REQUESTS = True
@@ -30,8 +28,9 @@ TIME = "time"
 SIGNS: dict[str, dict[str, Any]] = {
     "time, mean over requests": {"color": "C3", "marker": "D", "markersize": 4, "linestyle": "none"},
     "time, exact mean": {"color": "C3", "linewidth": 0.8},
-    "FRS": {"color": "0.35", "linestyle": (0, (4, 2)), "linewidth": 1},
+    "FRS": FRS,
 }
+ABOUT = ("scenario", "level", "targets", "rho", "K", "b", "frs")
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
@@ -44,19 +43,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 
 def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:
     """Return the numbers of a scenario: those of each metric and training, and the unlearning time."""
-    requests = asked(frame, entry, scenario)
-    assert scenario.asked is not None
-    times = drawn(requests, entry, scenario)
-    about = {
-        "panel": _panel(scenario),
-        "scenario": scenario.name,
-        "level": scenario.asked.level,
-        "targets": requests.targets,
-        "rho": requests.rho,
-        "K": requests.shape.clients_per_round,
-        "b": requests.shape.batch_size,
-        "frs": requests.shape.time,
-    }
+    spent = times(entry, scenario, asked(frame, entry, scenario))
+    about = {"panel": _panel(scenario), **{name: spent[name] for name in ABOUT}}
     rows = []
     for method in entry.methods:
         trial = entry.trial(scenario.name, method)
@@ -64,8 +52,8 @@ def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -
         for metric in entry.metrics:
             mean = means.get((*model, metric.name), Mean())
             rows.append({**about, "method": method.name, "metric": metric.name, **mean._asdict()})
-    spent = {"mean": times.mean(), "error": standard_error(times), "n": times.size, "exact": requests.mean_time}
-    return [*rows, {**about, "method": "", "metric": TIME, **spent}]
+    time = {name: spent[name] for name in ("mean", "n", "error", "exact")}
+    return [*rows, {**about, "method": "", "metric": TIME, **time}]
 
 
 def _panel(scenario: Scenario) -> str:
@@ -86,27 +74,26 @@ def _tables(entry: Entry, found: pd.DataFrame) -> str:
                 for metric in entry.metrics:
                     cell = own[(own["method"] == method.name) & (own["metric"] == metric.name)]
                     name = metric.label if len(entry.methods) == 1 else f"{method.marked}, {metric.label}"
-                    row[name] = notes.texts(cell)[0] if cell["n"].iloc[0] else DIVERGED
+                    row[name] = plus_minus(*cell[["mean", "std"]].iloc[0]) if cell["n"].iloc[0] else DIVERGED
             rows.append(
                 {
                     **row,
-                    "time": with_error(time["mean"], time["error"], 1),
+                    "time": plus_minus(time["mean"], time["error"], 1),
                     "time, exact": known(time["exact"], 1),
                     "FRS": f"{time['frs']}",
-                    "of FRS, exact": known(time["exact"] / time["frs"], 3),
+                    "of FRS, exact": known(time["exact"] / time["frs"]),
                 }
             )
-        text.append(f"## {panel}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}\n")
+        text.append(section(str(panel), rows))
     return "\n".join(text)
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:
-    steps = in_a_row([str(number) for number in found["frs"].unique()])
     lost = found[(found["metric"] != TIME) & (found["n"] < len(entry.seeds))]
     said = [
         *(_trend(entry, str(panel), part) for panel, part in found.groupby("panel", sort=False)),
         f"Time: time steps computed again, 0 where nothing is; {counted(entry, found[found['metric'] == TIME])} "
-        f"FRS: retraining from scratch, {steps} time steps.",
+        f"{retrained(found)}",
         *notes.averages(entry),
         *([f"Seeds that diverged are left out: {in_a_row([*lost['scenario'].unique()])}."] if len(lost) else []),
         *([entry.note] if entry.note else []),
@@ -159,7 +146,9 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
                     draw_diverged(axis, at, k, styles[method.name])
             axis.set_ylabel(metric.label)
         head(row[-1], str(panel))
-        _draw_time(row[-1], part[part["metric"] == TIME].sort_values("rho"))
+        drawn, exact, _ = SIGNS.values()
+        draw_times(row[-1], part[part["metric"] == TIME], "rho", exact, drawn)
+        draw_retrained(row[-1], part)
         for axis in row:
             axis.set_xlabel(FORMULAS[part["level"].iloc[0]], parse_math=True)
             axis.set_xlim(0, 1.04 * part["rho"].max())
@@ -169,12 +158,3 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items()]
     legend(figure, [*handles(entry.methods, own=entry.paper), *signs])
     return figure
-
-
-def _draw_time(axis: Axes, part: pd.DataFrame) -> None:
-    drawn, exact, frs = SIGNS.values()
-    axis.plot(part["rho"], part["exact"], **exact)
-    axis.errorbar(part["rho"], part["mean"], part["error"].fillna(0), elinewidth=0.8, **drawn)
-    for steps in part["frs"].unique():
-        axis.axhline(steps, **frs)
-    axis.set(ylabel="unlearning time (time steps)", ylim=(0, 1.06 * part["frs"].max()))

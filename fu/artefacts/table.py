@@ -48,14 +48,10 @@ def _held_out(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> float | 
 
 def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
     """Explain rows, columns and marks."""
-    parts = [entry.footnotes]
-    if len(entry.seeds) > 1:
-        parts.append("±: sample standard deviation over seeds.")
+    parts = [entry.footnotes, *notes.deviations(entry)]
     for metric in entry.metrics:
         parts += [f"In parentheses: {spread.formula}." for spread in entry.spreads if spread.name == metric.spread]
-    if frame["diverged"].any():
-        parts.append("Diverged: the round, or the seeds that all means of the method leave out.")
-    parts += notes.comparison(entry)
+    parts += [*notes.left_out(frame), *notes.comparison(entry)]
     best = "the best of the paper's methods" if entry.in_paper else "the best"
     parts.append(
         f"Bold: {best} after unlearning and after post-training, retraining and diverged methods aside; none if all "

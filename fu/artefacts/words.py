@@ -1,5 +1,7 @@
 """A panel of a table in words, computed from its numbers: did the backdoor take hold, who forgot, what came back."""
 
+from math import isnan
+
 import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
@@ -13,6 +15,16 @@ FORGOT = 0.05  # a method forgot whose ASR is at most so much above retraining's
 def as_printed(value: float) -> float:
     """Return a number as it is printed, with three digits: what is said of it is judged by these."""
     return float(f"{value:.3f}")
+
+
+def known(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits; a dash where there is none."""
+    return "–" if isnan(value) else f"{value:.{digits}f}"
+
+
+def plus_minus(mean: float, spread: float, digits: int = 3) -> str:
+    """Return a mean with its deviation or error; without where there is none, as of one seed."""
+    return f"{mean:.{digits}f}" + ("" if isnan(spread) else f" ±{spread:.{digits}f}")
 
 
 def took_hold(asr: float) -> bool:

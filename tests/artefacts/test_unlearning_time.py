@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import unlearning_time
 from fu.artefacts.entry import Asked, Entry, Sampling, Scenario
-from fu.artefacts.unlearning_time import asked
+from fu.artefacts.requests import asked
 from fu.federation.exact import Requests
 from fu.federation.request_times import request_times
 from fu.federation.sampling import Shape
@@ -204,7 +204,7 @@ def test_every_sentence_follows_from_what_is_printed(monkeypatch: pytest.MonkeyP
         return times if random.random() < 0.7 else np.full(times.shape, 0.4998 * asked.shape.time)
 
     monkeypatch.setattr(unlearning_time, "_picture", lambda *about: Figure())
-    monkeypatch.setattr(unlearning_time, "request_times", near_half)
+    monkeypatch.setattr("fu.artefacts.requests.request_times", near_half)
     for _ in range(300):
         about, frame = fuzzed(random)
         if not any(asked(frame, about, one).rho <= 1 for one in about.scenarios):

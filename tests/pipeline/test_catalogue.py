@@ -448,7 +448,12 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
             "'nothing'\nALSO = 'asr'",
             "mine.py: ALSO: Input should be a valid tuple, got 'asr'.",
         ),
-        ("artefacts", "'nothing'", "'nothing'\nMARKS = 1", "mine.py: MARKS: Input should be a valid dictionary, got 1."),
+        (
+            "artefacts",
+            "'nothing'",
+            "'nothing'\nMARKS = 1",
+            "mine.py: MARKS: Input should be a valid dictionary, got 1.",
+        ),
         (
             "models",
             "class",
