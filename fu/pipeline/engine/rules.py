@@ -63,6 +63,12 @@ class Engine:
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
         fork_server.announce()
         self.snakemake, self.config, self.screen = Snakemake(workflow), config, Screen()
+        if self.snakemake.caches:
+            raise UserError(
+                "--cache (`cache:` in a profile): Snakemake's cache would return outputs without the certificates that "
+                "say what they were made from; leave it out, and copy results with their *.made.json where others "
+                "need them."
+            )
         self.submits = self.snakemake.is_run and snapshot.INSIDE
         snapshot.enter(config, self.snakemake.is_run)
         self.plan = Plan(config)

@@ -63,6 +63,11 @@ class Snakemake:
         return bool(asked.forceall or asked.forcetargets or asked.forcerun)
 
     @property
+    def caches(self) -> bool:
+        """Whether a person asks for Snakemake's own cache (--cache, a profile's `cache:`)."""
+        return self._workflow.workflow_settings.cache is not None
+
+    @property
     def told(self) -> list[Asked]:
         """The jobs that a submitted process was told to run: the others of its rules are not its own."""
         return [(job.rulename, job.wildcards_dict) for job in self._workflow.dag_settings.target_jobs]
