@@ -9,8 +9,9 @@ from fu.plugins import Kind
 from fu.types import Frozen
 
 ORIGINAL = "original"
-STAGE_MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
-Stage = Literal["original", "unlearned", "recovered"]
+MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
+# What a model is to a trial. In the YAML and CSV files of people, and so in frames and entries, it is called its stage.
+Role = Literal["original", "unlearned", "recovered"]
 RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "recovery.lr"}
 HELD = "training_samples"  # metric of the rows that say, client by client, how many samples each trains on
 
@@ -55,12 +56,12 @@ class Trial(Frozen):
         found = {"unlearned": f"{self.unlearned}.unlearned"}
         return {**found, "recovered": f"{self.recovered}.recovered"} if self.recovered else found
 
-    def setting(self, stage: Stage) -> str:
-        """Return the rate of a stage and what else the grid sets for it, hyper-parameters with their names."""
-        after = stage == "recovered"
+    def setting(self, role: Role) -> str:
+        """Return the rate behind a role and what else the grid sets for it, hyper-parameters with their names."""
+        after = role == "recovered"
         shown = {key: value for key, value in self.values.items() if key.startswith("recovery.") == after}
         rate = self.recovery_rate if after else self.rate
-        setting = RATES[stage]
+        setting = RATES[role]
         if rate is None:
             shown.pop(setting, None)
         elif setting not in shown:
@@ -190,7 +191,7 @@ class Entry(Frozen):
     seeds: tuple[int, ...]
     metrics: tuple[Metric, ...]
     spreads: tuple[Metric, ...] = ()
-    stages: tuple[Stage, ...]
+    stages: tuple[Role, ...]
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
     x: str | None = None
@@ -226,20 +227,20 @@ class Entry(Frozen):
         values = trial.values if trial else {}
         return self.scenario(scenario).at.get(name, values.get(name))
 
-    def rows(self, scenario: str) -> list[tuple[str, Stage, str]]:
-        """Return (method, stage, label) of every model that is shown for a scenario, in order."""
-        out: list[tuple[str, Stage, str]] = []
+    def rows(self, scenario: str) -> list[tuple[str, Role, str]]:
+        """Return (method, role, label) of every model that is shown for a scenario, in order."""
+        rows: list[tuple[str, Role, str]] = []
         if ORIGINAL in self.stages:
-            out += [(ORIGINAL, ORIGINAL, "ω⁰")] if self.scenario(scenario).original else []
-            out += [(method.name, ORIGINAL, method.marked) for method in self.methods if method.trains]
-        later: tuple[Stage, ...] = ("unlearned", "recovered")
-        for stage in later:
-            for method in self.methods if stage in self.stages else ():
+            rows += [(ORIGINAL, ORIGINAL, "ω⁰")] if self.scenario(scenario).original else []
+            rows += [(method.name, ORIGINAL, method.marked) for method in self.methods if method.trains]
+        later: tuple[Role, ...] = ("unlearned", "recovered")
+        for role in later:
+            for method in self.methods if role in self.stages else ():
                 models = self.trial(scenario, method).models
-                if stage in models:
-                    mark = STAGE_MARKS[stage] if len(models) == 2 else ""
-                    out.append((method.name, stage, f"{method.label}{mark}{'' if method.in_paper else ' *'}"))
-        return out
+                if role in models:
+                    mark = MARKS[role] if len(models) == 2 else ""
+                    rows.append((method.name, role, f"{method.label}{mark}{'' if method.in_paper else ' *'}"))
+        return rows
 
     @property
     def heading(self) -> str:

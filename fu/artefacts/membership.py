@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from fu.artefacts import notes
-from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Stage
+from fu.artefacts.entry import ORIGINAL, Entry, Metric, Role, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import KEYS, evaluated
@@ -47,7 +47,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     return of_table(found, panels, _notes(entry, found), words, tuple(metric.name for metric in entry.metrics))
 
 
-def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Stage, str]]:
+def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Role, str]]:
     """Return (method, stage, label) of every model that is shown: those before the request first."""
     before = {method.name for method in entry.methods if method.trains}
     rows = entry.rows(scenario.name)

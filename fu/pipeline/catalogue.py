@@ -149,12 +149,12 @@ def _module_of(path: Path) -> str | None:
 @cache
 def available(kind: str) -> list[str]:
     """Return the names of a kind's plug-ins: the files that define the first name in `NEEDED`."""
-    found = []
+    names = []
     for name in disk().modules(f"fu.{kind}"):
         with contextlib.suppress(UserError):  # reported where it is used
             if NEEDED[kind][0] in disk().look(f"fu.{kind}.{name}", _outline).defined:
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 def check(kind: str, name: str, where: str) -> None:
@@ -186,23 +186,23 @@ def declared(kind: str, name: str) -> dict[str, Any]:
     Raises `UserError` where the plug-in is incomplete or imports a missing module.
     """
     path, outline = disk().read(f"fu.{kind}.{name}")[0], disk().look(f"fu.{kind}.{name}", _outline)
-    defined, found = outline.defined, outline.literals
+    defined, constants = outline.defined, outline.literals
     lacking = [item for item in NEEDED[kind] if item not in defined]
     if lacking and "*" not in defined:
         raise UserError(f"{path}: lacks {', '.join(lacking)}; a plug-in of {kind} defines {', '.join(NEEDED[kind])}.")
     for constant, adapter in CONSTANTS.get(kind, {}).items():
-        if constant in defined and constant not in found:
+        if constant in defined and constant not in constants:
             raise UserError(f"{path}: {constant} must be a literal: the plan reads it without importing the file.")
         if constant in defined:
             try:
-                adapter.validate_python(found[constant], strict=True)
+                adapter.validate_python(constants[constant], strict=True)
             except ValidationError as error:
                 raise UserError(first_problem(error, BaseModel, f"{path}: {constant}")) from None
     for line, module in outline.imports:
         if not _importable(module):
             raise UserError(f"{path}: line {line}: there is no module {module!r}.")
     digest(f"fu.{kind}.{name}")  # refuses code that no digest covers, before any job runs
-    return found
+    return constants
 
 
 class Outline(NamedTuple):
@@ -214,7 +214,7 @@ class Outline(NamedTuple):
 
 
 def _outline(tree: ast.Module) -> Outline:
-    found = Outline(set(), {}, [])
+    outline = Outline(set(), {}, [])
     for node in tree.body:
         target, value = None, None
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -222,24 +222,24 @@ def _outline(tree: ast.Module) -> Outline:
         elif isinstance(node, ast.AnnAssign):
             target, value = node.target, node.value
         elif isinstance(node, ast.Import):
-            found.imports.extend((node.lineno, alias.name) for alias in node.names)
+            outline.imports.extend((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.imports.append((node.lineno, node.module))
+            outline.imports.append((node.lineno, node.module))
         if isinstance(target, ast.Name) and value is not None:
             empty_set = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "set" and not value.args
             with contextlib.suppress(ValueError, TypeError, RecursionError, MemoryError):
-                found.literals[target.id] = set() if empty_set else ast.literal_eval(value)
+                outline.literals[target.id] = set() if empty_set else ast.literal_eval(value)
     waiting: list[ast.AST] = list(tree.body)
     for part in waiting:
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.defined.add(part.name)
+            outline.defined.add(part.name)
         elif isinstance(part, ast.Import | ast.ImportFrom):
-            found.defined.update(alias.asname or alias.name for alias in part.names)
+            outline.defined.update(alias.asname or alias.name for alias in part.names)
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            found.defined.add(part.id)
+            outline.defined.add(part.id)
         elif not isinstance(part, ast.expr) or isinstance(part, ast.Tuple | ast.List | ast.Starred):
             waiting += ast.iter_child_nodes(part)
-    return found
+    return outline
 
 
 def _importable(module: str) -> bool:
@@ -266,12 +266,12 @@ def metrics() -> dict[str, Metric]:
     for name in available("evaluation"):
         with contextlib.suppress(UserError):  # reported where it is used
             several += [(name, metric) for metric in metrics_of(name)]
-    found: dict[str, Metric] = {}
+    by_name: dict[str, Metric] = {}
     for name, metric in several:
-        if metric.name in found:
+        if metric.name in by_name:
             raise UserError(f"{name}.py (evaluation): METRICS: another evaluator has {metric.name!r}; rename it.")
-        found[metric.name] = metric
-    return found
+        by_name[metric.name] = metric
+    return by_name
 
 
 @cache
@@ -279,8 +279,8 @@ def metrics_of(evaluator: str) -> list[Metric]:
     """Return the metrics that an evaluator declares."""
     try:
         written = declared("evaluation", evaluator)["METRICS"]
-        found = [Declared.model_validate({**about, "name": name}) for name, about in written.items()]
-        return [Metric(**metric.model_dump(exclude={"tells"})) for metric in found]
+        stated = [Declared.model_validate({**fields, "name": name}) for name, fields in written.items()]
+        return [Metric(**metric.model_dump(exclude={"tells"})) for metric in stated]
     except ValidationError as error:
         raise UserError(first_problem(error, Declared, f"{evaluator}.py (evaluation): METRICS")) from None
 
@@ -288,12 +288,12 @@ def metrics_of(evaluator: str) -> list[Metric]:
 @cache
 def instead() -> dict[str, Instead]:
     """Return the keys of settings.training that trainings declare in place of others."""
-    found: dict[str, Instead] = {}
+    rules: dict[str, Instead] = {}
     for name in available("training"):
         with contextlib.suppress(UserError):  # reported where it is used
             stated = declared("training", name).get("INSTEAD", {})
-            found |= {key: Instead(**rule) for key, rule in stated.items()}
-    return found
+            rules |= {key: Instead(**rule) for key, rule in stated.items()}
+    return rules
 
 
 def traces(evaluator: str) -> bool:
@@ -357,17 +357,17 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
 @cache
 def _size(model: str, params: str, shape: tuple[int, ...], classes: int) -> str:
     key = hashlib.sha256(f"{digest(f'fu.models.{model}')}{model}{params}{shape}{classes}".encode()).hexdigest()
-    found = _remembered("sizes").get(key)
-    if found is None:
-        found = _measured_size(Choice(name=model, params=json.loads(params)), shape, classes)
-        remember("sizes", {key: found})
-    return str(found)
+    numbers = _remembered("sizes").get(key)
+    if numbers is None:
+        numbers = _measured_size(Choice(name=model, params=json.loads(params)), shape, classes)
+        remember("sizes", {key: numbers})
+    return str(numbers)
 
 
 def size(model: str, params: Mapping[str, Any], shape: tuple[int, ...], classes: int) -> Size | None:
     """Return the size of a model for images of (height, width, channels) or text of (length,); None: not measurable."""
-    found = _size(model, json.dumps(params, sort_keys=True), shape, classes)
-    return Size(*map(int, found.split())) if found else None
+    numbers = _size(model, json.dumps(params, sort_keys=True), shape, classes)
+    return Size(*map(int, numbers.split())) if numbers else None
 
 
 def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
@@ -406,22 +406,21 @@ def archive_of(path: Path) -> str | None:
     """Return the SHA-256 of an archive, hashed again only when the file changed; None where there is none."""
     if not path.is_file():
         return None
-    about = path.stat()
-    key = f"{path.resolve()}:{about.st_size}:{about.st_mtime_ns}:{about.st_ctime_ns}:{about.st_ino}"
+    stat = path.stat()
+    key = f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}:{stat.st_ino}"
     try:
-        found: str = _remembered("archives").get(key) or checksum(path)
+        content: str = _remembered("archives").get(key) or checksum(path)
     except OSError as error:
         raise UserError(f"{path}: the archive cannot be read: {error.strerror}.") from None
-    remember("archives", {key: found})
-    return found
+    remember("archives", {key: content})
+    return content
 
 
 def _remembered(topic: str) -> dict[str, Any]:
-    found = load_cache(CACHE).get(topic)
-    entries = found.items() if isinstance(found, dict) else ()
+    entries = load_cache(CACHE).get(topic)
     return {
         key: value
-        for key, value in entries
+        for key, value in (entries.items() if isinstance(entries, dict) else ())
         if isinstance(value, str | bool) and re.fullmatch(TOPICS[topic], str(value))
     }
 

@@ -84,7 +84,7 @@ def write(path: Path, certificate: Certificate) -> None:
 
 def check(files: Mapping[str, Sequence[Path]]) -> dict[str, list[list[str]]]:
     """Return path and digest of each file, by role; `UserError` where one is not as its job wrote it."""
-    found: dict[str, list[list[str]]] = {role: [] for role, several in files.items() if several}
+    inputs: dict[str, list[list[str]]] = {role: [] for role, several in files.items() if several}
     flat = [(role, file) for role, several in files.items() for file in several]
     certificates = {path: read(path) for path in {certificate_of(file) for _, file in flat}}
     for role, file in flat:
@@ -95,10 +95,10 @@ def check(files: Mapping[str, Sequence[Path]]) -> dict[str, list[list[str]]]:
         if made is None:
             raise UserError(f"{file}: its certificate {path.name} is missing or damaged; run snakemake again.")
         content = checksum(file)
-        found[role].append([str(file), content])
+        inputs[role].append([str(file), content])
         if made.outputs.get(file.name, (0, ""))[1] != content:
             raise UserError(f"{file}: the content does not match {path.name}; delete the file and run snakemake again.")
-    return found
+    return inputs
 
 
 def holds(path: Path, key: str, inputs: Inputs) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, get_args
 
-from fu.artefacts.entry import ORIGINAL, Stage
+from fu.artefacts.entry import ORIGINAL, Role
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
@@ -23,60 +23,60 @@ def shown(entry: Artefact, where: str) -> None:
         raise UserError(
             f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
         )
-    about = catalogue.declared("artefacts", entry.kind)
-    traced = list(about.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
+    declared = catalogue.declared("artefacts", entry.kind)
+    traced = list(declared.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
     untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
     if untraced:
-        what = "does not add up over rounds" if "COUNTS" in about else "is not measured per round"
+        what = "does not add up over rounds" if "COUNTS" in declared else "is not measured per round"
         raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
-    marks = about.get("MARKS", {})
+    marks = declared.get("MARKS", {})
     if entry.marks and entry.marks not in marks:
         raise UserError(f"{where}: marks: kind {entry.kind} has no {entry.marks!r}{nearest(entry.marks, marks)}.")
-    for field in about.get("NEEDS", ()):
+    for field in declared.get("NEEDS", ()):
         if not getattr(entry, field):
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")
 
 
 def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` where what is to be shown does not exist: metrics, a stage, a point for each trial."""
-    about = catalogue.declared("artefacts", entry.kind)
+    """Raise `UserError` where what is to be shown does not exist: metrics, a role, a point for each trial."""
+    declared = catalogue.declared("artefacts", entry.kind)
     trials = {
-        (scenario, method): [grid.trials[f"{name}/{scenario}", trial] for trial in found]
+        (scenario, method): [grid.trials[f"{name}/{scenario}", trial] for trial in points]
         for scenario, method in product(entry.scenarios, entry.shown)
-        for found in [grid.names[f"{name}/{scenario}", method]]
+        for points in [grid.names[f"{name}/{scenario}", method]]
     }
     needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
-    if not any(_get(trial.settings, need) for found in trials.values() for trial in found for need in needs):
+    if not any(_get(trial.settings, need) for points in trials.values() for trial in points for need in needs):
         raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
-    for (scenario, method), found in trials.items() if catalogue.reads(entry.kind) == "traces" else ():
+    for (scenario, method), points in trials.items() if catalogue.reads(entry.kind) == "traces" else ():
         phase = "training" if method in entry.trainings else "unlearning"
-        counted = about.get("COUNTS") or catalogue.COUNTS
-        for trial in found:
+        counted = declared.get("COUNTS") or catalogue.COUNTS
+        for trial in points:
             measured = [*counted, *catalogue.traced(_get(trial.settings, f"{phase}.traced"))]
             lacking = [metric for metric in entry.metrics if metric not in measured]
-            lacking += [one for one in about.get("TRACED", ()) if one not in _get(trial.settings, f"{phase}.traced")]
+            lacking += [one for one in declared.get("TRACED", ()) if one not in _get(trial.settings, f"{phase}.traced")]
             if lacking:
                 raise UserError(
                     f"{where}: kind {entry.kind} needs {lacking[0]!r} of {scenario!r}: "
                     f"add its evaluator to settings.{phase}.traced."
                 )
-    drawn = about.get("MARKS", {}).get(entry.marks, get_args(Stage))
-    stages = [stage for stage in entry.stages if stage in drawn]
+    able = declared.get("MARKS", {}).get(entry.marks, get_args(Role))
+    roles = [role for role in entry.stages if role in able]
     read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind, entry.points)
     for scenario in entry.scenarios if read and entry.methods else ():
         recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
-        lacking = [stage for stage in stages if stage == "recovered" and not recovers]
-        if lacking == stages or (lacking and entry.marks):
+        lacking = [role for role in roles if role == "recovered" and not recovers]
+        if lacking == roles or (lacking and entry.marks):
             what = entry.marks or f"kind {entry.kind}"
             raise UserError(
                 f"{where}: stages: {what} cannot show {(lacking or entry.stages)[0]!r} for {scenario!r}; allowed: "
-                f"{', '.join(stage for stage in drawn if stage != 'recovered' or recovers)}."
+                f"{', '.join(role for role in able if role != 'recovered' or recovers)}."
             )
     coordinates(grid, name, entry, trials, where)
     axes = [*filter(None, [entry.x]), *entry.lines, *entry.panels]
-    for (scenario, method), found in trials.items() if entry.points == "all" else ():
+    for (scenario, method), points in trials.items() if entry.points == "all" else ():
         at = grid.at[f"{name}/{scenario}"]
-        if len({tuple(at.get(key, trial.values.get(key)) for key in axes) for trial in found}) < len(found):
+        if len({tuple(at.get(key, trial.values.get(key)) for key in axes) for trial in points}) < len(points):
             raise UserError(
                 f"{where}: points of {method!r} in {scenario!r} cannot be told apart; name in x, lines or panels every "
                 "setting that its grid varies."
@@ -115,9 +115,9 @@ def sampled(grid: Trials, name: str, entry: Artefact, where: str) -> None:
     places = [grid.at[f"{name}/{scenario}"] for scenario in entry.scenarios]
     for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
         for key in wanted:
-            there = [key in at for at in places]
-            if not (all(there) if field == "x" else any(there)):
-                of = f"{entry.scenarios[there.index(False)]!r}" if field == "x" else "any scenario"
+            known_by = [key in at for at in places]
+            if not (all(known_by) if field == "x" else any(known_by)):
+                of = f"{entry.scenarios[known_by.index(False)]!r}" if field == "x" else "any scenario"
                 known = sorted({short for at in places for short in at})
                 raise UserError(
                     f"{where}: {field}: {key!r} is no coordinate of {of}{nearest(key, known) if known else ''}."
@@ -200,10 +200,10 @@ def selection(grid: Trials, name: str, scenario: str, shown: Sequence[str]) -> N
 
 def _get(settings: Settings, path: str) -> Any:
     """Return a part of the settings; None where a part above it is left out."""
-    found: Any = settings
+    value: Any = settings
     for key in path.split("."):
-        found = getattr(found, key) if found is not None else None
-    return found
+        value = getattr(value, key) if value is not None else None
+    return value
 
 
 def evaluations_with(metrics: Iterable[str], evaluations: Mapping[str, Sequence[str]]) -> list[str]:

@@ -11,14 +11,14 @@ def words(plan: Plan, job: Job, threads: int) -> list[str]:
     """Return the module that makes a job's outputs, and its arguments."""
     module = import_module(f"fu.pipeline.stages.{job.stage}")
     given = {"root": plan.root, "data_dir": plan.config.data_dir, **job.outputs, **job.inputs}
-    found = [module.__name__, "--spec", job.json, "--certificate", job.certificate]
+    command = [module.__name__, "--spec", job.json, "--certificate", job.certificate]
     for name in [field.name for field in fields(module.Files)]:
         value = given[name]
-        found += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+        command += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
     if job.inputs.get("chosen"):
-        found += ["--chosen", *job.listed["chosen"], "--points", *job.listed["points"]]
-    found += ["--threads", str(threads), "--device", plan.config.device]
-    return [*found, "--plugins", plan.config.plugins] if plan.config.plugins else found
+        command += ["--chosen", *job.listed["chosen"], "--points", *job.listed["points"]]
+    command += ["--threads", str(threads), "--device", plan.config.device]
+    return [*command, "--plugins", plan.config.plugins] if plan.config.plugins else command
 
 
 def complete(plan: Plan, job: Job, python: str) -> str:

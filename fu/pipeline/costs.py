@@ -114,12 +114,12 @@ def _sources(plan: Plan, job: Job) -> Iterator[Source]:
         yield _archive(job.names["dataset"], Path(plan.config.data_dir))
     spec = job.specs[0]  # one model for all points
     if isinstance(spec, ModelSpec) and spec.model.params.get("weights") != "random":
-        told = catalogue.declared("models", spec.model.name)
-        if file := told.get("PRETRAINED"):
+        declared = catalogue.declared("models", spec.model.name)
+        if file := declared.get("PRETRAINED"):
             cache = os.environ.get("TORCH_HOME") or f"{os.environ.get('XDG_CACHE_HOME', '~/.cache')}/torch"
             path = Path(cache, "hub/checkpoints", file).expanduser()
             yield _source(
-                path, told.get("ESTIMATE", {}).get("pretrained_mb", 0), f"torchvision's weights, {DOWNLOADED}"
+                path, declared.get("ESTIMATE", {}).get("pretrained_mb", 0), f"torchvision's weights, {DOWNLOADED}"
             )
 
 
@@ -131,8 +131,8 @@ def _archive(dataset: str, folder: Path) -> Source:
         either = "" if leaf.exists(folder / dataset) else "an archive, or "
         origin = f"{either}LEAF's files in {folder / dataset} (docs/data.md)"
     elif facts.torchvision:
-        there = _is_downloaded(folder / "torchvision", facts.torchvision)
-        origin = f"torchvision's {facts.torchvision}, {'is there' if there else DOWNLOADED}"
+        downloaded = _is_downloaded(folder / "torchvision", facts.torchvision)
+        origin = f"torchvision's {facts.torchvision}, {'is there' if downloaded else DOWNLOADED}"
     return _source(path, mb, origin)
 
 

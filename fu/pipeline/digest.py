@@ -80,8 +80,8 @@ class Disk:
             self._files[module] = None
             for folder in self.folders(parent):
                 package = self._first(f"{folder}/{name}", "__init__") if name in self._inside(folder) else None
-                if found := package or self._first(folder, name):
-                    self._files[module] = found
+                if file := package or self._first(folder, name):
+                    self._files[module] = file
                     break
         return self._files[module]
 
@@ -91,13 +91,13 @@ class Disk:
             return [str(ROOT)]
         parent, _, name = package.rpartition(".")
         if file := self.find(package):
-            found = [str(file.parent)] if file.name.startswith("__init__.") else []
+            folders = [str(file.parent)] if file.name.startswith("__init__.") else []
         else:  # a namespace package
-            found = [f"{folder}/{name}" for folder in self.folders(parent) if name in self._inside(folder)]
+            folders = [f"{folder}/{name}" for folder in self.folders(parent) if name in self._inside(folder)]
         from fu import plugins  # counted, so the fork server, which preloads this module, must not load it
 
-        own = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and found else []
-        return found + own
+        of_users = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and folders else []
+        return folders + of_users
 
     def modules(self, package: str) -> list[str]:
         """Return, sorted, the names of the modules in a package."""
@@ -112,20 +112,20 @@ class Disk:
     def _inside(self, folder: str) -> frozenset[str]:
         """Return the names in a folder that can be modules; none if the folder does not exist."""
         if folder not in self._names:
-            found: list[str] = []
+            names: list[str] = []
             with contextlib.suppress(OSError):
-                found = os.listdir(folder)  # noqa: PTH208 (pathlib takes three times as long)
-            named = (name for name in found if name.partition(".")[0].isidentifier())
+                names = os.listdir(folder)  # noqa: PTH208 (pathlib takes three times as long)
+            named = (name for name in names if name.partition(".")[0].isidentifier())
             self._names[folder] = frozenset(named)
         return self._names[folder]
 
     def _text(self, path: Path) -> bytes | None:
         """Return the bytes of a file; None where it cannot be read."""
         if path not in self._texts:
-            found = None
+            text = None
             with contextlib.suppress(OSError), open(path, "rb") as file:  # noqa: PTH123
-                found = file.read()
-            self._texts[path] = found
+                text = file.read()
+            self._texts[path] = text
         return self._texts[path]
 
     def read(self, module: str) -> tuple[Path, bytes]:
@@ -156,14 +156,14 @@ class Disk:
             key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name} {ours}".encode(), text])).hexdigest()
             if not _is_whole(_remembered().get(key)):
                 _remembered()[key] = analysed(module, path, text, ours)
-            about = Analysis(*_remembered()[key])
-            own = [name for name in about.imports if root(name) == "fu"]
-            for package in [name.removesuffix(".*") for name in own if name.endswith(".*")]:
-                own += [f"{package}.{name}" for name in self.modules(package)]
+            analysis = Analysis(*_remembered()[key])
+            modules = [name for name in analysis.imports if root(name) == "fu"]
+            for package in [name.removesuffix(".*") for name in modules if name.endswith(".*")]:
+                modules += [f"{package}.{name}" for name in self.modules(package)]
             self._sources[module] = Source(
-                about,
-                tuple(name for name in own if name not in UNCOUNTED and self.find(name)),
-                tuple(name for name in about.imports if name not in own and name not in sys.stdlib_module_names),
+                analysis,
+                tuple(name for name in modules if name not in UNCOUNTED and self.find(name)),
+                tuple(name for name in analysis.imports if name not in modules and name not in sys.stdlib_module_names),
             )
         return self._sources[module]
 
@@ -182,18 +182,20 @@ class Disk:
     def pinned(self) -> dict[str, str]:
         """The versions in `envs/lock.txt`, without local labels such as +cpu."""
         lines = (self._text(ROOT / LOCK) or b"").decode(errors="replace")
-        return {_normal(name): found for name, found in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
+        return {_normal(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
 
     def libraries(self, modules: tuple[str, ...]) -> dict[str, str]:
         """Return the libraries that `modules` import with their versions: pinned, else installed."""
         names = {name: module for module in modules for name in self.source(module).libraries}
-        found = {}
+        versions = {}
         for name, module in names.items():
             library = _library(name)
             if library not in UNCOUNTED_LIBRARIES:
-                found[library] = self.pinned.get(library) or _installed(library) or self._elsewhere(name, module)
-                found |= {one: self.pinned.get(one) or _installed(one) or "absent" for one in BEHIND.get(library, ())}
-        return found
+                versions[library] = self.pinned.get(library) or _installed(library) or self._elsewhere(name, module)
+                versions |= {
+                    one: self.pinned.get(one) or _installed(one) or "absent" for one in BEHIND.get(library, ())
+                }
+        return versions
 
     def _elsewhere(self, name: str, module: str) -> str:
         """Return the version of a library whose import name differs from its own, or "absent".
@@ -222,12 +224,12 @@ class Disk:
         if modules not in self._versions:
             self._check_shadows()
             covered = {module: self.source(module).about for module in self.closure(modules)}
-            reads = any(about.reads for about in covered.values())
-            found = {module: about.whole if reads else about.text for module, about in covered.items()}
-            found |= {
+            reads = any(analysis.reads for analysis in covered.values())
+            versions = {module: analysis.whole if reads else analysis.text for module, analysis in covered.items()}
+            versions |= {
                 f"{module}:{file}": self._hash(module, file) for module in covered for file in covered[module].files
             }
-            self._versions[modules] = dict(sorted({**found, **self.libraries(tuple(covered))}.items()))
+            self._versions[modules] = dict(sorted({**versions, **self.libraries(tuple(covered))}.items()))
         return self._versions[modules]
 
     def _hash(self, module: str, file: str) -> str:
@@ -342,8 +344,8 @@ def closure(modules: tuple[str, ...]) -> tuple[str, ...]:
 
 def parts(*modules: str) -> dict[str, str]:
     """Return, sorted, what a digest covers: modules with eight digits of their hashes, libraries with versions."""
-    found = disk().versions(modules)
-    return {name: value[:8] if root(name) == "fu" else value for name, value in found.items()}
+    versions = disk().versions(modules)
+    return {name: value[:8] if root(name) == "fu" else value for name, value in versions.items()}
 
 
 @cache
@@ -369,9 +371,9 @@ def check_installed(*modules: str) -> None:
     for library in (name for name in disk().versions(modules) if root(name) != "fu"):
         pinned, installed = disk().pinned.get(library), _installed(library)
         if pinned and pinned != installed:
-            found = f"{library} {installed} is installed" if installed else f"{library} is not installed"
+            state = f"{library} {installed} is installed" if installed else f"{library} is not installed"
             raise UserError(
-                f"{found}, but {LOCK} pins {pinned}; run `make` to set up again, or pin the installed version there."
+                f"{state}, but {LOCK} pins {pinned}; run `make` to set up again, or pin the installed version there."
             )
 
 

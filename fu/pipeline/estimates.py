@@ -54,14 +54,14 @@ def size(settings: Settings) -> catalogue.Size:
 def speed(settings: Settings) -> Speed:
     """Return the speed of the model in these settings."""
     facts, name, here = about(settings.data.dataset), settings.model.name, size(settings)
-    told = catalogue.declared("models", name).get("ESTIMATE", {})
+    declared = catalogue.declared("models", name).get("ESTIMATE", {})
     usual = catalogue.size(name, {}, facts.shape, facts.classes)
-    if "step_ms" not in told or usual is None:
+    if "step_ms" not in declared or usual is None:
         step, sample = OPERATION_MS * here.operations, 3000 * here.flops / FLOPS
     else:
-        own = OPERATION_MS * told.get("operations", usual.operations)
-        step = own * here.operations / usual.operations
-        sample = max(told["step_ms"] - own, 0.1 * told["step_ms"]) / 200 * here.flops / usual.flops
+        overhead = OPERATION_MS * declared.get("operations", usual.operations)
+        step = overhead * here.operations / usual.operations
+        sample = max(declared["step_ms"] - overhead, 0.1 * declared["step_ms"]) / 200 * here.flops / usual.flops
     return Speed(step, sample, sample / 3)
 
 
@@ -109,10 +109,10 @@ def _rounds(settings: Settings, phase: str) -> int:
 def _steps_seconds(settings: Settings, phase: str, trained: Mapping[str, float], part: float = 1) -> float:
     """Return the seconds of the gradient steps of a phase, on a part of every client's samples."""
     data, local = settings.data, getattr(settings, phase)
-    there = local.clients_per_round or data.clients - data.absent
-    gone = 0 if local.clients_per_round else min(data.forget.gone if data.forget else 0, there - 1)
+    present = local.clients_per_round or data.clients - data.absent
+    gone = 0 if local.clients_per_round else min(data.forget.gone if data.forget else 0, present - 1)
     conflicts = phase == "unlearning" and bool(settings.unlearning and settings.unlearning.conflicts)
-    clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (there - gone)
+    clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (present - gone)
     of_client = part * _kept(settings) * (1 - data.validation_share) / data.clients
     each = local.local_steps or (local.local_epochs or 1) * math.ceil(of_client / local.batch_size)
     share, here = _share(settings), speed(settings)

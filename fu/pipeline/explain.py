@@ -21,12 +21,12 @@ def why(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
         yield f"Nothing to do {of}: everything is up to date with the current settings, code and data."
         return
     yield f"{counted(len(to_make), 'job')} to run {of}:"
-    found: dict[tuple[str, str, str], list[tuple[str, Job]]] = {}  # a change -> where, and what it makes run
+    changed: dict[tuple[str, str, str], list[tuple[str, Job]]] = {}  # a change -> where, and what it makes run
     for job, reason in to_make:
         text = "needed again" if reason.kind == "absent" else reason.text
         for path, what in reason.changes or (Change((text,)),):
-            found.setdefault((reason.kind, path[-1], what), []).append((".".join(path), job))
-    for (kind, _, what), places in sorted(found.items(), key=lambda item: item[0][0] == FOLLOWS.kind):
+            changed.setdefault((reason.kind, path[-1], what), []).append((".".join(path), job))
+    for (kind, _, what), places in sorted(changed.items(), key=lambda item: item[0][0] == FOLLOWS.kind):
         shortest, *others = sorted({place for place, _ in places}, key=len)
         more = f" (and in {counted(len(others), 'more place')})" if others else ""
         text = f"{Change((shortest,), what)}{more}"
@@ -46,7 +46,7 @@ def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
             yield f"{reason.text}."
     for job in behind:
         if job.stage == "publish" and reasons[job.certificate]:
-            first = next(found for before in plan.behind([job]) if (found := pending.reason(before)))
+            first = next(reason for before in plan.behind([job]) if (reason := pending.reason(before)))
             yield f"{'_'.join(job.names.values())} does not follow from its inputs ({first.kind}: {first.text})."
 
 

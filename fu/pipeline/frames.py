@@ -31,12 +31,12 @@ class Shown(NamedTuple):
 
 def shown(entry: Entry) -> list[Shown]:
     """Return every trial that an artefact may show, in the order of its rows."""
-    found = []
+    trials = []
     for scenario in entry.scenarios:
-        found += [Shown(scenario.name, ORIGINAL, scenario.original)] if scenario.original else []
+        trials += [Shown(scenario.name, ORIGINAL, scenario.original)] if scenario.original else []
         for method in entry.methods:
-            found += [Shown(scenario.name, method.name, trial) for trial in entry.trials(scenario.name, method)]
-    return found
+            trials += [Shown(scenario.name, method.name, trial) for trial in entry.trials(scenario.name, method)]
+    return trials
 
 
 def inputs(entry: Entry, paths: Paths) -> list[str]:
@@ -172,13 +172,13 @@ def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
         file = path.removesuffix(".csv") + ".cost.json"
         cost = json.loads(Path(file).read_text())
         last = int(trace["round"].iloc[-1]) if len(trace) else -1
-        about = {
+        end = {
             "stage": role,
             "model": model,
             "round": last,
             "device": f"{cost['device']}, {cost['threads']} thread(s)",
         }
-        spent.append({**about, "metric": "seconds", "value": cost["seconds"]})
+        spent.append({**end, "metric": "seconds", "value": cost["seconds"]})
         traces.append(trace)
     if not traces:
         return pd.DataFrame(columns=COLUMNS)

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any
 
 from fu.artefacts.entry import ORIGINAL
@@ -59,9 +59,9 @@ def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], 
     settings = paper.settings
     special: dict[str, Any] = {}
     for layer in reversed(line_of(where, paper, scenario)):
-        own = paper.scenarios[layer]
-        settings = merge(settings, own.settings)
-        special = merge(special, {**own.trainings, **own.methods})
+        stated = paper.scenarios[layer]
+        settings = merge(settings, stated.settings)
+        special = merge(special, {**stated.trainings, **stated.methods})
     return settings, special
 
 
@@ -88,11 +88,11 @@ def derived(values: dict[str, Any], where: str) -> dict[str, Any]:
         if new.get(gives) is not None:
             raise UserError(f"{place}: {gives} follows from it, but is {new[gives]}; set one to null.")
         factor = math.prod(known[name] for name in rule.times) / math.prod(known[name] for name in rule.over)
-        found = training[key] * factor
-        near = max(1, round(found))
-        if abs(found - near) > 1e-6 * found:
+        number = training[key] * factor
+        near = max(1, round(number))
+        if abs(number - near) > 1e-6 * number:
             raise UserError(
-                f"{place}: {training[key]:g} means {gives} = {found:g}, which must be a whole number; "
+                f"{place}: {training[key]:g} means {gives} = {number:g}, which must be a whole number; "
                 f"{near} is {near / factor:g}."
             )
         new[gives] = near
@@ -108,20 +108,20 @@ def _samples(data: Mapping[str, Any]) -> int:
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
     """Fill in what a phase inherits from the previous one, and the rounds of methods without post-training."""
-    there = [phase for phase in PHASES if values.get(phase) is not None]
-    if not all(isinstance(values[phase], dict) for phase in there):
+    given = [phase for phase in PHASES if values.get(phase) is not None]
+    if not all(isinstance(values[phase], dict) for phase in given):
         return values  # validation reports it
-    phases = {phase: dict(values[phase]) for phase in there}
-    for before, phase in pairwise(there):
-        own, above = phases[phase], phases[before]
-        fixed = LENGTH if any(own.get(key) is not None for key in LENGTH) else ()
+    phases = {phase: dict(values[phase]) for phase in given}
+    for before, phase in pairwise(given):
+        settings, above = phases[phase], phases[before]
+        fixed = LENGTH if any(settings.get(key) is not None for key in LENGTH) else ()
         for key in INHERITED:
-            if own.get(key) is None and key not in fixed and (key in own or above.get(key) is not None):
-                own[key] = above.get(key)
-    for own in phases.values():
+            if settings.get(key) is None and key not in fixed and (key in settings or above.get(key) is not None):
+                settings[key] = above.get(key)
+    for settings in phases.values():
         for key in INHERITED:
-            if key in own and own[key] is None and key not in LENGTH and key not in MUST:
-                del own[key]  # the default
+            if key in settings and settings[key] is None and key not in LENGTH and key not in MUST:
+                del settings[key]  # the default
     total = values.get("total_rounds")
     if "unlearning" in phases:
         after = phases["unlearning"]
@@ -245,9 +245,9 @@ class Grid(Trials):
         given: dict[str, Any] = {}
         if shown != ORIGINAL:
             entry = paper.trainings[shown]
-            own = {"params": entry.params, "settings": entry.settings, "grid": entry.grid}
-            given = merge(own, special.get(shown, {}))
-            for part, known in ((given, own), (given["settings"], ("training",))):
+            stated = {"params": entry.params, "settings": entry.settings, "grid": entry.grid}
+            given = merge(stated, special.get(shown, {}))
+            for part, known in ((given, stated), (given["settings"], ("training",))):
                 foreign = [key for key in part if key not in known]
                 if foreign:
                     raise UserError(
@@ -299,11 +299,11 @@ class Grid(Trials):
         base = paper.methods[shown].unlearned_from if shown in paper.methods else None
         if base and not self.varies_after(scope, shown):
             self._expand(name, paper, scenario, base)
-            begun = {self.trials[scope, point].unlearned: point for point in self.names[scope, base]}
-            own = {trial.unlearned: point for point, trial in trials.items()}
-            if begun.keys() == own.keys() and len(begun) == len(self.names[scope, base]):
+            base_points = {self.trials[scope, point].unlearned: point for point in self.names[scope, base]}
+            points_of = {trial.unlearned: point for point, trial in trials.items()}
+            if base_points.keys() == points_of.keys() and len(base_points) == len(self.names[scope, base]):
                 self._choose(name, paper, scenario, base)
-                by, points = (scope, base), {begun[unlearned]: point for unlearned, point in own.items()}
+                by, points = (scope, base), {base_points[unlearned]: point for unlearned, point in points_of.items()}
         self.chosen[scope, shown] = f"{shown}{CHOSEN}"
         begins = [{trial.trained for trial in trials.values()}, {trial.unlearned for trial in trials.values()}]
         trained, unlearned = (name if not others else f"{by[1]}{CHOSEN}" for name, *others in begins)
@@ -319,9 +319,9 @@ class Grid(Trials):
 
     def _points(self, grid: Any, where: str) -> list[dict[str, Any]]:
         """Return every combination of a grid's values."""
-        if not isinstance(grid, dict) or not all(isinstance(found, list) for found in grid.values()):
+        if not isinstance(grid, dict) or not all(isinstance(several, list) for several in grid.values()):
             return [{}]  # validation reports it
-        given = {key: found for key, found in grid.items() if found}
+        given = {key: several for key, several in grid.items() if several}
         if math.prod(map(len, given.values())) > POINTS:
             raise UserError(f"{where}: grid: has more than {POINTS} points; name fewer values.")
         return [dict(zip(given, chosen, strict=True)) for chosen in product(*given.values())]
@@ -347,8 +347,8 @@ class Grid(Trials):
                 "recovery, total_rounds and data.forget."
             )
         entry = paper.methods[method]
-        own = merge(entry.settings, special.get(method, {}))
-        foreign = [key for key in own if key not in OWN_SETTINGS]
+        settings = merge(entry.settings, special.get(method, {}))
+        foreign = [key for key in settings if key not in OWN_SETTINGS]
         if foreign:
             raise UserError(
                 f"{where}: methods.{method}.settings: {foreign[0]!r} is shared by all methods; "
@@ -363,25 +363,29 @@ class Grid(Trials):
                 )
             for layer in (base.settings, special.get(entry.unlearned_from, {})):
                 values = merge(values, layer)
-        grid = merge(values.get("grid", {}), own.get("grid", {}))
-        for key in (key for key, found in grid.items() if found) if isinstance(grid, dict) else ():
+        grid = merge(values.get("grid", {}), settings.get("grid", {}))
+        for key in (key for key, several in grid.items() if several) if isinstance(grid, dict) else ():
             section, _, last = key.partition(".")
             if section == "training":
                 raise UserError(
                     f"{where}: scenario {scenario}, method {method}: grid: {key!r} is a training's; "
                     "allowed: unlearning.x, recovery.x, params.x."
                 )
-            if isinstance(own.get(section), dict) and own[section].get(last) is not None:
+            if isinstance(settings.get(section), dict) and settings[section].get(last) is not None:
                 raise UserError(
                     f"{where}: methods.{method}.settings: {key} is set, but its grid {grid[key]} would "
-                    f"replace it; write grid: {{{key}: [{own[section][last]}]}} instead."
+                    f"replace it; write grid: {{{key}: [{settings[section][last]}]}} instead."
                 )
-        if entry.post_training == "own" and isinstance(own.get("unlearning"), dict) and "rounds" in own["unlearning"]:
+        if (
+            entry.post_training == "own"
+            and isinstance(settings.get("unlearning"), dict)
+            and "rounds" in settings["unlearning"]
+        ):
             raise UserError(
                 f"{where}: methods.{method}.settings: unlearning.rounds: with post_training: own, the method "
                 "runs for total_rounds; set that instead."
             )
-        values = merge(values, own)
+        values = merge(values, settings)
         return self._replaced(values)
 
     def _replaced(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -419,7 +423,7 @@ class Grid(Trials):
             catalogue.check("histories", kind, f"{where}: training.history")
         phases = [phase for phase in PHASES if getattr(settings, phase)]
         traced = {one: phase for phase in phases for one in getattr(settings, phase).traced}
-        for evaluator in (*(found for several in settings.evaluations.values() for found in several), *traced):
+        for evaluator in (*chain.from_iterable(settings.evaluations.values()), *traced):
             catalogue.check("evaluation", evaluator, where)
         for evaluator, phase in traced.items():
             if not catalogue.traces(evaluator):

@@ -87,8 +87,8 @@ class Job:
     def place(self) -> str:
         """The scenario and the trial (or method) in whose name its outputs stand, without the paper."""
         scenario = self.names.get("scenario") or self.names["run"].rpartition("/")[0]
-        own = self.names.get("trial") or self.names.get("method", "")
-        return f"{scenario.partition('/')[2]}/{own}".rstrip("/")
+        name = self.names.get("trial") or self.names.get("method", "")
+        return f"{scenario.partition('/')[2]}/{name}".rstrip("/")
 
     @property
     def certificate(self) -> str:
@@ -103,7 +103,7 @@ class Job:
     @property
     def listed(self) -> dict[str, list[str]]:
         """The input files by name, each as a list."""
-        return {name: [found] if isinstance(found, str) else found for name, found in self.inputs.items()}
+        return {name: [files] if isinstance(files, str) else files for name, files in self.inputs.items()}
 
 
 class Jobs:
@@ -116,7 +116,7 @@ class Jobs:
         self._named: dict[tuple[Any, ...], Job] = {}  # stage and names -> the first of its equals
         self._equal: dict[tuple[Any, ...], Job] = {}  # what makes jobs equal -> the first
         self._at: dict[tuple[str, int], Job] = {}
-        listed = [f"{paper}/{scenario}" for paper, about in papers.items() for scenario in about.scenarios]
+        listed = [f"{name}/{scenario}" for name, paper in papers.items() for scenario in paper.scenarios]
         order = {scenario: place for place, scenario in enumerate(listed)}
         for (scenario, name), trial in sorted(grid.trials.items(), key=lambda item: order[item[0][0]]):
             self.of(scenario, name, "train")
@@ -148,9 +148,9 @@ class Jobs:
         if key not in self._named:
             spec, inputs, needs = getattr(self, f"_{stage}")(**names)
             job = Job(stage, names, spec, inputs, self.paths.outputs(stage, names), **needs)
-            own = (name for place, name in names.items() if place not in ("run", "scenario"))
-            same = job.paper, stage, *own, job.json, *map(str, inputs.items())
-            self._named[key] = self._equal.setdefault(same, job)
+            others = (name for place, name in names.items() if place not in ("run", "scenario"))
+            equal = job.paper, stage, *others, job.json, *map(str, inputs.items())
+            self._named[key] = self._equal.setdefault(equal, job)
         return self._named[key]
 
     def _with_seed(self, job: Job, seed: int) -> Job:
@@ -283,13 +283,13 @@ class Jobs:
         """
         trial, scenario = self._trial(run, name), _scenario(run)
         points = {point: trial.points[point] for point in sorted(trial.points)}
-        several = [MAKES[stage](self.grid.trials[scenario, own], 0) for own in points.values() or [name]]
+        several = [MAKES[stage](self.grid.trials[scenario, point], 0) for point in points.values() or [name]]
         if all(one == several[0] for one in several):
             return several[0], {"chosen": [], "points": []}
         folder, by = trial.chosen_by
         selection = self.first("select", scenario=folder, method=by).outputs["selection"]
         compared = stage != "shadow" and (stage != "recover" or self.grid.varies_after(folder, by))
-        jobs = [self.of(scenario, own, stage) for own in points.values()] if compared else []
+        jobs = [self.of(scenario, point, stage) for point in points.values()] if compared else []
         outputs = [path for job in jobs for output, path in job.outputs.items() if output != "certificate"]
         spec = Points(points=dict(zip(points, several, strict=True)))
         return spec, {"chosen": [selection], "points": outputs}
@@ -339,8 +339,8 @@ class Jobs:
 
 def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:
     """Return the resources of a job that computes with models."""
-    about = {"mem_mb": estimates.mem_mb(trial.settings), "disk_mb": disk_mb}
-    return {**about, "minutes": estimates.minutes(seconds), "estimate": seconds}
+    mem_mb, minutes = estimates.mem_mb(trial.settings), estimates.minutes(seconds)
+    return {"mem_mb": mem_mb, "disk_mb": disk_mb, "minutes": minutes, "estimate": seconds}
 
 
 def _scenario(run: str) -> str:

@@ -25,20 +25,20 @@ ORIGINS = {
 
 def pages() -> dict[str, str]:
     """Return every generated page by its path below docs/."""
-    found = {"config.md": reference.text()}
-    found |= {f"plugins/{kind}.md": plugins_page(kind) for kind in catalogue.KINDS}
-    return found | {f"papers/{name}.md": paper_page(name) for name in papers.names("papers")}
+    texts = {"config.md": reference.text()}
+    texts |= {f"plugins/{kind}.md": plugins_page(kind) for kind in catalogue.KINDS}
+    return texts | {f"papers/{name}.md": paper_page(name) for name in papers.names("papers")}
 
 
 def write(folder: Path) -> None:
     """Write the pages into a folder, and remove those that are no longer generated."""
-    found = pages()
+    texts = pages()
     for below in ("plugins", "papers"):
         (folder / below).mkdir(parents=True, exist_ok=True)
         for path in (folder / below).glob("*.md"):
-            if f"{below}/{path.name}" not in found:
+            if f"{below}/{path.name}" not in texts:
                 path.unlink()
-    for name, text in found.items():
+    for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
@@ -171,7 +171,7 @@ def _varies(paper: Paper, scenario: Scenario) -> str:
     """Return which coordinates a scenario has, with their values, those of its base included."""
     base = paper.scenarios[scenario.base].vary if scenario.base else {}
     both = {**base, **scenario.vary}
-    return ", ".join(f"{short} = {reference.shown(about.values)} (`{about.setting}`)" for short, about in both.items())
+    return ", ".join(f"{short} = {reference.shown(vary.values)} (`{vary.setting}`)" for short, vary in both.items())
 
 
 def sourced(raw: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
@@ -185,18 +185,18 @@ def sourced(raw: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
                 yield from walk(below, *path, key)
 
     for part in ("seeds", "settings"):
-        yield from (("everywhere", *found) for found in walk(raw[part], *([part] if part == "seeds" else [])))
+        yield from (("everywhere", *leaf) for leaf in walk(raw[part], *([part] if part == "seeds" else [])))
     for group in ("scenarios", "trainings", "methods"):
         for name, entry in raw.get(group, {}).items():
-            yield from ((f"`{name}`", *found) for found in walk(entry.get("settings", {})))
-            yield from ((f"`{name}`", *found) for found in walk(entry.get("params", {}), "params"))
-            yield from ((f"`{name}`", *found) for found in walk(entry.get("grid", {}), "grid"))
+            yield from ((f"`{name}`", *leaf) for leaf in walk(entry.get("settings", {})))
+            yield from ((f"`{name}`", *leaf) for leaf in walk(entry.get("params", {}), "params"))
+            yield from ((f"`{name}`", *leaf) for leaf in walk(entry.get("grid", {}), "grid"))
             yield from (
-                (f"`{name}`", about["setting"], about["values"]["value"], about["values"]["source"])
-                for about in entry.get("vary", {}).values()
+                (f"`{name}`", vary["setting"], vary["values"]["value"], vary["values"]["source"])
+                for vary in entry.get("vary", {}).values()
             )
             for one, tree in {**entry.get("trainings", {}), **entry.get("methods", {})}.items():
-                yield from ((f"`{name}`, `{one}`", *found) for found in walk(tree))
+                yield from ((f"`{name}`, `{one}`", *leaf) for leaf in walk(tree))
 
 
 def _defaults(paper: Paper) -> Iterator[tuple[str, str, Any, str]]:

@@ -65,8 +65,8 @@ class Paths:
     def outputs(self, stage: str, names: Mapping[str, Any] | None = None) -> dict[str, str]:
         """Return all outputs of a stage, its certificate included; without names, as wildcard patterns."""
         patterns = {**OUTPUTS[stage], "certificate": CERTIFICATES[stage]}
-        found = {output: f"{self.root}/{pattern}" for output, pattern in patterns.items()}
-        return found if names is None else {key: pattern.format(**names) for key, pattern in found.items()}
+        files = {output: f"{self.root}/{pattern}" for output, pattern in patterns.items()}
+        return files if names is None else {key: pattern.format(**names) for key, pattern in files.items()}
 
     def certificate(self, stage: str, **names: Any) -> str:
         """Return the certificate of a job."""

@@ -48,7 +48,7 @@ class Seen:
     def __init__(self) -> None:
         """Load the cache."""
         self._known: dict[str, list[Any]] = {
-            path: found for path, found in digest.load_cache(SEEN).items() if isinstance(found, list)
+            path: looks for path, looks in digest.load_cache(SEEN).items() if isinstance(looks, list)
         }
         self._before = dict(self._known)
 
@@ -60,14 +60,14 @@ class Seen:
         """
         size, content = made.outputs[Path(path).name]
         try:
-            about = Path(path).stat()
+            stat = Path(path).stat()
         except OSError:
             return None
-        looks = [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, made.seal]
+        looks = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, made.seal]
         known = self._known.get(path, [])
         if thorough or known[:-1] != looks:
             first = known[-2:-1] != [made.seal]
-            believed = first and about.st_size == size and not thorough
+            believed = first and stat.st_size == size and not thorough
             self._known[path] = [*looks, content if believed else checksum(Path(path))]
         return str(self._known[path][-1])
 
@@ -121,17 +121,17 @@ class Pending:
 
     def _reason(self, job: Job, made: Certificate | None) -> Reason | None:
         if made is None:
-            there = [path for path in job.outputs.values() if Path(path).exists()]
-            if there:
+            existing = [path for path in job.outputs.values() if Path(path).exists()]
+            if existing:
                 return Reason("certificate", f"{job.certificate} is missing or damaged")
             return Reason("new", "not made yet")
         if made.key not in job.keys:
             return _changed(job, made)
         for path in sorted({*job.outputs.values()} - {job.certificate}):
-            found = self.seen.content(path, made, self.thorough)
-            if found is None and job.stage == "publish":
+            content = self.seen.content(path, made, self.thorough)
+            if content is None and job.stage == "publish":
                 return Reason("missing", f"{path} is missing")
-            if found not in (None, made.outputs[Path(path).name][1]):
+            if content not in (None, made.outputs[Path(path).name][1]):
                 return Reason("damaged", f"{path} has changed since it was made")
         return self._moved(job, made)
 

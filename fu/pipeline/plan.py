@@ -77,12 +77,12 @@ class Plan(Jobs):
         """Output -> stage and names of the job that makes it, for all possible jobs."""
         for paper, artefact in self.artefacts:
             self.first("publish", paper=paper, artefact=artefact)
-        found: dict[str, tuple[str, Mapping[str, str]]] = {}
+        producers: dict[str, tuple[str, Mapping[str, str]]] = {}
         for job in self._equal.values():
             for seed in self.seeds(job.paper) if job.names.get("run") else [0]:
                 names = {name: at(value, seed) for name, value in job.names.items()}
-                found.update((at(path, seed), (job.stage, names)) for path in job.outputs.values())
-        return found
+                producers.update((at(path, seed), (job.stage, names)) for path in job.outputs.values())
+        return producers
 
     def jobs(self, *artefacts: tuple[str, str]) -> Iterator[Job]:
         """Yield every job behind the artefacts (default: all), dependencies first."""
@@ -148,12 +148,12 @@ class Plan(Jobs):
 
     def _each(self, planned: Iterable[Job]) -> str:
         """Return a line with the jobs and core hours of each paper, if there are several."""
-        found: dict[str, list[float]] = {}
+        seconds: dict[str, list[float]] = {}
         for job in planned:
-            found.setdefault(job.paper or "data sets", []).append(job.seconds)
-        if len(found.keys() & self.papers.keys()) < 2:
+            seconds.setdefault(job.paper or "data sets", []).append(job.seconds)
+        if len(seconds.keys() & self.papers.keys()) < 2:
             return ""
-        told = (
-            f"{name}: {counted(len(each), 'job')}, {sum(each) / 3600:.1f} core hours" for name, each in found.items()
+        sentences = (
+            f"{name}: {counted(len(each), 'job')}, {sum(each) / 3600:.1f} core hours" for name, each in seconds.items()
         )
-        return f"\n{'; '.join(told)}."
+        return f"\n{'; '.join(sentences)}."

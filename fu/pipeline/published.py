@@ -30,19 +30,19 @@ def check(path: Path, paper: Paper, kind: str, stated: Collection[str] = ()) -> 
 
     `stated`: scenarios that the paper has and the preset leaves out.
     """
-    own = catalogue.declared("artefacts", kind).get("PUBLISHED", {})  # further names of this kind
+    further = catalogue.declared("artefacts", kind).get("PUBLISHED", {})  # further names of this kind
     metrics = catalogue.metrics()
     fractions = {name for name, metric in metrics.items() if metric.unit == "fraction"}
-    stages = {name: {"unlearned", *(["recovered"] * (m.post_training == "after"))} for name, m in paper.methods.items()}
-    stages |= {name: {ORIGINAL} for name in (ORIGINAL, *paper.trainings)}
-    known = {*metrics, *own.get("metrics", ())}
+    roles = {name: {"unlearned", *(["recovered"] * (m.post_training == "after"))} for name, m in paper.methods.items()}
+    roles |= {name: {ORIGINAL} for name in (ORIGINAL, *paper.trainings)}
+    known = {*metrics, *further.get("metrics", ())}
     seen: dict[Row, int] = {}
     for line, row in _rows(path):
         where = f"{path.parent.name}/{path.name}: line {line}"
         for what, name, allowed in (
             ("scenario", row.scenario, {*paper.scenarios, *stated}),
-            ("method", row.method, stages),
-            ("stage", row.stage, own.get("stages") or stages.get(row.method, {})),
+            ("method", row.method, roles),
+            ("stage", row.stage, further.get("stages") or roles.get(row.method, {})),
             ("metric", row.metric, known),
         ):
             if name not in allowed:

@@ -106,12 +106,12 @@ def _trial_of(job: Job) -> tuple[str, str]:
 
 def _chosen(plan: Plan) -> set[tuple[str, str]]:
     """Return scenario and trial of every grid point chosen so far."""
-    found = set()
+    chosen = set()
     for scenario, method in {trial.chosen_by for trial in plan.trials.values() if trial.points}:
         path = Path(plan.job("select", {"scenario": scenario, "method": method}).outputs["selection"])
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # absent or damaged: none is marked
-            found.add((scenario, str(json.loads(path.read_text())["selected"])))
-    return found
+            chosen.add((scenario, str(json.loads(path.read_text())["selected"])))
+    return chosen
 
 
 def everything(plan: Plan) -> None:
@@ -169,9 +169,9 @@ def main(arguments: list[str]) -> None:
             print("\n".join(explain.why(Plan(_config(pairs)), targets)))
         case ["verify", *_]:
             plan = Plan(_config(pairs))
-            found = list(explain.verify(plan, plan.asked(targets)))
-            print("\n".join(found) or explain.summary(plan, plan.asked(targets)))
-            sys.exit(bool(found))
+            problems = list(explain.verify(plan, plan.asked(targets)))
+            print("\n".join(problems) or explain.summary(plan, plan.asked(targets)))
+            sys.exit(bool(problems))
         case _:
             raise UserError(
                 "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|unlock|version; "

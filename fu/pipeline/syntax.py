@@ -84,14 +84,14 @@ def imports_of(tree: ast.Module, package: list[str]) -> Iterator[Import]:
     """Yield the imports of a module in a package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for found in node.names:
-                yield Import(node.lineno, found.name, found.asname or root(found.name))
+            for alias in node.names:
+                yield Import(node.lineno, alias.name, alias.asname or root(alias.name))
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             parent = ".".join([*base, *([node.module] if node.module else [])])
             yield Import(node.lineno, parent, None)
-            for found in node.names:
-                yield Import(node.lineno, f"{parent}.{found.name}", found.asname or found.name)
+            for alias in node.names:
+                yield Import(node.lineno, f"{parent}.{alias.name}", alias.asname or alias.name)
 
 
 def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]]:
@@ -115,20 +115,20 @@ def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]
 
 def _bound(tree: ast.AST) -> set[str]:
     """Return the names that a module, or a part of it, defines itself, at any depth."""
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.arg):
-            found.add(node.arg)
+            names.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found
+            names.add(node.id)
+    return names
 
 
 def _reads_texts(tree: ast.Module, module: str) -> bool:
     """Whether a module names one of `TEXTS` that is not its own, or binds an error that it catches."""
-    own = _bound(tree)
+    bound = _bound(tree)
     for node in ast.walk(tree):
         match node:
             case ast.ExceptHandler(name=str()):
@@ -138,14 +138,14 @@ def _reads_texts(tree: ast.Module, module: str) -> bool:
                 if name in TEXTS:
                     return True
             case ast.Name(id=name, ctx=ast.Load()):
-                if name in TEXTS - own:
+                if name in TEXTS - bound:
                     return True
     return False
 
 
 def _declared_files(tree: ast.Module, path: Path) -> list[str]:
     """Return the files that a module declares to open: `READS = ["rate.txt"]` (that of an artefact is one word)."""
-    found: list[str] = []
+    files: list[str] = []
     for node in tree.body:
         if "READS" not in _bound(node):
             continue
@@ -154,13 +154,13 @@ def _declared_files(tree: ast.Module, path: Path) -> list[str]:
             with contextlib.suppress(ValueError, TypeError):
                 value = ast.literal_eval(node.value)
         if isinstance(value, list) and all(isinstance(name, str) and _is_below(name) for name in value):
-            found += value
+            files += value
         elif not isinstance(value, str):
             raise UserError(
                 f"{path}: line {node.lineno}: READS must list files in or below the folder of this one, as in "
                 'READS = ["rate.txt"].'
             )
-    return found
+    return files
 
 
 def _is_below(name: str) -> bool:

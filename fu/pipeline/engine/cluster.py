@@ -64,14 +64,14 @@ class Cluster(Strict):
 
     def resources(self, gpu: bool) -> dict[str, str | int]:
         """Return what a job asks for, with the names that the Slurm plug-in gives it."""
-        found = {
+        resources = {
             "slurm_account": self.account,
             "slurm_partition": (gpu and self.gpu_partition) or self.partition,
             "constraint": (gpu and self.gpu_constraint) or self.constraint,
             "gres": self.gres if gpu else None,
             "gpu": 1 if gpu and not self.gres else None,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in resources.items() if value is not None}
 
     def limit(self, gpu: bool) -> float:
         """Return the time limit of the partition in minutes, infinite where it has none; refuse an unknown one."""
@@ -102,13 +102,13 @@ def retries(estimated: int, limit: float) -> int:
 
 def _limits() -> dict[str, float]:
     """Return the time limit of every partition in minutes; the default one also has the name ""."""
-    found = {}
+    limits = {}
     for line in _ask("sinfo", "--noheader", "--format=%P|%l"):
         name, _, limit = line.partition("|")
-        found[name.rstrip("*")] = _minutes(limit)
+        limits[name.rstrip("*")] = _minutes(limit)
         if name.endswith("*"):
-            found[""] = _minutes(limit)
-    return found
+            limits[""] = _minutes(limit)
+    return limits
 
 
 def _minutes(text: str) -> float:
@@ -152,8 +152,8 @@ def packs() -> dict[str, str]:
 def queue(root: Path) -> list[Queued]:
     """Return the jobs in Slurm's queue that were submitted from a folder."""
     lines = _ask("squeue", "--me", "--array", "--noheader", "--format=%i|%j|%T|%M|%l|%R|%k|%Z")
-    found = [Queued(*line.split("|", 7)) for line in lines]
-    return [job for job in found if job.name.startswith(PREFIX) and Path(job.folder) == root]
+    jobs = [Queued(*line.split("|", 7)) for line in lines]
+    return [job for job in jobs if job.name.startswith(PREFIX) and Path(job.folder) == root]
 
 
 def _ask(*command: str) -> Sequence[str]:

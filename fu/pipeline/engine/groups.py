@@ -34,14 +34,14 @@ class Place(NamedTuple):
 
 def places(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> dict[str, Place]:
     """Return, by certificate, the places of those of these jobs that are submitted with others."""
-    found = {}
+    places = {}
     for number, pack in enumerate(pack for pack in packs(plan, jobs, longest) if len(pack) > 1):
         name = f"{(pack[0].names['run'] if computes(pack[0].stage) else pack[0].paper).replace('/', '-')}-{number}"
         seconds, before = sum(job.seconds for job in pack), 0.0
         for job in pack:
-            found[job.certificate] = Place(name, seconds, before)
+            places[job.certificate] = Place(name, seconds, before)
             before += job.seconds
-    return found
+    return places
 
 
 def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[list[Job]]:
@@ -53,17 +53,17 @@ def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[l
         kind = _kind(job, longest) if job.certificate in asked else job.certificate
         level = max((level + (other != kind) for level, other in map(levels.__getitem__, makers)), default=0)
         levels[job.certificate] = level, kind
-    found: list[list[Job]] = []
+    packs: list[list[Job]] = []
     order = sorted(filter(asked.__contains__, levels), key=levels.__getitem__)
     for _, names in groupby(order, key=levels.__getitem__):
         left = 0.0
         for job in map(asked.__getitem__, names):
             if job.seconds > left:
-                found.append([])
+                packs.append([])
                 left = longest
-            found[-1].append(job)
+            packs[-1].append(job)
             left -= job.seconds
-    return found
+    return packs
 
 
 @cache

@@ -98,29 +98,29 @@ class Screen:
     def finished(self, number: int) -> None:
         """Show that a job has ended well, if only when it was tried again."""
         self.failures.pop(number, None)
-        if found := self.running.pop(number, None):
+        if running := self.running.pop(number, None):
             self.made += 1
-            self.spent += found.job.seconds
-            if found.job.stage == "publish":
-                self._say(f"{found.files()} ({time.monotonic() - found.began:.1f} s)")
+            self.spent += running.job.seconds
+            if running.job.stage == "publish":
+                self._say(f"{running.files()} ({time.monotonic() - running.began:.1f} s)")
             self._show()
 
     def wrong(self, sentence: str) -> None:
         """Show finally what is wrong with the run itself."""
         self.failures[-1 - len(self.failures)] = sentence
 
-    def failed(self, numbers: list[int], logs: Iterable[object] = (), said: str = "") -> None:
+    def failed(self, numbers: list[int], logs: Iterable[object] = (), message: str = "") -> None:
         """Tell why jobs failed, of a pack those that know; have the scheduler give up those that would fail again."""
-        found = {number: self.running.pop(number) for number in numbers if number in self.running}
-        begun = sorted(found.items(), key=lambda item: not item[1].written())  # those that began first
-        unmade = {number: job for number, job in begun if not job.is_made()} or found
+        ended = {number: self.running.pop(number) for number in numbers if number in self.running}
+        begun = sorted(ended.items(), key=lambda item: not item[1].written())  # those that began first
+        unmade = {number: job for number, job in begun if not job.is_made()} or ended
         known = {number: job for number, job in unmade.items() if tells(job.written())}
         others = [log for log in map(str, logs) if SLURM_LOGS in log]
         for number, job in (known or dict(list(unmade.items())[:1])).items():
-            self.failures[number] = problem(job.name, [*job.written(), *others] or job.logs, said)
+            self.failures[number] = problem(job.name, [*job.written(), *others] or job.logs, message)
             self._say(f"{job.name}: failed")
         if any(not PASSES.search(self.failures[number]) for number in known):
-            self.give_up(set(found))
+            self.give_up(set(ended))
 
     def _watch(self) -> None:
         while not self._ended.wait(1):
@@ -132,7 +132,7 @@ class Screen:
         if not self.shows or not self.jobs:
             return
         now = time.monotonic()
-        begun = sum(min(now - found.began, found.job.seconds) for found in self.running.values())
+        begun = sum(min(now - running.began, running.job.seconds) for running in self.running.values())
         share = (self.spent + begun) / self.total
         elapsed = now - self.began
         left = elapsed * (1 / share - 1) if share > 0.02 else max(self.total / self.cores - elapsed, 0)
@@ -167,15 +167,15 @@ class Screen:
             print(text, file=self.stream, flush=True)
 
 
-def problem(name: str, logs: list[str], said: str = "") -> str:
+def problem(name: str, logs: list[str], message: str = "") -> str:
     """Return in one sentence why a job failed, as its log or Slurm says, and where the rest is.
 
-    `said`: what the Slurm plug-in says, where Slurm refused the job or ended it.
+    `message`: what the Slurm plug-in says, where Slurm refused the job or ended it.
     """
     lines = _own(logs)
     others = [line for log in logs if SLURM_LOGS in log for line in lines_of(log)]
-    slurm = [found[1] for line in others if (found := SLURM_SAYS.match(line))]
-    slurm += [" ".join(word.split()) for found in SLURM_SAID.finditer(said) for word in found.groups() if word]
+    slurm = [match[1] for line in others if (match := SLURM_SAYS.match(line))]
+    slurm += [" ".join(word.split()) for match in SLURM_SAID.finditer(message) for word in match.groups() if word]
     last = f"Slurm: {slurm[0]}" if slurm and not tells(logs) else lines[-1] if lines else KILLED
     sentence = last.removeprefix("error: ")
     if sentence != last and TRACEBACK not in lines:

@@ -136,8 +136,10 @@ class Account(logging.Handler):
         """Take over; `explain`: what to say in place of an error, from the name of its exception and its text."""
         super().__init__()
         asked = workflow.output_settings
-        own = asked.dryrun or asked.verbose or asked.printshellcmds or asked.debug_dag or asked.stdout
-        self.usual = next((each for each in logger.handlers if each.name == "DefaultStreamHandler" and not own), None)
+        wanted = asked.dryrun or asked.verbose or asked.printshellcmds or asked.debug_dag or asked.stdout
+        self.usual = next(
+            (each for each in logger.handlers if each.name == "DefaultStreamHandler" and not wanted), None
+        )
         self.screen, self.explain, self._began = screen, explain, False
         screen.shows = self.usual is not None
         if self.usual:
@@ -154,18 +156,18 @@ class Account(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell the screen what a record says of a job; show what else matters."""
-        about: Any = record.__dict__.get
+        field: Any = record.__dict__.get
         text = str(record.msg or "")
         with self.screen.lock:
-            match event := str(about("event") or ""):
+            match event := str(field("event") or ""):
                 case "job_info":
-                    self.screen.started(about("jobid"), about("rule_name"), about("wildcards") or {}, about("log"))
+                    self.screen.started(field("jobid"), field("rule_name"), field("wildcards") or {}, field("log"))
                 case "job_finished":
-                    self.screen.finished(about("job_id"))
+                    self.screen.finished(field("job_id"))
                 case "group_error":
-                    self.screen.failed([job["jobid"] for job in about("job_error_info")], about("aux_logs"))
+                    self.screen.failed([job["jobid"] for job in field("job_error_info")], field("aux_logs"))
                 case "job_error":
-                    self.screen.failed([about("jobid")], about("log") or [], about("rule_msg") or "")
+                    self.screen.failed([field("jobid")], field("log") or [], field("rule_msg") or "")
                 case _ if (usual := self.usual) and self._matters(event, text, record.levelno):
                     if self.screen.jobs and text.startswith("error: "):
                         self.screen.wrong(text)

@@ -51,10 +51,10 @@ def enter(config: dict[str, Any], is_main_process: bool) -> None:
     if not is_main_process:
         config.clear()
         config.update(planned()["config"])
-    elif isinstance(own := config.get("plugins"), str) and Path(own).is_dir():
+    elif isinstance(folder := config.get("plugins"), str) and Path(folder).is_dir():
         for kind in KINDS:
-            if (Path(own) / kind).is_dir():
-                _copy(Path(own) / kind, ROOT / "plugins" / kind)
+            if (Path(folder) / kind).is_dir():
+                _copy(Path(folder) / kind, ROOT / "plugins" / kind)
         config["plugins"] = str(ROOT / "plugins")
 
 

@@ -54,13 +54,13 @@ def _to_make(plan: Plan, to_make: list[Job], head: str) -> Iterator[str]:
     queued = [(told, submitted.get(RULES.sub("", told.comment), [])) for told in queue]
     on_nodes = [(told, jobs) for told, jobs in queued if jobs and told.state != "PENDING"]
     waits = [(told, jobs) for told, jobs in queued if jobs and told.state == "PENDING"]
-    there = {job.certificate for _, jobs in queued for job in jobs}
+    active = {job.certificate for _, jobs in queued for job in jobs}
     holders = {job.certificate: holder(lock_of(Path(job.certificate))) for job in to_make}
-    here = [job for job in to_make if job.certificate not in there and holders[job.certificate]]
-    there.update(job.certificate for job in here)
-    failed = [why for job in to_make if job.certificate not in there and (why := failure(plan, job, packs))]
+    here = [job for job in to_make if job.certificate not in active and holders[job.certificate]]
+    active.update(job.certificate for job in here)
+    failed = [why for job in to_make if job.certificate not in active and (why := failure(plan, job, packs))]
     numbers = {"run": _number(on_nodes) + len(here), "wait": _number(waits), "failed": len(failed)}
-    numbers["not begun"] = len(to_make) - len(there) - len(failed)
+    numbers["not begun"] = len(to_make) - len(active) - len(failed)
     yield ", ".join([head, *(f"{number} {what}" for what, number in numbers.items())])
     told_here = [_with_progress(plan, f"{_name(job)}: {holders[job.certificate]}", [job]) for job in here]
     yield from _listed("Run", [*(_running(plan, told, jobs) for told, jobs in on_nodes), *told_here])
@@ -70,14 +70,14 @@ def _to_make(plan: Plan, to_make: list[Job], head: str) -> Iterator[str]:
 
 def failure(plan: Plan, job: Job, packs: dict[str, str]) -> str:
     """Return why a job failed since it was last made; "" if it did not."""
-    made, own = Path(job.certificate), _log(plan, job)
+    made, own_log = Path(job.certificate), _log(plan, job)
     since = made.stat().st_mtime if made.exists() else 0.0
     pack = packs.get(job.certificate)
     rule, _, wildcards = _comment(job, packs).partition("_wildcards_")
     slurm = Path(SLURM_LOGS).glob(f"group_{pack}_*/*.log" if pack else f"{rule}/{wildcards}/*.log")
     newest = sorted(slurm, key=lambda log: log.stat().st_mtime)[-1:]
-    logs = [str(log) for log in [own, *newest] if log.exists() and log.stat().st_mtime > since]
-    if pack and not own.exists():  # another one of the pack had failed
+    logs = [str(log) for log in [own_log, *newest] if log.exists() and log.stat().st_mtime > since]
+    if pack and not own_log.exists():  # another one of the pack had failed
         return ""
     return problem(_name(job), logs) if tells(logs) or any(SLURM_LOGS in log for log in logs) else ""
 
@@ -112,8 +112,8 @@ def _name(job: Job) -> str:
     return job.certificate.removesuffix(CERTIFIED)
 
 
-def _number(found: list[tuple[Queued, list[Job]]]) -> int:
-    return len({job.certificate for _, jobs in found for job in jobs})
+def _number(queued: list[tuple[Queued, list[Job]]]) -> int:
+    return len({job.certificate for _, jobs in queued for job in jobs})
 
 
 def _listed(heading: str, lines: list[str]) -> Iterator[str]:

@@ -144,7 +144,7 @@ def unsourced(tree: Any, path: str) -> list[str]:
     if isinstance(tree, dict):
         if set(tree) == {"value", "source"}:
             return [] if isinstance(tree["source"], str) and tree["source"].strip() else [path]
-        return [found for key, below in tree.items() for found in unsourced(below, f"{path}.{key}")]
+        return [leaf for key, below in tree.items() for leaf in unsourced(below, f"{path}.{key}")]
     return [path]
 
 
@@ -160,9 +160,9 @@ def read_paper(name: str) -> dict[str, Any]:
                 parts[f"{group}.{key}.params"] = entry.get("params", {})
                 parts |= {f"{group}.{key}.{part}": entry.get(part, {}) for part in ("methods", "trainings", "grid")}
                 vary = entry.get("vary", {})
-                for short, about in vary.items() if isinstance(vary, dict) else ():
-                    if isinstance(about, dict):
-                        parts[f"{group}.{key}.vary.{short}.values"] = about.get("values", {})
+                for short, coordinate in vary.items() if isinstance(vary, dict) else ():
+                    if isinstance(coordinate, dict):
+                        parts[f"{group}.{key}.vary.{short}.values"] = coordinate.get("values", {})
     missing = [path for part, tree in parts.items() for path in unsourced(tree, part)]
     if missing:
         raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")
@@ -266,9 +266,9 @@ def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> No
     patterns = (*LOGS.values(), *(pattern for files in OUTPUTS.values() for pattern in files.values()))
     folders = {pattern.partition("/")[0] for pattern in patterns if not pattern.startswith("{")}
     taken = {**dict.fromkeys(folders, "a folder of results"), **dict.fromkeys(("all", *OUTPUTS), "a rule")}
-    for paper, about in papers.items():
-        targets = {paper: f"{paper}.yaml"}
-        targets |= {f"{paper}_{name}": f"{places[paper]}: artefacts.{name}" for name in about.artefacts}
+    for name, paper in papers.items():
+        targets = {name: f"{name}.yaml"}
+        targets |= {f"{name}_{key}": f"{places[name]}: artefacts.{key}" for key in paper.artefacts}
         for target, where in targets.items():
             if target in taken:
                 raise UserError(f"{where}: {target!r} is already the name of {taken[target]}; give this another one.")
@@ -294,16 +294,16 @@ def _expanded(paper: Paper, where: str) -> Paper:
             continue
         groups[name] = {}
         shared = [short for short in several if short not in scenario.vary]
-        for values in product(*(about.values for about in several.values())):
+        for values in product(*(coordinate.values for coordinate in several.values())):
             at = dict(zip(several, values, strict=True))
             settings = scenario.settings
-            for short, about in scenario.vary.items():
-                settings = merge(settings, _nested(about.setting.split("."), at[short]))
+            for short, coordinate in scenario.vary.items():
+                settings = merge(settings, _nested(coordinate.setting.split("."), at[short]))
             label = ", ".join([scenario.label, *(f"{short} = {value}" for short, value in at.items())])
             base = scenario.base and scenario.base + coordinates({short: at[short] for short in shared})
             changed = {"label": label, "base": base, "at": {**at, **scenario.at}, "settings": settings, "vary": several}
             groups[name][name + coordinates(at)] = scenario.model_copy(update=changed)
-    scenarios = {key: found for group in groups.values() for key, found in group.items()}
+    scenarios = {key: scenario for group in groups.values() for key, scenario in group.items()}
     if len(scenarios) < sum(map(len, groups.values())):
         twice = next(key for key in scenarios if sum(key in group for group in groups.values()) > 1)
         raise UserError(f"{where}: scenarios: {twice!r} is the name of two; rename one of them.")
@@ -311,13 +311,13 @@ def _expanded(paper: Paper, where: str) -> Paper:
     for key, entry in paper.artefacts.items():
         shown: list[str] = []
         for wanted in entry.scenarios:
-            found = [*groups.get(wanted, {})] or [name for name in scenarios if fnmatchcase(name, wanted)]
-            if not found:
+            matching = [*groups.get(wanted, {})] or [name for name in scenarios if fnmatchcase(name, wanted)]
+            if not matching:
                 hint = nearest(wanted, scenarios)
                 if len(scenarios) > len(groups):
                     hint = f"{hint.partition(' allowed')[0]} allowed: {', '.join(groups)}, or a pattern (mnist-p1-*)"
                 raise UserError(f"{where}: artefacts.{key}: there is no scenario {wanted!r}{hint}.")
-            shown += found
+            shown += matching
         artefacts[key] = entry.model_copy(update={"scenarios": list(dict.fromkeys(shown))})
     return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts})
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from fu import plugins
-from fu.artefacts.entry import ORIGINAL, Stage
+from fu.artefacts.entry import ORIGINAL, Role
 from fu.artefacts.style import Figures
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
@@ -68,10 +68,10 @@ class Config(Strict):
     @classmethod
     def _at_home(cls, folder: str | None) -> str | None:
         try:
-            found = folder and str(Path(folder).expanduser())  # a job's command line is quoted, so no shell expands it
+            path = folder and str(Path(folder).expanduser())  # a job's command line is quoted, so no shell expands it
         except RuntimeError:
             raise ValueError("the user's home folder is unknown") from None
-        return f"./{found}" if found and found.startswith("-") else found  # else it would read as an option
+        return f"./{path}" if path and path.startswith("-") else path  # else it would read as an option
 
 
 class Plugin(Strict):
@@ -155,9 +155,9 @@ class Data(Strict):
         self._check_forgotten()
         if self.samples is not None and self.samples > self.pool:
             raise ValueError(f"samples: {self.samples} are more than the {self.pool} samples of {self.dataset}")
-        there = (self.samples or self.pool) - self.server - self.held_out
-        if self.clients * 2 > there:
-            raise ValueError(f"clients: {self.clients} clients cannot share {max(there, 0)} samples")
+        shared = (self.samples or self.pool) - self.server - self.held_out
+        if self.clients * 2 > shared:
+            raise ValueError(f"clients: {self.clients} clients cannot share {max(shared, 0)} samples")
         fewest, train, _ = self.fewest
         if self.train_share is not None and not 0 < train < fewest:
             raise ValueError(
@@ -352,7 +352,7 @@ class Settings(Strict):
     @field_validator("evaluations")
     @classmethod
     def _apart(cls, evaluations: dict[str, list[str]]) -> dict[str, list[str]]:
-        several = [name for found in evaluations.values() for name in found]
+        several = [name for evaluators in evaluations.values() for name in evaluators]
         if len(set(several)) < len(several) or not all(evaluations.values()):
             raise ValueError("every evaluation needs evaluators, and every evaluator may be in one evaluation only")
         taken = sorted(set(evaluations) & {"trained", "unlearned", "recovered"})
@@ -498,7 +498,7 @@ class Artefact(Strict):
     metrics: Annotated[list[Name], Different] = Field(
         default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
     )
-    stages: Annotated[list[Stage], Different] = Field(
+    stages: Annotated[list[Role], Different] = Field(
         ["original", "unlearned", "recovered"], min_length=1, description="which models to show"
     )
     points: Literal["chosen", "all"] = Field("chosen", description="of a grid the chosen point or all of them")

@@ -139,7 +139,7 @@ def kind(schema: Mapping[str, Any]) -> str:
         return f"[{record}](#{_anchor(titles[0])})" if titles else record
     if "anyOf" in schema:
         kinds = [kind(one) for one in schema["anyOf"]]
-        return " or ".join(found for found in kinds if not (found == "integer" and "number" in kinds))
+        return " or ".join(one for one in kinds if not (one == "integer" and "number" in kinds))
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     match schema.get("type"):
@@ -180,18 +180,18 @@ def table(model: type[BaseModel]) -> str:
     cells = (
         (
             f"`{name}`",
-            kind(about) + (" or null" if inherits and name in records.INHERITED else ""),
+            kind(field) + (" or null" if inherits and name in records.INHERITED else ""),
             "required" if name in required else f"`{shown(_default(model, name))}`",
-            about.get("description", ""),
+            field.get("description", ""),
         )
-        for name, about in schema.get("properties", {}).items()
+        for name, field in schema.get("properties", {}).items()
     )
     return rows(("key", "type", "default", "meaning"), cells)
 
 
 def _default(model: type[BaseModel], name: str) -> Any:
-    (field,) = [about for key, about in model.model_fields.items() if name in (key, about.alias)]
-    return field.get_default(call_default_factory=True)
+    (described,) = [field for key, field in model.model_fields.items() if name in (key, field.alias)]
+    return described.get_default(call_default_factory=True)
 
 
 def shown(value: Any) -> str:

@@ -162,8 +162,8 @@ def run(
             if args.unless_made and certificate.holds(args.certificate, key, inputs):
                 print(f"{spec_type.stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
-            about = spec.model_dump(mode="json")
-            draft = Certificate(key, spec_type.stage, about, code, digest.parts(*modules), inputs)
+            values = spec.model_dump(mode="json")
+            draft = Certificate(key, spec_type.stage, values, code, digest.parts(*modules), inputs)
             options = dataclasses.replace(options, signature=Signature(args.certificate, draft, modules))
             _make(main, spec, files, options, point)
 
@@ -219,7 +219,7 @@ def _code(stage: str, given: Spec, args: argparse.Namespace) -> tuple[tuple[str,
 def _read(stage: str, files: Any) -> dict[str, list[Path]]:
     """Return the outputs of other jobs that the command line names, by their roles."""
     names = [field.name for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage]]
-    return {name: [found] if isinstance(found := getattr(files, name), Path) else found for name in names}
+    return {name: [value] if isinstance(value := getattr(files, name), Path) else value for name in names}
 
 
 def _outputs(given: Spec, selected: str, outputs: list[Path]) -> list[Path]:

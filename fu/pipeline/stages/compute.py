@@ -125,23 +125,23 @@ def training_of(choice: Choice) -> Training:
 
 def _rows_of(plugin: ModuleType, task: Task, params: Any) -> Indices:
     """Return the rows that a training had in its batches [n]; `UserError` where these are no numbers of rows."""
-    found: Indices = plugin.trained_on(task, params)
-    if not (isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype.kind == "i"):
-        got = f"{found.dtype} {[*found.shape]}" if isinstance(found, np.ndarray) else type(found).__name__
+    rows: Indices = plugin.trained_on(task, params)
+    if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "i"):
+        got = f"{rows.dtype} {[*rows.shape]}" if isinstance(rows, np.ndarray) else type(rows).__name__
         where = plugins.place_of(plugin, "trained_on")
         raise UserError(f"{where}: trained_on must return numbers of rows (an array of integers [n]), got {got}.")
-    return found
+    return rows
 
 
 def kind_of(plugin: ModuleType) -> type[State]:
     """Return the state that a plug-in's `start` is annotated to return, else `State`; `UserError` where it is none."""
     try:
-        found = get_type_hints(plugin.start).get("return", State)
+        kind = get_type_hints(plugin.start).get("return", State)
     except NameError as error:
-        found = error
-    if not (isinstance(found, type) and issubclass(found, State)):
-        raise UserError(f"{plugins.place_of(plugin, 'start')}: start must be annotated to return a State, got {found}.")
-    return found
+        kind = error
+    if not (isinstance(kind, type) and issubclass(kind, State)):
+        raise UserError(f"{plugins.place_of(plugin, 'start')}: start must be annotated to return a State, got {kind}.")
+    return kind
 
 
 def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *given: Any) -> State:
@@ -161,10 +161,10 @@ def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *give
 
 def numbers_of(plugin: ModuleType, name: str, context: Context) -> dict[str, float]:
     """Return what a function of an evaluator measures; `UserError` where these are not numbers by name."""
-    found: dict[str, float] = getattr(plugin, name)(context)
-    if got := _odd(found, float, int):
+    numbers: dict[str, float] = getattr(plugin, name)(context)
+    if got := _odd(numbers, float, int):
         raise UserError(f"{plugins.place_of(plugin, name)}: {name} must return a number for each metric, got {got}.")
-    return found
+    return numbers
 
 
 def _odd(values: Any, *kinds: type) -> str:
@@ -189,14 +189,14 @@ def measured(task: Task, traced: Sequence[str]) -> Callable[[Tensor], dict[str, 
 
 def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Path], model: Path) -> Checkpoint:
     """Return the checkpoint next to the job's model, keyed by everything that determines its bytes."""
-    about = {
+    provenance = {
         "spec": json.loads(canonical(spec)),
         "code": options.code,
         "inputs": options.contents(inputs),
         "machine": [task.federation.device.type, task.federation.strategy, options.threads, torch.__version__],
     }
     model.parent.mkdir(parents=True, exist_ok=True)
-    return Checkpoint(model.with_name(f".{model.stem}.checkpoint"), about, options.checkpoint_seconds)
+    return Checkpoint(model.with_name(f".{model.stem}.checkpoint"), provenance, options.checkpoint_seconds)
 
 
 def kept_models(task: Task, choice: Choice, checkpoint: Checkpoint) -> KeptModels | None:

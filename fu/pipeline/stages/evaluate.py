@@ -55,8 +55,8 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         context = Context(network, data, theta.to(data.device), reference, role, rounds, shadows)
         for name in spec.evaluators:
             with torch.no_grad():
-                found = numbers_of(plugins.load("evaluation", name), "evaluate", context)
-            rows += [{"role": role, "metric": metric, "value": value} for metric, value in found.items()]
+                numbers = numbers_of(plugins.load("evaluation", name), "evaluate", context)
+            rows += [{"role": role, "metric": metric, "value": value} for metric, value in numbers.items()]
     with atomic_outputs(options, files.evaluation) as (part,):
         write_rows(part, rows, ("role", "metric", "value"))
 

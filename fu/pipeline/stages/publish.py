@@ -40,8 +40,8 @@ def reads(spec: Spec, files: Files) -> dict[str, list[Path]]:
     from fu.pipeline.paths import Paths
 
     paths = Paths(str(files.root))
-    found = {"results": frames.inputs(spec, paths), "costs": frames.costs(spec, paths)}
-    return {role: [Path(path) for path in named] for role, named in found.items()}
+    named = {"results": frames.inputs(spec, paths), "costs": frames.costs(spec, paths)}
+    return {role: [Path(path) for path in several] for role, several in named.items()}
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:

@@ -37,8 +37,8 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     """Choose, and write what was chosen, by which rule, with all scores."""
     seeds = len(files.evaluations) // len(spec.trials)
     terms = dict(spec.terms)
-    found = [read(path, next(iter(terms))) for path in files.evaluations]
-    trials = {trial: found[k * seeds : (k + 1) * seeds] for k, trial in enumerate(spec.trials)}
+    measured = [read(path, next(iter(terms))) for path in files.evaluations]
+    trials = {trial: measured[k * seeds : (k + 1) * seeds] for k, trial in enumerate(spec.trials)}
     compared = {  # another artefact may need models beyond those compared
         trial: [{role: metrics for role, metrics in one.items() if role in spec.roles} for one in evaluations]
         for trial, evaluations in trials.items()

@@ -47,11 +47,11 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     training = compute.training_of(spec.training)
     attacked = compute.training_on(spec, data, data.partition, spec.seed)
     trained_on = training.trained_on(attacked) if training.trained_on else None
-    inside, said, checkpoints = [], [], []
+    inside, logits, checkpoints = [], [], []
     for number in range(spec.number):
         part = membership.half(data.partition, *asked, spec.seed, number)
-        own = derive_integer(spec.seed, "shadow", number, *data.forgotten, *data.forgotten_samples.tolist())
-        task = replace(compute.training_on(spec, data, part, own), server=spec.server)
+        seed = derive_integer(spec.seed, "shadow", number, *data.forgotten, *data.forgotten_samples.tolist())
+        task = replace(compute.training_on(spec, data, part, seed), server=spec.server)
         inputs = [files.data, files.partition, *files.request]
         beside = files.shadows.with_name(f"{files.shadows.stem}{number}.npz")
         checkpoint = compute.checkpoint_of(task, spec, options, inputs, beside)
@@ -69,11 +69,11 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             notes = {"seconds": 0.0, "done": spec.rounds, "rows": [], "cost": task.federation.cost.record()}
             checkpoint.save(outcome.state, notes)  # a resumed job trains none again
             inside.append(np.isin(sets.pool, np.concatenate(part.train)))
-            theta, logits = outcome.state.theta, task.federation.logits
+            theta, logits_of = outcome.state.theta, task.federation.logits
             shown = (sets.pool, sets.members, sets.non_members)
-            said.append([logits(theta, data.clean(rows)[0]).cpu().numpy() for rows in shown])
+            logits.append([logits_of(theta, data.clean(rows)[0]).cpu().numpy() for rows in shown])
     with atomic_outputs(options, files.shadows) as (path,):
-        drawn = sets, labels, inside, said, data.classes, spec.seed, spec.number, trained_on
+        drawn = sets, labels, inside, logits, data.classes, spec.seed, spec.number, trained_on
         membership.save(path, membership.shadows(*drawn))
     for checkpoint in checkpoints:
         checkpoint.clear()
