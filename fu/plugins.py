@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fu.errors import UserError, first_problem
+from fu.types import Name, Strict
 
 FOLDERS: list[Path] = []  # users' own plug-in folders
 # The functions of each kind with their arguments; those after the star are given by name.
@@ -43,11 +44,10 @@ class Kind:
     name: str
 
 
-class Choice(BaseModel):
-    """A plug-in by name, with its hyper-parameters."""
+class Choice(Strict):
+    """A plug-in, chosen by name, and its hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    name: str = Field(description="file name of the plug-in, without .py")
+    name: Name = Field(description="the plug-in's file name without .py")
     params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
 
 

@@ -1,8 +1,13 @@
 """Kinds of values and records that settings, specs and entries share."""
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+WORD = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+NAME = rf"^{WORD}(\.[A-Za-z0-9_-]+)*$"
+Listed = TypeVar("Listed", bound=Sequence[Any])
 
 
 def fraction(value: Any) -> Any:
@@ -16,8 +21,17 @@ def fraction(value: Any) -> Any:
     return value
 
 
+def _different(values: Listed) -> Listed:
+    if len(set(values)) < len(values):
+        raise ValueError("must differ from each other")
+    return values
+
+
+Name = Annotated[str, Field(pattern=NAME, max_length=80)]
+Different = AfterValidator(_different)
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
+Held = Annotated[int, Field(ge=0)]
 Share = Annotated[float, BeforeValidator(fraction), Field(ge=0, le=1)]
 
 
@@ -25,3 +39,9 @@ class Frozen(BaseModel):
     """A frozen record with no unknown key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Strict(Frozen):
+    """A record of settings, in which no text stands for a number."""
+
+    model_config = ConfigDict(strict=True)

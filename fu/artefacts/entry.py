@@ -6,7 +6,7 @@ from pydantic import Field
 
 from fu.artefacts.style import Figures
 from fu.plugins import Kind
-from fu.types import Frozen
+from fu.types import Count, Different, Frozen, Name
 
 ORIGINAL = "original"
 MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
@@ -37,6 +37,8 @@ class Trial(Frozen):
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
     Where its files lie, as "scenario/trial": `trained`: of the trained model that it starts from, or that it is;
     `unlearned` and `recovered`: of its own models, if it has them; `evaluated`: those of its evaluations that are read.
+    The chosen one of several is a trial, too: `chosen_by` is the selection that it follows, as "scenario/method", and
+    `points` says which trial it is, by the one that is selected.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Trial(Frozen):
     unlearned: str = ""
     recovered: str = ""
     evaluated: tuple[str, ...] = ()
+    chosen_by: str = ""
+    points: dict[str, str] = Field(default_factory=dict)
 
     @property
     def models(self) -> dict[str, str]:
@@ -126,25 +130,11 @@ class Scenario(Frozen):
         return [trained + k * (after or 0) // self.requests for k in range(self.requests)]
 
 
-class Chosen(Frozen):
-    """Where the files of the chosen point of a grid lie, as in `Trial`, whichever it will be.
-
-    `by`: the selection that it follows, as "scenario/method"; `points`: the selected trial -> the own one.
-    """
-
-    by: str
-    points: dict[str, str]
-    trained: str
-    unlearned: str
-    recovered: str
-    evaluated: tuple[str, ...]
-
-
 class Method(Frozen):
     """A method or a training (`trains`), and its trials in every scenario.
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
-    starts from did. `chosen`: by scenario, where the files of the one chosen from several trials are.
+    starts from did. `chosen`: by scenario, the one chosen from several trials, whichever it will be.
     """
 
     name: str
@@ -155,7 +145,7 @@ class Method(Frozen):
     alike: bool = False
     trains: bool = False
     trials: dict[str, tuple[Trial, ...]]
-    chosen: dict[str, Chosen] = Field(default_factory=dict)
+    chosen: dict[str, Trial] = Field(default_factory=dict)
 
     @property
     def marked(self) -> str:
@@ -163,43 +153,48 @@ class Method(Frozen):
         return self.label + ("" if self.in_paper else " *")
 
 
-class Entry(Frozen):
+class Display(Frozen):
+    """How an artefact is shown, as a paper's file says it."""
+
+    kind: Annotated[Name, Kind("artefacts")] = Field(description="the kind (fu/artefacts): table, curves, across, ...")
+    marks: Name | None = Field(None, description="how numbers are drawn where the kind has several ways: bars (table)")
+    title: str = Field(description="heading")
+    caption: str = Field(description="what it shows")
+    note: str = Field("", description="what to know about the paper's numbers; shown with them")
+    in_paper: bool = Field(True, description="false: our own addition")
+    stages: Annotated[list[Role], Different] = Field(
+        ["original", "unlearned", "recovered"], min_length=1, description="which models to show"
+    )
+    x: str | None = Field(None, description="the coordinate of scenarios or setting of grids (params.q) along the axis")
+    lines: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a line or row for each")
+    panels: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a panel for each")
+    against: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="trainings that the others are compared with"
+    )
+    from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
+    draws: Count = Field(1000, description="how many requests are drawn for each point (kind: unlearning_time)")
+
+
+class Entry(Display):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
-    `note`: what to know about the paper's numbers. `spreads`: the metrics in parentheses. `methods`: trainings, then
-    methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
-    `x`, `lines`, `panels`: coordinates of scenarios or settings of grids that are an axis, and that make lines and
-    panels; `names`: what people call a coordinate. `against`: the trainings that others are compared with.
-    `marks`: how its numbers are drawn (None: as the kind does by itself).
-    `from_training`: curves begin with the trained model's rounds. `draws`: how many requests are drawn for a point.
+    `spreads`: the metrics in parentheses. `methods`: trainings, then methods. `chooses`: the chosen trial of each is
+    shown, else all; `rule`: how it is chosen, in words. `names`: what people call a coordinate.
     """
 
     paper: str
     artefact: str
     preset: str
-    kind: Annotated[str, Kind("artefacts")]
-    marks: str | None = None
     reads: Literal["evaluations", "traces", "data", "nothing"]
     chooses: bool
     rule: str = ""
-    title: str
-    caption: str
-    note: str = ""
     citation: str
-    in_paper: bool
     published: str | None
     seeds: tuple[int, ...]
     metrics: tuple[Metric, ...]
     spreads: tuple[Metric, ...] = ()
-    stages: tuple[Role, ...]
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
-    x: str | None = None
-    lines: tuple[str, ...] = ()
-    panels: tuple[str, ...] = ()
-    against: tuple[str, ...] = ()
-    from_training: bool = False
-    draws: int = 1000
     names: dict[str, str] = Field(default_factory=dict)
     figures: Figures = Figures()  # type: ignore[call-arg]
     datasets: Annotated[tuple[str, ...], Kind("datasets")] = ()
@@ -210,9 +205,9 @@ class Entry(Frozen):
         """Return the trial that is shown: the chosen one (any, before the choice is known), or the only one."""
         trials = method.trials[scenario]
         name = self.chosen.get(scenario, {}).get(method.name, trials[0].name)
-        found = next(trial for trial in trials if trial.name == name)
-        about = method.chosen.get(scenario)
-        return found.model_copy(update=about.model_dump(exclude={"by", "points"})) if about else found
+        point, chosen = next(trial for trial in trials if trial.name == name), method.chosen.get(scenario)
+        settings = {"name", "rate", "recovery_rate", "values"}
+        return chosen.model_copy(update=point.model_dump(include=settings)) if chosen else point
 
     def trials(self, scenario: str, method: Method) -> tuple[Trial, ...]:
         """Return the trials that are shown: the chosen one, or all."""

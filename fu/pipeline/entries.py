@@ -1,18 +1,18 @@
 """What a table or figure is told: its entry, with the labels, values and file names of all that it shows."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from fu import plugins
 from fu.artefacts import entry as artefacts
-from fu.artefacts.entry import ORIGINAL, Entry
+from fu.artefacts.entry import ORIGINAL, Display, Entry
 from fu.contents import checksum
+from fu.data.forget import Forget
 from fu.errors import UserError
 from fu.pipeline import catalogue, digest, estimates
 from fu.pipeline.checks import evaluations_with
 from fu.pipeline.grid import inherited
 from fu.pipeline.jobs import SEED, Jobs
-from fu.pipeline.settings.records import Artefact, Data, Forget, Preset, Settings
-from fu.plugins import Choice
+from fu.pipeline.settings.records import Artefact, Preset, Settings
 
 
 def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list[str]) -> Entry:
@@ -20,22 +20,24 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
 
     `numbers`: the file with the paper's own, if there is one.
     """
-    source, where = jobs.papers[paper], f"{jobs.grid.where[paper]}: artefacts.{artefact}"
+    source, grid, known = jobs.papers[paper], jobs.grid, catalogue.metrics()
     shown = source.artefacts[artefact]
     reads, chooses = catalogue.reads(shown.kind), catalogue.chooses(shown.kind, shown.points)
-    known = catalogue.metrics()
     metrics = tuple(known[name] for name in shown.metrics)
-    read = {name for metric in metrics for name in (metric.name, metric.spread)} | set(catalogue.also(shown.kind))
-    settings = {name: _settings(jobs, paper, shown, name) for name in shown.scenarios}
+    read = {name for metric in metrics for name in (metric.name, metric.spread) if name} | {*catalogue.also(shown.kind)}
+    scopes = {name: f"{paper}/{name}" for name in shown.scenarios}
+    firsts = (grid.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL for scope in scopes.values())
+    settings = {name: grid.trials[scopes[name], first].settings for name, first in zip(scopes, firsts, strict=True)}
     measured = {
-        name: evaluations_with(filter(None, read), own.evaluations) if reads == "evaluations" else []
-        for name, own in settings.items()
+        name: evaluations_with(read, of.evaluations) if reads == "evaluations" else [] for name, of in settings.items()
     }
     methods = [_method(jobs, paper, name, chooses, measured) for name in shown.shown]
-    unmarked = [name for name, own in settings.items() if reads == "data" and own.data.attack is None]
-    if unmarked:
-        raise UserError(f"{where}: {unmarked[0]!r} has no attack to show.")
+    data = [of.data for of in settings.values()] if reads == "data" else []
+    for name, of in settings.items():
+        if data and of.data.attack is None:
+            raise UserError(f"{grid.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
     return Entry(
+        **{field: getattr(shown, field) for field in Display.model_fields},
         paper=paper,
         artefact=artefact,
         preset=jobs.config.preset,
@@ -52,45 +54,34 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
             _scenario(jobs, preset, paper, shown, name, settings[name], measured[name]) for name in settings
         ),
         methods=tuple(methods),
-        datasets=tuple(own.data.dataset for own in settings.values()) if reads == "data" else (),
-        attacks=tuple(own.data.attack.name for own in settings.values() if own.data.attack) if reads == "data" else (),
-        lines=tuple(shown.lines),
-        panels=tuple(shown.panels),
-        against=tuple(shown.against),
+        datasets=tuple(one.dataset for one in data),
+        attacks=tuple(one.attack.name for one in data if one.attack),
         names={
-            short: about.label or short
+            short: coordinate.label or short
             for name in shown.scenarios
-            for short, about in source.scenarios[name].vary.items()
+            for short, coordinate in source.scenarios[name].vary.items()
         },
-        **shown.model_dump(
-            include={"kind", "marks", "title", "caption", "note", "in_paper", "stages", "x", "from_training", "draws"}
-        ),
     )
 
 
-def _settings(jobs: Jobs, paper: str, shown: Artefact, scenario: str) -> Settings:
-    """Return the settings of a scenario, as the first that is shown has them."""
-    scope = f"{paper}/{scenario}"
-    first = jobs.grid.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
-    return jobs.grid.trials[scope, first].settings
-
-
 def _scenario(
-    jobs: Jobs, preset: Preset, paper: str, shown: Artefact, name: str, settings: Settings, measured: list[str]
+    jobs: Jobs, preset: Preset, paper: str, shown: Artefact, name: str, settings: Settings, measured: Sequence[str]
 ) -> artefacts.Scenario:
     scope, source = f"{paper}/{name}", jobs.papers[paper]
-    used, replaces = _called("datasets", settings.data.dataset), _replaced(jobs, preset, paper, name)
+    stated, dataset = source.scenarios[name], settings.data.dataset
+    papers_own = str(inherited(jobs.grid.where[paper], source, name)[0]["data"]["dataset"])
+    is_replaced = preset.replace_datasets.get(papers_own, papers_own) != papers_own
     starts = {source.methods[source.methods[one].unlearned_from or one].trained_by for one in shown.methods}
     draws = catalogue.declared("artefacts", shown.kind).get("REQUESTS")
-    stated, on = source.scenarios[name], f" [on {used}]" if replaces else ""
     coordinates = "".join(f", {short} = {stated.at[short]}" for short in stated.vary)
+    on = f" [on {_called('datasets', dataset)}]" if is_replaced else ""
     return artefacts.Scenario(
         name=name,
         label=stated.label + on,
         family=stated.label.removesuffix(coordinates) + on if coordinates else None,
-        dataset=settings.data.dataset,
-        data=used,
-        replaces=replaces,
+        dataset=dataset,
+        data=_called("datasets", dataset),
+        replaces=_called("datasets", papers_own) if is_replaced else None,
         rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
         requests=settings.data.forget.requests if settings.data.forget else 1,
         at=dict(stated.at),
@@ -106,10 +97,11 @@ def _method(jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str
     source, grid = jobs.papers[paper], jobs.grid
     entry = source.trainings.get(name) or source.methods[name]
     declared = catalogue.declared("methods", entry.plugin) if name in source.methods and entry.plugin else {}
+    scopes = {scenario: f"{paper}/{scenario}" for scenario in measured}
     chosen = {
-        scenario: _chosen(jobs, f"{paper}/{scenario}", name, evaluations)
-        for scenario, evaluations in measured.items()
-        if chooses and (f"{paper}/{scenario}", name) in grid.chosen
+        scenario: _trial(jobs, scope, grid.chosen[scope, name], measured[scenario])
+        for scenario, scope in scopes.items()
+        if chooses and (scope, name) in grid.chosen
     }
     return artefacts.Method(
         name=name,
@@ -121,19 +113,13 @@ def _method(jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(
-                _trial(jobs, f"{paper}/{scenario}", one, evaluations, scenario in chosen)
-                for one in grid.names[f"{paper}/{scenario}", name]
+                _trial(jobs, scope, point, None if scenario in chosen else measured[scenario])
+                for point in grid.names[scope, name]
             )
-            for scenario, evaluations in measured.items()
+            for scenario, scope in scopes.items()
         },
         chosen=chosen,
     )
-
-
-def _replaced(jobs: Jobs, preset: Preset, paper: str, scenario: str) -> str | None:
-    """Return the paper's data set if the preset replaces it, else None."""
-    named = str(inherited(jobs.grid.where[paper], jobs.papers[paper], scenario)[0]["data"]["dataset"])
-    return None if preset.replace_datasets.get(named, named) == named else _called("datasets", named)
 
 
 def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
@@ -147,43 +133,31 @@ def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
     return "; ".join([usual, *(f"{', '.join(labels[rule])}: {rule}" for rule in others)])
 
 
-def _chosen(jobs: Jobs, scenario: str, method: str, evaluations: list[str]) -> artefacts.Chosen:
-    name = jobs.grid.chosen[scenario, method]
-    trial = jobs.grid.trials[scenario, name]
+def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None) -> artefacts.Trial:
+    """Return a trial with the places of its models and of these of its evaluations.
+
+    None: a point of a grid that is shown by the files of the chosen one, whose own are not read.
+    """
+    trial, places = jobs.grid.trials[scope, name], {}
+    if evaluations is not None:
+        places = {role: job.place for role, job in jobs.models(scope, name).items() if role != ORIGINAL}
+    evaluated = [jobs.of(scope, name, "evaluate", evaluation=each) for each in evaluations or ()]
     folder, by = trial.chosen_by
-    selection = jobs.first("select", scenario=folder, method=by)
-    places = _places(jobs, scenario, name, evaluations)
-    return artefacts.Chosen(by=selection.place, points=dict(trial.points), **places)
-
-
-def _trial(jobs: Jobs, scenario: str, name: str, evaluations: list[str], chosen: bool = False) -> artefacts.Trial:
-    """Return a trial; `chosen`: it is shown by the files of the chosen one."""
-    trial = jobs.grid.trials[scenario, name]
-    settings = trial.settings
-    rate: float | None = settings.training.lr
-    if trial.method:
-        assert settings.unlearning is not None
-        rate = settings.unlearning.lr if any(estimates.trained(trial).values()) else None
-    trained = jobs.of(scenario, name, "train").place
+    unlearning, recovery = trial.settings.unlearning, trial.settings.recovery
+    rate: float | None = trial.settings.training.lr
+    if trial.method and unlearning:
+        rate = unlearning.lr if any(estimates.trained(trial).values()) else None
     return artefacts.Trial(
         name=name,
         rate=rate,
-        recovery_rate=settings.recovery.lr if settings.recovery and trial.leaves_rounds else None,
+        recovery_rate=recovery.lr if recovery and trial.leaves_rounds else None,
         values=dict(trial.values),
-        **({"trained": trained} if chosen else _places(jobs, scenario, name, evaluations)),
+        trained=jobs.of(scope, name, "train").place,
+        evaluated=tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
+        chosen_by=jobs.first("select", scenario=folder, method=by).place if trial.points else "",
+        points=dict(trial.points),
+        **places,
     )
-
-
-def _places(jobs: Jobs, scenario: str, name: str, evaluations: list[str]) -> dict[str, Any]:
-    """Return where the models of a trial lie, and these of its evaluations."""
-    places = {role: job.place for role, job in jobs.models(scenario, name).items() if role != ORIGINAL}
-    evaluated = [jobs.of(scenario, name, "evaluate", evaluation=each) for each in evaluations]
-    return {
-        "trained": jobs.of(scenario, name, "train").place,
-        "unlearned": places.get("unlearned", ""),
-        "recovered": places.get("recovered", ""),
-        "evaluated": tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
-    }
 
 
 def _sampling(settings: Settings) -> artefacts.Sampling | None:
@@ -192,6 +166,7 @@ def _sampling(settings: Settings) -> artefacts.Sampling | None:
     if training.clients_per_round is None or training.local_steps is None:
         return None
     _, train, held_out = data.fewest
+    natural = catalogue.declared("partitions", data.partition.name).get("NATURAL")  # clients are the data's own
     return artefacts.Sampling(
         clients=data.clients - data.absent,
         samples=train - held_out,
@@ -199,17 +174,8 @@ def _sampling(settings: Settings) -> artefacts.Sampling | None:
         rounds=training.rounds,
         steps=training.local_steps,
         batch_size=training.batch_size,
-        fewest=_fewest(data),
+        fewest=plugins.params("partitions", data.partition, "data.partition").minimum if natural else None,
     )
-
-
-def _fewest(data: Data) -> int | None:
-    """Return how many training samples each client holds at least, where the clients are the data's own."""
-    name = data.partition.name
-    if not catalogue.declared("partitions", name).get("NATURAL"):
-        return None
-    params = plugins.params("partitions", Choice(name=name, params=data.partition.params), "data.partition")
-    return int(params.minimum)
 
 
 def _asked(forget: Forget | None) -> artefacts.Asked | None:

@@ -66,16 +66,16 @@ def costs(entry: Entry, paths: Paths) -> list[str]:
 def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
     """Return, by scenario and method, the file that names the chosen one of several trials."""
     return {
-        (scenario, method.name): _selection(entry, paths, about.by)
+        (scenario, method.name): _selection(entry, paths, trial.chosen_by)
         for method in entry.methods
-        for scenario, about in sorted(method.chosen.items())  # as in a spec that a job reads, whose keys are sorted
+        for scenario, trial in sorted(method.chosen.items())  # as in a spec that a job reads, whose keys are sorted
     }
 
 
 def with_choice(entry: Entry, paths: Paths) -> Entry:
     """Return the entry with the trials that were chosen."""
     chosen: dict[str, dict[str, str]] = {}
-    points = {(scenario, m.name): about.points for m in entry.methods for scenario, about in m.chosen.items()}
+    points = {(scenario, m.name): trial.points for m in entry.methods for scenario, trial in m.chosen.items()}
     for (scenario, method), path in selections(entry, paths).items():
         try:
             selected = json.loads(Path(path).read_text())["selected"]

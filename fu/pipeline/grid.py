@@ -18,8 +18,9 @@ from fu.errors import UserError, nearest
 from fu.pipeline import catalogue, checks, estimates
 from fu.pipeline.catalogue import Planned
 from fu.pipeline.settings.papers import Resolved, merge, validate
-from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Plugin, Settings
+from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Settings
 from fu.pipeline.specs import Trial, Trials
+from fu.plugins import Choice
 
 # What a method may set for itself; the rest is shared by all methods of a scenario and the models that they start from.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
@@ -472,6 +473,6 @@ class Grid(Trials):
                 yield Planned("methods", trial.method.plugin, values, f"{where}: method {entry}", history)
 
 
-def params_of(plugin: Plugin) -> str:
+def params_of(plugin: Choice) -> str:
     """Return hyper-parameters as canonical JSON."""
     return json.dumps(plugin.params, sort_keys=True)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from fu.artefacts.entry import ORIGINAL
 from fu.federation.sgd import LocalSGD, LocalTraining
 from fu.pipeline import catalogue
-from fu.pipeline.settings.records import Method, Phase, Plugin, Settings
+from fu.pipeline.settings.records import Method, Phase, Settings
 from fu.pipeline.stages import evaluate, partition, recover, request, shadow, train, unlearn
 from fu.pipeline.stages.common import Points, Spec, TrainingSpec
 from fu.plugins import Choice
@@ -69,12 +69,7 @@ def of_partition(trial: Trial, seed: int) -> partition.Spec:
     attacked = data.forget.clients or () if data.forget and data.attack else ()
     return partition.Spec(
         **_same(partition.Spec, data)
-        | {
-            "seed": seed,
-            "partition": _choice(data.partition),
-            "attacked": attacked if isinstance(attacked, int) else tuple(attacked),
-            "attack": _choice(data.attack) if data.attack else None,
-        }
+        | {"seed": seed, "attacked": attacked if isinstance(attacked, int) else tuple(attacked)}
     )
 
 
@@ -82,8 +77,7 @@ def of_request(trial: Trial, seed: int) -> request.Spec:
     """Return the spec of a request."""
     forget = trial.settings.data.forget
     assert forget is not None
-    clients = tuple(forget.clients) if isinstance(forget.clients, list) else forget.clients
-    return request.Spec(seed=seed, clients=clients, samples=forget.samples, requests=forget.requests)
+    return request.Spec(seed=seed, **forget.model_dump())
 
 
 def of_training(trial: Trial, seed: int) -> train.Spec:
@@ -94,7 +88,7 @@ def of_training(trial: Trial, seed: int) -> train.Spec:
         **_shared(trial, seed),
         **_phase(phase),
         rounds=phase.rounds,
-        training=_choice(phase.method),
+        training=phase.method,
         history=tuple(phase.history),
         server=(data.server_used or data.server) if helps else None,
     )
@@ -131,7 +125,7 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
         **_shared(trial, seed),
         **given,
         rounds=total - before.rounds,
-        projection=_choice(phase.projection) if phase.projection else None,
+        projection=phase.projection,
         client_weights=phase.client_weights,
         first_round=before.rounds,
     )
@@ -173,7 +167,7 @@ def _shared(trial: Trial, seed: int) -> dict[str, Any]:
     return {
         "dataset": data.dataset,
         "attack": data.attack.name if data.attack else None,
-        "model": _choice(trial.settings.model),
+        "model": trial.settings.model,
         "seed": seed,
     }
 
@@ -181,10 +175,6 @@ def _shared(trial: Trial, seed: int) -> dict[str, Any]:
 def _same(spec: type[Spec], record: BaseModel) -> dict[str, Any]:
     """Return the values of those fields of a spec that a record has, too."""
     return {name: getattr(record, name) for name in spec.model_fields if name in type(record).model_fields}
-
-
-def _choice(plugin: Plugin) -> Choice:
-    return Choice(name=plugin.name, params=plugin.params)
 
 
 def _phase(phase: Phase) -> dict[str, Any]:

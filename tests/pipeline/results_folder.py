@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fu.artefacts.entry import Chosen, Entry
+from fu.artefacts.entry import Entry, Trial
 from fu.evaluation.trace import COUNTS
 from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_across, make_entry, number
 from tests.factories import CLASSES, make_partition
@@ -70,12 +70,15 @@ def entry_of(kind: str, **changes: Any) -> Entry:
     if not plain_entry(kind).chosen:
         return entry
     scratch, ours = entry.methods
-    about = Chosen(
-        by="small/ours",
+    chosen = Trial(
+        name="ours+chosen",
+        rate=None,
+        values={},
+        chosen_by="small/ours",
         points={trial.name: trial.name for trial in ours.trials["small"]},
         trained="small/original",
         unlearned="small/ours+chosen",
         recovered="small/ours+chosen",
         evaluated=tuple(f"small/ours+chosen.{evaluation}" for evaluation in EVALUATIONS),
     )
-    return entry.model_copy(update={"methods": (scratch, ours.model_copy(update={"chosen": {"small": about}}))})
+    return entry.model_copy(update={"methods": (scratch, ours.model_copy(update={"chosen": {"small": chosen}}))})

@@ -11,7 +11,8 @@ from fu.pipeline import catalogue, certificate, estimates
 from fu.pipeline.catalogue import Size
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.plan import Job
-from fu.pipeline.settings.records import Plugin, Settings
+from fu.pipeline.settings.records import Settings
+from fu.plugins import Choice
 from tests.pipeline.plans import RUN, made, plan
 
 MLP = Size(478_410, 955_200, 10)  # 2 (784 400 + 400 400 + 400 10) operations
@@ -82,11 +83,11 @@ def test_the_milliseconds_of_a_step_that_nobody_measured(model: str, params: Any
         ("training", {"forgotten": 1, "retained": 1}, {"training__local_steps": 7}, 700, 3),
         ("training", {"forgotten": 1, "retained": 1}, {"training__clients_per_round": 3}, 30, 3),
         ("training", {"forgotten": 1, "retained": 1}, {"data__absent": 4}, 60, 3),
-        ("training", {"forgotten": 1, "retained": 1}, {"training__method": Plugin(name="halves")}, 55, 3),
+        ("training", {"forgotten": 1, "retained": 1}, {"training__method": Choice(name="halves")}, 55, 3),
         (
             "training",
             {"forgotten": 1, "retained": 1},
-            {"training__method": Plugin(name="asked", params={"q": 0.1})},
+            {"training__method": Choice(name="asked", params={"q": 0.1})},
             19,
             3,
         ),

@@ -7,7 +7,7 @@ import pytest
 
 from fu.pipeline import estimates
 from fu.pipeline.plan import Plan
-from fu.pipeline.settings.records import Plugin
+from fu.plugins import Choice
 from tests.pipeline.configs import helped, toy
 from tests.pipeline.plans import made
 
@@ -297,7 +297,7 @@ def test_memory_counts_who_takes_part_and_no_other_client(with_toy: Path) -> Non
 
     def needed(drawn: int | None) -> int:
         training = given.training.model_copy(update={"clients_per_round": drawn, "history": []})
-        model = Plugin(name="mlp", params={"hidden": 2000})
+        model = Choice(name="mlp", params={"hidden": 2000})
         few = given.model_copy(
             update={"data": data, "model": model, "training": training, "unlearning": None, "recovery": None}
         )

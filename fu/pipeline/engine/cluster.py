@@ -15,7 +15,7 @@ from fu.errors import UserError, nearest
 from fu.pipeline.engine import runs
 from fu.pipeline.engine.groups import LONGEST_S
 from fu.pipeline.settings.papers import read_yaml, validate
-from fu.pipeline.settings.records import Strict
+from fu.types import Strict
 
 FILE = "cluster.yaml"
 PREFIX = "fu_"  # of the names of our jobs (profiles/slurm)

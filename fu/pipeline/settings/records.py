@@ -3,36 +3,20 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fu import plugins
-from fu.artefacts.entry import ORIGINAL, Role
+from fu.artefacts.entry import ORIGINAL, Display
 from fu.artefacts.style import Figures
 from fu.data.dataset import about
+from fu.data.forget import Forget
+from fu.data.sharing import Sharing
 from fu.errors import UserError, nearest
 from fu.federation.sgd import LocalSGD
 from fu.pipeline import catalogue
-from fu.pipeline.settings.types import (
-    Different,
-    GridKey,
-    Held,
-    Name,
-    Names,
-    Pattern,
-    Seeds,
-    Value,
-    Word,
-    typed,
-    which_clients,
-)
+from fu.pipeline.settings.types import GridKey, Names, Pattern, Seeds, Value, Word, typed
 from fu.plugins import Choice
-from fu.types import Count, Share
-
-
-class Strict(BaseModel):
-    """A record that forbids unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+from fu.types import Count, Different, Name, Strict
 
 
 class Config(Strict):
@@ -74,73 +58,14 @@ class Config(Strict):
         return f"./{path}" if path and path.startswith("-") else path  # else it would read as an option
 
 
-class Plugin(Strict):
-    """A plug-in, chosen by name, and its hyper-parameters."""
-
-    name: Name = Field(description="the plug-in's file name without .py")
-    params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
-
-
-class Forget(Strict):
-    """What is to be forgotten: clients or samples."""
-
-    clients: Annotated[int | list[int] | None, BeforeValidator(which_clients)] = Field(
-        None, description="how many clients to draw at random, or which ones (counted from 0)"
-    )
-    samples: Count | None = Field(None, description="instead of clients: how many training samples to draw at random")
-    requests: Count = Field(
-        1, description="how many requests for as many in a row, at equal distances in the unlearning phase"
-    )
-
-    @model_validator(mode="after")
-    def _either(self) -> "Forget":
-        if (self.clients is None) == (self.samples is None):
-            raise ValueError("clients, samples: give one of them, and not both")
-        if self.requests > 1 and isinstance(self.clients, list):
-            raise ValueError("requests: clients that are named are asked for all at once; give their number instead")
-        return self
-
-    @property
-    def gone(self) -> int:
-        """How many clients are forgotten in the end."""
-        return len(self.clients) if isinstance(self.clients, list) else (self.clients or 0) * self.requests
-
-
-class Data(Strict):
+class Data(Sharing, Strict):
     """The data set, how clients share it, which of them are to be forgotten, and their backdoor."""
 
-    dataset: str = Field(description="data set (fu/datasets)")
-    samples: Count | None = Field(None, description="how many samples to use, drawn at random; null: all")
-    split: Literal["merged", "official"] = Field(
-        "merged",
-        description="merged: clients share out all samples, each its own train and test set; official: the data set's "
-        "training part goes to clients, and `samples` counts that part",
-    )
-    test: Literal["clients", "global"] = Field(
-        "clients",
-        description="clients: every client has a test set; global: the data set's test part is one test set for all "
-        "(with split: official)",
-    )
-    clients: Count = Field(description="number of clients, m")
-    partition: Plugin = Field(description="how samples are dealt to clients (fu/partitions)")
-    train_share: Annotated[Share, Field(gt=0, lt=1)] | None = Field(
-        None, description="share of a client's samples used for training; the rest is its test set (split: merged)"
-    )
-    validation_share: Share = Field(
-        lt=1, description="share of the training samples held out to choose learning rates on"
-    )
-    server: Held = Field(
-        0, description="samples reserved for the server before clients get theirs (with split: official)"
-    )
     server_used: Count | None = Field(
         None, description="how many of these the server uses, so that clients hold the same for all numbers; null: all"
     )
-    held_out: Held = Field(
-        0, description="samples of all classes on which nobody trains, to choose hyper-parameters on (split: official)"
-    )
-    absent: Held = Field(0, description="number of clients that never take part, drawn at random (split: official)")
     forget: Forget | None = Field(None, description="which clients are to be forgotten; null: none")
-    attack: Plugin | None = Field(
+    attack: Choice | None = Field(
         None, description="the backdoor planted in the forgotten clients' data (fu/attacks); null: none"
     )
 
@@ -238,11 +163,11 @@ class Data(Strict):
         return self.forget is not None and self.attack is None
 
 
-def _check_plugin(field: str, kind: str, chosen: Plugin, *facts: Any) -> None:
+def _check_plugin(field: str, kind: str, chosen: Choice, *facts: Any) -> None:
     """Raise `ValueError` where a plug-in does not exist, has wrong hyper-parameters, or refuses the facts."""
     try:
         catalogue.check(kind, chosen.name, f"{field}.name")
-        params = plugins.params(kind, Choice(name=chosen.name, params=chosen.params), field)
+        params = plugins.params(kind, chosen, field)
     except UserError as error:
         raise ValueError(str(error).removesuffix(".")) from None
     try:
@@ -274,7 +199,7 @@ INHERITED = tuple(Phase.model_fields)  # null: as in the phase before
 class Training(Phase):
     """The original training."""
 
-    method: Plugin = Field(description="the algorithm that trains the original model (fu/training)")
+    method: Choice = Field(description="the algorithm that trains the original model (fu/training)")
     rounds: Count = Field(description="number of rounds")
     history: Annotated[list[Name], Different] = Field(
         default_factory=list, description="what is recorded for methods that need it (fu/histories)"
@@ -305,7 +230,7 @@ class Recovery(Phase):
     first_round_keeps_rate: bool = Field(
         description="the first round still uses the unlearning rate, as in FedOSD's code"
     )
-    projection: Plugin | None = Field(
+    projection: Choice | None = Field(
         None,
         description="how each client's update is projected before averaging (fu/projections); null: not at all",
     )
@@ -325,7 +250,7 @@ class Settings(Strict):
     """All that the models and numbers of one scenario depend on. Without unlearning, its settings are left out."""
 
     data: Data = Field(description="data set, partition, forgetting, backdoor")
-    model: Plugin = Field(description="the architecture (fu/models)")
+    model: Choice = Field(description="the architecture (fu/models)")
     training: Training = Field(description="the original training, and what other trainings start from")
     unlearning: Unlearning | None = Field(None, description="the unlearning phase")
     recovery: Recovery | None = Field(None, description="post-training")
@@ -429,17 +354,22 @@ class Scenario(Strict):
     )
 
 
-class Trained(Strict):
-    """One way to train, beside `original`: a plug-in with hyper-parameters and settings of its own."""
+class Algorithm(Strict):
+    """A training or a method, as tables name it."""
 
     label: str = Field(description="how tables name it")
-    plugin: Name = Field(description="the file in fu/training or in your own folder")
     source: str = Field(description="who proposed it, or which variant it is")
     in_paper: bool = Field(True, description="false: marked as not in the paper")
     shown_in: Annotated[list[Name], Different] = Field(
         default_factory=list, description="artefacts to show it in, in addition to those that list it"
     )
     params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
+
+
+class Trained(Algorithm):
+    """One way to train, beside `original`: a plug-in with hyper-parameters and settings of its own."""
+
+    plugin: Name = Field(description="the file in fu/training or in your own folder")
     settings: dict[str, Any] = Field(
         default_factory=dict, description="`training`: merged into the scenario's settings.training"
     )
@@ -450,10 +380,9 @@ class Trained(Strict):
     )
 
 
-class Method(Strict):
+class Method(Algorithm):
     """One method: a plug-in with hyper-parameters and settings of its own."""
 
-    label: str = Field(description="how tables name it")
     plugin: Name | None = Field(None, description="the file in fu/methods or in your own folder")
     unlearned_from: Name | None = Field(
         None, description="instead of a plug-in: the method whose unlearned model this one post-trains"
@@ -463,12 +392,6 @@ class Method(Strict):
         "after",
         description="after: for the rounds left of total_rounds; none: no post-training; own: the method runs for all",
     )
-    source: str = Field(description="who proposed it, or which variant it is")
-    in_paper: bool = Field(True, description="false: marked as not in the paper")
-    shown_in: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="artefacts to show it in, in addition to those that list it"
-    )
-    params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
     settings: dict[str, Any] = Field(default_factory=dict, description="merged into the scenario's settings")
 
     @model_validator(mode="after")
@@ -480,15 +403,9 @@ class Method(Strict):
         return self
 
 
-class Artefact(Strict):
+class Artefact(Display, Strict):
     """One table or figure."""
 
-    kind: Name = Field(description="the kind (fu/artefacts): table, curves, across, ...")
-    marks: Name | None = Field(None, description="how numbers are drawn where the kind has several ways: bars (table)")
-    title: str = Field(description="heading")
-    caption: str = Field(description="what it shows")
-    note: str = Field("", description="what to know about the paper's numbers; shown with them")
-    in_paper: bool = Field(True, description="false: our own addition")
     published: bool = Field(False, description="the paper's numbers are in workflow/published/{paper}/{artefact}.csv")
     scenarios: Annotated[list[Pattern], Different] = Field(
         default_factory=list, description="scenarios, in order; of one that varies all, or those that match mnist-p*-s4"
@@ -498,18 +415,7 @@ class Artefact(Strict):
     metrics: Annotated[list[Name], Different] = Field(
         default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
     )
-    stages: Annotated[list[Role], Different] = Field(
-        ["original", "unlearned", "recovered"], min_length=1, description="which models to show"
-    )
     points: Literal["chosen", "all"] = Field("chosen", description="of a grid the chosen point or all of them")
-    x: str | None = Field(None, description="the coordinate of scenarios or setting of grids (params.q) along the axis")
-    lines: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a line or row for each")
-    panels: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a panel for each")
-    against: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="trainings that the others are compared with"
-    )
-    from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
-    draws: Count = Field(1000, description="how many requests are drawn for each point (kind: unlearning_time)")
 
     @property
     def trains_only(self) -> bool:

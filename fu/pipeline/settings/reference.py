@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from fu.artefacts.style import Figures
+from fu.data.forget import Forget
 from fu.pipeline.settings import records
-from fu.pipeline.settings.types import NAME, WORD
+from fu.plugins import Choice
+from fu.types import NAME, WORD
 
 NAMES = (NAME, f"^{WORD}$")
 # Of each tuple, the first key that a schema has counts; pydantic writes ge and le after a validator.
@@ -52,7 +54,7 @@ SECTIONS = (
     Section("settings.data", records.Data, "overrides: {fedosd: {settings: {data: {samples: 1200, clients: 20}}}}"),
     Section(
         "settings.data.forget",
-        records.Forget,
+        Forget,
         "overrides: {fedosd: {settings: {data: {forget: {clients: [0, 3]}}}}}",
     ),
     Section(
@@ -77,7 +79,7 @@ SECTIONS = (
     ),
     Section(
         "model, data.partition, data.attack, training.method, recovery.projection",
-        records.Plugin,
+        Choice,
         "overrides: {fedosd: {scenarios: {mnist-pat20: {settings: {model: {name: mlp, params: {hidden: 100}}}}}}}",
     ),
     Section(

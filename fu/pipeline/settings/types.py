@@ -3,16 +3,14 @@
 import contextlib
 import math
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fu.errors import UserError
+from fu.types import WORD, Different, Name
 
-WORD = r"[A-Za-z0-9][A-Za-z0-9_-]*"
-NAME = rf"^{WORD}(\.[A-Za-z0-9_-]+)*$"
 DEEPEST, LARGEST, LONGEST = 40, 100_000, 10_000  # levels of a tree, its values with aliases expanded, characters
 TOO_LARGE = (
     f"is nested deeper than {DEEPEST} levels (does an alias refer to itself?) or holds more than {LARGEST} values"
@@ -20,7 +18,6 @@ TOO_LARGE = (
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 NUMBERS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "bool"))
 RESOLVER = yaml.resolver.Resolver()
-Listed = TypeVar("Listed", bound=Sequence[Any])
 
 
 def _listed(value: Any) -> Any:
@@ -78,18 +75,6 @@ def check_plain(tree: Any, where: str) -> None:
     walk(tree, ())
 
 
-def which_clients(value: Any) -> Any:
-    """Refuse anything but a number of clients, a list of clients, or nothing, where a base has clients."""
-
-    def whole(number: Any, least: int) -> bool:
-        return isinstance(number, int) and not isinstance(number, bool) and number >= least
-
-    several = isinstance(value, list) and value and all(whole(client, 0) for client in value)
-    if value is None or whole(value, 1) or several:
-        return value
-    raise ValueError("must be the number of clients to draw (1 or more), or a list of clients counted from 0")
-
-
 def _grid_key(key: str) -> str:
     section, _, last = key.partition(".")
     if section not in ("training", "unlearning", "recovery", "params") or not last.isidentifier():
@@ -97,17 +82,8 @@ def _grid_key(key: str) -> str:
     return key
 
 
-def _different(values: Listed) -> Listed:
-    if len(set(values)) < len(values):
-        raise ValueError("must differ from each other")
-    return values
-
-
-Held = Annotated[int, Field(ge=0)]
-Name = Annotated[str, Field(pattern=NAME, max_length=80)]
 Word = Annotated[str, Field(pattern=rf"^{WORD}$", max_length=80)]
 Pattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9*][A-Za-z0-9._*-]*$", max_length=80)]
-Different = AfterValidator(_different)
 Names = Annotated[list[Name], BeforeValidator(_listed), Different]
 Seed = Annotated[int, Field(ge=0)]
 Seeds = Annotated[list[Seed], Field(min_length=1), Different]

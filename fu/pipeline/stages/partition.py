@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,27 +12,17 @@ from fu import plugins
 from fu.data import archives
 from fu.data.dataset import about
 from fu.data.partition import Indices, draw, draw_official
+from fu.data.sharing import Sharing
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 from fu.plugins import Choice, Kind
 
 
-class Spec(Base):
+class Spec(Sharing, Base):
     """What the partition is drawn from; `attacked`: how many clients the attack marks, or which."""
 
-    stage = "partition"
-    dataset: Annotated[str, Kind("datasets")]
+    stage: ClassVar[str] = "partition"
     seed: int
-    samples: int | None
-    split: Literal["merged", "official"]
-    test: Literal["clients", "global"]
-    clients: int
-    partition: Annotated[Choice, Kind("partitions")]
-    train_share: float | None
-    validation_share: float
-    server: int
-    held_out: int
-    absent: int
     attacked: int | tuple[int, ...]
     attack: Annotated[Choice | None, Kind("attacks")]
 

@@ -2,22 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from fu.data import partition, request
+from fu.data.forget import Forget
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 
 
-class Spec(Base):
-    """What the request is drawn from; `clients`: how many, or which; or `samples`: how many. At each of `requests`."""
+class Spec(Forget, Base):
+    """What the request is drawn from."""
 
-    stage = "request"
+    stage: ClassVar[str] = "request"
     seed: int
-    clients: int | tuple[int, ...] | None
-    samples: int | None
-    requests: int
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def test_an_artefact_is_told_coordinates_and_what_they_are_called(with_toy: Path
         f"few-server-s{s}-n{n}": {"s": s, "n": n, "level": 2} for s in (0, 1) for n in (5, 20)
     }
     assert shown.names == {"s": "absent clients, s", "n": "n"}
-    assert (shown.x, shown.lines, shown.panels) == ("params.q", ("s",), ("n",))
+    assert (shown.x, shown.lines, shown.panels) == ("params.q", ["s"], ["n"])
     (_, safari) = shown.methods
     point = safari.trials["few-server-s1-n5"][1]
     assert [shown.at(name, "few-server-s1-n5", point) for name in ("s", "n", "level", "params.q", "m")] == [

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from pydantic import BaseModel, Field, create_model
 
+from fu.data.forget import Forget
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings import records, reference
-from fu.pipeline.settings.records import Strict
-from fu.pipeline.settings.types import GridKey, Name, Names, Seeds, Word
-from fu.types import Count, Rate, Share
+from fu.pipeline.settings.types import GridKey, Names, Seeds, Word
+from fu.types import Count, Name, Rate, Share, Strict
 
 EXAMPLES = {section.title: section.example for section in reference.SECTIONS}
 (PRESET,) = [title for title in EXAMPLES if title.startswith("A preset")]
@@ -20,7 +20,7 @@ EXAMPLES = {section.title: section.example for section in reference.SECTIONS}
 def test_every_record_has_a_section_and_every_key_a_description() -> None:
     found = {name for name, record in vars(records).items() if isinstance(record, type) and issubclass(record, Strict)}
     shown = {section.record for section in reference.SECTIONS}
-    assert found - {record.__name__ for record in shown} == {"Strict", "Phase"}
+    assert found - {record.__name__ for record in shown} == {"Strict", "Phase", "Algorithm"}
     for record in shown:
         assert [name for name, field in record.model_fields.items() if not field.description] == []
 
@@ -52,7 +52,7 @@ def test_no_key_is_without_a_type() -> None:
         (dict[str, Any], "mapping"),
         (Literal["a", "b"], "`a` or `b`"),
         (tuple[float, Rate], "list: number, number > 0"),
-        (records.Forget, "[Forget](#settingsdataforget)"),
+        (Forget, "[Forget](#settingsdataforget)"),
         (Any, "any"),
     ],
 )

@@ -57,10 +57,10 @@ def task_of(stream: str, forgotten: list[int], retained: list[int], **more: Any)
 
 @pytest.mark.parametrize(
     ("seed", "clients", "samples", "requests"),
-    [(0, 1, None, 1), (1, 1, None, 2), (2, 2, None, 1), (0, (2, 0), None, 1), (0, None, 3, 1), (1, None, 2, 3)],
+    [(0, 1, None, 1), (1, 1, None, 2), (2, 2, None, 1), (0, [2, 0], None, 1), (0, None, 3, 1), (1, None, 2, 3)],
 )
 def test_the_stage_saves_the_requests_that_are_drawn(
-    scene: Scene, seed: int, clients: int | tuple[int, ...] | None, samples: int | None, requests: int
+    scene: Scene, seed: int, clients: int | list[int] | None, samples: int | None, requests: int
 ) -> None:
     output = scene("made/request.npz")
     spec = common.canonical(stage.Spec(seed=seed, clients=clients, samples=samples, requests=requests))

@@ -241,7 +241,7 @@ def test_an_attack_end_to_end_on_digits(tmp_path: Path) -> None:
     shares |= {"train_share": None, "validation_share": 0.0, "server": 0, "held_out": 0, "absent": 0}
     about = partition.Spec(dataset="digits", seed=0, **shares, partition=Choice(name="iid"), attacked=0, attack=None)
     partition.main(about, partition.Files(archive, drawn), options)
-    wanted = request.Spec(seed=0, clients=(0, 1), samples=None, requests=1)
+    wanted = request.Spec(seed=0, clients=[0, 1], samples=None, requests=1)
     request.main(wanted, request.Files(drawn, asked), options)
     model: dict[str, Any] = {"dataset": "digits", "attack": None, "seed": 0}
     model["model"] = Choice(name="mlp", params={"hidden": 32})
