@@ -20,6 +20,7 @@ class Metric(Frozen):
     """One metric, as its evaluator declares it. Shares are fractions, not percent.
 
     `better` says which direction is good, if either is; `spread` names the metric shown in parentheses behind it.
+    `tells`: which models it tells from the retrained one, by a lower or a higher number; no artefact shows it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Metric(Frozen):
     formula: str
     source: str
     spread: str | None = None
+    tells: dict[Literal["original", "broken"], Literal["lower", "higher"]] = Field(default_factory=dict, exclude=True)
 
 
 class Trial(Frozen):

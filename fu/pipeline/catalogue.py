@@ -97,12 +97,6 @@ class Size(NamedTuple):
     operations: int
 
 
-class Declared(Metric):
-    """A metric in `METRICS`. `tells`: which models it tells from the retrained one, by a lower or a higher number."""
-
-    tells: dict[Literal["original", "broken"], Literal["lower", "higher"]] = Field(default_factory=dict)
-
-
 class Planned(NamedTuple):
     """A plug-in with the hyper-parameters (canonical JSON) that the plan gives it, and the recorded histories."""
 
@@ -279,10 +273,9 @@ def metrics_of(evaluator: str) -> list[Metric]:
     """Return the metrics that an evaluator declares."""
     try:
         written = declared("evaluation", evaluator)["METRICS"]
-        stated = [Declared.model_validate({**fields, "name": name}) for name, fields in written.items()]
-        return [Metric(**metric.model_dump(exclude={"tells"})) for metric in stated]
+        return [Metric(**{**fields, "name": name}) for name, fields in written.items()]
     except ValidationError as error:
-        raise UserError(first_problem(error, Declared, f"{evaluator}.py (evaluation): METRICS")) from None
+        raise UserError(first_problem(error, Metric, f"{evaluator}.py (evaluation): METRICS")) from None
 
 
 @cache

@@ -13,7 +13,6 @@ from fu.data.dataset import about
 from fu.pipeline import catalogue, estimates
 from fu.pipeline.engine import groups
 from fu.pipeline.estimates import counted
-from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.stages.common import ModelSpec
@@ -98,7 +97,7 @@ def _amount(mb: float) -> str:
 def _name(plan: Plan, job: Job) -> str:
     if job.stage == "publish":
         return "_".join(job.names.values())
-    return job.certificate.removeprefix(f"{plan.root}/").removesuffix(CERTIFIED)
+    return job.stem.removeprefix(f"{plan.root}/")
 
 
 # ---- from outside ----------------------------------------------------------------------------------------------------

@@ -62,10 +62,6 @@ def summary(plan: Plan, wanted: Sequence[Job]) -> str:
     return f"{made}, every file as it was made, every artefact from the current settings."
 
 
-def _name(job: Job) -> str:
-    return job.certificate.removesuffix(".made.json")
-
-
 def _named(jobs: list[Job]) -> str:
     more = f" and {len(jobs) - NAMED} more" if len(jobs) > NAMED else ""
-    return f" ({', '.join(_name(job).partition('/')[2].partition('/')[2] for job in jobs[:NAMED])}{more})"
+    return f" ({', '.join(job.stem.partition('/')[2].partition('/')[2] for job in jobs[:NAMED])}{more})"

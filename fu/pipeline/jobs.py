@@ -18,7 +18,7 @@ from fu.evaluation import selection
 from fu.pipeline import catalogue, certificate, digest, estimates, specs
 from fu.pipeline.checks import evaluations_with
 from fu.pipeline.grid import Grid
-from fu.pipeline.paths import Paths
+from fu.pipeline.paths import CERTIFIED, Paths
 from fu.pipeline.settings.records import Config, Paper
 from fu.pipeline.specs import MAKES, Trial
 from fu.pipeline.stages import data, select
@@ -89,6 +89,11 @@ class Job:
         scenario = self.names.get("scenario") or self.names["run"].rpartition("/")[0]
         name = self.names.get("trial") or self.names.get("method", "")
         return f"{scenario.partition('/')[2]}/{name}".rstrip("/")
+
+    @property
+    def stem(self) -> str:
+        """The path of its outputs, without suffixes: what people know it by."""
+        return self.certificate.removesuffix(CERTIFIED)
 
     @property
     def certificate(self) -> str:

@@ -29,7 +29,6 @@ from fu.pipeline import commands, costs, explain
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import runs
 from fu.pipeline.engine.status import planned, status
-from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import read_yaml
 from fu.pipeline.settings.records import Artefact
@@ -66,7 +65,7 @@ def first_look(tables: list[Path]) -> str:
 
 def cell(plan: Plan, name: str) -> None:
     """Print the command of the job that a name identifies, or list the results of a scenario, a run or an artefact."""
-    jobs = {job.certificate.removeprefix(f"{plan.root}/").removesuffix(CERTIFIED): job for job in plan.jobs()}
+    jobs = {job.stem.removeprefix(f"{plan.root}/"): job for job in plan.jobs()}
     name = name.removeprefix(f"{plan.root}/").rstrip("/")
     exact = [stem for stem, job in jobs.items() if name == stem or f"{plan.root}/{name}" in job.outputs.values()]
     free = [stem for stem in jobs if name == _without_grid(stem)]

@@ -115,7 +115,7 @@ def test_the_metrics_are_those_of_all_evaluators() -> None:
     assert {"asr", "r_acc", "distance", "conflicts", "steps"} <= set(metrics())
     for name, metric in metrics().items():
         about = declared("evaluation", declared_by[name])["METRICS"][name]
-        assert metric == Metric(name=name, **{key: value for key, value in about.items() if key != "tells"})
+        assert metric == Metric(name=name, **about)
 
 
 def test_a_choice_among_trials_is_made_where_one_of_them_is_shown() -> None:

@@ -14,7 +14,6 @@ from tqdm import tqdm
 
 from fu.pipeline import certificate
 from fu.pipeline.estimates import counted, lasting
-from fu.pipeline.paths import CERTIFIED
 from fu.pipeline.plan import Job
 
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
@@ -47,11 +46,6 @@ class Running:
         """Return those of its logs that it has written."""
         return [log for log in self.logs if _written(log) != self.before[log]]
 
-    @property
-    def name(self) -> str:
-        """The path of its outputs, without suffix."""
-        return self.job.certificate.removesuffix(CERTIFIED)
-
     def is_made(self) -> bool:
         """Whether it has ended well, in a group of which another job failed."""
         made = certificate.read(Path(self.job.certificate))
@@ -60,7 +54,7 @@ class Running:
     def files(self) -> str:
         """Return the files to look at in one word: `folder/table8.{csv,md}`."""
         suffixes = sorted(Path(path).suffix[1:] for path in self.job.outputs.values() if not path.endswith(".json"))
-        return f"{self.name}.{{{','.join(suffixes)}}}"
+        return f"{self.job.stem}.{{{','.join(suffixes)}}}"
 
 
 class Screen:
@@ -113,12 +107,12 @@ class Screen:
         """Tell why jobs failed, of a pack those that know; have the scheduler give up those that would fail again."""
         ended = {number: self.running.pop(number) for number in numbers if number in self.running}
         begun = sorted(ended.items(), key=lambda item: not item[1].written())  # those that began first
-        unmade = {number: job for number, job in begun if not job.is_made()} or ended
-        known = {number: job for number, job in unmade.items() if tells(job.written())}
+        unmade = {number: running for number, running in begun if not running.is_made()} or ended
+        known = {number: running for number, running in unmade.items() if tells(running.written())}
         others = [log for log in map(str, logs) if SLURM_LOGS in log]
-        for number, job in (known or dict(list(unmade.items())[:1])).items():
-            self.failures[number] = problem(job.name, [*job.written(), *others] or job.logs, message)
-            self._say(f"{job.name}: failed")
+        for number, running in (known or dict(list(unmade.items())[:1])).items():
+            self.failures[number] = problem(running.job.stem, [*running.written(), *others] or running.logs, message)
+            self._say(f"{running.job.stem}: failed")
         if any(not PASSES.search(self.failures[number]) for number in known):
             self.give_up(set(ended))
 

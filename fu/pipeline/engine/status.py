@@ -15,7 +15,7 @@ from fu.pipeline.engine import cluster, runs, snapshot
 from fu.pipeline.engine.cluster import Queued
 from fu.pipeline.engine.screen import PROGRESS, SLURM_LOGS, lines_of, problem, tells
 from fu.pipeline.estimates import counted
-from fu.pipeline.paths import CERTIFIED, OUTPUTS
+from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
 
@@ -62,7 +62,7 @@ def _to_make(plan: Plan, to_make: list[Job], head: str) -> Iterator[str]:
     numbers = {"run": _number(on_nodes) + len(here), "wait": _number(waits), "failed": len(failed)}
     numbers["not begun"] = len(to_make) - len(active) - len(failed)
     yield ", ".join([head, *(f"{number} {what}" for what, number in numbers.items())])
-    told_here = [_with_progress(plan, f"{_name(job)}: {holders[job.certificate]}", [job]) for job in here]
+    told_here = [_with_progress(plan, f"{job.stem}: {holders[job.certificate]}", [job]) for job in here]
     yield from _listed("Run", [*(_running(plan, told, jobs) for told, jobs in on_nodes), *told_here])
     yield from _listed("Wait", [_queued(told, jobs, told.where.strip("()")) for told, jobs in waits])
     yield from _listed("Failed", list(dict.fromkeys(failed)))
@@ -79,7 +79,7 @@ def failure(plan: Plan, job: Job, packs: dict[str, str]) -> str:
     logs = [str(log) for log in [own_log, *newest] if log.exists() and log.stat().st_mtime > since]
     if pack and not own_log.exists():  # another one of the pack had failed
         return ""
-    return problem(_name(job), logs) if tells(logs) or any(SLURM_LOGS in log for log in logs) else ""
+    return problem(job.stem, logs) if tells(logs) or any(SLURM_LOGS in log for log in logs) else ""
 
 
 def _comment(job: Job, packs: dict[str, str]) -> str:
@@ -101,15 +101,11 @@ def _with_progress(plan: Plan, text: str, jobs: list[Job]) -> str:
 
 def _queued(told: Queued, jobs: list[Job], text: str) -> str:
     more = f" and {len(jobs) - 1} more" if jobs[1:] else ""
-    return f"{_name(jobs[0])}{more}: {text} (job {told.number})"
+    return f"{jobs[0].stem}{more}: {text} (job {told.number})"
 
 
 def _log(plan: Plan, job: Job) -> Path:
     return Path(plan.paths.log(job.stage).format(**job.names))
-
-
-def _name(job: Job) -> str:
-    return job.certificate.removesuffix(CERTIFIED)
 
 
 def _number(queued: list[tuple[Queued, list[Job]]]) -> int:
