@@ -13,10 +13,9 @@ from fu.artefacts import stability
 from fu.artefacts.entry import Asked, Entry, Method, Sampling, Scenario, Trial
 from fu.artefacts.stability import FORMULAS
 from fu.artefacts.words import in_a_row
-from fu.errors import UserError
 from fu.federation.exact import Requests
 from fu.federation.sampling import Shape
-from tests.artefacts.factories import COLUMNS, cells, held, made, make_entry
+from tests.artefacts.factories import COLUMNS, cells, claims, held, made, make_entry
 
 SEEDS = (0, 1)
 VALUES = {"b2": (0.6, 0.7), "b4": (0.7, 0.9), "K2": (0.8, 0.8), "K1": (0.5, 0.5)}  # of accuracy, by seed
@@ -102,16 +101,6 @@ def test_tables_are_in_the_order_of_rho_and_words_say_where_the_paper_errs() -> 
     assert "FRS: retraining from scratch, 6 time steps." in result.notes
 
 
-def test_of_several_trainings_each_retraining_is_drawn() -> None:
-    entry, frame = grown()
-    *others, last = entry.scenarios
-    assert last.sampling
-    longer = last.model_copy(update={"sampling": last.sampling.model_copy(update={"rounds": 5})})
-    axis = made(entry.model_copy(update={"scenarios": (*others, longer)}), frame).figure.axes[3]
-    assert sorted(np.asarray(line.get_ydata()).tolist() for line in axis.lines[-2:]) == [[6, 6], [10, 10]]
-    assert axis.get_ylim()[1] == pytest.approx(10.6)
-
-
 def test_where_time_does_not_rise_nothing_is_said_of_the_paper() -> None:
     entry, frame = grown()
     alone = entry.model_copy(update={"scenarios": entry.scenarios[:1]})
@@ -127,14 +116,6 @@ def test_seeds_that_diverged_are_left_out_and_named() -> None:
     none = made(entry, frame[(frame["scenario"] != "toy-b2") | (frame["metric"] != "accuracy")])
     assert cells(none.body)[1][3] == "diverged"
     assert any(line.get_marker() == "X" for line in none.figure.axes[0].lines)
-
-
-@pytest.mark.parametrize("lacking", ["sampling", "asked"])
-def test_a_scenario_must_say_what_is_drawn_and_asked_for(lacking: str) -> None:
-    entry, frame = grown()
-    scenarios = (entry.scenarios[0].model_copy(update={lacking: None}), *entry.scenarios[1:])
-    with pytest.raises(UserError, match=r"'toy-b2' needs training\.clients_per_round, training"):
-        made(entry.model_copy(update={"scenarios": scenarios}), frame)
 
 
 def fuzzed(random: np.random.Generator) -> tuple[Entry, pd.DataFrame]:
@@ -227,10 +208,7 @@ def test_every_sentence_follows_from_what_is_printed(monkeypatch: pytest.MonkeyP
     for _ in range(300):
         entry, frame = fuzzed(random)
         result = made(entry, frame)
-        said: dict[str, list[tuple[str, ...]]] = {name: [] for name in CLAIMS}
-        for text in re.split(r"(?<=\.) (?=[A-Z])", result.notes):
-            [(name, found)] = [(name, found) for name, one in CLAIMS.items() if (found := re.fullmatch(one, text))]
-            said[name].append(found.groups(""))
+        said = claims(result.notes, CLAIMS)
         tables = {head: cells(body) for head, body in re.findall(r"## (.*)\n\n((?:\|.*\n)+)", result.body)}
         shown = {panel: [dict(zip(head, row, strict=True)) for row in rows] for panel, (head, *rows) in tables.items()}
         expected = [claim for panel, rows in shown.items() for claim in trends(entry, frame, panel, rows)]
