@@ -53,3 +53,13 @@ def artefact(name: str, **parts: Any) -> dict[str, Any]:
 
 def grid(name: str, values: Any) -> dict[str, Any]:
     return method(name, settings={"grid": values})
+
+
+def at(path: str, value: Any, paper: str = "toy") -> dict[str, Any]:
+    """Return a config with one value of a small paper changed, or one of the config's own: `config/threads`."""
+    *outer, last = path.split("/")
+    if outer == ["config"]:
+        return config(**{last: value})
+    for key in reversed([*outer, last] if path else []):
+        value = {key: value}
+    return {"preset": "paper", "papers": [paper], "overrides": {paper: value}}

@@ -8,9 +8,7 @@ import pytest
 from fu.pipeline.plan import Plan
 from fu.pipeline.stages import publish
 from tests.mistakes import has, sentence
-from tests.pipeline.configs import helped
-
-PAPER = "config.yaml: overrides.helped"
+from tests.pipeline.configs import at, helped
 
 
 def entry(planned: Plan, artefact: str) -> publish.Spec:
@@ -125,132 +123,49 @@ def vary(**parts: Any) -> dict[str, Any]:
     return helped(scenarios={"few": {"vary": {"s": parts}}})
 
 
-WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "a pattern that nothing matches": (
-        laid(scenarios=["few-*-n6"]),
-        (f"{PAPER}: artefacts.numbers: there is no scenario 'few-*-n6'; did you mean",),
-    ),
-    "a combination that is not there": (
-        laid(scenarios=["few-s2"]),
-        (f"{PAPER}: artefacts.numbers: there is no scenario 'few-s2'; did you mean 'few-s1'?",),
-    ),
-    "a pattern of other letters": (laid(scenarios=["few-[01]"]), ("artefacts.numbers.scenarios.0: ",)),
-    "an axis that is no coordinate": (
-        laid(x="m"),
-        (
-            f"{PAPER}: artefacts.numbers: x: 'm' is no coordinate of 'few-server-s0-n5' and in no grid",
-            "allowed: level, n, params.q, s",
-        ),
-    ),
-    "an axis of a setting without its section": (
-        laid(x="q"),
-        ("x: 'q' is no coordinate", "allowed: level, n, params.q, s."),
-    ),
-    "lines of what only another scenario has": (
-        laid(scenarios=["few", "few-server"], lines=["n"]),
-        ("lines: 'n' is no coordinate of 'few-s0' and in no grid",),
-    ),
-    "panels of nothing": (laid(panels=["nobody"]), ("panels: 'nobody' is no coordinate of 'few-server-s0-n5'",)),
-    "a value twice": (vary(values=[1, 1]), ("scenarios.few.vary.s.values: must differ from each other",)),
-    "no value": (vary(values=[]), ("scenarios.few.vary.s.values: ", "at least 1 item")),
-    "a coordinate without values": (
-        helped(scenarios={"few": {"vary": {"m": {"setting": "data.clients"}}}}),
-        ("scenarios.few.vary.m.values: is missing",),
-    ),
-    "a setting that is not one": (vary(setting="data"), ("scenarios.few.vary.s.setting: ",)),
-    "an unknown setting": (
-        vary(setting="data.absnt"),
-        ("scenario few-server-s0-n5", "data.absnt: unknown key; did you mean 'absent'?"),
-    ),
-    "a value that the setting refuses": (vary(values=[0, 4]), ("absent: 4 of 4 clients cannot be absent",)),
-    "more server data than there are": (
-        helped(scenarios={"few-server": {"vary": {"n": {"values": [5, 21]}}}}),
-        ("server_used: 21 are more than the 20 samples of the server",),
-    ),
-    "two scenarios of one name": (
-        helped(scenarios={"few-s1": {"label": "Another"}}),
-        (f"{PAPER}: scenarios: 'few-s1' is the name of two; rename one of them.",),
-    ),
-    "a training on the server's data without any": (
-        helped(settings={"data": {"server": 0}}, artefacts={"numbers": {"scenarios": ["few"]}}),
-        ("training safari: safari trains on the server's data; set data.server.",),
-    ),
-    "a method named as a training": (
-        helped(methods={"safari": {"label": "S", "plugin": "fedosd", "source": "a test"}}),
-        ("methods: 'safari' is the name of a training; a method needs another",),
-    ),
-    "a training named as the original model": (
-        helped(trainings={"original": {"label": "S", "plugin": "fedavg", "source": "a test"}}),
-        ("trainings: 'original' is the name of the original model; a training needs another",),
-    ),
-    "an unknown training of an artefact": (
-        laid(trainings=["safary"]),
-        (f"{PAPER}: artefacts.numbers: there is no training 'safary'; did you mean 'safari'?",),
-    ),
-    "an unknown training to compare with": (
-        laid(against=["fedagv"]),
-        (f"{PAPER}: artefacts.numbers: there is no training 'fedagv'; did you mean 'fedavg'?",),
-    ),
-    "an unknown training plug-in": (
-        helped(trainings={"safari": {"plugin": "safary"}}),
-        (f"{PAPER}: trainings.safari: there is no training plug-in 'safary'; did you mean 'safari'?",),
-    ),
-    "a training that sets what others share": (
-        helped(trainings={"safari": {"settings": {"data": {"absent": 1}}}}),
-        ("trainings.safari", "'data'"),
-    ),
-    "a training's grid over post-training": (
-        helped(trainings={"safari": {"grid": {"recovery.lr": [0.1, 0.2]}}}),
-        ("trainings.safari: grid: 'recovery.lr' is of no training; allowed: training.x, params.x.",),
-    ),
-    "a training's grid and nothing held out": (
-        helped(settings={"data": {"held_out": 0}}),
-        ("data.validation_share is 0, but safari has a grid", "hold some out"),
-    ),
-    "a choice by an unknown metric": (
-        helped(settings={"chosen_by": ["accuracy_heldout"]}),
-        ("chosen_by: there is no metric 'accuracy_heldout'; did you mean 'accuracy_held_out'?",),
-    ),
-    "a choice by what is neither better nor worse": (
-        helped(settings={"chosen_by": ["share_present"]}),
-        ("chosen_by: 'share_present' is better neither higher nor lower.",),
-    ),
-    "a method where nothing is unlearned": (
-        helped(
-            methods={"mine": {"label": "M", "plugin": "fedosd", "source": "a test"}},
-            artefacts={"numbers": {"methods": ["mine"]}},
-        ),
-        ("scenario few-server-s0-n5, method mine: settings.unlearning is missing; a method needs it",),
-    ),
-    "a method trained by nobody": (
-        helped(methods={"mine": {"label": "M", "plugin": "fedosd", "source": "a test", "trained_by": "safary"}}),
-        ("methods.mine.trained_by: there is no training 'safary'; did you mean 'safari'?",),
-    ),
-    "more clients in a round than take part": (
-        helped(settings={"training": {"clients_per_round": 4}}),
-        ("training.clients_per_round: 4 cannot be drawn from the 3 clients that take part",),
-    ),
-    "epochs and steps": (
-        helped(settings={"training": {"local_steps": 3}}),
-        ("local_epochs, local_steps: give one of them, and not both",),
-    ),
-    "a history of some clients": (
-        helped(settings={"training": {"history": ["update_norms"]}}),
-        ("history: every client is recorded in every round, so clients_per_round must be null",),
-    ),
-    "a training share beside the data set's own test set": (
-        helped(settings={"data": {"train_share": 0.8}}),
-        ("train_share: with split: official the test set is the data set's own; leave it out",),
-    ),
-    "absent clients of a merged data set": (
-        helped(settings={"data": {"split": "merged", "test": "clients", "train_share": 0.8}}),
-        ("server: needs split: official",),
-    ),
-}
+WRONG: list[tuple[Any, ...]] = [
+    ("artefacts/numbers/scenarios", ["few-*-n6"], "artefacts.numbers: there is no scenario 'few-*-n6'; did you mean"),
+    ("artefacts/numbers/scenarios", ["few-[01]"], "artefacts.numbers.scenarios.0: "),
+    ("artefacts/numbers/x", "m", "artefacts.numbers: x: 'm' is no coordinate of 'few-server-s0-n5' and in no grid"),
+    ("artefacts/numbers", {"scenarios": ["few", "few-server"], "lines": ["n"]},
+     "lines: 'n' is no coordinate of 'few-s0' and in no grid"),
+    ("scenarios/few/vary/s/values", [], "scenarios.few.vary.s.values: ", "at least 1 item"),
+    ("scenarios/few/vary/m/setting", "data.clients", "scenarios.few.vary.m.values: is missing"),
+    ("scenarios/few/vary/s/setting", "data", "scenarios.few.vary.s.setting: "),
+    ("scenarios/few/vary/s/setting", "data.absnt", "scenario few-server-s0-n5"),
+    ("scenarios/few/vary/s/values", [0, 4], "absent: 4 of 4 clients cannot be absent"),
+    ("scenarios/few-server/vary/n/values", [5, 21], "server_used: 21 are more than the 20 samples of the server"),
+    ("scenarios/few-s1/label", "Another", "scenarios: 'few-s1' is the name of two; rename one of them"),
+    ("", {"settings": {"data": {"server": 0}}, "artefacts": {"numbers": {"scenarios": ["few"]}}},
+     "training safari: safari trains on the server's data; set data.server"),
+    ("methods/safari", {"label": "S", "plugin": "fedosd", "source": "a test"},
+     "methods: 'safari' is the name of a training; a method needs another"),
+    ("trainings/original", {"label": "S", "plugin": "fedavg", "source": "a test"},
+     "trainings: 'original' is the name of the original model; a training needs another"),
+    ("artefacts/numbers/trainings", ["safary"], "there is no training 'safary'; did you mean 'safari'?"),
+    ("trainings/safari/plugin", "safary", "there is no training plug-in 'safary'; did you mean 'safari'?"),
+    ("trainings/safari/settings/data/absent", 1, "trainings.safari", "'data'"),
+    ("trainings/safari/grid/recovery.lr", [0.1, 0.2],
+     "trainings.safari: grid: 'recovery.lr' is of no training; allowed: training.x, params.x"),
+    ("settings/data/held_out", 0, "data.validation_share is 0, but safari has a grid", "hold some out"),
+    ("settings/chosen_by", ["accuracy_heldout"],
+     "chosen_by: there is no metric 'accuracy_heldout'; did you mean 'accuracy_held_out'?"),
+    ("settings/chosen_by", ["share_present"], "chosen_by: 'share_present' is better neither higher nor lower"),
+    ("methods/mine", {"label": "M", "plugin": "fedosd", "source": "a test", "shown_in": ["numbers"]},
+     "scenario few-server-s0-n5, method mine: settings.unlearning is missing; a method needs it"),
+    ("methods/mine", {"label": "M", "plugin": "fedosd", "source": "a test", "trained_by": "safary"},
+     "methods.mine.trained_by: there is no training 'safary'; did you mean 'safari'?"),
+    ("settings/training/clients_per_round", 4, "4 cannot be drawn from the 3 clients that take part"),
+    ("settings/training/local_steps", 3, "local_epochs, local_steps: give one of them, and not both"),
+    ("settings/training/history", ["update_norms"],
+     "history: every client is recorded in every round, so clients_per_round must be null"),
+    ("settings/data/train_share", 0.8, "with split: official the test set is the data set's own; leave it out"),
+    ("settings/data", {"split": "merged", "test": "clients", "train_share": 0.8}, "server: needs split: official"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG)
-def test_what_does_not_fit_is_told_in_one_sentence(
-    with_toy: Path, values: dict[str, Any], words: tuple[str, ...]
-) -> None:
-    has(sentence(lambda: Plan(values)), *words)
+@pytest.mark.parametrize("case", WRONG, ids=[case[0] for case in WRONG])
+@pytest.mark.usefixtures("with_toy")
+def test_what_does_not_fit_is_told_in_one_sentence(case: tuple[Any, ...]) -> None:
+    path, value, *words = case
+    has(sentence(lambda: Plan(at(path, value, "helped"))), *words)
