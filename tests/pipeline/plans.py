@@ -17,6 +17,7 @@ SETTINGS: dict[str, Any] = WRITTEN["settings"]
 RATES: list[float] = SETTINGS["grid"]["unlearning.lr"]
 MADE = {stage: end for end, stage in MAKERS.items()}
 LOCAL = ("lr", "lr_decay", "batch_size", "local_epochs")
+PAPERS = ("fedosd", "safari", "fats")
 # No artefact shows what begins at the unlearned models of FedOSD or FUPGA, so that their grids are free to change.
 ALONE = {"table5": {"methods": ["fedosd"]}, "recovery_rate": {"methods": ["fedrecovery.rates-free"]}}
 
@@ -27,9 +28,9 @@ def plan(preset: str = "paper", **fedosd: Any) -> Plan:
 
 
 @cache
-def made(preset: str = "paper") -> Plan:
-    """A plan that no test changes."""
-    return plan(preset)
+def made(preset: str = "paper", *papers: str) -> Plan:
+    """A plan of papers (none: FedOSD) that no test changes."""
+    return Plan({"preset": preset, "papers": list(papers) or ["fedosd"]})
 
 
 def text(planned: Plan, stage: str, run: str, trial: str | None = None) -> str:

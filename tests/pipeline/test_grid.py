@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from fu.errors import UserError
 from fu.pipeline.grid import Grid, completed, trial_name
 from fu.pipeline.plan import Plan
-from fu.pipeline.settings.papers import Resolved, load, names
+from fu.pipeline.settings.papers import Resolved
+from tests.pipeline.configs import toy
 from tests.pipeline.plans import (
     ALONE,
     PAT50,
     RATES,
     RUN,
     SETTINGS,
-    WRITTEN,
     files,
     grid,
     made,
@@ -27,7 +26,7 @@ from tests.pipeline.plans import (
     trials,
 )
 
-SHARED = "fedosd/mnist-pat50/seed0"  # of the figure that begins at one unlearned model
+PAT = "toy/pat/seed0"
 
 
 def of(planned: Plan, run: str, name: str) -> list[str]:
@@ -128,26 +127,6 @@ def test_the_rounds_follow_from_what_comes_after_unlearning(post_training: str, 
     assert given == phases()  # which stays as it is
 
 
-def test_a_preset_replaces_data_sets_that_a_base_names() -> None:
-    replaced = load("presets", "smoke", "preset")["replace_datasets"]
-    found = {
-        scope.partition("/")[2]: trial.settings.data.dataset
-        for (scope, name), trial in made("smoke").trials.items()
-        if name == "original"
-    }
-    originals = {
-        scope.partition("/")[2]: trial.settings.data.dataset
-        for (scope, name), trial in made().trials.items()
-        if name == "original"
-    }
-    two_stage = "cifar100-pat50-two-stage"  # the third to be built on another
-    same = originals.keys() & found.keys()
-    assert len(same) == len(found) - 1  # at other numbers of clients
-    assert {name: replaced[originals[name]] for name in same} == {name: found[name] for name in same}
-    assert (originals[two_stage], found[two_stage]) == ("cifar100", "digits_rgb_20")
-    assert {found[name] for name in found if name.startswith("cifar10-")} == {"digits_rgb"}
-
-
 def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
     swapped = made().preset.model_copy(
         update={"replace_datasets": {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}}
@@ -175,26 +154,17 @@ def test_a_trial_is_named_after_its_values(values: dict[str, Any], name: str) ->
     assert trial_name("fedosd", values) == name
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_a_grid_is_every_combination_in_the_order_of_its_values() -> None:
-    values = {"unlearning.lr": [0.1, 0.02], "params.loss": ["uce", "ascent"], "unlearning.rounds": [2]}
-    alone = {**ALONE, "projection": {"kind": "table"}}
-    planned = plan(artefacts=alone, methods=grid("fedosd", values))
-    found = trials(planned, PAT50, "fedosd")
-    assert found == [
-        "fedosd+lr0.1-lossuce-rounds2",
-        "fedosd+lr0.1-lossascent-rounds2",
-        "fedosd+lr0.02-lossuce-rounds2",
-        "fedosd+lr0.02-lossascent-rounds2",
-    ]
-    specs = [spec(planned, "unlearn", PAT50, trial) for trial in found]
-    assert [(each["local"]["lr"], each["method"]["params"]["loss"], each["rounds"]) for each in specs] == [
-        (0.1, "uce", 2),
-        (0.1, "ascent", 2),
-        (0.02, "uce", 2),
-        (0.02, "ascent", 2),
-    ]
-    left = SETTINGS["total_rounds"] - 2
-    assert {spec(planned, "recover", PAT50, trial)["rounds"] for trial in found} == {left}
+    values = {"unlearning.lr": [0.1, 0.02], "params.clip": [2, 1], "unlearning.rounds": [1]}
+    planned = Plan(toy(methods=grid("fupga", values)))
+    found = trials(planned, PAT, "fupga")
+    points = [(0.1, 2), (0.1, 1), (0.02, 2), (0.02, 1)]
+    assert found == [f"fupga+lr{lr}-clip{clip}-rounds1" for lr, clip in points]
+    specs = [spec(planned, "unlearn", PAT, trial) for trial in found]
+    assert [(each["local"]["lr"], each["method"]["params"]["clip"]) for each in specs] == points
+    assert {each["rounds"] for each in specs} == {1}
+    assert {spec(planned, "recover", PAT, trial)["rounds"] for trial in found} == {4 - 1}
 
 
 def test_the_rates_of_the_paper_are_tried_in_every_scenario() -> None:
@@ -212,24 +182,13 @@ def test_the_rates_of_the_paper_are_tried_in_every_scenario() -> None:
         assert trials(made(), RUN, method) == [method]
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_an_empty_list_is_no_grid() -> None:
-    planned = plan(methods=grid("mode", {"unlearning.lr": []}))
-    assert trials(planned, PAT50, "mode") == ["mode"]
-    assert rate(planned, PAT50, "mode") == SETTINGS["unlearning"]["lr"]
-    assert models(planned, PAT50, "mode") == ["mode.unlearned", "mode.recovered"]
-    shown = files(planned, "table6")
-    assert [path for path in shown if "/mode+" in path or "/mode.selected" in path] == []
-    assert [path for path in shown if "/fedosd.selected" in path] != []
-
-
-def test_one_value_is_a_trial_of_its_own_name_and_nothing_is_chosen() -> None:
-    unclipped: dict[str, Any] = {"grid": {"params.clip": [], "params.lambda": []}}
-    ascent = {name: {"settings": unclipped} for name in ("ewcsga", "fupga", "sfu", "fedosd.m1")}
-    planned = plan(settings={"grid": {"unlearning.lr": [0.005]}}, methods=ascent)
-    assert trials(planned, RUN, "fedosd") == ["fedosd+lr0.005"]
-    assert [path for path in files(planned) if path.endswith(".selected.json")] == []
-    choices = {path.rpartition("/")[2] for path in planned.producers if path.endswith(".selected.json")}
-    assert {name for name in choices if ".rates-" not in name} == set()
+    planned = Plan(toy(methods=grid("fupga", {"unlearning.lr": []})))
+    assert trials(planned, PAT, "fupga") == ["fupga"]
+    assert rate(planned, PAT, "fupga") == 0.1  # of training
+    assert models(planned, PAT, "fupga") == ["fupga.unlearned", "fupga.recovered"]
+    assert not [path for path in planned.producers if "/fupga+" in path or "/fupga.selected" in path]
 
 
 def test_the_trials_of_one_method_differ_in_their_rate_alone() -> None:
@@ -263,13 +222,6 @@ def test_a_grid_over_the_rate_of_post_training_shares_its_unlearned_model() -> N
     ]
 
 
-def test_methods_built_on_a_method_with_a_grid_of_post_training_share_its_unlearned_model_too() -> None:
-    planned = plan("smoke", methods=grid("fedosd", {"unlearning.lr": [0.02], "recovery.lr": [0.01, 0.03]}))
-    own = models(planned, SHARED, "fedosd.rates-free+lr0.02-recovery-lr1e-06")
-    assert own[0] == models(planned, SHARED, trials(planned, SHARED, "fedosd")[0])[0] == "fedosd+lr0.02.unlearned"
-    assert of(planned, SHARED, "fedosd.rates-free+lr0.02.unlearned") == []
-
-
 def test_a_grid_over_post_training_alone_begins_at_the_model_of_the_method_s_own_name() -> None:
     planned = plan("smoke", methods=grid("mode", {"unlearning.lr": [], "recovery.lr": [0.01, 0.03]}))
     assert trials(planned, PAT50, "mode") == ["mode+recovery-lr0.01", "mode+recovery-lr0.03"]
@@ -278,16 +230,14 @@ def test_a_grid_over_post_training_alone_begins_at_the_model_of_the_method_s_own
     assert [path.rpartition("/")[2] for path in unlearned] == ["mode.unlearned.safetensors"]
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_a_method_may_set_what_another_one_that_begins_at_its_model_has_a_grid_over() -> None:
-    assert "recovery.lr" in WRITTEN["methods"]["fedosd.rates-projected"]["settings"]["grid"]
-    assert WRITTEN["methods"]["fedosd.rates-projected"]["unlearned_from"] == "fedosd"
-    planned = plan(methods={"fedosd": {"settings": {"recovery": {"lr": 0.07}}}})
-    trial = trials(planned, SHARED, "fedosd")[0]
-    assert spec(planned, "recover", SHARED, trial)["local"]["lr"] == 0.07
-    swept = trials(planned, SHARED, "fedosd.rates-projected")
-    assert swept == trials(made(), SHARED, "fedosd.rates-projected")
+    before, planned = Plan(toy()), Plan(toy(methods={"fedosd": {"settings": {"recovery": {"lr": 0.07}}}}))
+    assert spec(planned, "recover", PAT, "fedosd+lr0.02")["local"]["lr"] == 0.07
+    swept = trials(planned, "toy/iid/seed0", "fedosd.rates")
+    assert swept == [f"fedosd.rates+lr0.02-recovery-lr{lr}" for lr in (0.001, 0.02)]
     for name in swept:
-        assert spec(planned, "recover", SHARED, name) == spec(made(), "recover", SHARED, name)
+        assert spec(planned, "recover", "toy/iid/seed0", name) == spec(before, "recover", "toy/iid/seed0", name)
 
 
 def test_m5_begins_at_the_chosen_unlearned_model_of_fedosd_and_unlearns_and_chooses_nothing_itself() -> None:
@@ -432,54 +382,36 @@ def test_points_that_share_their_unlearning_share_the_job_that_is_copied() -> No
     assert len(after.listed["points"]) == 4 * 3
 
 
-def test_points_of_which_only_some_are_post_trained_are_no_choice() -> None:
-    with pytest.raises(UserError, match=r"some points of the grid of 'mode' leave rounds .*\(points: all\)"):
-        plan("smoke", scenarios={"fmnist-iid-e5": {"methods": {"mode": {"grid": {"unlearning.rounds": [1, 8]}}}}})
-
-
-@pytest.mark.parametrize("preset", names("presets"))
-def test_what_begins_at_the_model_of_another_method_has_no_unlearned_model_of_its_own(preset: str) -> None:
-    on_others = [name for name, method in made(preset).papers["fedosd"].methods.items() if method.unlearned_from]
-    assert {"fedosd.m5", "fedosd.rates-free"} <= set(on_others)
-    for name in on_others:
-        asked = [path for path in files(made(preset)) if f"/{name}" in path]
-        assert [path for path in asked if ".unlearned" in path] == []
-        assert [path for path in asked if path.endswith(".recovered.safetensors")] != []
-
-
+@pytest.mark.usefixtures("with_toy")
 def test_a_rate_that_only_a_method_built_on_the_unlearned_model_asks_for_is_unlearned_with_too() -> None:
-    planned = plan(methods=grid("fedosd.m5", {"unlearning.lr": [0.3], "recovery.lr": [0.1, 0.2]}))
-    assert trials(planned, PAT50, "fedosd") == trials(made(), PAT50, "fedosd")  # no table of FedOSD shows it
-    found = trials(planned, PAT50, "fedosd.m5")
+    planned = Plan(toy(methods=grid("fedosd.m5", {"unlearning.lr": [0.3], "recovery.lr": [0.1, 0.2]})))
+    assert trials(planned, PAT, "fedosd") == ["fedosd+lr0.02", "fedosd+lr0.005"]  # no table of FedOSD shows it
+    found = trials(planned, PAT, "fedosd.m5")
     assert found == ["fedosd.m5+lr0.3-recovery-lr0.1", "fedosd.m5+lr0.3-recovery-lr0.2"]
     for trial in found:
-        assert models(planned, PAT50, trial) == ["fedosd+lr0.3.unlearned", f"{trial}.recovered"]
-    assert rate(planned, PAT50, "fedosd+lr0.3") == 0.3
-    asked = [path for path in of(planned, PAT50, "fedosd+lr0.3") if path.endswith(".safetensors")]
-    assert [path.rpartition("/")[2] for path in asked] == ["fedosd+lr0.3.unlearned.safetensors"]
+        assert models(planned, PAT, trial) == ["fedosd+lr0.3.unlearned", f"{trial}.recovered"]
+    assert rate(planned, PAT, "fedosd+lr0.3") == 0.3
+    asked = [path for job in planned.jobs() for path in job.outputs.values() if "/fedosd+lr0.3" in path]
+    assert [path.rpartition("/")[2] for path in asked if path.endswith(".safetensors")] == [
+        "fedosd+lr0.3.unlearned.safetensors"
+    ]
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
-    planned = plan(methods={"fedosd": {"settings": {"unlearning": {"rounds": 2}, "total_rounds": 7}}})
-    m5 = spec(planned, "recover", PAT50, "fedosd.m5+lr0.005")
-    assert (m5["first_round"], m5["rounds"]) == (2, 5)
-    planned = plan(scenarios={"fmnist-pat50": {"methods": {"fedosd": {"unlearning": {"rounds": 1}}}}})
-    assert spec(planned, "recover", PAT50, "fedosd.m5+lr0.005")["first_round"] == 1
+    planned = Plan(toy(methods={"fedosd": {"settings": {"unlearning": {"rounds": 1}, "total_rounds": 7}}}))
+    m5 = spec(planned, "recover", PAT, "fedosd.m5+lr0.02")
+    assert (m5["first_round"], m5["rounds"]) == (1, 6)
+    planned = Plan(toy(scenarios={"pat": {"methods": {"fedosd": {"unlearning": {"rounds": 3}}}}}))
+    assert spec(planned, "recover", PAT, "fedosd.m5+lr0.02")["first_round"] == 3
 
 
 # ---- methods that lack a phase -------------------------------------------------------------------------------------
 
 
-def test_the_original_model_is_no_trial_of_a_grid_and_recovers_nothing() -> None:
-    assert trials(made(), RUN, "original") == ["original"]
-    assert not made().trials["fedosd/mnist-iid", "original"].recovers
-    assert models(made(), RUN, "original") == ["original.trained"]
-
-
-@pytest.mark.parametrize("preset", names("presets"))
 @pytest.mark.parametrize("method", ["retraining", "federaser"])
-def test_a_method_that_takes_all_rounds_itself_has_one_model(preset: str, method: str) -> None:
-    planned = made(preset)
+def test_a_method_that_takes_all_rounds_itself_has_one_model(method: str) -> None:
+    planned = made()
     total = planned.trials["fedosd/mnist-iid", "original"].settings.total_rounds
     assert spec(planned, "unlearn", RUN, method)["rounds"] == total
     assert models(planned, RUN, method) == [f"{method}.unlearned"]

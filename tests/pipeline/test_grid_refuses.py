@@ -109,6 +109,8 @@ PLANS: list[tuple[Any, ...]] = [
     ("methods/fupga/settings/grid", {"unlearning.lr": MANY, "recovery.lr": MANY},
      "methods.fupga: grid: has more than 1000 points; name fewer values."),
     ("methods/fedosd/settings/grid/params.loss", ["x" * 200], "values must differ within six digits"),
+    ("scenarios/pat/methods/fedosd/grid/unlearning.rounds", [1, 4],
+     "some points of the grid of 'fedosd' leave rounds", "(points: all)"),
 ]  # fmt: skip
 
 
