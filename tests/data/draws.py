@@ -29,10 +29,7 @@ def pat(class_share: float) -> Kind:
     return ("pat", {"class_share": class_share})
 
 
-KINDS = [
-    pytest.param(IID, id="iid"),
-    *(pytest.param(pat(share), id=f"pat-{share}") for share in (0.1, 0.2, 0.5, 1.0)),
-]
+KINDS = [pytest.param(IID, id="iid"), *(pytest.param(pat(share), id=f"pat-{share}") for share in (0.1, 0.2, 0.5, 1.0))]
 
 
 def draw(

@@ -172,11 +172,7 @@ TEXTS: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
         (),
         ("vocabulary must be one string, but is <U1 [2]",),
     ),
-    "a vocabulary of numbers": (
-        {"vocabulary": np.array(3)},
-        (),
-        ("vocabulary must be one string, but is int64 []",),
-    ),
+    "a vocabulary of numbers": ({"vocabulary": np.array(3)}, (), ("vocabulary must be one string, but is int64 []",)),
     "a vocabulary with a character twice": (
         {"vocabulary": np.array("abca")},
         (),

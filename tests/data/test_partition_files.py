@@ -81,14 +81,8 @@ CONTRADICTIONS: dict[str, tuple[dict[str, NDArray[Any]], str]] = {
     "a server's sample of a client": (first("server", PART.test[0][0]), f"it names sample {PART.test[0][0]} twice"),
     "a held-out sample of the server": (first("held_out", PART.server[1]), f"it names sample {PART.server[1]} twice"),
     "a test sample of a client": ({"global_test": PART.train[3][:1]}, f"it names sample {PART.train[3][0]} twice"),
-    "nothing to test on": (
-        {"test": NOBODY, "test_offsets": np.zeros(5, np.int64)},
-        "it has no test sample",
-    ),
-    "a retained client's sample marked": (
-        first("backdoored", PART.train[0][0]),
-        "but no attacked client trains on it",
-    ),
+    "nothing to test on": ({"test": NOBODY, "test_offsets": np.zeros(5, np.int64)}, "it has no test sample"),
+    "a retained client's sample marked": (first("backdoored", PART.train[0][0]), "but no attacked client trains on it"),
     "nobody's sample marked": (first("backdoored", 99), "sample 99 is backdoored, but no attacked client trains"),
     "a sample marked twice": (first("backdoored", ARRAYS["backdoored"][1]), "it marks"),
     "marked samples of nobody": ({"attacked": NOBODY}, "is backdoored, but no attacked client"),

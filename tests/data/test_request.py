@@ -146,10 +146,7 @@ def test_arrays_of_another_kind_are_no_request(tmp_path: Path, arrays: dict[str,
 
 
 def test_another_file_in_place_of_a_request_is_told_in_one_sentence(tmp_path: Path) -> None:
-    for path in (
-        written(tmp_path / "partition.npz", **PART.arrays()),
-        write_archive(tmp_path / "digits.npz"),
-    ):
+    for path in (written(tmp_path / "partition.npz", **PART.arrays()), write_archive(tmp_path / "digits.npz")):
         has(sentence(lambda path=path: request.load(path, PART)), f"{path}: this is not a request file")  # type: ignore[misc]
     torn = written(tmp_path / "request.npz", clients=np.array([1]))
     torn.write_bytes(torn.read_bytes()[:60])

@@ -45,103 +45,20 @@ for _ in range(3000):
     DEEP = [DEEP]
 NUMBERS = (0, -1, 1, 2, 0.5, 1e-300, 1e308, math.inf, math.nan, 10**20, 2**63, 10**400, 16**5000, True, False)
 TEXTS = (
-    *(
-        "",
-        " ",
-        "a\nb",
-        "\0",
-        "\ud800",
-        "\x1b[2J",
-        "日本",
-        "$x_{$",
-        "%s{0}",
-        "x" * 300,
-        "x" * 20_000,
-        "1e400",
-        "1e99999999",
-    ),
-    *(
-        "../x",
-        "/etc/passwd",
-        "~",
-        "~nobody",
-        "data",
-        "all",
-        "publish",
-        "original",
-        "unlearned",
-        "toy",
-        "null",
-        "2024-13-45",
-    ),
-    *(
-        "6/7",
-        "1/0",
-        "0b_",
-        "1:1:1",
-        "fedosd",
-        "iid",
-        "table",
-        "curves",
-        "bars",
-        "across",
-        "asr",
-        "r_acc",
-        "digits",
-        "mnist",
-    ),
-)
+    "", " ", "a\nb", "\0", "\ud800", "\x1b[2J", "日本", "$x_{$", "%s{0}", "x" * 300, "x" * 20_000, "1e400",
+    "1e99999999", "../x", "/etc/passwd", "~", "~nobody", "data", "all", "publish", "original", "unlearned", "toy",
+    "null", "2024-13-45", "6/7", "1/0", "0b_", "1:1:1", "fedosd", "iid", "table", "curves", "bars", "across", "asr",
+    "r_acc", "digits", "mnist",
+)  # fmt: skip
 TREES: tuple[Any, ...] = (
-    *(
-        None,
-        [],
-        {},
-        [[]],
-        [None],
-        [1, 1],
-        {"value": 1},
-        {"value": 1, "source": " "},
-        {"name": "pat"},
-        {5: 1},
-        {None: {}},
-    ),
-    *({"a\nb": 1}, {"unlearning.lr": [0.1, 0.2]}, LOOP, DEEP, datetime.date(2024, 1, 1), b"x", {1, 2}, (1, 2)),
-)
+    None, [], {}, [[]], [None], [1, 1], {"value": 1}, {"value": 1, "source": " "}, {"name": "pat"}, {5: 1}, {None: {}},
+    {"a\nb": 1}, {"unlearning.lr": [0.1, 0.2]}, LOOP, DEEP, datetime.date(2024, 1, 1), b"x", {1, 2}, (1, 2),
+)  # fmt: skip
 SNIPPETS = (
-    *(
-        "\n",
-        "\t",
-        ":",
-        ": ",
-        "- ",
-        "[",
-        "{",
-        "}",
-        "]",
-        "&a ",
-        "*a",
-        "!!int ",
-        "!!python/name:os.system ",
-        "'",
-        '"',
-        "#",
-        "|\n",
-    ),
-    *(
-        "<<: *a\n",
-        "? ",
-        "%YAML 3.0\n",
-        "---\n",
-        "...\n",
-        "\0",
-        "\ufeff",
-        "1e400",
-        "2024-13-45",
-        "0x" + "f" * 4000,
-        "[" * 5000,
-    ),
-    *(",", ",,", "nan", "\r", "original", "1_0", "\x85"),
-)
+    "\n", "\t", ":", ": ", "- ", "[", "{", "}", "]", "&a ", "*a", "!!int ", "!!python/name:os.system ", "'", '"', "#",
+    "|\n", "<<: *a\n", "? ", "%YAML 3.0\n", "---\n", "...\n", "\0", "\ufeff", "1e400", "2024-13-45", "0x" + "f" * 4000,
+    "[" * 5000, ",", ",,", "nan", "\r", "original", "1_0", "\x85",
+)  # fmt: skip
 
 
 def wild(random: random.Random) -> Any:
@@ -269,10 +186,7 @@ def desk() -> Iterator[Desk]:
     """Lend a desk that the plan reads instead of this repository's `workflow/`."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        with (
-            patch.object(catalogue, "CACHE", root / "plan.json"),
-            patch.object(digest, "CACHE", root / "digests.json"),
-        ):
+        with patch.object(catalogue, "CACHE", root / "plan.json"), patch.object(digest, "CACHE", root / "digests.json"):
             made = Desk(root)
             with patch.object(papers, "ROOT", root), patch.object(digest, "ROOT", root):
                 yield made

@@ -16,15 +16,7 @@ from fu.federation.local import Federation
 from fu.federation.task import State, Task, initial_parameters
 from fu.pipeline.stages import compute
 from fu.training import fedavg
-from tests.factories import (
-    KINDS,
-    builder,
-    make_data,
-    make_federation,
-    make_partition,
-    make_task,
-    params_of,
-)
+from tests.factories import KINDS, builder, make_data, make_federation, make_partition, make_task, params_of
 
 
 def start_of(federation: Federation, model: str = "mlp") -> Tensor:

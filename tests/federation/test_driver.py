@@ -194,14 +194,7 @@ def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path:
             return nudge(state, round)
 
         task = toy(rounds=4)
-        drive(
-            task,
-            lambda: State(task.original_model),
-            step,
-            always(tmp_path),
-            "toy",
-            kinds=("last_local_models",),
-        )
+        drive(task, lambda: State(task.original_model), step, always(tmp_path), "toy", kinds=("last_local_models",))
 
     with pytest.raises(KilledError):
         run(2)
@@ -264,13 +257,7 @@ def test_what_holds_is_not_measured_again(tmp_path: Path) -> None:
         return {"mean": theta.mean().item()}
 
     outcome = driver.drive(
-        task,
-        lambda: State(task.original_model),
-        nudge,
-        measure,
-        never(tmp_path),
-        "toy",
-        finished=lambda state: True,
+        task, lambda: State(task.original_model), nudge, measure, never(tmp_path), "toy", finished=lambda state: True
     )
     assert len(times) == 1
     assert [row["mean"] for row in outcome.rows] == [times[0].mean().item()] * 5

@@ -7,13 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.federation.losses import (
-    OBJECTIVES,
-    cross_entropy,
-    negative_cross_entropy,
-    resolve,
-    unlearning_cross_entropy,
-)
+from fu.federation.losses import OBJECTIVES, cross_entropy, negative_cross_entropy, resolve, unlearning_cross_entropy
 from tests.factories import make_task
 
 

@@ -157,8 +157,7 @@ def test_the_coupling_of_claim_2_is_not_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "apart"),
-    [*zip(SYSTEMS, map(Fraction, ("1/8", "5/48", "155/1296", "620/6561")), strict=True)],
+    ("system", "apart"), [*zip(SYSTEMS, map(Fraction, ("1/8", "5/48", "155/1296", "620/6561")), strict=True)]
 )
 def test_a_full_re_run_with_fresh_clients_is_not_exact_for_a_sample(system: System, apart: Fraction) -> None:
     """Section 5.3.2 as printed."""

@@ -31,14 +31,7 @@ def text_data(part: Partition = PART) -> ClientData:
 
 
 def federation(strategy: str = "auto", data: ClientData | None = None) -> Federation:
-    return Federation(
-        BUILD(),
-        data or text_data(),
-        LOCAL,
-        "training",
-        0,
-        strategy,
-    )
+    return Federation(BUILD(), data or text_data(), LOCAL, "training", 0, strategy)
 
 
 def seen(model: torch.nn.Module) -> list[Tensor]:

@@ -20,11 +20,7 @@ from tests.factories import CLASSES, KINDS, make_data, make_federation, make_par
 
 ROUNDS = 6
 PART = make_partition((7, 12, 9, 6, 8), trigger=False, absent=(3,), server=20)
-TRAININGS = [
-    Choice(name="fedavg"),
-    Choice(name="safari", params={"q": 0.5}),
-    Choice(name="server_sgd"),
-]
+TRAININGS = [Choice(name="fedavg"), Choice(name="safari", params={"q": 0.5}), Choice(name="server_sgd")]
 
 
 class Locked(ClientData):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from fu.pipeline import catalogue, certificate, estimates
 from fu.pipeline.catalogue import Size
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.plan import Job
+from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.records import Settings
 from fu.plugins import Choice
+from tests.pipeline.configs import toy
 from tests.pipeline.plans import RUN, made, plan
 
 MLP = Size(478_410, 955_200, 10)  # 2 (784 400 + 400 400 + 400 10) operations
@@ -191,10 +193,11 @@ def test_what_such_a_job_took_with_this_or_another_seed_is_measured(tmp_path: Pa
     assert estimates.measured(cost, spec) == 60.0 + estimates.JOB_S
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_what_a_job_took_is_its_time_and_no_part_of_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = {"run": RUN, "trial": "original"}
-    before, after = plan("smoke").job("train", names), plan("smoke").job("train", names)
+    names = {"run": "toy/iid/seed0", "trial": "original"}
+    before, after = Plan(toy()).job("train", names), Plan(toy()).job("train", names)
     Path(after.outputs["cost"]).parent.mkdir(parents=True)
     Path(after.outputs["cost"]).write_text('{"seconds": 1000}')
     certificate.write(Path(after.certificate), Certificate("k", "train", json.loads(after.json), "c", {}, {}))
@@ -241,7 +244,7 @@ def test_who_trains_is_what_the_method_s_file_says() -> None:
 
 
 def test_the_overview_counts_the_given_jobs_alone() -> None:
-    planned = plan("smoke")
+    planned = made("smoke")
     jobs = list(planned.jobs(("fedosd", "table8")))
     text = planned.overview(jobs, cores=2)
     disk, seconds = sum(job.disk_mb for job in jobs), sum(job.seconds for job in jobs)
@@ -254,7 +257,7 @@ def test_the_overview_counts_the_given_jobs_alone() -> None:
 
 
 def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:
-    planned = plan("smoke")
+    planned = made("smoke")
 
     def chain(job: Job) -> float:
         behind = [planned.job(*planned.producers[path]) for path in job.files if path in planned.producers]
@@ -263,6 +266,16 @@ def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:
     (last,) = [job for job in planned.jobs(("fedosd", "table8")) if job.stage == "publish"]
     text = planned.overview(planned.jobs(("fedosd", "table8")), cores=10_000)
     assert f"about {chain(last):.0f} s on 10000 cores" in text
+
+
+@cache
+def few_rounds() -> Plan:
+    common = {"training": {"rounds": 12, "evaluate_every": 4}, "unlearning": {"rounds": 3}, "total_rounds": 6}
+    methods = {
+        name: {"settings": {"grid": {"unlearning.lr": [lr]}}, "params": params}
+        for name, lr, params in (("mode", 0.1, {"schedule": "both"}), ("fedosd", 0.025, {}))
+    }
+    return plan("reduced", settings=common, methods=methods)
 
 
 # CPU seconds of jobs of Table 8 on real MNIST, Pat-50, preset `reduced` with 12, 3 and 3 rounds, less 1.9 s for
@@ -278,12 +291,5 @@ def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:
     ],
 )
 def test_a_job_is_estimated_within_a_factor_of_two(stage: str, trial: str, measured: float) -> None:
-    common = {"training": {"rounds": 12, "evaluate_every": 4}, "unlearning": {"rounds": 3}, "total_rounds": 6}
-    methods = {
-        name: {"settings": {"grid": {"unlearning.lr": [lr]}}, "params": params}
-        for name, lr, params in (("mode", 0.1, {"schedule": "both"}), ("fedosd", 0.025, {}))
-    }
-    planned = plan("reduced", settings=common, methods=methods)
-    names = {"run": "fedosd/mnist-pat50/seed0", "trial": trial}
-    job = planned.job(stage, names)
+    job = few_rounds().job(stage, {"run": "fedosd/mnist-pat50/seed0", "trial": trial})
     assert measured / 2 < job.seconds < measured * 2

@@ -1,6 +1,5 @@
 """A job in a process that the server forked is the job in a process of its own, only sooner."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -199,8 +198,7 @@ def test_a_job_sees_the_folder_the_arguments_and_the_environment_of_its_client(p
 
 
 @pytest.mark.parametrize(
-    ("given", "spins"),
-    [({}, fork_server.SPINS), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)],
+    ("given", "spins"), [({}, fork_server.SPINS), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)]
 )
 def test_threads_that_wait_soon_sleep_unless_a_person_says_otherwise(
     place: Place, given: dict[str, str], spins: str | None
@@ -361,12 +359,6 @@ def test_a_killed_job_is_told(served: Served) -> None:
     assert served.run("nothing") == (0, "done\n", "")
 
 
-def test_the_libraries_can_be_imported_and_are_none_of_this_package() -> None:
-    for name in fork_server.LIBRARIES:
-        assert name.split(".")[0] != "fu"
-        assert importlib.util.find_spec(name), name
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the socket is a file of this user")
 def test_another_user_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = socket.socketpair()
@@ -426,9 +418,7 @@ def test_a_signal_leaves_the_server_to_whom_it_serves(bare: Bare, tmp_path: Path
     assert server.returncode == 0
 
 
-def test_a_client_that_was_killed_before_it_said_what_to_run_is_forgotten(
-    bare: Bare,
-) -> None:
+def test_a_client_that_was_killed_before_it_said_what_to_run_is_forgotten(bare: Bare) -> None:
     place, server = bare
     name = place.environment[fork_server.SOCKET].split(os.pathsep)[0]
     for said in (b"", (100).to_bytes(8, "big"), (100).to_bytes(8, "big") + b"half"):

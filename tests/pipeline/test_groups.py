@@ -9,14 +9,14 @@ import pytest
 from fu.pipeline.engine import groups
 from fu.pipeline.engine.groups import HERE, LONGEST_S, Place, packs, places
 from fu.pipeline.plan import Job, Plan
-from tests.pipeline.plans import made
+from tests.pipeline.plans import PAPERS, made
 
-PRESETS = ("smoke", "reduced", "paper")
+PRESETS = ("smoke", "reduced")
 
 
 @cache
 def planned(preset: str) -> tuple[Plan, list[Job], list[list[Job]]]:
-    plan = Plan({"preset": preset, "papers": ["fedosd", "safari", "fats"]})
+    plan = made(preset, *PAPERS)
     jobs = list(plan.jobs())
     return plan, jobs, packs(plan, jobs)
 

@@ -1,7 +1,6 @@
 """What the plan hands to jobs and stages hand to the science: seeds, scenarios, streams, poison, the choice."""
 
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,18 +8,11 @@ import pytest
 
 from fu import plugins
 from fu.artefacts.entry import Entry
-from fu.data.clients import Poison
-from fu.federation.local import LocalTraining
-from fu.pipeline import frames
 from fu.pipeline.plan import Plan
-from fu.pipeline.stages import compute, evaluate, publish, recover, train, unlearn
+from fu.pipeline.stages import compute, publish, recover, train, unlearn
 from fu.pipeline.stages.common import Options, canonical
-from tests.factories import make_data, make_partition
+from tests.pipeline.configs import toy
 from tests.pipeline.plans import made, plan
-
-
-class StopError(Exception):
-    """Ends a stage where the test has seen enough."""
 
 
 def entries(planned: Plan) -> list[Entry]:
@@ -35,13 +27,12 @@ def test_every_job_of_a_run_has_the_run_s_seed() -> None:
     assert len(set(found)) > 1
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_the_user_s_seeds_win() -> None:
-    asked = {"preset": "smoke", "papers": ["fedosd"]}
-    assert Plan({**asked, "seeds": [7, 8]}).seeds("fedosd") == [7, 8]
-    overrides = {"fedosd": {"seeds": [5, 6]}}
-    assert Plan({**asked, "overrides": overrides}).seeds("fedosd") == [5, 6]
-    assert Plan({**asked, "overrides": overrides, "seeds": [7, 8]}).seeds("fedosd") == [7, 8]
-    assert (Plan(asked).seeds("fedosd"), made("paper").seeds("fedosd")) == ([0], [0, 1, 2, 3, 4])
+    overridden = toy(seeds=[5, 6])
+    configs: list[dict[str, Any]] = [{}, {"seeds": [7, 8]}, overridden, {**overridden, "seeds": [7, 8]}]
+    assert [Plan({**toy(), **config}).seeds("toy") for config in configs] == [[0], [7, 8], [5, 6], [7, 8]]
+    assert [made(preset).seeds("fedosd") for preset in ("smoke", "paper")] == [[0], [0, 1, 2, 3, 4]]
 
 
 def test_an_artefact_states_each_of_its_scenarios_as_it_is() -> None:
@@ -120,6 +111,10 @@ def test_what_was_chosen_is_no_part_of_a_spec() -> None:
     assert canonical(entry.model_copy(update={"chosen": {"a": {"b": "c"}}})) == canonical(entry)
 
 
+class StopError(Exception):
+    """Ends a stage where the test has seen enough."""
+
+
 @pytest.mark.parametrize(
     ("stage", "main", "expected"),
     [
@@ -138,61 +133,6 @@ def test_a_stage_draws_from_its_stream_and_marks_what_it_should(
     with pytest.raises(StopError) as stopped:
         main(SimpleNamespace(), SimpleNamespace(), Options())
     assert stopped.value.args == expected
-
-
-def test_an_evaluator_is_given_data_with_the_trigger_on_all_samples_of_the_target(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def seen(spec: Any, files: Any, options: Any, poison: str) -> None:
-        raise StopError(poison)
-
-    monkeypatch.setattr(compute, "data_of", seen)
-    with pytest.raises(StopError, match="all"):
-        evaluate.main(SimpleNamespace(), SimpleNamespace(), Options())  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("stream", "poison"), [("training", "share"), ("unlearning", "all")])
-def test_a_task_has_the_spec_s_seed_rounds_and_training_and_the_partition_s_clients(
-    stream: str, poison: Poison, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part = make_partition(forgotten=(1,))
-    monkeypatch.setattr(compute, "data_of", lambda spec, files, options, poison: make_data(part, poison=poison))
-    local = LocalTraining(
-        lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=None, local_steps=4, momentum=0.25, weight_decay=0.125
-    )
-    model = plugins.Choice(name="mlp", params={"hidden": 4})
-    spec = train.Spec(
-        dataset="digits", attack="patch", model=model, seed=11, local=local, rounds=6, evaluate_every=1,
-        evaluate_last=1, clients_per_round=5, with_replacement=True, traced=(),
-        training=plugins.Choice(name="fedavg"), history=(), server=None,
-    )  # fmt: skip
-    files = train.Files(Path("none"), Path("none"), [], *(Path("none") for _ in range(4)))
-    task = compute.task_of(spec, files, Options(), stream, poison)
-    assert (task.forgotten, task.retained, task.rounds, task.seed) == ([1], [0, 2], 6, 11)
-    assert (task.federation.seed, task.federation.stream) == (11, stream)
-    marked = (task.federation.data.train(1)[1] != task.federation.data.y[part.train[1]]).sum()
-    assert marked == {"share": 10, "all": 12}[poison]
-    assert task.federation.training.rate(1) == pytest.approx(0.45)
-    assert task.federation.training == LocalTraining(
-        lr=0.5, lr_decay=0.9, batch_size=3, local_epochs=None, local_steps=4, momentum=0.25, weight_decay=0.125
-    )
-    assert (task.clients_per_round, task.with_replacement, len(task.participants(0))) == (5, True, 5)
-
-
-def test_an_artefact_is_made_of_what_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(frame: Any, entry: Entry) -> None:
-        raise StopError(entry.chosen)
-
-    chosen = {"a scenario": {"a method": "a trial"}}
-    monkeypatch.setattr(frames, "with_choice", lambda entry, paths: entry.model_copy(update={"chosen": chosen}))
-    monkeypatch.setattr(plugins, "load", lambda kind, name: SimpleNamespace(make=make))
-    entry = next(entry for entry in entries(made("smoke")) if entry.reads == "nothing")
-    files = publish.Files(
-        tmp_path, [], *(tmp_path / name for name in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json"))
-    )
-    with pytest.raises(StopError) as stopped:
-        publish.main(publish.Spec(**dict(entry)), files, Options())
-    assert stopped.value.args == (chosen,)
 
 
 def test_a_table_reads_the_evaluation_that_its_marks_need() -> None:

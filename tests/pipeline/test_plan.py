@@ -10,16 +10,14 @@ from pathlib import Path
 import pytest
 
 from fu.artefacts.entry import ORIGINAL
-from fu.contents import checksum
-from fu.pipeline import certificate, commands
-from fu.pipeline.certificate import Certificate
+from fu.pipeline import commands
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS, certificate_of
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import names
-from fu.pipeline.stages import data, publish
-from tests.mistakes import write_archive
-from tests.pipeline.plans import RATES, RUN, WRITTEN, files, grid, made, plan, trials
+from fu.pipeline.stages import publish
+from tests.pipeline.configs import toy
+from tests.pipeline.plans import PAPERS, RATES, RUN, WRITTEN, files, grid, made, plan, trials
 
 PRESETS = names("presets")
 SCENARIO = "fedosd/mnist-pat50"
@@ -37,7 +35,8 @@ def rows(planned: Plan, artefact: str) -> list[str]:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_plans_every_paper_and_every_artefact(preset: str) -> None:
-    planned = Plan({"preset": preset, "papers": names("papers")})
+    planned = made(preset, *PAPERS)
+    assert {*planned.papers} == {*names("papers")}
     assert {key for paper, key in planned.artefacts if paper == "fedosd"} == set(WRITTEN["artefacts"])
     published = {tuple(job.names.values()) for job in planned.jobs() if job.stage == "publish"}
     assert published == set(planned.artefacts)
@@ -45,43 +44,19 @@ def test_every_preset_plans_every_paper_and_every_artefact(preset: str) -> None:
         assert entry.published == (ROOT / "workflow/published" / paper / f"{artefact}.csv").is_file()
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_no_two_jobs_write_one_file_and_no_two_one_log(preset: str) -> None:
-    jobs = list(made(preset).jobs())
+def test_no_two_jobs_write_one_file_and_no_two_one_log() -> None:
+    jobs = list(made().jobs())
     outputs = [path for job in jobs for path in job.outputs.values()]
     logs = [LOGS[job.stage].format(**job.names) for job in jobs]
     assert len(jobs) > 500
     assert len(set(outputs)) == len(outputs) > len(jobs)
     assert len(set(logs)) == len(jobs)
-    assert all(path.startswith(f"results/{preset}/") for path in outputs)
+    assert all(path.startswith("results/paper/") for path in outputs)
     assert all(set(job.outputs) == {*OUTPUTS[job.stage], "certificate"} for job in jobs)
 
 
-def test_an_archive_counts_where_it_is_and_elsewhere_the_one_that_the_data_were_made_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    def archive() -> str | None:
-        planned = Plan({"preset": "reduced", "papers": ["fedosd"], "data_dir": "archives"})
-        spec = planned.job("data", {"dataset": "mnist"}).spec
-        assert isinstance(spec, data.Spec)
-        return spec.archive
-
-    assert archive() is None
-    stored = "a" * 64
-    path = Path("results/reduced/data/mnist.made.json")
-    path.parent.mkdir(parents=True)
-    certificate.write(path, Certificate("k", "data", {"dataset": "mnist", "archive": stored}, "c", {}, {}))
-    assert archive() == stored
-    Path("archives").mkdir()
-    new = write_archive(Path("archives/mnist.npz"))
-    assert archive() == checksum(new)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_whoever_reads_a_file_finds_the_certificate_of_the_job_that_made_it(preset: str) -> None:
-    planned = made(preset)
+def test_whoever_reads_a_file_finds_the_certificate_of_the_job_that_made_it() -> None:
+    planned = made()
     read = {path for job in planned.jobs() for path in job.files if path in planned.producers}
     assert {str(certificate_of(Path(path))) for path in read} == {
         planned.job(*planned.producers[path]).certificate for path in read
@@ -89,11 +64,10 @@ def test_whoever_reads_a_file_finds_the_certificate_of_the_job_that_made_it(pres
     assert all(planned.producers[path] == planned.producers[str(certificate_of(Path(path)))] for path in read)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_input_is_the_output_of_a_job_before_or_a_published_file(preset: str) -> None:
+def test_every_input_is_the_output_of_a_job_before_or_a_published_file() -> None:
     made_so_far: set[str] = set()
     published = set()
-    for job in made(preset).jobs():
+    for job in made().jobs():
         outside = set(job.files) - made_so_far
         assert not outside or job.stage == "publish"
         published |= outside
@@ -101,9 +75,8 @@ def test_every_input_is_the_output_of_a_job_before_or_a_published_file(preset: s
     assert published == {str(path.relative_to(ROOT)) for path in PUBLISHED}
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_whoever_makes_a_file_is_found_by_its_name(preset: str) -> None:
-    planned = made(preset)
+def test_whoever_makes_a_file_is_found_by_its_name() -> None:
+    planned = made()
     for job in planned.jobs():
         for path in job.outputs.values():
             assert planned.job(*planned.producers[path]) is job
@@ -144,8 +117,6 @@ def test_every_seed_is_a_run_of_its_own() -> None:
     jobs = [job for job in made().jobs() if job.stage == "train" and job.names["run"].startswith(f"{SCENARIO}/")]
     assert [job.names["run"] for job in jobs] == [f"{SCENARIO}/seed{seed}" for seed in seeds]
     assert [json.loads(job.json)["seed"] for job in jobs] == seeds
-    only = Plan({"preset": "paper", "papers": ["fedosd"], "seeds": [7]})
-    assert {job.names["run"].rpartition("/")[2] for job in only.jobs() if "run" in job.names} == {"seed7"}
 
 
 # ---- choosing ------------------------------------------------------------------------------------------------------
@@ -229,15 +200,12 @@ def test_larger_work_needs_more_time_and_memory() -> None:
     assert 0 < small.seconds < large.seconds
     assert 0 < small.mem_mb < large.mem_mb
     assert 20 < small.minutes < large.minutes
-    five = needs(plan(settings={"training": {"rounds": 10_000}}))
-    assert five.seconds == pytest.approx(5 * large.seconds, rel=0.001)
-    assert five.mem_mb == large.mem_mb
-    assert five.json != large.json
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_nothing_that_a_job_needs_is_part_of_its_spec() -> None:
-    other = Plan({"preset": "paper", "papers": ["fedosd"], "threads": 2, "device": "cpu", "data_dir": "elsewhere"})
-    for job in made().jobs(("fedosd", "table2")):
+    other = Plan({**toy(), "threads": 2, "device": "cpu", "data_dir": "elsewhere"})
+    for job in Plan(toy()).jobs():
         assert other.job(job.stage, job.names).json == job.json
 
 
@@ -313,11 +281,3 @@ def test_the_twelve_tables_of_the_paper_are_planned_with_their_numbers() -> None
         path.stem for path in PUBLISHED
     }
     assert figures == {"fig3", "fig5", "fig6", "fig7", "fig8", "fig9"}
-
-
-def test_an_artefact_is_told_the_metrics_that_its_evaluators_declare() -> None:
-    entry = made().job("publish", {"paper": "fedosd", "artefact": "table4"}).spec
-    assert isinstance(entry, publish.Spec)
-    assert [metric.name for metric in entry.metrics] == WRITTEN["artefacts"]["table4"]["metrics"]
-    assert {metric.name: metric.spread for metric in entry.metrics if metric.spread} == {"r_acc": "r_acc_std"}
-    assert entry.published is not None

@@ -17,13 +17,16 @@ from fu.pipeline.engine import preflight
 from fu.pipeline.plan import Job, Plan
 from tests.data.test_leaf import roles
 from tests.mistakes import has, sentence, write_archive
+from tests.pipeline.configs import toy
 
-CONFIG = {"preset": "paper", "papers": ["fedosd"]}
+MNIST = {"data": {"dataset": "mnist"}}
+CONFIG = toy(settings=MNIST)
+pytestmark = pytest.mark.usefixtures("with_toy")
 
 
 def jobs(plan: Plan, *stages: str) -> list[Job]:
-    """The jobs of Table 8, which needs MNIST."""
-    return [job for job in plan.jobs(("fedosd", "table8")) if job.stage in stages]
+    """The jobs of a table, which needs MNIST."""
+    return [job for job in plan.jobs(("toy", "numbers")) if job.stage in stages]
 
 
 @pytest.fixture
@@ -49,13 +52,10 @@ def test_an_archive_that_is_damaged_or_no_file_is_refused(plan: Plan, tmp_path: 
 
 
 def test_an_archive_with_fewer_samples_than_a_scenario_uses_is_refused(tmp_path: Path) -> None:
-    settings = {"settings": {"data": {"samples": 5000}}}
-    plan = Plan({**CONFIG, "data_dir": str(tmp_path), "overrides": {"fedosd": settings}})
+    plan = Plan({**toy(settings={"data": {"dataset": "mnist", "samples": 5000}}), "data_dir": str(tmp_path)})
     labels, images = np.zeros(200, np.uint8), np.zeros((200, 28, 28), np.uint8)
     write_archive(tmp_path / "mnist.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
-    with pytest.raises(
-        UserError, match=r"mnist\.npz: holds 400 samples, but fedosd/\S+ uses 5000 \(data\.samples\); use"
-    ):
+    with pytest.raises(UserError, match=r"mnist\.npz: holds 400 samples, but toy/\S+ uses 5000 \(data\.samples\); use"):
         preflight.check(plan, jobs(plan, "data"), here=False)
     large, many = np.zeros(2500, np.uint8), np.zeros((2500, 28, 28), np.uint8)
     write_archive(tmp_path / "mnist.npz", x_train=many, y_train=large, x_test=many, y_test=large)
@@ -102,7 +102,7 @@ def test_pretrained_weights_that_nobody_can_download_are_told(tmp_path: Path, mo
     monkeypatch.setattr(torchvision_import, "_answers", answers)
 
     def trained(**params: str) -> tuple[Plan, list[Job]]:
-        plan = Plan({**CONFIG, "overrides": {"fedosd": {"settings": {"model": {"name": "vgg16", "params": params}}}}})
+        plan = Plan(toy(settings={**MNIST, "model": {"name": "vgg16", "params": params}}))
         return plan, jobs(plan, "train")[:1]
 
     text = sentence(lambda: preflight.check(*trained(), here=True))

@@ -101,31 +101,16 @@ JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
         (f"{TRACEBACK}error: mine.py: line 3: boom.\n", "error: mine.py: line 3: boom (the whole traceback: {log})."),
         ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (its log: {log})."),
         ("", "error: x.unlearned: the job ended without a message, as if killed (its log: {log})."),
-        (
-            "07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s a round, 18 s left\n",
-            "error: x.unlearned: the job ended without a message, as if killed (its log: {log}).",
-        ),
+        ("07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s a round, 18 s left\n",
+         "error: x.unlearned: the job ended without a message, as if killed (its log: {log})."),
         ("y" * 200_000 + "\nerror: the end.\n", "error: the end."),
     ],
-    ids=[
-        "a sentence",
-        "a traceback",
-        "a sentence before a traceback",
-        "a sentence after a traceback",
-        "other words",
-        "nothing",
-        "rounds alone",
-        "a long log",
-    ],
-)
+    ids=lambda text: text[-40:],
+)  # fmt: skip
 def test_a_failed_job_is_told_in_one_sentence(tmp_path: Path, text: str, told: str) -> None:
     log = tmp_path / "x.log"
     log.write_text(text)
     assert problem("x.unlearned", [str(log)]) == told.format(log=log)
-
-
-def test_a_job_without_a_log_is_told_too(tmp_path: Path) -> None:
-    assert "ended without a message" in problem("x", [str(tmp_path / "none.log")])
 
 
 SLURM = ".snakemake/slurm_logs/rule_train/x/12.log"
@@ -140,16 +125,12 @@ LIMIT = "slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LI
         ("error: no.\n", LIMIT, "", "error: no."),
         (TRACEBACK, LIMIT, "", "x: ValueError: boom (the whole traceback: own.log, {slurm})."),
         ("", "", "SLURM-job '12' failed, SLURM status is: 'NODE_FAIL'. More.", "x: Slurm: NODE_FAIL (its log:"),
-        (
-            "",
-            "",
-            "SLURM sbatch failed. The error message was 'sbatch: error: Invalid account.\n sorry'.\n",
-            "x: Slurm: sbatch: error: Invalid account. sorry (its log:",
-        ),
+        ("", "", "SLURM sbatch failed. The error message was 'sbatch: error: Invalid account.\n sorry'.\n",
+         "x: Slurm: sbatch: error: Invalid account. sorry (its log:"),
         ("", "Building DAG of jobs...\n", "", "x: the job ended without a message, as if killed (its log: own.log,"),
     ],
     ids=["limit", "limit after a warning", "a sentence", "a traceback", "a node", "refused", "nothing"],
-)
+)  # fmt: skip
 def test_where_a_job_could_not_say_why_slurm_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, slurm: str, said: str, told: str
 ) -> None:
@@ -345,17 +326,12 @@ def test_who_asks_for_snakemake_s_own_lines_gets_them(asked: str | None, monkeyp
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        (
-            "fedosd_tabel8",
-            "there is no target 'fedosd_tabel8'; did you mean 'fedosd_table8'? allowed: all",
-        ),
-        (
-            "results/smoke/artefacts/fedosd/tabel8.png",
-            "there is no target 'results/smoke/artefacts/fedosd/tabel8.png'; did you mean "
-            "'results/smoke/artefacts/fedosd/table8.png'? (`snakemake -n` lists all files).",
-        ),
+        ("fedosd_tabel8", "there is no target 'fedosd_tabel8'; did you mean 'fedosd_table8'? allowed: all"),
+        ("results/smoke/artefacts/fedosd/tabel8.png",
+         "there is no target 'results/smoke/artefacts/fedosd/tabel8.png'; did you mean "
+         "'results/smoke/artefacts/fedosd/table8.png'? (`snakemake -n` lists all files)."),
     ],
-)
+)  # fmt: skip
 def test_a_misspelt_target_gets_the_nearest(target: str, words: str) -> None:
     found = explain(made("smoke"), ["fedosd_table8", target], "MissingRuleException", "No rule to produce")
     assert str(found).startswith(words)
@@ -378,18 +354,12 @@ LISTED = "Failed to create output directory x.\nOSError: [Errno 122] Disk quota 
         ("WorkflowError", METADATA, f".snakemake: No space left on device; {ROOM}"),
         ("OSError", COPIED, f".snakemake: No space left on device; {ROOM}"),
         ("WorkflowError", LISTED, f"results/toy/data: Disk quota exceeded; {ROOM}"),
-        (
-            "OSError",
-            f"{TRACEBACK}OSError: [Errno 28] No space left on device\n",
-            f".snakemake: No space left on device; {ROOM}",
-        ),
-        (
-            "PermissionError",
-            f"{TRACEBACK}[Errno 13] Permission denied: '/a/b c'",
-            "/a/b c: Permission denied; start again: nothing that was made is lost.",
-        ),
+        ("OSError", f"{TRACEBACK}OSError: [Errno 28] No space left on device\n",
+         f".snakemake: No space left on device; {ROOM}"),
+        ("PermissionError", f"{TRACEBACK}[Errno 13] Permission denied: '/a/b c'",
+         "/a/b c: Permission denied; start again: nothing that was made is lost."),
     ],
-)
+)  # fmt: skip
 def test_what_the_disk_lacks_is_one_sentence(exception: str, text: str, sentence: str) -> None:
     assert explain(made("smoke"), [], exception, text) == sentence
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import digest, estimates, specs
+from fu.pipeline import estimates, specs
 from fu.pipeline.plan import Plan
 from tests.pipeline.configs import toy
-from tests.pipeline.plans import forget_what_was_read
-from tests.pipeline.test_room import changed, jobs, of, table
+from tests.pipeline.test_room import changed, of, table
 
 ASKED: dict[str, Any] = {"data": {"attack": None, "forget": {"clients": 1}}}
 ATTACKED = {**ASKED, "evaluations": {"attack": ["membership"]}}
@@ -119,39 +118,3 @@ def test_of_equal_scenarios_the_original_model_is_attacked_once_and_of_other_sha
         "toy/one/seed0 original attack",
         "toy/two/seed0 original attack",
     ]
-
-
-@pytest.mark.parametrize(
-    ("file", "stages"),
-    [
-        ("evaluation/membership.py", {"evaluate"}),
-        ("evaluation/roc.py", {"evaluate"}),
-        ("pipeline/stages/shadow.py", {"shadow"}),
-        ("data/membership.py", {"shadow", "evaluate", "train", "unlearn", "recover"}),
-        ("training/fedavg.py", {"shadow", "train", "unlearn"}),
-    ],
-)
-def test_an_edit_of_the_evaluator_trains_no_shadow_again(
-    with_toy: Path, monkeypatch: pytest.MonkeyPatch, file: str, stages: set[str]
-) -> None:
-    """Jobs with another digest: exactly those of these stages, and of `evaluate` those that attack."""
-    plan = planned()
-    before = {job.certificate: job for job in plan.jobs(("toy", "mine"))}
-    codes = {path: job.code for path, job in before.items()}
-    read = digest.Disk._text
-
-    def edited(disk: digest.Disk, path: Path) -> bytes | None:
-        text = read(disk, path)
-        return text + b"\nEDITED = 1\n" if text is not None and str(path).endswith(f"fu/{file}") else text
-
-    monkeypatch.setattr(digest.Disk, "_text", edited)
-    forget_what_was_read()
-    now = {job.certificate: job for job in planned().jobs(("toy", "mine"))}
-    differ = {path for path, job in now.items() if job.code != codes[path]}
-    monkeypatch.undo()
-    forget_what_was_read()
-    found = {before[path].stage for path in differ} - {"publish"}
-    assert found == stages
-    for stage in stages - {"unlearn"}:
-        assert {path for path, job in before.items() if job.stage == stage} <= differ
-    assert len(jobs(plan, "mine")) == len(before)

@@ -37,28 +37,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ([], "usage: python -m fu.pipeline.show "),
         (["cell"], "usage: python -m fu.pipeline.show "),
-        (["everything"], "usage: python -m fu.pipeline.show "),
         (["cell", "a=b"], "CELL: the plan does not make 'a=b'"),
         (["cell", "table8"], "CELL: the plan does not make 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
-        (
-            ["cell", "fedosd/mnist_pat50"],
-            "CELL: the plan does not make 'fedosd/mnist_pat50'; did you mean 'fedosd/mnist-pat50'?",
-        ),
-        (
-            ["cell", f"{PAT50}/fedosd.unlearnt"],
-            f"CELL: the plan does not make '{PAT50}/fedosd.unlearnt'; did you mean '{PAT50}/fed",
-        ),
+        (["cell", "fedosd/mnist_pat50"],
+         "CELL: the plan does not make 'fedosd/mnist_pat50'; did you mean 'fedosd/mnist-pat50'?"),
+        (["cell", f"{PAT50}/fedosd.unlearnt"],
+         f"CELL: the plan does not make '{PAT50}/fedosd.unlearnt'; did you mean '{PAT50}/fed"),
         (["cell", "x", "smoke"], "'smoke' is not key=value."),
         (["results", "fedosd_table7b"], "there is no target 'fedosd_table7b'; did you mean 'fedosd_table7'?"),
         (["results", "seeds=[1"], "config: seeds: '[1' is not valid YAML."),
-        (["results", "seeds=2001-99-99"], "config: seeds: '2001-99-99' is not valid YAML."),
-        (["results", "seeds=" + "[" * 5000], "config: seeds: '[["),
         (["results", "data_dir=\udcff"], r"config: data_dir: '\udcff' is not valid YAML."),
-        (["results", "data_dir=!!python/name:os.x"], "config: data_dir: '!!python/name:os.x' is not valid YAML."),
-        (["results", "data_dir=12"], "config: data_dir: "),
         (["results", "nonsense=1"], "config: nonsense: unknown key"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.usefixtures("folder")
 def test_a_mistake_is_one_sentence(words: list[str], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
@@ -81,17 +72,13 @@ def two_points(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "made"),
     [
-        (f"{PAT50}/{POINTS[0]}.unlearned", f"{PAT50}/{POINTS[0]}.unlearned.safetensors"),
         (f"results/smoke/{PAT50}/{POINTS[0]}.unlearned.csv", f"{PAT50}/{POINTS[0]}.unlearned.safetensors"),
-        ("fedosd/mnist-pat20/seed0/fedosd.unlearned", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.unlearned.safetensors"),
         ("fedosd/mnist-pat20/seed0/fedosd.evaluation", "fedosd/mnist-pat20/seed0/fedosd+lr0.02.evaluation.csv"),
-        (f"{PAT50}/original.trained", f"{PAT50}/original.trained.safetensors"),
         (f"{PAT50}/original.evaluation", f"{PAT50}/original.evaluation.csv"),
-        (f"{PAT50}/retraining.unlearned", f"{PAT50}/retraining.unlearned.safetensors"),
         ("fedosd/mnist-pat50/fedosd.selected", "fedosd/mnist-pat50/fedosd.selected.json"),
         ("artefacts/fedosd/table8", "artefacts/fedosd/table8.csv"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.usefixtures("two_points")
 def test_a_name_with_or_without_a_grid_is_one_command(name: str, made: str, capsys: pytest.CaptureFixture[str]) -> None:
     show.main(["cell", name])
@@ -101,12 +88,7 @@ def test_a_name_with_or_without_a_grid_is_one_command(name: str, made: str, caps
 
 
 def stage_of(file: str) -> str:
-    last = {
-        "artefacts": "publish",
-        "selected.json": "select",
-        "original.trained.safetensors": "train",
-        "evaluation.csv": "evaluate",
-    }
+    last = {"artefacts": "publish", "selected.json": "select", "evaluation.csv": "evaluate"}
     return next((stage for text, stage in last.items() if text in file), "unlearn")
 
 
@@ -118,10 +100,7 @@ def stage_of(file: str) -> str:
             f"{PAT50}/fedosd+chosen",
             [f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation")],
         ),
-        (
-            "data",
-            [f"data/{name}" for name in ("digits_shifted", "digits_rgb", "digits", "digits_rgb_20")],
-        ),
+        ("data", [f"data/{name}" for name in ("digits_shifted", "digits_rgb", "digits", "digits_rgb_20")]),
     ],
 )
 @pytest.mark.usefixtures("two_points")
@@ -160,11 +139,7 @@ def test_a_scenario_a_run_and_a_method_list_what_lies_below(capsys: pytest.Captu
 
 @pytest.mark.parametrize(
     ("selection", "marks"),
-    [
-        (json.dumps({"selected": POINTS[1]}), ["", "  (chosen)"]),
-        ('{"selected"', ["", ""]),
-        ("[]", ["", ""]),
-    ],
+    [(json.dumps({"selected": POINTS[1]}), ["", "  (chosen)"]), ('{"selected"', ["", ""]), ("[]", ["", ""])],
 )
 def test_the_chosen_point_is_marked(
     two_points: Path, selection: str, marks: list[str], capsys: pytest.CaptureFixture[str]
@@ -212,9 +187,7 @@ def test_the_version_is_that_of_the_project(
     assert show.version() == f"fu {number}{text}"
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", "[project]\nname = 'fu'\n", "[project]\nversion = '0.", "project = 1", b"\xff"]
-)
+@pytest.mark.parametrize("text", [None, "[project]\nname = 'fu'\n", "project = 1", b"\xff"])
 def test_without_a_version_that_is_one_sentence(
     text: str | bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +199,7 @@ def test_without_a_version_that_is_one_sentence(
     assert sentence(lambda: show.main(["version"])) == told
 
 
-@pytest.mark.parametrize("text", [None, "", "# nothing\n", "- preset\n", "preset: [\n"])
+@pytest.mark.parametrize("text", [None, "", "preset: [\n"])
 def test_a_config_that_is_none_is_one_sentence(folder: Path, text: str | None) -> None:
     (folder / "config.yaml").unlink()
     if text is not None:
@@ -264,7 +237,6 @@ def table(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("environment", "line"),
     [
-        ({"PYTHONIOENCODING": "utf-8"}, "| 0.1 ± 0.2 – |".encode()),
         ({"PYTHONIOENCODING": "latin-1"}, "| 0.1 ± 0.2 ? |".encode("latin-1")),
         ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, b"| 0.1 ? 0.2 ? |"),
     ],
@@ -302,9 +274,10 @@ def test_a_run_for_targets_ends_with_these_and_their_tables(folder: Path, capsys
         assert list(filter(None, capsys.readouterr().out.splitlines())) == [heading, *expected]
 
 
-def test_a_table_that_is_no_text_is_shown_as_far_as_it_is(folder: Path, table: Path) -> None:
+def test_a_table_that_is_no_text_is_shown_as_far_as_it_is(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table.write_bytes(b"| 0.1 \xff |\n")
-    assert "| 0.1 \ufffd |".encode() in shown(folder, {}).stdout.splitlines()
+    show.main(["results"])
+    assert "| 0.1 \ufffd |" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.usefixtures("table")

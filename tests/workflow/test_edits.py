@@ -183,10 +183,7 @@ CODE: dict[str, tuple[str, str, str, Matches]] = {
         lambda job: job.stage == "publish" and "r_acc_worst" in {shown["name"] for shown in job.spec["metrics"]},
     ),
     "a caption": ("workflow/papers/toy.yaml", "R-Acc alone.", "R-Acc by itself.", of_artefacts("utility")),
-    "a published number": (
-        *("workflow/published/toy/numbers.csv", "asr,0.001", "asr,0.002"),
-        of_artefacts("numbers"),
-    ),
+    "a published number": (*("workflow/published/toy/numbers.csv", "asr,0.001", "asr,0.002"), of_artefacts("numbers")),
     "a setting of one method": (
         *("config.yaml", OVERRIDES),
         "overrides: {toy: {methods: {fupga: {settings: {unlearning: {lr_decay: 0.99}}}}}}",

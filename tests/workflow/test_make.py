@@ -14,46 +14,13 @@ RECORD = """#!/bin/sh
 printf '%s\\0' "${0##*/}" "$FU_PLUGINS" "$@" END >> calls
 """
 WILD = [
-    *(
-        "a b",
-        "a ",
-        "a  b",
-        "a\tb",
-        "it's",
-        'say "so"',
-        "'a'",
-        '"a"',
-        '"',
-        "'",
-        "\\",
-        "a\\",
-        "\\\\n",
-        "\\$x",
-        "ü – ±",
-        "🙂",
-    ),
-    *("; touch ran", "`touch ran`", "$(touch ran)", "$(shell touch ran)", "$(error ran)", "| touch ran", "& touch ran"),
-    *("' ; touch ran '", '" ; touch ran "', "'$(shell touch ran)'", "> ran", "\\' ; touch ran"),
-    *("$PRESET", "${HOME}", "$(HOME)", "$$", "$", "$$(touch ran)", "$(", "${", ")", "$(1)", "$@"),
-    *(
-        "12",
-        "1.0",
-        "1e400",
-        "true",
-        "null",
-        "~",
-        "2001-99-99",
-        "{a}: [b",
-        "a: b",
-        "a # b",
-        "#",
-        "- a",
-        "!!x y",
-        "&a",
-        "*a",
-    ),
-    *("*", "?", "-n", "--help", "a,b", "a=b", "=", "%s", "%", "endef", "override"),
-]
+    "a b", "a ", "a  b", "a\tb", "it's", 'say "so"', "'a'", '"a"', '"', "'", "\\", "a\\", "\\\\n", "\\$x", "ü – ±",
+    "🙂", "; touch ran", "`touch ran`", "$(touch ran)", "$(shell touch ran)", "$(error ran)", "| touch ran",
+    "& touch ran", "' ; touch ran '", '" ; touch ran "', "'$(shell touch ran)'", "> ran", "\\' ; touch ran",
+    "$PRESET", "${HOME}", "$(HOME)", "$$", "$", "$$(touch ran)", "$(", "${", ")", "$(1)", "$@", "12", "1.0", "1e400",
+    "true", "null", "~", "2001-99-99", "{a}: [b", "a: b", "a # b", "#", "- a", "!!x y", "&a", "*a", "*", "?", "-n",
+    "--help", "a,b", "a=b", "=", "%s", "%", "endef", "override",
+]  # fmt: skip
 
 
 class Make:

@@ -49,11 +49,7 @@ def replaced(path: Path, pattern: str, new: str) -> None:
 
 
 PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "two scenarios of one name": (
-        r"^  iid:$",
-        "  pat:",
-        ("toy.yaml: line", "'pat' occurs twice; keys must be unique"),
-    ),
+    "two scenarios of one name": (r"^  iid:$", "  pat:", ("toy.yaml: line", "'pat' occurs twice; keys must be unique")),
     "a value without a source": (
         r"^    rounds: \{value: 4, source: a test\}$",
         "    rounds: 4",
@@ -79,11 +75,7 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "      data: {partition: {name: iid}}",
         ("toy.yaml: scenarios.pat.settings.data.partition.name: has no source",),
     ),
-    "a bracket left open": (
-        r"^title: .*$",
-        "title: [x",
-        ("toy.yaml: line", "is not valid YAML"),
-    ),
+    "a bracket left open": (r"^title: .*$", "title: [x", ("toy.yaml: line", "is not valid YAML")),
     "a Python object": (
         r"^title: .*$",
         "title: !!python/object:os.system {}",
@@ -94,11 +86,7 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "scenarios: [a]\nlabels:",
         ("toy.yaml: scenarios: Input should be a valid dictionary, got ['a']",),
     ),
-    "a number as key": (
-        r"^title: .*$",
-        "title: x\n5: y",
-        ("toy.yaml: line 3: a key must be text; put 5 in quotes",),
-    ),
+    "a number as key": (r"^title: .*$", "title: x\n5: y", ("toy.yaml: line 3: a key must be text; put 5 in quotes",)),
 }
 
 
@@ -130,21 +118,15 @@ def test_a_file_that_is_no_paper_is_told_in_one_sentence(own_toy: Path, content:
         ("[1]", ("mine.yaml: must be a mapping of keys to values, got list",)),
         ("seeds: [0]", ("mine.yaml: description: is missing",)),
         ("descripton: x\ndescription: y", ("mine.yaml: descripton: unknown key", "did you mean 'description'?")),
-        (
-            "description: x\npapers: {tooy: {}}",
-            ("mine.yaml: papers: there is no paper 'tooy'", "did you mean 'toy'?", "allowed: fats, fedosd"),
-        ),
-        (
-            "description: x\nreplace_datasets: {mnits: digits}",
-            ("mine.yaml: replace_datasets: unknown data set 'mnits'", "did you mean 'mnist'?"),
-        ),
-        (
-            "description: x\nreplace_datasets: {mnist: digit}",
-            ("mine.yaml: replace_datasets: unknown data set 'digit'", "did you mean 'digits'?"),
-        ),
+        ("description: x\npapers: {tooy: {}}",
+         ("mine.yaml: papers: there is no paper 'tooy'", "did you mean 'toy'?", "allowed: fats, fedosd")),
+        ("description: x\nreplace_datasets: {mnits: digits}",
+         ("mine.yaml: replace_datasets: unknown data set 'mnits'", "did you mean 'mnist'?")),
+        ("description: x\nreplace_datasets: {mnist: digit}",
+         ("mine.yaml: replace_datasets: unknown data set 'digit'", "did you mean 'digits'?")),
     ],
     ids=["a list", "no description", "unknown key", "unknown paper", "unknown data set", "unknown replacement"],
-)
+)  # fmt: skip
 def test_a_malformed_preset_is_told_in_one_sentence(own_toy: Path, content: str, words: tuple[str, ...]) -> None:
     (own_toy / "presets" / "mine.yaml").write_text(content)
     has(sentence(lambda: Plan(config(preset="mine"))), *words)
@@ -193,14 +175,8 @@ YAMLS: dict[str, tuple[str | bytes, str]] = {
     "a tab before a wrong line": ("a: [\n\t1", "line 3: is not valid YAML (did not find expected ',' or ']')."),
     "two documents": ("a: 1\n---\nb: 2", "is not valid YAML (but found another document)."),
     "a control character": ("a: \0", "is not valid YAML (unacceptable character #x0000: control characters"),
-    "an escaped control character": (
-        'a: "\\0"',
-        "a: text must have at most 10000 characters and no control codes.",
-    ),
-    "a text without end": (
-        f"a: {'x' * 20_000}",
-        "a: text must have at most 10000 characters and no control codes.",
-    ),
+    "an escaped control character": ('a: "\\0"', "a: text must have at most 10000 characters and no control codes."),
+    "a text without end": (f"a: {'x' * 20_000}", "a: text must have at most 10000 characters and no control codes."),
     "not UTF-8": (b"a: \xff", "is not valid YAML (not UTF-8)."),
 }
 
@@ -277,38 +253,23 @@ LOS = "{methods: {fedosd: {params: {los: 1}}}}"
         (LOS, {}, "mine.yaml: papers.toy: method fedosd: params.los: unknown key; did you mean 'loss'?"),
         (LOS, {"title": "x"}, "mine.yaml: papers.toy: method fedosd: params.los: unknown key"),
         ("{title: x}", {"methods": {"fedosd": {"params": {"los": 1}}}}, "config.yaml: overrides.toy: method fedosd: "),
-        (
-            "{methods: {fedsod: {params: {}}}}",
-            {},
-            "mine.yaml: papers.toy: methods.fedsod: a new method needs label, source (did you mean 'fedosd'?).",
-        ),
-        (
-            "{}",
-            {"methods": {"fedsod": {"settings": {}, "label": "x"}}},
-            "config.yaml: overrides.toy: methods.fedsod: a new method needs source (did you mean 'fedosd'?).",
-        ),
-        (
-            "{}",
-            {"artefacts": {"number": {"title": "x"}}},
-            "artefacts.number: a new artefact needs kind, caption (did you mean 'numbers'?).",
-        ),
-        (
-            "{}",
-            {"scenarios": {"xyz": {"base": "iid"}}},
-            "config.yaml: overrides.toy: scenarios.xyz: a new scenario needs label.",
-        ),
-        (
-            "{}",
-            {"methods": {"mine": {"label": "x", "source": "y", "plugin": "fedods"}}},
-            "config.yaml: overrides.toy: methods.mine: there is no methods plug-in 'fedods'",
-        ),
+        ("{methods: {fedsod: {params: {}}}}", {},
+         "mine.yaml: papers.toy: methods.fedsod: a new method needs label, source (did you mean 'fedosd'?)."),
+        ("{}", {"methods": {"fedsod": {"settings": {}, "label": "x"}}},
+         "config.yaml: overrides.toy: methods.fedsod: a new method needs source (did you mean 'fedosd'?)."),
+        ("{}", {"artefacts": {"number": {"title": "x"}}},
+         "artefacts.number: a new artefact needs kind, caption (did you mean 'numbers'?)."),
+        ("{}", {"scenarios": {"xyz": {"base": "iid"}}},
+         "config.yaml: overrides.toy: scenarios.xyz: a new scenario needs label."),
+        ("{}", {"methods": {"mine": {"label": "x", "source": "y", "plugin": "fedods"}}},
+         "config.yaml: overrides.toy: methods.mine: there is no methods plug-in 'fedods'"),
     ],
     ids=[
         *("preset", "both", "overrides", "a preset's number", "a preset's hyper-parameter", "beside an override"),
         *("an override's hyper-parameter", "a preset's method", "an override's method", "an artefact", "a scenario"),
         "a new method",
     ],
-)
+)  # fmt: skip
 def test_the_layer_that_is_wrong_is_named(own_toy: Path, preset: str, overrides: dict[str, Any], words: str) -> None:
     (own_toy / "presets" / "mine.yaml").write_text(f"description: x\npapers: {{toy: {preset}}}")
     has(sentence(lambda: Plan({**toy(**overrides), "preset": "mine"})), words)

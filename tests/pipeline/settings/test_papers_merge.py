@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fu.errors import UserError
 from fu.pipeline.grid import inherited
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import merge
-from tests.pipeline.plans import ALONE, PAT50, RUN, SETTINGS, made, plan, rate, spec, text, trials
+from tests.pipeline.configs import toy
+from tests.pipeline.plans import RUN, SETTINGS, made, plan, rate, spec, text
 
 
 def test_mappings_are_laid_over_key_by_key_and_anything_else_is_replaced() -> None:
@@ -33,23 +33,21 @@ def test_a_plugin_of_another_name_brings_its_own_parameters() -> None:
     }
 
 
-def test_a_value_may_have_its_source_in_overrides_and_presets_too(workflow: Path) -> None:
+def test_a_value_may_have_its_source_in_overrides_and_presets_too(own_toy: Path) -> None:
     sourced: dict[str, Any] = {"settings": {"training": {"rounds": {"value": 7, "source": "this test"}}}}
-    assert spec(plan(**sourced), "train", RUN)["rounds"] == 7
-    preset = {"description": "a test", "papers": {"fedosd": sourced}}
-    (workflow / "presets/mine.yaml").write_text(json.dumps(preset))
-    assert spec(plan("mine"), "train", RUN)["rounds"] == 7
+    assert spec(Plan(toy(**sourced)), "train", "toy/iid/seed0")["rounds"] == 7
+    preset = {"description": "a test", "papers": {"toy": sourced}}
+    (own_toy / "presets/mine.yaml").write_text(json.dumps(preset))
+    assert spec(Plan({"preset": "mine", "papers": ["toy"]}), "train", "toy/iid/seed0")["rounds"] == 7
 
 
+@pytest.mark.usefixtures("with_toy")
 def test_a_method_may_differ_in_all_scenarios_or_in_one() -> None:
-    scenarios = {"mnist-iid": {"methods": {"mode": {"unlearning": {"lr": 0.003}}}}}
-    mode = {"unlearning": {"lr": 0.002}, "grid": {"unlearning.lr": []}}
-    planned = plan(scenarios=scenarios, methods={"mode": {"settings": mode}}, artefacts=ALONE)
-    assert rate(planned, RUN, "mode") == 0.003
-    assert rate(planned, "fedosd/mnist-pat20/seed0", "mode") == 0.003  # its base is mnist-iid
-    assert rate(planned, PAT50, "mode") == 0.002
-    other = trials(made(), RUN, "ewcsga")[0]
-    assert text(planned, "unlearn", RUN, other) == text(made(), "unlearn", RUN, other)
+    own = {"fupga": {"settings": {"unlearning": {"lr": 0.002}, "grid": {"unlearning.lr": []}}}}
+    planned = Plan(toy(methods=own, scenarios={"pat": {"methods": {"fupga": {"unlearning": {"lr": 0.003}}}}}))
+    iid, pat = "toy/iid/seed0", "toy/pat/seed0"
+    assert [rate(planned, run, "fupga") for run in (iid, pat)] == [0.002, 0.003]
+    assert text(planned, "unlearn", iid, "fedosd+lr0.02") == text(Plan(toy()), "unlearn", iid, "fedosd+lr0.02")
 
 
 def test_a_scenario_inherits_the_settings_and_the_methods_of_its_bases() -> None:
@@ -96,9 +94,7 @@ papers:
 """
 
 
-def test_what_a_preset_changes_of_a_base_reaches_what_is_built_on_it(
-    workflow: Path,
-) -> None:
+def test_what_a_preset_changes_of_a_base_reaches_what_is_built_on_it(workflow: Path) -> None:
     (workflow / "presets/mine.yaml").write_text(PRESET)
     planned = plan("mine")
     found = {
@@ -126,12 +122,10 @@ def test_a_base_that_changes_changes_what_is_built_on_it_and_nothing_else() -> N
     assert changed == ["fedosd/fmnist-pat20", "fedosd/fmnist-pat20-e5"]
 
 
-def test_overrides_are_laid_over_the_preset_and_a_config_s_seeds_over_all() -> None:
+def test_overrides_are_laid_over_the_preset() -> None:
     assert spec(made("smoke"), "train", RUN)["rounds"] != 3
     planned = plan("smoke", scenarios={"mnist-iid": {"settings": {"training": {"rounds": 3}}}})
     assert spec(planned, "train", RUN)["rounds"] == 3
-    assert [made(preset).seeds("fedosd") for preset in ("paper", "smoke")] == [made().papers["fedosd"].seeds, [0]]
-    assert Plan({"preset": "smoke", "papers": ["fedosd"], "seeds": [7, 3]}).seeds("fedosd") == [7, 3]
 
 
 # ---- what a method says of the artefacts that show it --------------------------------------------------------------
@@ -156,11 +150,3 @@ def test_a_method_that_an_artefact_lists_already_stays_in_its_place() -> None:
     before = made("smoke").artefacts
     assert planned.artefacts["fedosd", "table1"].methods == before["fedosd", "table1"].methods
     assert planned.artefacts["fedosd", "table2"].methods == [*before["fedosd", "table2"].methods, "fedosd"]
-
-
-def test_an_artefact_that_is_not_there_is_told_in_one_sentence() -> None:
-    with pytest.raises(UserError) as error:
-        plan("smoke", methods={"mine": {**METHOD, "shown_in": ["table1", "tabel2"]}})
-    assert str(error.value).startswith(
-        "config.yaml: overrides.fedosd: methods.mine.shown_in: there is no artefact 'tabel2'; did you mean 'table2'?"
-    )

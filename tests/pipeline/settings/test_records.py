@@ -9,10 +9,7 @@ import pytest
 
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
-from tests.pipeline.configs import (
-    at,
-    config,
-)
+from tests.pipeline.configs import at, config
 
 NAN, INFINITE = math.nan, math.inf
 LOOP: list[Any] = []

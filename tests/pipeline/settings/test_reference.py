@@ -12,6 +12,7 @@ from fu.pipeline.plan import Plan
 from fu.pipeline.settings import records, reference
 from fu.pipeline.settings.types import GridKey, Names, Seeds, Word
 from fu.types import Count, Name, Rate, Share, Strict
+from tests.pipeline.plans import made
 
 EXAMPLES = {section.title: section.example for section in reference.SECTIONS}
 (PRESET,) = [title for title in EXAMPLES if title.startswith("A preset")]
@@ -100,7 +101,7 @@ def planned(example: str) -> Plan:
 @pytest.mark.parametrize("title", [title for title in EXAMPLES if title != PRESET])
 def test_an_example_is_planned_and_sets_something(title: str) -> None:
     plan = planned(EXAMPLES[title])
-    usual = Plan({"preset": "smoke", "papers": plan.config.papers})
+    usual = made("smoke", *plan.config.papers)
     assert {job.json for job in plan.jobs()} != {job.json for job in usual.jobs()}
 
 

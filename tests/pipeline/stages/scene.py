@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
@@ -25,9 +26,10 @@ from fu.federation import model_files
 from fu.federation.flat import Layout
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task, initial_parameters
+from fu.pipeline.stages import common
 from fu.pipeline.stages.common import Options
 from tests.factories import CLASSES, DIGITS, builder, make_partition
-from tests.mistakes import write_archive
+from tests.mistakes import contents, write_archive
 
 SEED, ROUNDS, HIDDEN = 11, 3, 4
 PART = make_partition((7, 12, 9), server=4, held_out=2)
@@ -126,3 +128,16 @@ def loop(theta: Tensor, step: Callable[[State, int], State], rounds: range) -> l
         state = step(state, round)
         found.append(state.theta)
     return found
+
+
+def refused(folder: Path, stage: Any, *words: str) -> str:
+    """Run a stage from its command line; return the sentence with which it ends, having left the folder as it is."""
+    before = contents(folder)
+    with pytest.raises(SystemExit) as caught:
+        common.run(stage.Spec, stage.Files, stage.main, list(words))
+    text = str(caught.value.code)
+    assert text.startswith("error: ")
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert contents(folder) == before
+    return text.removeprefix("error: ")

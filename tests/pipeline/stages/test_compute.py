@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.stages import common, evaluate, train, unlearn
-from tests.mistakes import contents, has
+from fu.pipeline.stages import evaluate, train, unlearn
+from tests.mistakes import has
 from tests.pipeline.stages.scene import LAYOUT, PHASE, Scene, make_scene, model
+from tests.pipeline.stages.scene import refused as told
 
 METHOD = '''"""Mine."""
 
@@ -77,19 +78,13 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def refused(stage: Any, scene: Scene, mine: Path, spec: dict[str, Any], **files: Any) -> str:
-    """Run a stage from its command line; return the sentence with which it ends, having written nothing."""
-    before = contents(scene.folder)
+    """Return the sentence with which a stage ends that meets a mistake in a plug-in."""
     words = ["--spec", json.dumps(spec), "--plugins", str(mine), "--device", "cpu"]
     for name, paths in {**scene.shared, **files}.items():
         words += [f"--{name}", *(map(str, paths) if isinstance(paths, list) else [str(paths)])]
-    with pytest.raises(SystemExit) as caught:
-        common.run(stage.Spec, stage.Files, stage.main, words)
-    text = str(caught.value.code)
-    assert text.startswith(f"error: {mine}/")
-    assert text.endswith(".")
-    assert "\n" not in text
-    assert contents(scene.folder) == before
-    return text.removeprefix(f"error: {mine}/")
+    text = told(scene.folder, stage, *words)
+    assert text.startswith(f"{mine}/")
+    return text.removeprefix(f"{mine}/")
 
 
 def write(mine: Path, kind: str, text: str) -> None:

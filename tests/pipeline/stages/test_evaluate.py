@@ -18,9 +18,9 @@ from fu.federation.task import initial_parameters
 from fu.pipeline.stages import evaluate, partition
 from fu.pipeline.stages.common import Options
 from tests.factories import DIGITS, builder
-from tests.mistakes import ends_with_one_sentence, write_archive
+from tests.mistakes import write_archive
 from tests.pipeline.stages import drawing
-from tests.pipeline.stages.scene import BUILD, MODEL, OPTIONS, Scene, make_data, make_scene, model
+from tests.pipeline.stages.scene import BUILD, MODEL, OPTIONS, Scene, make_data, make_scene, model, refused
 
 HIDDEN = 4
 OLDER = "an older result\n"
@@ -76,7 +76,7 @@ def test_the_stage_leaves_everything_as_it_is_after_truncated_weights(tmp_path: 
     words = [text for name, path in named.items() for text in (f"--{name}", str(path))]
     told = f"{model}: the weights file is truncated"
     words += ["--spec", spec(["original"], ["utility"]), "--device", "cpu"]
-    ends_with_one_sentence(tmp_path, told, "fu.pipeline.stages.evaluate", *words)
+    assert refused(tmp_path, evaluate, *words).startswith(told)
 
 
 @pytest.fixture
@@ -114,10 +114,7 @@ def test_an_evaluator_is_given_each_model_in_its_role_with_its_trace_and_the_ori
     monkeypatch.setattr(utility, "evaluate", evaluate)
     rows = evaluated(scene, ("utility",))
     assert [context.role for context in given] == ["recovered", "unlearned"]
-    assert [tuple(row.values()) for row in rows] == [
-        ("recovered", "seen", "0.5"),
-        ("unlearned", "seen", "1.0"),
-    ]
+    assert [tuple(row.values()) for row in rows] == [("recovered", "seen", "0.5"), ("unlearned", "seen", "1.0")]
     for context, number in zip(given, (2, 1), strict=True):
         assert torch.equal(context.theta, model(number))
         assert context.original is not None

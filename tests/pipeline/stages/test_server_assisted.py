@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.data import archives, partition, sources
+from fu.data import sources
 from fu.data.dataset import about
 from fu.federation.sgd import LocalTraining
 from fu.pipeline.stages import evaluate, train
@@ -66,7 +66,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     folder = tmp_path_factory.mktemp("runs")
     return {
         "fedavg": Run(folder / "fedavg", 4)(FEDAVG),
-        "everybody": Run(folder / "everybody", 0)(FEDAVG),
         "safari": Run(folder / "safari", 4)(SAFARI),
     }
 
@@ -80,12 +79,6 @@ def test_nobody_learns_the_classes_that_only_absent_clients_hold(found: dict[str
     assert found["safari"].attrs["accuracy_of_ten"] > alone.attrs["accuracy_of_ten"] + 0.1
 
 
-def test_with_everybody_there_all_classes_are_held(found: dict[str, pd.DataFrame]) -> None:
-    assert found["everybody"].attrs["share_present"] == 1
-    assert "accuracy_absent" not in found["everybody"].attrs
-    assert found["everybody"].attrs["accuracy_of_ten"] > found["fedavg"].attrs["share_present"]
-
-
 def test_what_a_choice_rests_on_does_not_hang_on_test_data(found: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     archive = sources.digits(about("digits"))
@@ -96,27 +89,3 @@ def test_what_a_choice_rests_on_does_not_hang_on_test_data(found: dict[str, pd.D
     assert other["accuracy_held_out"].equals(found["safari"]["accuracy_held_out"])
     assert not other["accuracy"].equals(found["safari"]["accuracy"])
     assert other.attrs[same[1]] == found["safari"].attrs[same[1]] > 0.4
-
-
-def test_server_data_with_shuffled_labels_lower_accuracy(found: dict[str, pd.DataFrame], tmp_path: Path) -> None:
-    folder = tmp_path / "shuffled"
-    archive = tmp_path / "digits.npz"
-    arrays = sources.digits(about("digits"))
-    np.savez(archive, allow_pickle=False, **arrays)
-    dealt = tmp_path / "partition.npz"
-    partition_stage.main(SPEC, partition_stage.Files(archive, dealt), Options())
-    rows = partition.load(dealt).server
-    labels = archives.read(archive, "digits")["y_train"].astype(np.uint8)
-    labels[rows] = (labels[rows] + 1 + np.arange(len(rows)) % 9) % 10  # none of them right, no other class for all
-    worse = train_on(folder, archive, dealt, arrays, labels)
-    assert worse < found["safari"]["accuracy"].tail(10).mean() - 0.1
-
-
-def train_on(folder: Path, archive: Path, dealt: Path, arrays: archives.Arrays, labels: Any) -> float:
-    """Return the accuracy of SAFARI with other labels of the training part, dealt as before."""
-    folder.mkdir()
-    np.savez(archive, allow_pickle=False, **{**arrays, "y_train": labels})
-    spec = TRAINING.model_copy(update={"training": SAFARI, "server": 100})
-    files = [folder / name for name in ("model", "trace", "cost", "history")]
-    train.main(spec, train.Files(archive, dealt, [], *files), Options())
-    return float(pd.read_csv(files[1])["accuracy"].tail(10).mean())

@@ -17,7 +17,6 @@ from fu.pipeline.stages import partition as partition_stage
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from tests.data.files import same
-from tests.data.test_leaf import roles
 
 SPEC = partition_stage.Spec(
     dataset="letters", seed=0, samples=None, split="official", test="global", clients=6, train_share=None,
@@ -49,14 +48,6 @@ def drawn(folder: Path, archive: Path, **changes: Any) -> partition.Partition:
 def test_the_stage_writes_owners_and_vocabulary_through(tmp_path: Path) -> None:
     with np.load(made(tmp_path), allow_pickle=False) as found:
         same(dict(found), sources.letters(about("letters")))
-
-
-def test_the_stage_takes_leaf_s_files(tmp_path: Path) -> None:
-    roles(tmp_path / "data")
-    output = tmp_path / "shakespeare.npz"
-    spec, files = data_stage.Spec(dataset="shakespeare", archive=None), data_stage.Files(tmp_path / "data", output)
-    data_stage.main(spec, files, Options())
-    assert str(archives.read(output, "shakespeare")["vocabulary"]) == "\n!abcd"
 
 
 def owner_of(arrays: Arrays, rows: "np.ndarray[Any, np.dtype[np.int64]]") -> int:

@@ -143,8 +143,7 @@ def unlearned(scene: Scene, method: str, watch: str | None = "conflicts", **para
 
 
 @pytest.mark.parametrize(
-    ("method", "params"),
-    [("fedosd", {}), ("mode", {}), ("federaser", {}), ("fedrecovery", {}), ("retrain", {})],
+    ("method", "params"), [("fedosd", {}), ("mode", {}), ("federaser", {}), ("fedrecovery", {}), ("retrain", {})]
 )
 def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_samples_of_the_target(
     scene: Scene, recorded: dict[str, dict[str, torch.Tensor]], method: str, params: dict[str, Any]
@@ -245,9 +244,7 @@ def test_post_training_goes_on_from_the_unlearned_model_with_the_retained_client
 
 
 @pytest.mark.parametrize(
-    ("original", "unlearned", "expected"),
-    [(None, 3, 3), (2, 2, 2)],
-    ids=["in unlearning", "in the original training"],
+    ("original", "unlearned", "expected"), [(None, 3, 3), (2, 2, 2)], ids=["in unlearning", "in the original training"]
 )
 def test_post_training_of_a_diverged_model_has_its_round_and_no_rows(
     scene: Scene, original: int | None, unlearned: int, expected: int
