@@ -133,7 +133,7 @@ def test_nothing_is_held_out_where_nothing_is_chosen() -> None:
     alone = {"pat": {"methods": {"fedosd": {"grid": {"unlearning.lr": [0.02]}}}}}
     planned = Plan(toy(settings={"data": {"validation_share": 0}}, scenarios=alone))
     assert planned.trials["toy/pat", "original"].settings.data.validation_share == 0
-    assert len(planned.names["toy/iid", "fedosd.rates"]) > 1  # a sweep shows them all
+    assert len(planned.names["toy/iid", "fedosd.rates"]) > 1  # rates shows them all
 
 
 def test_the_small_paper_that_all_these_change_is_right(with_toy: Path) -> None:
