@@ -320,7 +320,10 @@ def test_where_nobody_trains_while_unlearning_points_are_compared_after_post_tra
 
 
 def test_an_artefact_of_all_points_needs_them_whole_on_all_seeds() -> None:
-    about = {**ALONE, "table5": {"methods": ["fedosd"], "points": "all"}}
+    about = {
+        **ALONE,
+        "table5": {"kind": "across", "x": "unlearning.lr", "methods": ["fedosd"], "points": "all", "published": False},
+    }
     whole = {f"fedosd+lr{rate} {stage}" for rate in (0.02, 0.01) for stage in ("unlearn", "recover", "evaluate")}
     found = of_fedosd(with_choice(artefacts=about))
     assert found == {"seed0": whole | CHOSEN, "seed1": whole | CHOSEN}  # which other artefacts show
