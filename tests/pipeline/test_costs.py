@@ -1,9 +1,5 @@
 """What artefacts cost, counted by hand on the toy paper with a time for every stage."""
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +8,8 @@ from typing import Any
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import catalogue, costs, digest, estimates
+from fu.pipeline import costs, estimates
 from fu.pipeline.costs import Source
-from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Job, Plan
 from tests.mistakes import has
 from tests.pipeline.configs import helped, toy
@@ -185,18 +180,3 @@ def test_pretrained_weights_come_from_outside(tmp_path: Path, monkeypatch: pytes
 )
 def test_amounts_in_words(mb: float, words: str) -> None:
     assert costs._amount(mb) == words
-
-
-def test_a_plan_imports_no_torch_once_it_has_seen_the_models(tmp_path: Path) -> None:
-    made("smoke", "safari")
-    digest.remember()
-    shutil.copytree(catalogue.CACHE.parent, tmp_path / "results/.cache")
-    words = ["plan", "preset=smoke", "papers=[safari]"]
-    program = f"import sys; from fu.pipeline import show; show.main({words}); print('torch' in sys.modules)"
-    (tmp_path / "config.yaml").write_bytes((ROOT / "config.yaml").read_bytes())
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "False"
-    assert "safari_table1" in rows(done.stdout)

@@ -67,7 +67,7 @@ def test_an_artefact_of_the_sampling_alone_knows_what_is_drawn() -> None:
     )
     assert found.scenarios[0].asked == Asked(level="sample", number=2)
     assert (found.scenarios[0].original, found.scenarios[0].model, found.draws) == (None, "MLP", 50)
-    assert "from the number of clients and samples alone; 1 seed (0)." in found.setting
+    assert "from the number of clients and samples alone (digits); 1 seed (0)." in found.setting
 
 
 def test_who_never_takes_part_is_not_drawn() -> None:
