@@ -75,49 +75,25 @@ FEW: Arrays = {
     "y_test": np.full(5, 2, np.uint8),
 }
 ARCHIVES: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
-    "missing keys": (
-        {},
-        ("x_test", "y_test"),
-        ("the archive lacks x_test, y_test", "it must hold x_train, y_train, x_test, y_test"),
-    ),
-    "images of another data set": (
-        {"x_train": np.zeros((6, 32, 32, 3), np.uint8)},
-        (),
-        ("x_train must be [n, 20, 20, 1] for digits, but is [6, 32, 32, 3]",),
-    ),
+    "missing keys": ({}, ("x_test", "y_test"),
+     ("the archive lacks x_test, y_test", "it must hold x_train, y_train, x_test, y_test")),
+    "images of another data set": ({"x_train": np.zeros((6, 32, 32, 3), np.uint8)}, (),
+     ("x_train must be [n, 20, 20, 1] for digits, but is [6, 32, 32, 3]",)),
     "images as one number": ({"x_test": np.array(1, np.uint8)}, (), ("x_test must be [n, 20, 20, 1]", "but is []")),
-    "more labels than images": (
-        {"y_train": np.zeros(7, np.uint8)},
-        (),
-        ("y_train must be [6] like x_train and not empty, but is [7]",),
-    ),
-    "no sample": (
-        {"x_test": np.zeros((0, 20, 20, 1), np.uint8), "y_test": np.zeros(0, np.uint8)},
-        (),
-        ("y_test must be [0] like x_test and not empty",),
-    ),
-    "images as NaN": (
-        {"x_train": np.full((6, 20, 20, 1), math.nan, np.float32)},
-        (),
-        ("x_train must be uint8, but is float32",),
-    ),
-    "more samples than there are": (
-        {"x_test": np.zeros((1797, 20, 20), np.uint8), "y_test": np.zeros(1797, np.uint8)},
-        (),
-        ("the archive holds 1803 samples, but digits has 1797",),
-    ),
+    "more labels than images": ({"y_train": np.zeros(7, np.uint8)}, (),
+     ("y_train must be [6] like x_train and not empty, but is [7]",)),
+    "no sample": ({"x_test": np.zeros((0, 20, 20, 1), np.uint8), "y_test": np.zeros(0, np.uint8)}, (),
+     ("y_test must be [0] like x_test and not empty",)),
+    "images as NaN": ({"x_train": np.full((6, 20, 20, 1), math.nan, np.float32)}, (),
+     ("x_train must be uint8, but is float32",)),
+    "more samples than there are": ({"x_test": np.zeros((1797, 20, 20), np.uint8), "y_test": np.zeros(1797, np.uint8)},
+     (), ("the archive holds 1803 samples, but digits has 1797",)),
     "labels as int64": ({"y_test": np.arange(4)}, (), ("y_test must be uint8, but is int64",)),
-    "labels as Python objects": (
-        {"y_train": np.array([None] * 6)},
-        (),
-        ("'y_train' holds Python objects; plain numeric arrays are allowed",),
-    ),
-    "a label out of range": (
-        {"y_train": np.full(6, 10, np.uint8)},
-        (),
-        ("y_train holds class 10, but digits has classes 0 to 9",),
-    ),
-}
+    "labels as Python objects": ({"y_train": np.array([None] * 6)}, (),
+     ("'y_train' holds Python objects; plain numeric arrays are allowed",)),
+    "a label out of range": ({"y_train": np.full(6, 10, np.uint8)}, (),
+     ("y_train holds class 10, but digits has classes 0 to 9",)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "without", "words"), ARCHIVES.values(), ids=ARCHIVES)
@@ -133,67 +109,32 @@ def test_a_malformed_archive_is_told_in_one_sentence(
         assert sentence(lambda: archives.check(path, "digits")) == text
 
 
+TEXT = "x_train, y_train, x_test, y_test, client_train, client_test, vocabulary"
 TEXTS: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
-    "no owners": (
-        {},
-        ("client_test", "vocabulary"),
-        (
-            "the archive lacks client_test, vocabulary",
-            "it must hold x_train, y_train, x_test, y_test, client_train, client_test, vocabulary",
-        ),
-    ),
-    "other windows": (
-        {"x_train": np.zeros((12, 81), np.uint8)},
-        (),
-        ("x_train must be [n, 80] for shakespeare, but is [12, 81]",),
-    ),
-    "windows as images": (
-        {"x_train": np.zeros((12, 80, 1), np.uint8)},
-        (),
-        ("x_train must be [n, 80] for shakespeare, but is [12, 80, 1]",),
-    ),
-    "owners as int64": (
-        {"client_test": np.zeros(5, np.int64)},
-        (),
-        ("client_test must be int32 [5] like y_test, but is int64 [5]",),
-    ),
-    "fewer owners": (
-        {"client_train": np.zeros(11, np.int32)},
-        (),
-        ("client_train must be int32 [12] like y_train, but is int32 [11]",),
-    ),
-    "a negative owner": (
-        {"client_train": np.full(12, -1, np.int32)},
-        (),
-        ("client_train holds client -1, but clients count from 0",),
-    ),
-    "a vocabulary in pieces": (
-        {"vocabulary": np.array(["a", "b"])},
-        (),
-        ("vocabulary must be one string, but is <U1 [2]",),
-    ),
+    "no owners": ({}, ("client_test", "vocabulary"),
+     ("the archive lacks client_test, vocabulary", f"it must hold {TEXT}")),
+    "other windows": ({"x_train": np.zeros((12, 81), np.uint8)}, (),
+     ("x_train must be [n, 80] for shakespeare, but is [12, 81]",)),
+    "windows as images": ({"x_train": np.zeros((12, 80, 1), np.uint8)}, (),
+     ("x_train must be [n, 80] for shakespeare, but is [12, 80, 1]",)),
+    "owners as int64": ({"client_test": np.zeros(5, np.int64)}, (),
+     ("client_test must be int32 [5] like y_test, but is int64 [5]",)),
+    "fewer owners": ({"client_train": np.zeros(11, np.int32)}, (),
+     ("client_train must be int32 [12] like y_train, but is int32 [11]",)),
+    "a negative owner": ({"client_train": np.full(12, -1, np.int32)}, (),
+     ("client_train holds client -1, but clients count from 0",)),
+    "a vocabulary in pieces": ({"vocabulary": np.array(["a", "b"])}, (),
+     ("vocabulary must be one string, but is <U1 [2]",)),
     "a vocabulary of numbers": ({"vocabulary": np.array(3)}, (), ("vocabulary must be one string, but is int64 []",)),
-    "a vocabulary with a character twice": (
-        {"vocabulary": np.array("abca")},
-        (),
-        ("vocabulary must be 2 to 80 characters, each once, but is 4, of which 3 differ",),
-    ),
-    "a long vocabulary": (
-        {"vocabulary": np.array("".join(map(chr, range(40, 121))))},
-        (),
-        ("vocabulary must be 2 to 80 characters, each once, but is 81, of which 81 differ",),
-    ),
-    "a short vocabulary": (
-        {**FEW, "x_test": np.full((5, 80), 3, np.uint8)},
-        (),
-        ("x_test holds character 3, but the vocabulary has 3",),
-    ),
-    "a label outside of the vocabulary": (
-        {"vocabulary": np.array("abc"), "y_train": np.full(12, 3, np.uint8)},
-        (),
-        ("y_train holds class 3, but shakespeare has classes 0 to 2",),
-    ),
-}
+    "a vocabulary with a character twice": ({"vocabulary": np.array("abca")}, (),
+     ("vocabulary must be 2 to 80 characters, each once, but is 4, of which 3 differ",)),
+    "a long vocabulary": ({"vocabulary": np.array("".join(map(chr, range(40, 121))))}, (),
+     ("vocabulary must be 2 to 80 characters, each once, but is 81, of which 81 differ",)),
+    "a short vocabulary": ({**FEW, "x_test": np.full((5, 80), 3, np.uint8)}, (),
+     ("x_test holds character 3, but the vocabulary has 3",)),
+    "a label outside of the vocabulary": ({"vocabulary": np.array("abc"), "y_train": np.full(12, 3, np.uint8)}, (),
+     ("y_train holds class 3, but shakespeare has classes 0 to 2",)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "without", "words"), TEXTS.values(), ids=TEXTS)

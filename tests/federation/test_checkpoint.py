@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +89,10 @@ def test_a_checkpoint_with_any_byte_flipped_is_ignored(tmp_path: Path) -> None:
     checkpoint.save(Counted(torch.arange(5.0), 3, 0.5), {"done": 2})
     content = checkpoint.path.read_bytes()
     for at in range(len(content)):
-        for bit in range(8):
-            flipped = bytearray(content)
-            flipped[at] ^= 1 << bit
-            checkpoint.path.write_bytes(flipped)
-            assert checkpoint.load("cpu") is None, at
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << at % 8
+        checkpoint.path.write_bytes(flipped)
+        assert checkpoint.load("cpu") is None, at
 
 
 def test_a_checkpoint_whose_tensor_has_another_shape_is_ignored(tmp_path: Path) -> None:
@@ -104,25 +104,28 @@ def test_a_checkpoint_whose_tensor_has_another_shape_is_ignored(tmp_path: Path) 
     assert checkpoint.load("cpu") is None
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_no_checkpoint(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    make(always(tmp_path).path)
+def of_notes(text: str) -> Callable[[Path], None]:
+    return lambda path: save_file({}, path, metadata={"json": text})
+
+
+def a_model(path: Path) -> None:
+    model_files.save(path, toy().federation.layout, toy().original_model, None)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        *map(of_notes, ("[" * 5000, "7", "{}", '{"key": "key"}')),
+        *(partial(Path.write_bytes, data=content) for content in (b"", b"no checkpoint", b"\0" * 64)),
+        a_model,
+        Path.mkdir,
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+    ],
+)
+def test_what_is_no_checkpoint_is_ignored(tmp_path: Path, write: Callable[[Path], None]) -> None:
+    write(always(tmp_path).path)
     assert always(tmp_path).load("cpu") is None
-
-
-@pytest.mark.parametrize("text", ["[" * 5000, "7", "{}", '{"key": "key"}'])
-def test_a_checkpoint_of_other_notes_is_ignored(tmp_path: Path, text: str) -> None:
-    save_file({}, always(tmp_path).path, metadata={"json": text})
-    assert always(tmp_path).load("cpu") is None
-
-
-@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"\0" * 64])
-def test_a_foreign_file_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
-    checkpoint = always(tmp_path)
-    checkpoint.path.write_bytes(content)
-    assert checkpoint.load("cpu") is None
-    model_files.save(checkpoint.path, toy().federation.layout, toy().original_model, None)
-    assert checkpoint.load("cpu") is None
 
 
 def test_a_checkpoint_keeps_tensors_numbers_and_notes_exactly(tmp_path: Path) -> None:

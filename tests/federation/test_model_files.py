@@ -66,35 +66,46 @@ def test_a_history_may_overflow(tmp_path: Path) -> None:
     assert torch.equal(model_files.load_history(path, "update_norms", CPU)["norms"], norms)
 
 
-@pytest.mark.parametrize("length", [0, 3, 200, -4])
-def test_truncated_weights_are_told_in_one_sentence(tmp_path: Path, length: int) -> None:
-    path = tmp_path / "original.safetensors"
-    mlp_weights(path)
-    path.write_bytes(path.read_bytes()[:length])
-    text = sentence(lambda: model_files.load(path, lenet()))
-    has(text, f"{path}: the weights file is truncated", "delete it and run snakemake again")
+def noted(notes: str, **tensors: torch.Tensor) -> Callable[[Path], None]:
+    """Return what writes a file with these notes."""
+    return lambda path: save_file(tensors, path, metadata={"fu": notes})
+
+
+def cut(length: int) -> Callable[[Path], None]:
+    """Return what writes weights and keeps so many of their bytes."""
+
+    def write(path: Path) -> None:
+        mlp_weights(path)
+        path.write_bytes(path.read_bytes()[:length])
+
+    return write
+
+
+BROKEN = "the weights file is truncated or broken; delete it and run snakemake again"
+NO_FILE = "must be a regular file, not a folder, a pipe or a device"
+ODD = [f'{{"diverged": {odd}}}' for odd in ("0", "-3", "true", "[1]", "2.5")]
 
 
 @pytest.mark.parametrize(
-    "notes",
+    ("write", "words"),
     [
-        "no JSON",
-        "7",
-        "[" * 5000,
-        '{"diverged": 0}',
-        *(f'{{"diverged": {odd}}}' for odd in ("-3", "true", "[1]", "2.5")),
+        *((cut(length), BROKEN) for length in (0, 3, 200, -4)),
+        *((noted(notes), BROKEN) for notes in ("no JSON", "7", "[" * 5000, *ODD)),
+        (noted('{"diverged": 3}', x=torch.ones(1)), BROKEN),
+        (mlp_weights, "the weights do not fit the model"),
+        (mlp_weights, "'0.bias' is absent, expected (6,)"),
+        (lambda path: None, "there is no such file"),
+        (Path.mkdir, NO_FILE),
+        (os.mkfifo, NO_FILE),
+        (lambda path: path.symlink_to("/dev/zero"), NO_FILE),
     ],
 )
-def test_weights_with_foreign_notes_are_told_in_one_sentence(tmp_path: Path, notes: str) -> None:
+def test_what_holds_no_weights_of_the_model_is_told_in_one_sentence(
+    tmp_path: Path, write: Callable[[Path], None], words: str
+) -> None:
     path = tmp_path / "original.safetensors"
-    save_file({}, path, metadata={"fu": notes})
-    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: the weights file is truncated or broken")
-
-
-def test_weights_of_a_diverged_run_are_told_in_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "original.safetensors"
-    save_file({"x": torch.ones(1)}, path, metadata={"fu": '{"diverged": 3}'})
-    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: the weights file is truncated or broken")
+    write(path)
+    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: ", words)
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
@@ -113,25 +124,3 @@ def test_weights_of_another_type_are_told_in_one_sentence(tmp_path: Path, dtype:
     named = layout.named(torch.zeros(layout.size))
     save_file({**named, "0.bias": named["0.bias"].to(dtype)}, path)
     has(sentence(lambda: model_files.load(path, layout)), f"'0.bias' is {dtype}, but weights are float32")
-
-
-def test_weights_of_another_model_are_told_in_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "original.safetensors"
-    mlp_weights(path)
-    text = sentence(lambda: model_files.load(path, lenet()))
-    has(text, f"{path}: the weights do not fit the model", "'0.bias' is absent, expected (6,)")
-
-
-def test_missing_weights_are_told_in_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "none.safetensors"
-    has(sentence(lambda: model_files.load(path, lenet())), f"{path}: there is no such file")
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_told_in_one_sentence(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    path = tmp_path / "original.safetensors"
-    make(path)
-    has(
-        sentence(lambda: model_files.load(path, lenet())),
-        f"{path}: must be a regular file, not a folder, a pipe or a device",
-    )

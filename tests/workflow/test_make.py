@@ -92,16 +92,14 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         assert shown == ["python", "", "-m", "fu.pipeline.show", "results", *value.split()]
         assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.show", "cell", value]]
         assert make.calls("contract", f"PLUGINS={value}") == [["python", value, "-m", "pytest", "-q", "tests/contract"]]
+    for value in WILD[::5]:
+        (plan,) = make.calls("plan", f"TARGETS={value}", "PRESET=paper")
+        assert plan == ["python", "", "-m", "fu.pipeline.show", "plan", *value.split(), 'preset= "paper" ']
         speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
         assert speed[2:] == ["-m", "benchmarks.fedavg_round", f"--data-dir={value}"]
         (peers,) = make.calls("benchmark-peers", f"DATA_DIR={value}")
-        assert peers[2:] == [
-            "-m",
-            "benchmarks.peers",
-            "--peers-python",
-            ".venv-peers/bin/python",
-            f"--data-dir={value}",
-        ]
+        python = ["--peers-python", ".venv-peers/bin/python"]
+        assert peers[2:] == ["-m", "benchmarks.peers", *python, f"--data-dir={value}"]
 
 
 @pytest.mark.parametrize(

@@ -15,23 +15,15 @@ from tests.mistakes import contents, has, process, sentence
 from tests.pipeline.configs import config, toy
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "a paper's override as a number": (
-        config(overrides={"toy": 5}),
-        ("config.yaml: overrides.toy: must be a mapping of keys to values, got int",),
-    ),
-    "override of an unknown paper": (
-        config(overrides={"fedsod": {}}),
-        ("config.yaml: overrides: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fats, fedosd"),
-    ),
-    "unknown paper": (
-        config(papers=["fedsod"]),
-        ("config: paper: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fats, fedosd"),
-    ),
-    "unknown preset": (
-        config(preset="smok"),
-        ("config: preset: there is no preset 'smok'", "did you mean 'smoke'?", "allowed: paper, reduced, smoke"),
-    ),
-}
+    "a paper's override as a number": (config(overrides={"toy": 5}),
+     ("config.yaml: overrides.toy: must be a mapping of keys to values, got int",)),
+    "override of an unknown paper": (config(overrides={"fedsod": {}}),
+     ("config.yaml: overrides: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fats, fedosd")),
+    "unknown paper": (config(papers=["fedsod"]),
+     ("config: paper: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: fats, fedosd")),
+    "unknown preset": (config(preset="smok"),
+     ("config: preset: there is no preset 'smok'", "did you mean 'smoke'?", "allowed: paper, reduced, smoke")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("values", "words"), CONFIGS.values(), ids=CONFIGS)
@@ -50,44 +42,25 @@ def replaced(path: Path, pattern: str, new: str) -> None:
 
 PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "two scenarios of one name": (r"^  iid:$", "  pat:", ("toy.yaml: line", "'pat' occurs twice; keys must be unique")),
-    "a value without a source": (
-        r"^    rounds: \{value: 4, source: a test\}$",
-        "    rounds: 4",
-        ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}"),
-    ),
+    "a value without a source": (r"^    rounds: \{value: 4, source: a test\}$", "    rounds: 4",
+     ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}")),
     "a value whose source says nothing": (
-        r"^    rounds: \{value: 4, source: a test\}$",
-        '    rounds: {value: 4, source: " "}',
-        ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}"),
-    ),
-    "a method's value without a source": (
-        r"^    plugin: fupga$",
-        "    plugin: fupga\n    params: {clip: {value: 1}}",
-        ("toy.yaml: methods.fupga.params.clip", "has no source"),
-    ),
-    "a grid without a source": (
-        r"^  grid: \{unlearning.lr: .*$",
-        "  grid: {unlearning.lr: [0.005, 0.025]}",
-        ("toy.yaml: settings.grid.unlearning.lr: has no source", "write {value: ..., source: ...}"),
-    ),
-    "a scenario's value without a source": (
-        r"^      data: \{partition: .*$",
-        "      data: {partition: {name: iid}}",
-        ("toy.yaml: scenarios.pat.settings.data.partition.name: has no source",),
-    ),
+     r"^    rounds: \{value: 4, source: a test\}$",
+     '    rounds: {value: 4, source: " "}',
+     ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}")),
+    "a method's value without a source": (r"^    plugin: fupga$", "    plugin: fupga\n    params: {clip: {value: 1}}",
+     ("toy.yaml: methods.fupga.params.clip", "has no source")),
+    "a grid without a source": (r"^  grid: \{unlearning.lr: .*$", "  grid: {unlearning.lr: [0.005, 0.025]}",
+     ("toy.yaml: settings.grid.unlearning.lr: has no source", "write {value: ..., source: ...}")),
+    "a scenario's value without a source": (r"^      data: \{partition: .*$", "      data: {partition: {name: iid}}",
+     ("toy.yaml: scenarios.pat.settings.data.partition.name: has no source",)),
     "a bracket left open": (r"^title: .*$", "title: [x", ("toy.yaml: line", "is not valid YAML")),
-    "a Python object": (
-        r"^title: .*$",
-        "title: !!python/object:os.system {}",
-        ("toy.yaml: line 2: 'python/object:os.system' values are not allowed",),
-    ),
-    "scenarios as a list": (
-        r"^scenarios:$",
-        "scenarios: [a]\nlabels:",
-        ("toy.yaml: scenarios: Input should be a valid dictionary, got ['a']",),
-    ),
+    "a Python object": (r"^title: .*$", "title: !!python/object:os.system {}",
+     ("toy.yaml: line 2: 'python/object:os.system' values are not allowed",)),
+    "scenarios as a list": (r"^scenarios:$", "scenarios: [a]\nlabels:",
+     ("toy.yaml: scenarios: Input should be a valid dictionary, got ['a']",)),
     "a number as key": (r"^title: .*$", "title: x\n5: y", ("toy.yaml: line 3: a key must be text; put 5 in quotes",)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("pattern", "new", "words"), PAPERS.values(), ids=PAPERS)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from fu.contents import checksum
-from fu.data import archives
 from fu.data.archives import Arrays
 from fu.errors import UserError
 from fu.pipeline.stages import data as stage
 from fu.pipeline.stages.common import Options
-from tests.data.files import arrays_of, refuse_network, same, write_cifar
-from tests.mistakes import ends_with_one_sentence, write_archive
+from tests.data.files import arrays_of, same
+from tests.mistakes import write_archive
+from tests.pipeline.stages.scene import refused
 
 
 def made(dataset: str, archive: str | None, data_dir: Path, output: Path) -> Arrays:
@@ -47,18 +47,11 @@ def test_the_stage_leaves_everything_as_it_is_after_a_malformed_archive(tmp_path
     spec = json.dumps({"dataset": "digits", "archive": checksum(archive)})
     files = ["--data-dir", str(folder), "--archive", str(tmp_path / "made" / "digits.npz")]
     words = "y_train holds class 11, but digits has classes 0 to 9"
-    ends_with_one_sentence(tmp_path, words, "fu.pipeline.stages.data", "--spec", spec, *files)
+    assert words in refused(tmp_path, stage, "--spec", spec, *files)
 
 
 def test_the_same_data_make_the_same_bytes(tmp_path: Path) -> None:
-    made("digits", None, tmp_path, tmp_path / "a.npz")
-    made("digits", None, tmp_path, tmp_path / "b.npz")
+    archive = write_archive(tmp_path / "digits.npz")
+    for name in ("a.npz", "b.npz"):
+        made("digits", checksum(archive), tmp_path, tmp_path / name)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-
-
-def test_what_torchvision_read_is_an_archive_after_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_network(monkeypatch)
-    expected, output = arrays_of("cifar100"), tmp_path / "made.npz"
-    write_cifar(tmp_path, "cifar100", expected, monkeypatch)
-    same(made("cifar100", None, tmp_path, output), expected)
-    same(archives.read(output, "cifar100"), expected)
