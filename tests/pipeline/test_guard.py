@@ -13,7 +13,7 @@ import pytest
 
 from fu import plugins
 from fu.pipeline import commands
-from fu.pipeline.catalogue import available, chooses, declared, reads, traces
+from fu.pipeline.catalogue import KINDS, available, chooses, declared, reads, traces
 from fu.pipeline.digest import ROOT, UNCOUNTED, closure, modules_of
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import Plan
@@ -253,17 +253,7 @@ def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: 
     assert {name: found for name, found in unused.items() if found} == {}  # the jobs did load their plug-ins
     # Every stage was run, with every plug-in but other data sets.
     assert {job.stage for job in jobs} == set(OUTPUTS)
-    kinds = (
-        "methods",
-        "training",
-        "models",
-        "partitions",
-        "attacks",
-        "histories",
-        "projections",
-        "evaluation",
-        "artefacts",
-    )
+    kinds = [kind for kind in KINDS if kind != "datasets"]
     every = {f"fu.{kind}.{name}" for kind in kinds for name in available(kind)}
     assert named == {*every, "fu.datasets.digits", "fu.datasets.letters"}
     # Nothing diverged, so that all was really computed; neither checkpoints nor half-written files are left.
