@@ -5,7 +5,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from importlib.metadata import version
@@ -32,17 +33,40 @@ from tests.pipeline.plans import PAT50, forget_what_was_read, made
 ROOT = digests.ROOT
 
 
+@contextmanager
+def looked_at(root: Path, left_out: Callable[[str, list[str]], set[str]]) -> Iterator[Path]:
+    """Have the digests look at a copy of the package."""
+    shutil.copytree(ROOT / "fu", root / "fu", ignore=left_out)
+    shutil.copytree(ROOT / "envs", root / "envs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "ROOT", root)
+        forget_what_was_read()
+        yield root / "fu"
+    forget_what_was_read()
+
+
 @pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the package that the digests look at instead."""
+def copy(tmp_path: Path) -> Iterator[Path]:
+    """A copy of the package without most of its modules."""
+    kept = {f"{module.replace('.', '/')}.py" for module in UNCOUNTED}
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        place = Path(folder).relative_to(ROOT)
+        files = (
+            [] if place == Path("fu") else [name for name in names if name.endswith(".py") and name != "__init__.py"]
+        )
+        return {"__pycache__", *(name for name in files if str(place / name) not in kept)}
+
+    with looked_at(tmp_path, left_out) as folder:
+        yield folder
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Iterator[Path]:
+    """A copy of the whole package."""
     unedited()
-    folder = tmp_path / "fu"
-    shutil.copytree(ROOT / "fu", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "envs", tmp_path / "envs")
-    monkeypatch.setattr(digests, "ROOT", tmp_path)
-    forget_what_was_read()
-    yield folder
-    forget_what_was_read()
+    with looked_at(tmp_path, shutil.ignore_patterns("__pycache__")) as folder:
+        yield folder
 
 
 def write(path: Path, text: str) -> None:
@@ -127,7 +151,7 @@ def test_a_string_that_is_no_docstring_counts(copy: Path) -> None:
     assert counts(copy, '"""About."""\n"""one"""\n', "one", "two")
 
 
-def test_a_digest_is_sixteen_digits_and_depends_on_no_order(copy: Path) -> None:
+def test_a_digest_is_sixteen_digits_and_depends_on_no_order(whole: Path) -> None:
     one = digest("fu.methods.fedosd", "fu.models.mlp")
     assert len(one) == 16
     assert int(one, 16) >= 0
@@ -239,7 +263,7 @@ def test_what_is_imported_by_an_uncounted_module_alone_does_not_count_either(cop
 
 
 def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
-    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "cache/digests.json"
     monkeypatch.setattr(digests, "CACHE", cache)
@@ -341,7 +365,7 @@ def test_a_file_that_moves_out_of_fu_is_looked_at_anew(copy: Path, outside: Path
     assert digest("fu.methods.mine") != inside
 
 
-def test_no_stage_reads_what_only_people_read(copy: Path) -> None:
+def test_no_stage_reads_what_only_people_read() -> None:
     found = {module for stage in OUTPUTS for module in closure(modules_of(stage, base(stage)))}
     found |= set(closure(tuple(f"fu.{kind}.{name}" for kind in KINDS for name in available(kind))))
     assert {module for module in found if digests.disk().source(module).about.reads} == set()
@@ -500,18 +524,18 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
     ],
 )
 def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
-    copy: Path, file: str, changed: set[str]
+    whole: Path, file: str, changed: set[str]
 ) -> None:
-    edit(copy / file)
+    edit(whole / file)
     assert changed_stages() == {name for name in unedited() if name in changed or name.split()[0] in changed}
 
 
-def test_what_no_stage_can_read_touches_none(copy: Path) -> None:
+def test_what_no_stage_can_read_touches_none(whole: Path) -> None:
     for module in ("digest", "catalogue", "paths", "estimates", "grid", "plan", "specs", "settings/records"):
-        edit(copy / f"pipeline/{module}.py")
+        edit(whole / f"pipeline/{module}.py")
     unnamed = ("datasets/mnist", "histories/update_sums", "evaluation/backdoor")
     for module in (*unnamed, "errors", "federation/progress", "pipeline/engine/fork_server"):
-        edit(copy / f"{module}.py")
+        edit(whole / f"{module}.py")
     assert changed_stages() == set()
 
 
@@ -530,9 +554,9 @@ def test_what_no_stage_can_read_touches_none(copy: Path) -> None:
     ids=lambda names: " ".join(sorted(names)),
 )
 def test_another_version_of_a_library_touches_exactly_the_stages_that_import_it(
-    copy: Path, libraries: list[str], changed: set[str]
+    whole: Path, libraries: list[str], changed: set[str]
 ) -> None:
-    lock = copy.parent / "envs/lock.txt"
+    lock = whole.parent / "envs/lock.txt"
     for library in libraries:
         text = lock.read_text()
         assert text.count(f"\n{library}==") == 1
