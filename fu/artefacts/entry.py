@@ -39,7 +39,7 @@ class Trial(Frozen):
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
     Where its files lie, as "scenario/trial": `trained`: of the trained model that it starts from, or that it is;
     `unlearned` and `recovered`: of its own models, if it has them; `evaluated`: those of its evaluations that are read.
-    The chosen one of several is a trial, too: `chosen_by` is the selection that it follows, as "scenario/method", and
+    The chosen one of several is a trial, too: `selection` is the one that it follows, as "scenario/method", and
     `points` says which trial it is, by the one that is selected.
     """
 
@@ -51,7 +51,7 @@ class Trial(Frozen):
     unlearned: str = ""
     recovered: str = ""
     evaluated: tuple[str, ...] = ()
-    chosen_by: str = ""
+    selection: str = ""
     points: dict[str, str] = Field(default_factory=dict)
 
     @property

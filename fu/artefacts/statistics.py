@@ -1,4 +1,4 @@
-"""Means over seeds, with their deviation and number, and what of it diverged: computed here alone.
+"""Means over seeds, with their deviation and number, and what of it diverged; intervals of gains are in gains.py.
 
 A run that diverged has no numbers, and its seed is left out of all that a mean is compared with: of an evaluation at
 all stages of the method, of a trace in every round, of a gain in both models.

@@ -101,10 +101,11 @@ def check(files: Mapping[str, Sequence[Path]]) -> dict[str, list[list[str]]]:
     return inputs
 
 
-def holds(path: Path, key: str, inputs: Inputs) -> bool:
-    """Whether a certificate has this key and these inputs, and the outputs next to it match.
+def still_made(path: Path, key: str, inputs: Inputs) -> bool:
+    """Return whether nothing has to be computed: a certificate has this key and these inputs, and the outputs match it.
 
-    A selection only says which spec is run, which is in the key: the certificate is brought up to date with it.
+    A selection only says which spec is run, which is in the key: where it alone is another one, the certificate is
+    written anew with it.
     """
     made = read(path)
     if made is None or made.key != key or _computed_from(made.inputs) != _computed_from(inputs):

@@ -128,7 +128,7 @@ def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
     for method in methods:
         scenario = f"{paper}/{next(iter(method.chosen))}"
         chosen = jobs.grid.trials[scenario, jobs.grid.chosen[scenario, method.name]]
-        labels.setdefault(jobs.rule(*chosen.chosen_by), []).append(method.label)
+        labels.setdefault(jobs.rule(*chosen.selection), []).append(method.label)
     usual, *others = sorted(labels, key=lambda rule: -len(labels[rule])) or [""]
     return "; ".join([usual, *(f"{', '.join(labels[rule])}: {rule}" for rule in others)])
 
@@ -142,7 +142,7 @@ def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None)
     if evaluations is not None:
         places = {role: job.place for role, job in jobs.models(scope, name).items() if role != ORIGINAL}
     evaluated = [jobs.of(scope, name, "evaluate", evaluation=each) for each in evaluations or ()]
-    folder, by = trial.chosen_by
+    folder, by = trial.selection
     unlearning, recovery = trial.settings.unlearning, trial.settings.recovery
     rate: float | None = trial.settings.training.lr
     if trial.method and unlearning:
@@ -154,7 +154,7 @@ def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None)
         values=dict(trial.values),
         trained=jobs.of(scope, name, "train").place,
         evaluated=tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
-        chosen_by=jobs.first("select", scenario=folder, method=by).place if trial.points else "",
+        selection=jobs.first("select", scenario=folder, method=by).place if trial.points else "",
         points=dict(trial.points),
         **places,
     )

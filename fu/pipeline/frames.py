@@ -66,7 +66,7 @@ def costs(entry: Entry, paths: Paths) -> list[str]:
 def selections(entry: Entry, paths: Paths) -> dict[tuple[str, str], str]:
     """Return, by scenario and method, the file that names the chosen one of several trials."""
     return {
-        (scenario, method.name): _selection(entry, paths, trial.chosen_by)
+        (scenario, method.name): _selection(entry, paths, trial.selection)
         for method in entry.methods
         for scenario, trial in sorted(method.chosen.items())  # as in a spec that a job reads, whose keys are sorted
     }

@@ -213,7 +213,7 @@ class Grid(Trials):
         for at in self.chosen.keys() - all_shown:
             if at[0].startswith(f"{name}/") and not self.varies_after(*at):
                 for trial in self.names[at]:
-                    self.trials[at[0], trial] = replace(self.trials[at[0], trial], compared=True)
+                    self.trials[at[0], trial] = replace(self.trials[at[0], trial], ends_unlearned=True)
 
     def _expand(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         """Add the trials of a training or a method, one for every point of its grid."""
@@ -237,7 +237,7 @@ class Grid(Trials):
                 unlearned = trial_name(paper.methods[shown].unlearned_from or shown, {**before, **unlearned_by})
                 trial = replace(trial, values={**before, **point}, trained=start, unlearned=unlearned)
                 self._add(scope, shown, trial, f"{where}: methods.{shown}")
-                self.trials.setdefault((scope, unlearned), replace(trial, compared=True))
+                self.trials.setdefault((scope, unlearned), replace(trial, ends_unlearned=True))
 
     def _expand_training(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         scope, where = f"{name}/{scenario}", self.where[name]
@@ -313,9 +313,9 @@ class Grid(Trials):
             values={},
             trained=trained,
             unlearned=unlearned,
-            compared=False,
+            ends_unlearned=False,
             points=points,
-            chosen_by=by,
+            selection=by,
         )
 
     def _points(self, grid: Any, where: str) -> list[dict[str, Any]]:

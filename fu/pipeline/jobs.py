@@ -69,7 +69,10 @@ class Job:
 
     @cached_property
     def keys(self) -> list[str]:
-        """The key in the certificate of current outputs: of the chosen one of several points any of theirs."""
+        """The keys that a current certificate may have: one, but for the chosen one of several points one of each.
+
+        The plan reads no selection; another one shows as a changed input.
+        """
         return [certificate.key_of(self.stage, canonical(spec), self.code) for spec in self.specs]
 
     @property
@@ -129,7 +132,7 @@ class Jobs:
             for evaluation in trial.settings.evaluations:
                 self.of(scenario, name, "evaluate", evaluation=evaluation)
             if trial.points:
-                folder, by = trial.chosen_by
+                folder, by = trial.selection
                 self.first("select", scenario=folder, method=by)
 
     def seeds(self, paper: str) -> list[int]:
@@ -148,7 +151,10 @@ class Jobs:
         return self._with_seed(self.first(stage, **{**names, "run": f"{scenario}/{SEED}"}), int(seed))
 
     def first(self, stage: str, **names: str) -> Job:
-        """Return the first job that is equal to the one with these names, for all seeds where `run` has `SEED`."""
+        """Return the first job that is equal to the one with these names; for all seeds where `run` ends with `SEED`.
+
+        Such a job has 0 in place of a seed, until `_with_seed`.
+        """
         key = stage, *sorted(names.items())
         if key not in self._named:
             spec, inputs, needs = getattr(self, f"_{stage}")(**names)
@@ -291,7 +297,7 @@ class Jobs:
         several = [MAKES[stage](self.grid.trials[scenario, point], 0) for point in points.values() or [name]]
         if all(one == several[0] for one in several):
             return several[0], {"chosen": [], "points": []}
-        folder, by = trial.chosen_by
+        folder, by = trial.selection
         selection = self.first("select", scenario=folder, method=by).outputs["selection"]
         compared = stage != "shadow" and (stage != "recover" or self.grid.varies_after(folder, by))
         jobs = [self.of(scenario, point, stage) for point in points.values()] if compared else []
@@ -306,7 +312,7 @@ class Jobs:
 
     @cached_property
     def _any(self) -> dict[str, str]:
-        """The first trial of each scenario."""
+        """The first trial of each scenario: the keys are pairs, and later ones win."""
         return dict(reversed(self.grid.trials))
 
     def _dataset(self, trial: Trial) -> str:

@@ -1,7 +1,8 @@
-"""Which jobs have to run, and why: certificates followed from job to job. File timestamps play no part.
+"""Which jobs are due, and why: certificates followed from job to job. File timestamps play no part.
 
 A job is current when its certificate has the planned key, its inputs are what current jobs made, and those of its
-outputs that exist are unchanged. An output that no job needs may be absent: the certificate stands for it.
+outputs that exist are unchanged. An output that no job needs may be absent: the certificate stands for it. A due job is
+started; where it follows from others that make the same again, it ends at once (`certificate.still_made`).
 """
 
 import json

@@ -106,7 +106,7 @@ def _trial_of(job: Job) -> tuple[str, str]:
 def _chosen(plan: Plan) -> set[tuple[str, str]]:
     """Return scenario and trial of every grid point chosen so far."""
     chosen = set()
-    for scenario, method in {trial.chosen_by for trial in plan.trials.values() if trial.points}:
+    for scenario, method in {trial.selection for trial in plan.trials.values() if trial.points}:
         path = Path(plan.job("select", {"scenario": scenario, "method": method}).outputs["selection"])
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # absent or damaged: none is marked
             chosen.add((scenario, str(json.loads(path.read_text())["selected"])))

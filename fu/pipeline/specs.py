@@ -21,9 +21,9 @@ class Trial:
 
     `values`: the settings that the grid sets. Several trials may share models: `trained` is the one in whose name the
     trained model is made, `unlearned` the one of the unlearned model, which is `fedosd+lr0.1` for
-    `fedosd+lr0.1-recovery-lr0.2`. `compared`: it ends after unlearning, to be compared with others. The chosen one of
-    several is a trial, too: `points` says which trial it is, by the one that is selected, and `chosen_by` whose
-    selection that is (paper/scenario, training or method).
+    `fedosd+lr0.1-recovery-lr0.2`. `ends_unlearned`: no post-training follows, whatever rounds are left, as it is only
+    compared with others. The chosen one of several is a trial, too: `selection` names the training or method whose
+    choice it follows (paper/scenario, name), and `points` says which trial it then is, by the selected one.
     """
 
     settings: Settings
@@ -31,9 +31,9 @@ class Trial:
     values: Mapping[str, float | int | str] = field(default_factory=dict)
     trained: str = ORIGINAL
     unlearned: str = ""
-    compared: bool = False
+    ends_unlearned: bool = False
     points: Mapping[str, str] = field(default_factory=dict)
-    chosen_by: tuple[str, str] = ("", "")
+    selection: tuple[str, str] = ("", "")
 
     @property
     def leaves_rounds(self) -> bool:
@@ -44,7 +44,7 @@ class Trial:
     @property
     def recovers(self) -> bool:
         """Whether post-training follows."""
-        return self.leaves_rounds and not self.compared
+        return self.leaves_rounds and not self.ends_unlearned
 
 
 class Trials:

@@ -74,7 +74,7 @@ def entry_of(kind: str, **changes: Any) -> Entry:
         name="ours+chosen",
         rate=None,
         values={},
-        chosen_by="small/ours",
+        selection="small/ours",
         points={trial.name: trial.name for trial in ours.trials["small"]},
         trained="small/original",
         unlearned="small/ours+chosen",

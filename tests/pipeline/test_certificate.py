@@ -96,17 +96,17 @@ def test_a_file_that_the_certificate_does_not_name_is_no_output(made: Path) -> N
 
 
 def test_a_certificate_holds_for_its_key_inputs_and_outputs_alone(made: Path) -> None:
-    assert certificate.holds(made, "k", INPUTS)
-    assert not certificate.holds(made, "other", INPUTS)
-    assert not certificate.holds(made, "k", {"data": [["data/digits.npz", "e"]]})
-    assert not certificate.holds(made, "k", {"original": INPUTS["data"]})
-    assert not certificate.holds(made, "k", {**INPUTS, "more": [["more", "m"]]})
-    assert not certificate.holds(made.with_name("absent"), "k", INPUTS)
+    assert certificate.still_made(made, "k", INPUTS)
+    assert not certificate.still_made(made, "other", INPUTS)
+    assert not certificate.still_made(made, "k", {"data": [["data/digits.npz", "e"]]})
+    assert not certificate.still_made(made, "k", {"original": INPUTS["data"]})
+    assert not certificate.still_made(made, "k", {**INPUTS, "more": [["more", "m"]]})
+    assert not certificate.still_made(made.with_name("absent"), "k", INPUTS)
     trace = made.with_name("original.csv")
     trace.write_text("Content of original.csv")
-    assert not certificate.holds(made, "k", INPUTS)
+    assert not certificate.still_made(made, "k", INPUTS)
     trace.unlink()
-    assert not certificate.holds(made, "k", INPUTS)
+    assert not certificate.still_made(made, "k", INPUTS)
 
 
 # ---- locks ---------------------------------------------------------------------------------------------------------

@@ -298,7 +298,7 @@ def test_where_post_training_has_a_grid_all_points_are_post_trained_to_choose_on
 def test_a_grid_of_post_training_at_the_model_of_another_method_is_chosen_by_itself() -> None:
     planned = plan("smoke", artefacts={**ALONE, "table5": {"methods": ["fedosd.rates-free"]}})
     chosen = planned.trials["fedosd/fmnist-pat50", "fedosd.rates-free+chosen"]
-    assert chosen.chosen_by == ("fedosd/fmnist-pat50", "fedosd.rates-free")
+    assert chosen.selection == ("fedosd/fmnist-pat50", "fedosd.rates-free")
     assert set(chosen.points) == set(planned.names["fedosd/fmnist-pat50", "fedosd.rates-free"])
 
 

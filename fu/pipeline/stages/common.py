@@ -159,7 +159,7 @@ def run(
             named = reads(spec, files) if reads else _read(spec_type.stage, files)
             inputs = certificate.check({**named, "chosen": args.chosen, "points": args.points})
             key = certificate.key_of(spec_type.stage, canonical(spec), code)
-            if args.unless_made and certificate.holds(args.certificate, key, inputs):
+            if args.unless_made and certificate.still_made(args.certificate, key, inputs):
                 print(f"{spec_type.stage}: already made from the same inputs; nothing to do.", file=sys.stderr)
                 return
             values = spec.model_dump(mode="json")

@@ -132,7 +132,7 @@ class Grid(Checkout):
         assert found.inputs["chosen"] == [[path.name, checksum(path)]]
         assert set(found.outputs) == {f"{self.trial}.trained.{suffix}" for suffix in SUFFIXES.values()}
         with inside(self.folder):
-            assert certificate.holds(Path(self["made.json"].name), found.key, found.inputs)
+            assert certificate.still_made(Path(self["made.json"].name), found.key, found.inputs)
         assert f"model of {found.spec['lr']}" == self["safetensors"].read_text()
         return self["safetensors"].read_text()
 
