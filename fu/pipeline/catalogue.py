@@ -270,12 +270,13 @@ def metrics() -> dict[str, Metric]:
 
 @cache
 def metrics_of(evaluator: str) -> list[Metric]:
-    """Return the metrics that an evaluator declares."""
+    """Return the metrics that an evaluator declares; which models they tell apart is for the contract alone."""
     try:
         written = declared("evaluation", evaluator)["METRICS"]
-        return [Metric(**{**fields, "name": name}) for name, fields in written.items()]
+        metrics = [Metric(**{**fields, "name": name}) for name, fields in written.items()]
     except ValidationError as error:
         raise UserError(first_problem(error, Metric, f"{evaluator}.py (evaluation): METRICS")) from None
+    return [metric.model_copy(update={"tells": {}}) for metric in metrics]
 
 
 @cache

@@ -78,6 +78,6 @@ def test_the_stage_leaves_everything_as_it_is_after_a_truncated_archive(tmp_path
 
 def test_the_stage_tells_an_impossible_split_and_makes_nothing(tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "digits.npz")
-    spec = drawing.spec(partition={"name": "pat", "params": {"class_share": 0.7}}, train_share=0.0)
+    spec = drawing.spec(partition={"name": "pat", "params": {"class_share": 0.7}}, train_share=0.01)
     files = ("--data", str(archive), "--partition", str(tmp_path / "made" / "partition.npz"))
     assert "client 0 gets 0 training" in refused(tmp_path, stage, "--spec", spec, *files)
