@@ -144,7 +144,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
             path.write_text(str(path))
             outputs[path.name] = (path.stat().st_size, checksum(path))
         read = {role: [[path, checksum(Path(path))] for path in files] for role, files in job.listed.items() if files}
-        (spec, *_), (key, *_) = job.specs, job.keys
+        (*_, spec), (*_, key) = job.specs, job.keys  # the last of the points
         certified = Certificate(key, job.stage, spec.model_dump(mode="json"), job.code, job.parts, read, outputs)
         certificate.write(Path(job.certificate), certified)
     return plan
