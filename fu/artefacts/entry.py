@@ -21,6 +21,7 @@ class Metric(Frozen):
 
     `better` says which direction is good, if either is; `spread` names the metric shown in parentheses behind it.
     `tells`: which models it tells from the retrained one, by a lower or a higher number; no artefact shows it.
+    `per`: whether there is one number of a model or one for every client.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Metric(Frozen):
     source: str
     spread: str | None = None
     tells: dict[Literal["original", "broken"], Literal["lower", "higher"]] = Field(default_factory=dict, exclude=True)
+    per: Literal["model", "client"] = "model"
 
 
 class Trial(Frozen):

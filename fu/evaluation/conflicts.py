@@ -29,9 +29,10 @@ def count(task: Task, before: Tensor, after: Tensor, round: int) -> dict[str, fl
     the difference of two float32 models; a cosine within their rounding error (eps ||after|| / ||d||) is not a
     conflict. FedOSD's updates are orthogonal to every g_i, and the paper prints 0.00 for them.
     """
-    update = after.double() - before.double()
-    delta = task.federation.local_updates(before, task.retained, round, counted=False).delta.double()
-    rounding = torch.finfo(after.dtype).eps * after.double().norm()
+    trained = slice(task.federation.layout.parameters)
+    update = (after.double() - before.double())[trained]
+    delta = task.federation.local_updates(before, task.retained, round, counted=False).delta.double()[:, trained]
+    rounding = torch.finfo(after.dtype).eps * after[trained].double().norm()
     return {"conflicts": float((delta @ update < -rounding * delta.norm(dim=1)).sum())}
 
 

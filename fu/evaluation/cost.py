@@ -12,6 +12,13 @@ METRICS = {
         "source": "FedOSD B.4",
         "tells": {"original": "lower", "broken": "lower"},
     },
+    "forgotten_rounds": {
+        "label": "Rounds of forgotten clients",
+        "unit": "rounds of one client",
+        "better": "lower",
+        "formula": "local trainings that a forgotten client runs",
+        "source": "our choice: who is to be forgotten may not help",
+    },
     "steps": {
         "label": "Gradient steps",
         "unit": "steps",
@@ -58,6 +65,13 @@ METRICS = {
         "formula": "models sent to clients, 4 bytes per number",
         "source": "our choice",
         "tells": {"original": "lower", "broken": "lower"},
+    },
+    "stored": {
+        "label": "Bytes stored",
+        "unit": "bytes",
+        "better": "lower",
+        "formula": "histories and kept models that the method reads, 4 bytes per number",
+        "source": "our choice",
     },
 }
 

@@ -36,6 +36,6 @@ def triggered_predictions(context: Context, split: Literal["train", "validation"
 
 
 def distance(context: Context) -> float:
-    """Return ||theta - theta_original||, the Euclidean distance to the original model."""
+    """Return ||theta - theta_original||, the Euclidean distance of the parameters to those of the original model."""
     assert context.original is not None
-    return (context.theta - context.original).double().norm().item()
+    return (context.theta - context.original)[: context.network.layout.parameters].double().norm().item()

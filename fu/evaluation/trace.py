@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
+COUNTS = (
+    *("client_rounds", "forgotten_rounds", "steps", "samples", "time_steps", "replayed"),
+    *("bytes_up", "bytes_down", "stored"),
+)
 TIMES = ("time_steps", "replayed")
 
 

@@ -84,7 +84,7 @@ def drive(
         values, notes = saved
         state, histories = state_of(kind, values), {name: inside(values, f"history.{name}") for name in recorders}
         seconds, done, rows = notes["seconds"], notes["done"], notes["rows"]
-        task.federation.cost.add(**notes["cost"])
+        task.federation.cost.restore(notes["cost"])
     progress = Progress(label, task.rounds, done)
     diverged = None
     while done < task.rounds:

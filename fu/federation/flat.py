@@ -1,7 +1,8 @@
-"""A model's parameters as one float32 vector theta [d], and back.
+"""A model's parameters as one float32 vector theta [d], and back; running statistics (batch normalisation) behind them.
 
-Weights of convolutions lie in the vector in channels-last order (output, height, width, input), which makes their
-views fast on a CPU. Files hold the ordinary named tensors, so that only this module knows.
+Running statistics are averaged as weights are, and no gradient moves them. Weights of convolutions lie in the vector in
+channels-last order (output, height, width, input), which makes their views fast on a CPU. Files hold the ordinary named
+tensors, so that only this module knows.
 """
 
 from collections.abc import Mapping
@@ -12,16 +13,22 @@ from torch import Tensor, nn
 from fu.errors import UserError
 
 
+def tensors_of(model: nn.Module) -> dict[str, Tensor]:
+    """Return what theta holds of a model by name: its parameters, then its running statistics."""
+    buffers = {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
+    return {**dict(model.named_parameters()), **buffers}
+
+
 class Layout:
-    """Names, shapes and places of a model's parameters in theta."""
+    """Names, shapes and places in theta [d] of a model's parameters, the first `parameters` of its numbers."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Read the layout from a model; buffers are refused, since no method here averages them."""
-        if list(model.buffers()):
-            raise TypeError("models with buffers (batch normalisation) have no flat vector")
-        self.shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
-        self.sizes = [p.numel() for p in model.parameters()]
+        """Read the layout from a model."""
+        tensors = tensors_of(model)
+        self.shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        self.sizes = [tensor.numel() for tensor in tensors.values()]
         self.size = sum(self.sizes)
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
 
     def views(self, theta: Tensor) -> dict[str, Tensor]:
         """Return the named tensors as views of the last dimension of theta [..., d]."""
@@ -59,7 +66,7 @@ class Layout:
         return {name: view.cpu().contiguous() for name, view in self.views(theta.detach()).items()}
 
     def bind(self, model: nn.Module, theta: Tensor) -> None:
-        """Make the model's parameters views of `theta`."""
+        """Make what theta holds of the model views of it."""
         views = self.views(theta)
-        for name, parameter in model.named_parameters():
-            parameter.data = views[name]
+        for name, tensor in tensors_of(model).items():
+            tensor.data = views[name]

@@ -23,17 +23,21 @@ FLOAT_BYTES = 4
 class Cost:
     """What training cost so far: rounds of single clients, gradient steps, samples seen, time, bytes sent.
 
-    `time_steps`: the steps of the slowest client of each round, as clients train side by side (FATS section 6.1.3).
-    `replayed`: time steps that only rebuild a model that was there before. They are in none of the other counts.
+    `forgotten_rounds`: those of the client rounds in which a forgotten client trains. `time_steps`: the steps of the
+    slowest client of each round, as clients train side by side (FATS section 6.1.3). `replayed`: time steps that only
+    rebuild a model that was there before; they are in none of the other counts. `stored`: bytes of the histories or
+    kept models that are read.
     """
 
     client_rounds: int = 0
+    forgotten_rounds: int = 0
     steps: int = 0
     samples: int = 0
     time_steps: int = 0
     replayed: int = 0
     bytes_up: int = 0
     bytes_down: int = 0
+    stored: int = 0
 
     def add(self, **amounts: int) -> None:
         """Count amounts by name."""
@@ -43,6 +47,10 @@ class Cost:
     def record(self) -> dict[str, int]:
         """Return the counts by name."""
         return asdict(self)
+
+    def restore(self, record: Mapping[str, int]) -> None:
+        """Set the counts to what they were."""
+        vars(self).update(record)
 
 
 @dataclass(frozen=True)
@@ -87,13 +95,16 @@ class Federation:
         self.network = Network(model, data.device)
         self.model, self.layout, self.logits = self.network.model, self.network.layout, self.network.logits
         self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules())
+        self.statistics = self.layout.size > self.layout.parameters
         self.cost = Cost()
         if strategy == "auto":
             recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
-            small = self.layout.size < 1_000_000 and not self.stochastic and not recurrent
+            small = self.layout.size < 1_000_000 and not self.stochastic and not self.statistics and not recurrent
             strategy = "vectorised" if small and self.device.type == "cuda" else "sequential"
-        if strategy == "vectorised" and self.stochastic:
-            raise ValueError("dropout draws per client and round, which only the sequential strategy can do")
+        if strategy == "vectorised" and (self.stochastic or self.statistics):
+            raise ValueError(
+                "dropout and running statistics are each client's own; only the sequential strategy has them"
+            )
         self.strategy = strategy
         self._known: tuple[Tensor, int, dict[tuple[int, str | Objective, int | None], tuple[Tensor, Tensor]]] | None = (
             None
@@ -245,8 +256,11 @@ class Federation:
 
     @contextmanager
     def _training_mode(self, who: int | str, round: int) -> Iterator[None]:
-        """Switch dropout on for a round of a client or the server, seeded by name; no global generator is touched."""
-        if not self.stochastic:
+        """Switch dropout and running statistics on for a round of a client or the server; dropout is seeded by name.
+
+        No global generator is touched.
+        """
+        if not self.stochastic and not self.statistics:
             yield
             return
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
@@ -270,6 +284,7 @@ class Federation:
         moved, slowest = len(taken) * self.layout.size * FLOAT_BYTES, max(taken.values(), default=0)
         self.cost.add(
             client_rounds=len(taken),
+            forgotten_rounds=sum(client in self.data.forgotten for client in taken),
             steps=sum(taken.values()),
             samples=samples,
             time_steps=max(slowest - self._slowest, 0),

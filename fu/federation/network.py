@@ -29,16 +29,20 @@ def descent(training: LocalTraining, weights: Tensor) -> Hook | None:
     return direct
 
 
-def check_model(model: nn.Module, shape: Sequence[int], classes: int, where: str) -> None:
+def check_model(model: nn.Module, shape: Sequence[int], classes: int, where: str, *, statistics: bool = False) -> None:
     """Raise `UserError` where a model cannot be trained on samples of a shape; `where`: what built it.
 
-    The shape is (height, width, channels) of an image, (length,) of text.
+    The shape is (height, width, channels) of an image, (length,) of text. `statistics`: it may have running statistics.
     """
-    for name, _ in model.named_buffers():
-        raise UserError(
-            f"{where} returns a model with buffers ({name}), which no method here averages; use nn.GroupNorm or no "
-            "normalisation (nfresnet18) in place of batch normalisation."
-        )
+    for name, module in model.named_modules():
+        buffers = [key for key, _ in module.named_buffers(recurse=False) if key != "num_batches_tracked"]
+        if buffers and not statistics:
+            raise UserError(
+                f"{where} returns a model with buffers ({name and f'{name}.'}{buffers[0]}), which few methods here "
+                "average; declare STATISTICS = True, or use nn.GroupNorm or no normalisation (nfresnet18)."
+            )
+        if buffers and getattr(module, "momentum", 0.1) is None:
+            raise UserError(f"{where} returns a model whose {name} has momentum None; give it a number.")
     kind = torch.float32 if len(shape) > 1 else torch.int64
     with torch.no_grad():
         outputs = model.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=kind))

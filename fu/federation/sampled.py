@@ -51,6 +51,7 @@ def trained(task: Task, history: History, theta: Tensor, round: int, replayed: i
     moved = len(places) * federation.layout.size * FLOAT_BYTES if steps else 0
     federation.cost.add(
         client_rounds=len(places) if steps else 0,
+        forgotten_rounds=sum(client in federation.data.forgotten for client in places) if steps else 0,
         steps=len(places) * steps,
         samples=sum(len(batch) for found in places.values() for batch in found[replayed:]),
         bytes_up=moved,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fu.data.partition import Indices
-from fu.federation.flat import Layout
+from fu.federation.flat import Layout, tensors_of
 from fu.federation.kept import KeptModels
 from fu.federation.local import Federation
 from fu.federation.participation import participants
@@ -33,7 +33,7 @@ def initial_parameters(build: Callable[[], nn.Module], *name: int | str) -> Tens
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_integer(*name))
         model = build()
-    return Layout(model).flatten(dict(model.named_parameters()))
+    return Layout(model).flatten(tensors_of(model))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+STATISTICS = True  # it averages running statistics, too
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 
 

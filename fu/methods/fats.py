@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from fu.data.request import Request
 from fu.federation.sampled import drawn, trained
 from fu.federation.sampling import History
 from fu.federation.task import State, Task
@@ -74,8 +75,8 @@ def step(task: Task, p: Params, state: Resumed, round: int) -> Resumed:
 def history(task: Task, p: Params) -> History:
     """Return the sampling history once the requests so far are met."""
     assert task.kept is not None
-    data, asked = task.federation.data, task.federation.data.request
-    assert asked is not None
+    data = task.federation.data
+    asked = data.request or Request(data.partition.attacked)
     found: History | None = None
     for number, wave in enumerate(asked.waves):
         if number not in task.memory:

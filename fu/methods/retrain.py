@@ -10,6 +10,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
 RETRAINS = True  # it is handed the scenario's training, and shows what forgetting is
+STATISTICS = True  # as the training that it runs
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 
 

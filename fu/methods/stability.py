@@ -28,6 +28,7 @@ from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+STATISTICS = True  # it averages running statistics, too
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 CHUNK = 1000  # samples whose gradient is taken at once
 PUBLISHED_SHARE = 0.3  # P_J in the authors' code
@@ -67,7 +68,8 @@ def step(task: Task, p: Params, state: Corrected, round: int) -> Corrected:
     rate = federation.rate(round)
     towards = state.forgotten + p.smoothness * (mean - task.original_model)
     weight = p.lambda_ * share(task)
-    across = correction((theta - mean) / rate, towards, weight)
+    across, moved = torch.zeros_like(mean), federation.layout.parameters  # running statistics are averaged alone
+    across[:moved] = correction(((theta - mean) / rate)[:moved], towards[:moved], weight)
     return replace(state, theta=mean - (rate if p.server_lr is None else p.server_lr) * across)
 
 

@@ -56,10 +56,12 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "RETRAINS": TypeAdapter(bool),
         "SAMPLES": TypeAdapter(bool),
         "CONTINUES": TypeAdapter(bool),
+        "STATISTICS": TypeAdapter(bool),
     },
     "training": {
         "ESTIMATE": TypeAdapter(dict[Literal["share"], Annotated[float, Field(ge=0, le=1)] | str]),
         "SERVER": TypeAdapter(bool),
+        "STATISTICS": TypeAdapter(bool),
         "KEEPS": TypeAdapter(str),
         "INSTEAD": TypeAdapter(dict[str, Instead]),
     },
@@ -67,6 +69,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]),
         "LABEL": TypeAdapter(str),
         "TEXT": TypeAdapter(bool),
+        "STATISTICS": TypeAdapter(bool),
         "PRETRAINED": TypeAdapter(str),
     },
     "datasets": {"LABEL": TypeAdapter(str)},
@@ -83,6 +86,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "NEEDS": TypeAdapter(tuple[str, ...]),
         "MARKS": TypeAdapter(dict[str, tuple[str, ...]]),
         "REQUESTS": TypeAdapter(bool),
+        "CLIENTS": TypeAdapter(bool),
     },
 }
 CACHE = Path("results/.cache/plan.json")
@@ -392,7 +396,8 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     except Exception:  # any error of a plug-in: the job that needs it reports it
         return ""
     with torch.device("meta"):
-        check_model(built, shape, classes, f"{plugins.place_of(module, 'build')}: build")
+        place = f"{plugins.place_of(module, 'build')}: build"
+        check_model(built, shape, classes, place, statistics=hasattr(module, "STATISTICS"))
     return f"{sum(p.numel() for p in built.parameters())} {max(1, flops.get_total_flops())} {operations}"
 
 

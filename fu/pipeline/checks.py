@@ -129,10 +129,23 @@ def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: st
     if catalogue.reads(entry.kind) != "evaluations":
         return
     first = grid.names[f"{name}/{scenario}", entry.shown[0]][0]
-    evaluations = grid.trials[f"{name}/{scenario}", first].settings.evaluations
+    settings = grid.trials[f"{name}/{scenario}", first].settings
+    evaluations = settings.evaluations
     for metric in entry.metrics:
         if not evaluations_with([metric], evaluations):
             raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
+        if catalogue.metrics()[metric].per == "client":
+            each(entry.kind, metric, settings, where)
+
+
+def each(kind: str, metric: str, settings: Settings, where: str) -> None:
+    """Raise `UserError` where a number that every client has cannot be shown."""
+    able = [name for name in catalogue.available("artefacts") if catalogue.declared("artefacts", name).get("CLIENTS")]
+    if kind not in able:
+        allowed = f"; allowed: {', '.join(able)}" if able else ""
+        raise UserError(f"{where}: kind {kind} shows no numbers of single clients, as {metric!r} has{allowed}.")
+    if settings.data.test == "global":
+        raise UserError(f"{where}: {metric!r} needs test samples of each client; allowed: data.test: clients.")
 
 
 def request(settings: Settings, entry: Method, where: str) -> None:
@@ -160,6 +173,26 @@ def request(settings: Settings, entry: Method, where: str) -> None:
         raise UserError(
             f"{where}: unlearning.rounds: {entry.plugin} goes on with its training; "
             f"allowed: {training.rounds * asked.requests}, the rounds of training for every request."
+        )
+
+
+def statistics(settings: Settings, entry: Method | None, where: str) -> None:
+    """Raise `UserError` where a model has running statistics, and something that is not made for them meets it."""
+    model, projection = settings.model.name, settings.recovery and settings.recovery.projection
+    if not catalogue.declared("models", model).get("STATISTICS"):
+        return
+    plugin = entry.plugin if entry else None
+    for kind, name in (("training", settings.training.method.name), *([("methods", plugin)] if plugin else [])):
+        able = [one for one in catalogue.available(kind) if catalogue.declared(kind, one).get("STATISTICS")]
+        if name not in able:
+            raise UserError(
+                f"{where}: {name} does not average the running statistics (batch normalisation) of {model}; allowed: "
+                f"{', '.join(able)}."
+            )
+    if entry and projection:
+        raise UserError(
+            f"{where}: recovery.projection: none is made for the running statistics (batch normalisation) of {model}; "
+            "set it to null."
         )
 
 

@@ -1,7 +1,8 @@
 """The tidy data frame behind an artefact: its input files, and their rows.
 
-Columns: scenario, method, trial, model, seed, stage, round, metric, value, device, published. Rows with `published` are
-the paper's own numbers. Seed and round are -1 where a row has none; `device` is given with the seconds of a run.
+Columns: scenario, method, trial, model, seed, stage, round, metric, client, value, device, published. Rows with
+`published` are the paper's own numbers. Seed and round are -1 where a row has none, client is NaN; `device` is given
+with the seconds of a run.
 """
 
 import json
@@ -17,7 +18,10 @@ from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
 from fu.pipeline.paths import Paths
 
-COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
+COLUMNS = [
+    *("scenario", "method", "trial", "model", "seed", "stage", "round"),
+    *("metric", "client", "value", "device", "published"),
+]
 EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
 
 
@@ -154,7 +158,10 @@ def _traced(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[tuple[st
 
 def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
     rows = pd.concat([_csv(Path(path)) for path in _files(entry, paths, part, seed)], ignore_index=True)
-    rows = rows.rename(columns={"role": "stage"}).drop_duplicates(["stage", "metric"])  # each reports a divergence
+    rows = rows[rows["client"].isna() | rows["metric"].isin([metric.name for metric in entry.metrics])]
+    rows = rows.rename(columns={"role": "stage"}).drop_duplicates(
+        ["stage", "metric", "client"]
+    )  # each reports a divergence
     return rows.assign(model=rows["stage"].map(part.trial.models), round=-1)
 
 

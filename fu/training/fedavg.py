@@ -9,6 +9,8 @@ from fu.data.partition import Indices
 from fu.federation.local import aggregate
 from fu.federation.task import State, Task
 
+STATISTICS = True  # it averages running statistics, too
+
 
 class Params(BaseModel):
     """Hyper-parameters."""

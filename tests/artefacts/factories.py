@@ -156,6 +156,7 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     for (method, stage, metric), value in (published or {}).items():
         rows.append({**theirs, "method": method, "stage": stage, "metric": metric, "value": value})
     frame = pd.DataFrame(rows, columns=COLUMNS)
+    frame.insert(8, "client", np.nan)
     frame["published"] = frame["published"].eq(True).astype(bool)
     return frame.astype({"seed": int, "round": int, "value": float})
 

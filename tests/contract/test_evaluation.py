@@ -76,8 +76,12 @@ def test_an_evaluator_returns_the_finite_metrics_that_it_declares(
     assert set(found) <= set(declared)
     if trigger:
         assert set(found) == set(declared)
-    assert all(isinstance(value, float) and np.isfinite(value) for value in found.values())
-    assert all(0 <= value <= 1 for metric, value in found.items() if declared[metric].unit == "fraction")
+    present = data.partition.present
+    for metric, about in declared.items() if found else ():
+        each = found.get(metric, {}) if about.per == "client" else dict.fromkeys(present, found.get(metric, 0.0))
+        assert list(each) == present
+        assert all(isinstance(value, float) and np.isfinite(value) for value in each.values())
+        assert about.unit != "fraction" or all(0 <= value <= 1 for value in each.values())
     assert torch.equal(theta, copy)
     assert rows == trace
     assert found == module.evaluate(context)

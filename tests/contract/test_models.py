@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fu import plugins
-from fu.federation.flat import Layout
+from fu.federation.flat import Layout, tensors_of
 from tests.contract.names import plugins_of
 from tests.factories import CLASSES, COLOUR, GREY, default_params
 
@@ -41,7 +41,7 @@ def test_a_model_takes_samples_to_outputs_and_is_drawn_by_the_seed(name: str, wh
     for seed in (0, 0, 1):
         torch.manual_seed(seed)
         nets.append(module.build(shape, CLASSES, p).eval())
-    one, same, other = (Layout(net).flatten(dict(net.named_parameters())) for net in nets)
+    one, same, other = (Layout(net).flatten(tensors_of(net)) for net in nets)
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     x = samples(shape)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def make_three(folder: Path) -> dict[str, Context]:
 
 
 def complaints(
-    name: str, metrics: Mapping[str, Mapping[str, Any]], found: Mapping[str, Mapping[str, float]]
+    name: str, metrics: Mapping[str, Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
     """Return what is wrong with an evaluator's judgement; `found`: model -> metric -> value.
 
@@ -120,7 +121,7 @@ def complaints(
         ]
     out = []
     for metric, model, side in declared:
-        number, bar = (found[which].get(metric, math.nan) for which in (model, "retrained"))
+        number, bar = (_mean(found[which].get(metric, math.nan)) for which in (model, "retrained"))
         low, high = (number, bar) if side == "lower" else (bar, number)
         if not (low < high and abs(high - low) > max(abs(high), abs(low)) / 2):
             out.append(
@@ -128,3 +129,8 @@ def complaints(
                 f"retrained one's, but is {number:g} of the {model} and {bar:g} of the retrained model."
             )
     return out
+
+
+def _mean(value: float | Mapping[int, float]) -> float:
+    """Return a number of a model, or the mean of those of its clients."""
+    return fmean(value.values()) if isinstance(value, Mapping) else value

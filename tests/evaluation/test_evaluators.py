@@ -26,6 +26,7 @@ TRACE = [
 ]
 for k, row in enumerate(TRACE):
     row.update(bytes_up=str(128 * k), bytes_down=str(256 * k), time_steps=str(2 * k), replayed=str(5 * k))
+    row.update(forgotten_rounds=str(k // 2), stored="1024")
 
 
 def evaluated(name: str, context: Context) -> dict[str, float]:
@@ -43,7 +44,7 @@ def evaluated(name: str, context: Context) -> dict[str, float]:
         (
             "cost",
             {"client_rounds": 7.0, "steps": 15.0, "samples": 26.0, "time_steps": 6.0, "replayed": 15.0}
-            | {"bytes_up": 384.0, "bytes_down": 768.0},
+            | {"bytes_up": 384.0, "bytes_down": 768.0, "forgotten_rounds": 1.0, "stored": 1024.0},
         ),
     ],
 )
@@ -112,3 +113,18 @@ def test_a_metric_depends_on_its_own_samples_alone(
 def test_a_model_on_the_original_is_no_distance_from_it() -> None:
     context = make_scene()
     assert measure.distance(Context(context.network, context.data, context.theta, context.theta)) == 0.0
+
+
+def test_every_client_has_its_own_numbers_forgotten_or_not() -> None:
+    """One of four outputs is 1, the others 0: the loss is log(e + 3), less 1 where that is the label's."""
+    found = plugins.load("evaluation", "clients").evaluate(make_scene())
+    accuracies = [1 / 4, 3 / 3, 1 / 2, 0 / 6, 8 / 8]
+    assert found == {
+        "client_accuracy": pytest.approx(dict(enumerate(accuracies))),
+        "client_loss": pytest.approx({k: math.log(math.e + 3) - share for k, share in enumerate(accuracies)}),
+        "client_samples": {0: 5.0, 1: 4.0, 2: 3.0, 3: 8.0, 4: 2.0},
+    }
+
+
+def test_clients_without_test_samples_have_no_numbers() -> None:
+    assert plugins.load("evaluation", "clients").evaluate(make_scene(test=without(TEST, 3))) == {}

@@ -3,7 +3,10 @@
 from fu import plugins
 from fu.evaluation.trace import columns
 
-COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
+COUNTS = (
+    *("client_rounds", "forgotten_rounds", "steps", "samples", "time_steps", "replayed"),
+    *("bytes_up", "bytes_down", "stored"),
+)
 
 
 def columns_of(*traced: str, rows: list[dict[str, float]] | None = None) -> tuple[str, ...]:

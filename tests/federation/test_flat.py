@@ -60,8 +60,3 @@ def test_weights_of_another_model_are_refused_with_the_tensor_named() -> None:
         layout.flatten(other, "x.safetensors")
     with pytest.raises(UserError, match=r"'1\.weight' is absent, expected \(8, 64\)"):
         layout.flatten({k: v for k, v in builder(hidden=8)().named_parameters() if k != "1.weight"})
-
-
-def test_models_with_buffers_have_no_layout() -> None:
-    with pytest.raises(TypeError, match="buffers"):
-        Layout(nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)))

@@ -17,22 +17,26 @@ def test_costs_equal_hand_computed_values() -> None:
     federation.local_updates(theta, [0, 1, 2], 0)
     assert federation.cost.record() == {
         "client_rounds": 3,
+        "forgotten_rounds": 1,
         "steps": 14,
         "samples": 56,
         "time_steps": 6,  # of client 1: 3 batches, twice
         "replayed": 0,
         "bytes_up": 12 * size,
         "bytes_down": 12 * size,
+        "stored": 0,
     }
     federation.local_updates(theta, [0, 1], 1, steps=4)  # 5+2+5+2 and 5+5+2+5 samples
     assert federation.cost.record() == {
         "client_rounds": 5,
+        "forgotten_rounds": 2,
         "steps": 22,
         "samples": 56 + 14 + 17,
         "time_steps": 6 + 4,
         "replayed": 0,
         "bytes_up": 20 * size,
         "bytes_down": 20 * size,
+        "stored": 0,
     }
 
 

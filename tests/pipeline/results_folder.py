@@ -18,6 +18,7 @@ LABELS: Any = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
 PART = make_partition((7, 12, 9))
 MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
 TRACE = ("round", *MEASURED, *COUNTS)
+EVALUATED = ("role", "metric", "client", "value")
 
 
 def rows_to(path: Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
@@ -39,8 +40,8 @@ def make_results(folder: Path) -> Path:
         np.savez(here / "partition.npz", **PART.arrays())  # type: ignore[arg-type]
         for trial, roles in trials.items():
             for evaluation, metrics in EVALUATIONS.items():
-                rows = [(role, metric, number(trial, role, metric, seed)) for role in roles for metric in metrics]
-                rows_to(here / f"{trial}.{evaluation}.csv", ("role", "metric", "value"), rows)
+                rows = [(role, metric, "", number(trial, role, metric, seed)) for role in roles for metric in metrics]
+                rows_to(here / f"{trial}.{evaluation}.csv", EVALUATED, rows)
             for role in roles if trial != "original" else ():
                 model = f"{trial}.{role}"
                 steps = [(k, *(number(model, metric, seed, k) for metric in TRACE[1:])) for k in ROUNDS[role]]

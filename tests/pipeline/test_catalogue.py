@@ -430,7 +430,7 @@ BUG = "    strength: float = 1.0\n\n    def model_post_init(self, context):\n   
         ("methods", "    strength: float = 1.0", BUG,
          "line 16: TypeError: '<' not supported between instances of 'float' and 'str', in Params of methods/mine.py"),
         ("models", "nn.Linear(400, classes)", "nn.BatchNorm1d(400), nn.Linear(400, classes)",
-         "line 11: build returns a model with buffers (1.running_mean), which no method here averages; use nn.Group"),
+         "line 11: build returns a model with buffers (1.running_mean), which few methods here average; declare STAT"),
         ("models", "nn.Linear(400, classes)", "nn.Linear(400, 3)",
          "line 11: build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class."),
         ("datasets", "(20, 20, 1)", "(20, 20)",

@@ -25,6 +25,7 @@ from tests.artefacts.factories import (
 )
 from tests.factories import CLASSES, MARK, make_partition
 from tests.pipeline.results_folder import (
+    EVALUATED,
     IMAGES,
     LABELS,
     MEASURED,
@@ -239,9 +240,9 @@ def test_the_published_numbers_are_rows_of_their_own(results: Path, tmp_path: Pa
 def test_a_diverged_run_has_its_round_once_and_no_metrics(kind: str, results: Path) -> None:
     folder = results / "toy/small/seed0"  # as the stages leave it: no metrics, and no round of post-training
     for evaluation in EVALUATIONS:
-        lost = [(role, "diverged_round", LOST) for role in ("unlearned", "recovered")]
+        lost = [(role, "diverged_round", "", LOST) for role in ("unlearned", "recovered")]
         for trial in (CHOSEN, "ours+chosen"):
-            rows_to(folder / f"{trial}.{evaluation}.csv", ("role", "metric", "value"), lost)
+            rows_to(folder / f"{trial}.{evaluation}.csv", EVALUATED, lost)
     rows_to(folder / f"{CHOSEN}.recovered.csv", TRACE, [])
     rows_to(folder / "ours+chosen.recovered.csv", TRACE, [])
     wanted = diverge(frame_of(kind))
@@ -283,3 +284,20 @@ def test_examples_have_the_pixels_of_the_archive_where_the_data_set_is_normalise
     found = read(entry.model_copy(update={"scenarios": (scenario,), "datasets": ("digits_rgb",)}), results)
     for row in found.to_dict("records"):
         np.testing.assert_allclose(row["clean"], images[row["sample"]] / 255, atol=1e-6)
+
+
+def test_what_each_client_has_is_a_row_for_each_and_read_only_where_it_is_shown(results: Path) -> None:
+    entry = entry_of("table")
+    before = read(entry, results)
+    path = results / "toy/small/seed0/scratch.evaluation.csv"
+    assert path.exists()
+    with path.open("a") as file:
+        file.writelines(f"unlearned,client_accuracy,{client},0.{client + 1}\n" for client in range(3))
+    pd.testing.assert_frame_equal(read(entry, results), before)
+    metric = entry.metrics[0].model_copy(update={"name": "client_accuracy", "per": "client"})
+    frame = read(entry.model_copy(update={"metrics": (metric, *entry.metrics)}), results)
+    each = frame[frame["client"].notna()]
+    assert each[["metric", "client", "value", "method"]].to_numpy().tolist() == [
+        ["client_accuracy", client, (client + 1) / 10, "scratch"] for client in range(3)
+    ]
+    assert len(frame) == len(before) + 3

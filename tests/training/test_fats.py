@@ -14,6 +14,7 @@ from fu.data.clients import ClientData
 from fu.data.request import Request, in_a_row
 from fu.errors import UserError
 from fu.federation.kept import KeptModels
+from fu.federation.local import Federation
 from fu.federation.sampled import shape_of
 from fu.federation.sampled import trained as trained_on
 from fu.federation.sampling import History, Shape, begin
@@ -49,6 +50,10 @@ def task_of(request: Request | None = None, seed: int = 3, **more: Any) -> Task:
     federation = make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream, seed=seed)
     task = make_task(federation, rounds=6 * (len(request.waves) if request else 1), trained=False)
     return replace(task, **DRAWN, **more)
+
+
+def federation_of(data: ClientData, stream: str) -> Federation:
+    return make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream)
 
 
 def keeping(folder: Path, every: int | None) -> KeptModels:
@@ -272,3 +277,25 @@ def test_kept_models_are_read_as_they_were_written(tmp_path: Path) -> None:
     kept.path.write_bytes(before[:200])
     with pytest.raises(UserError, match="is broken"):
         KeptModels(kept.path)
+
+
+def test_where_nobody_asks_the_attacked_clients_are_forgotten(tmp_path: Path) -> None:
+    part = make_partition((9, 12, 9, 10, 8, 11, 9, 10), clients_by_time()[2:4])
+    found = []
+    for asked in (None, part.attacked):
+        kept = keeping(tmp_path, 2)
+        task = replace(task_of(kept=kept), federation=federation_of(make_data(part, poison="share"), "training"))
+        state = fats.start(task, fats.Params())
+        for round in range(6):
+            state = fats.step(task, fats.Params(), state, round)
+        data = make_data(part, asked=None if asked is None else asked.tolist())
+        federation = federation_of(data, "unlearning")
+        gone = make_task(federation, rounds=6, original=state.theta)
+        gone = replace(gone, kept=kept, **DRAWN)
+        left = unlearning.start(gone, unlearning.Params())
+        while not unlearning.done(left):
+            left = unlearning.step(gone, unlearning.Params(), left, 0)
+        found.append(left.theta)
+        assert gone.federation.cost.forgotten_rounds == 0 < task.federation.cost.forgotten_rounds
+        assert not torch.equal(left.theta, state.theta)
+    assert torch.equal(*found)

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -85,7 +85,7 @@ def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
 
     def build() -> nn.Module:
         model: nn.Module = plugin.build(data.shape, classes, params)
-        check_model(model, data.shape, classes, where)
+        check_model(model, data.shape, classes, where, statistics=hasattr(plugin, "STATISTICS"))
         return model
 
     return build
@@ -165,6 +165,19 @@ def numbers_of(plugin: ModuleType, name: str, context: Context) -> dict[str, flo
     if got := _odd(numbers, float, int):
         raise UserError(f"{plugins.place_of(plugin, name)}: {name} must return a number for each metric, got {got}.")
     return numbers
+
+
+def values_of(plugin: ModuleType, context: Context) -> Iterator[dict[str, Any]]:
+    """Yield metric, client and value of what an evaluator says of a model; a client only where the metric has each."""
+    found: dict[str, float | dict[int, float]] = plugin.evaluate(context)
+    several = {name: values for name, values in found.items() if isinstance(values, dict)}
+    for values in ({name: value for name, value in found.items() if name not in several}, *several.values()):
+        if got := _odd(values, float, int):
+            where = plugins.place_of(plugin, "evaluate")
+            raise UserError(f"{where}: evaluate must return a number for each metric (or client), got {got}.")
+    for name, values in found.items():
+        for client, value in values.items() if isinstance(values, dict) else [("", values)]:
+            yield {"metric": name, "client": client, "value": value}
 
 
 def _odd(values: Any, *kinds: type) -> str:

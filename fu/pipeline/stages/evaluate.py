@@ -29,7 +29,7 @@ class Files(ModelFiles):
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Evaluate every model, and write role, metric, value."""
+    """Evaluate every model, and write role, metric, client (of a metric that each has), value."""
     import torch
 
     from fu import plugins
@@ -37,7 +37,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu.evaluation.context import Context
     from fu.federation import model_files
     from fu.federation.network import Network
-    from fu.pipeline.stages.compute import builder_of, data_of, numbers_of
+    from fu.pipeline.stages.compute import builder_of, data_of, values_of
 
     data = data_of(spec, files, options, "all")
     shadows = membership.load(files.shadows[0]) if files.shadows else None
@@ -55,10 +55,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         context = Context(network, data, theta.to(data.device), reference, role, rounds, shadows)
         for name in spec.evaluators:
             with torch.no_grad():
-                numbers = numbers_of(plugins.load("evaluation", name), "evaluate", context)
-            rows += [{"role": role, "metric": metric, "value": value} for metric, value in numbers.items()]
+                rows += [{"role": role, **row} for row in values_of(plugins.load("evaluation", name), context)]
     with atomic_outputs(options, files.evaluation) as (part,):
-        write_rows(part, rows, ("role", "metric", "value"))
+        write_rows(part, rows, ("role", "metric", "client", "value"))
 
 
 if __name__ == "__main__":

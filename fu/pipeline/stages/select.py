@@ -56,7 +56,8 @@ def read(path: Path, first: str) -> Evaluation:
     values: dict[str, dict[str, float]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            values.setdefault(row["role"], {})[row["metric"]] = float(row["value"])
+            if not row["client"]:
+                values.setdefault(row["role"], {})[row["metric"]] = float(row["value"])
     for role, metrics in values.items():
         if "diverged_round" not in metrics and first not in metrics:
             raise UserError(

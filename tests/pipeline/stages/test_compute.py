@@ -217,8 +217,8 @@ def test_an_evaluator_that_returns_no_numbers_is_refused_at_its_first_evaluation
         ),
         (
             "nn.BatchNorm1d(400), nn.Linear(400, classes))",
-            "build returns a model with buffers (1.running_mean), which no method here averages; use nn.GroupNorm "
-            "or no normalisation (nfresnet18) in place of batch normalisation.",
+            "build returns a model with buffers (1.running_mean), which few methods here average; declare "
+            "STATISTICS = True, or use nn.GroupNorm or no normalisation (nfresnet18).",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +115,8 @@ def test_an_evaluator_is_given_each_model_in_its_role_with_its_trace_and_the_ori
     monkeypatch.setattr(utility, "evaluate", evaluate)
     rows = evaluated(scene, ("utility",))
     assert [context.role for context in given] == ["recovered", "unlearned"]
-    assert [tuple(row.values()) for row in rows] == [("recovered", "seen", "0.5"), ("unlearned", "seen", "1.0")]
+    expected = [("recovered", "seen", "", "0.5"), ("unlearned", "seen", "", "1.0")]
+    assert [tuple(row.values()) for row in rows] == expected
     for context, number in zip(given, (2, 1), strict=True):
         assert torch.equal(context.theta, model(number))
         assert context.original is not None
@@ -141,3 +143,15 @@ def test_the_numbers_of_an_evaluation_are_those_of_each_evaluator_in_order(scene
         *(("recovered", metric, str(value)) for metric, value in expected.items()),
         ("unlearned", "diverged_round", "7"),
     ]
+
+
+def test_a_metric_of_every_client_has_a_row_for_each(files: evaluate.Files) -> None:
+    text = spec(("original",), ["clients", "distance"])
+    only = replace(files, models=files.models[:1], traces=files.traces[:1])
+    evaluate.main(evaluate.Spec.model_validate_json(text), only, Options(device="cpu"))
+    with files.evaluation.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    named = [(row["metric"], row["client"]) for row in rows]
+    metrics = ("client_accuracy", "client_loss", "client_samples")
+    assert named == [*((metric, str(client)) for metric in metrics for client in range(2)), ("distance", "")]
+    assert [float(row["value"]) for row in rows[-3:-1]] == [15, 15]

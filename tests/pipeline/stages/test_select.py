@@ -14,8 +14,8 @@ from tests.mistakes import has, sentence
 def evaluation(path: Path, *, recovered: dict[str, float] | None = None, **values: float) -> Path:
     """Write an evaluation of an unlearned model, and of a recovered one where there is one."""
     models = {"unlearned": values, "recovered": recovered or {}}
-    lines = [f"{role},{metric},{value}" for role, found in models.items() for metric, value in found.items()]
-    path.write_text("\n".join(["role,metric,value", *lines, ""]))
+    lines = [f"{role},{metric},,{value}" for role, found in models.items() for metric, value in found.items()]
+    path.write_text("\n".join(["role,metric,client,value", *lines, ""]))
     return path
 
 
@@ -88,10 +88,10 @@ def test_without_an_attack_the_accuracy_chooses(tmp_path: Path) -> None:
 
 
 def test_the_points_of_a_training_are_compared_by_its_own_terms_of_the_trained_model(tmp_path: Path) -> None:
-    rows = [f"original,accuracy,{value}\noriginal,r_acc_validation,{1 - value}\n" for value in (0.2, 0.7)]
+    rows = [f"original,accuracy,,{value}\noriginal,r_acc_validation,,{1 - value}\n" for value in (0.2, 0.7)]
     files = [tmp_path / "0.csv", tmp_path / "1.csv"]
     for file, text in zip(files, rows, strict=True):
-        file.write_text(f"role,metric,value\n{text}")
+        file.write_text(f"role,metric,client,value\n{text}")
     assert chosen(tmp_path / "safari.json", ("one", "other"), *files, by=TRAINING) == {
         "selected": "other",
         "rule": "another rule",
@@ -114,8 +114,15 @@ def test_a_diverged_trial_needs_no_validation_data(tmp_path: Path) -> None:
 def test_without_a_backdoor_the_first_metric_is_the_one_that_must_be_there(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.csv" for name in ("a", "b")]
     for path, r_acc in zip(paths, (0.6, 0.8), strict=True):
-        path.write_text(f"role,metric,value\nunlearned,r_acc_validation,{r_acc}\n")
+        path.write_text(f"role,metric,client,value\nunlearned,r_acc_validation,,{r_acc}\n")
     spec = select.Spec(trials=("a", "b"), **FEDOSD)
     spec = select.Spec.model_validate_json(canonical(spec))
     select.main(spec, select.Files(paths, tmp_path / "selected.json"), Options())
     assert json.loads((tmp_path / "selected.json").read_text())["selected"] == "b"
+
+
+def test_what_each_client_has_is_not_chosen_by(tmp_path: Path) -> None:
+    files = [evaluation(tmp_path / f"{value}.csv", r_acc_validation=value) for value in (0.7, 0.6)]
+    with files[0].open("a") as file:
+        file.write("unlearned,r_acc_validation,1,0.1\nunlearned,r_acc_validation,4,0.2\n")
+    assert chosen(tmp_path / "fedosd.json", ("one", "other"), *files)["selected"] == "one"

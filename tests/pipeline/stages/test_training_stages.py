@@ -30,7 +30,10 @@ from tests.factories import KINDS, default_params
 from tests.pipeline.stages.scene import LAYOUT, OPTIONS, PHASE, ROUNDS, Scene, loop, make_scene, make_task, model
 
 ASR, R_ACC = ("asr",), ("r_acc", "r_acc_std", "r_acc_worst", "r_acc_best")
-COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
+COUNTS = (
+    *("client_rounds", "forgotten_rounds", "steps", "samples", "time_steps", "replayed"),
+    *("bytes_up", "bytes_down", "stored"),
+)
 
 
 @pytest.fixture
@@ -83,12 +86,14 @@ def test_the_original_training_is_that_of_all_clients_with_the_share_that_carrie
     assert [counts(row) for row in rows] == [
         {
             "client_rounds": 3 * k,
+            "forgotten_rounds": k,
             "steps": steps * k,
             "samples": samples * k,
             "time_steps": 2 * 3 * k,
             "replayed": 0,
             "bytes_up": 3 * sent * k,
             "bytes_down": 3 * sent * k,
+            "stored": 0,
         }
         for k in range(ROUNDS + 1)
     ]

@@ -1,0 +1,127 @@
+"""Running statistics stand behind the parameters: each client moves its own, the server averages them as weights."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fu.errors import UserError
+from fu.evaluation.measure import distance
+from fu.federation.flat import Layout, tensors_of
+from fu.federation.local import Federation, LocalTraining
+from fu.federation.network import check_model
+from fu.federation.task import State, Task, initial_parameters
+from fu.methods import stability
+from fu.models import resnet18
+from fu.training import fedavg
+from tests.factories import CLASSES, SIZES, SMALL, make_context, make_data, make_partition
+
+build = partial(resnet18.build, SMALL, CLASSES, resnet18.Params(widths=[3, 4]))
+
+
+def make_task(original: bool = True, **training: Any) -> Task:
+    """Return a task whose model has batch normalisation; nobody is attacked, client 1 is to be forgotten."""
+    local = LocalTraining(**{"lr": 0.1, "lr_decay": 1.0, "batch_size": 5, "local_epochs": 2, **training})
+    data = make_data(make_partition(trigger=False), asked=(1,) if original else None)
+    federation = Federation(build(), data, local, "unlearning", 3, "sequential")
+    theta = initial_parameters(build, 99) if original else None
+    return Task(federation, build, data.forgotten, data.retained, 3, 3, theta)
+
+
+def by_hand(task: Task, theta: Tensor, client: int, **sgd: Any) -> dict[str, Tensor]:
+    """Return a client's model after a round of torch's own SGD."""
+    net = build()
+    net.load_state_dict(task.federation.layout.named(theta), strict=False)  # but for the number of batches seen
+    net.train()
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1, **sgd)
+    for x, y in task.federation.batches(client, 0, None):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(net(x.contiguous()), y).backward()
+        optimiser.step()
+    return tensors_of(net)
+
+
+@pytest.mark.parametrize("sgd", [{}, {"momentum": 0.9, "weight_decay": 0.1}], ids=["plain", "with decay"])
+def test_a_round_of_fedavg_averages_what_each_client_has_seen_as_it_averages_weights(sgd: dict[str, float]) -> None:
+    task = make_task(original=False, **sgd)
+    layout, theta = task.federation.layout, initial_parameters(build, 5)
+    task.federation.network.weights.fill_(7)  # whatever was computed before
+    state = fedavg.step(task, fedavg.Params(), State(theta), 0)
+    each = [layout.flatten(by_hand(task, theta, client, **sgd)) for client in range(3)]
+    expected = torch.tensor(SIZES, dtype=torch.float32) / sum(SIZES) @ torch.stack(each)
+    torch.testing.assert_close(state.theta, expected, rtol=0, atol=2e-5)
+    moved = (state.theta - theta)[layout.parameters :]
+    assert layout.size - layout.parameters == 2 * (3 + 4 * 3 + 4 * 4 + 4)  # mean and variance of each channel
+    assert (moved.abs() > 1e-3).float().mean() > 0.9
+
+
+def test_a_model_predicts_by_its_own_running_statistics() -> None:
+    task, x = make_task(), torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    theta = task.original_model.clone()
+    before = task.federation.logits(theta, x)
+    alone = torch.cat([task.federation.logits(theta, one[None]) for one in x])
+    torch.testing.assert_close(before, alone)  # a sample does not see the others
+    theta[task.federation.layout.parameters :] *= 2
+    assert (task.federation.logits(theta, x) - before).abs().max() > 1e-2
+
+
+def test_files_hold_the_statistics_by_name_and_the_distance_leaves_them_out() -> None:
+    task = make_task()
+    layout, theta = task.federation.layout, task.original_model.clone()
+    assert [name for name in layout.named(theta) if "running" in name][:2] == ["1.running_mean", "1.running_var"]
+    assert torch.equal(layout.flatten(layout.named(theta)), theta)
+    theta[layout.parameters :] += 5
+    assert distance(make_context(task, theta)) == 0
+    theta[0] += 2
+    assert distance(make_context(task, theta)) == pytest.approx(2, abs=1e-6)
+
+
+def test_the_correction_of_stability_moves_parameters_alone() -> None:
+    found = {}
+    for weight in (0.0, 5.0):
+        task, p = make_task(), stability.Params(**{"lambda": weight})
+        state = stability.step(task, p, stability.start(task, p), 0)
+        found[weight] = stability.step(task, p, state, 1).theta - state.theta, state.theta
+    (_, plain), (_, corrected) = found.values()
+    size = task.federation.layout.parameters
+    assert (plain - corrected)[:size].norm() > 1e-2
+    assert torch.equal(plain[size:], corrected[size:])
+
+
+def test_what_the_statistics_are_has_no_part_in_the_correction() -> None:
+    """Along g_S is measured on parameters alone: other statistics of the same model give the same correction."""
+    task, p = make_task(), stability.Params(**{"lambda": 5.0})
+    size = task.federation.layout.parameters
+    across = []
+    for shift in (0.0, 3.0):
+        state = stability.start(task, p)
+        state.forgotten[size:] += shift  # as if a gradient had moved them
+        across.append(stability.step(task, p, state, 0).theta)
+    assert torch.equal(*across)
+
+
+def test_clients_cannot_be_trained_side_by_side() -> None:
+    local = LocalTraining(lr=0.1, lr_decay=1.0, batch_size=5, local_epochs=1)
+    data = make_data(make_partition())
+    assert Federation(build(), data, local, "training", 0).strategy == "sequential"
+    with pytest.raises(ValueError, match="running statistics"):
+        Federation(build(), data, local, "training", 0, "vectorised")
+
+
+def test_running_statistics_are_declared_and_forget_at_a_constant_rate() -> None:
+    norm = nn.BatchNorm1d(64)
+    net = nn.Sequential(nn.Flatten(), norm, nn.Linear(64, CLASSES))
+    with pytest.raises(UserError, match=r"with buffers \(1\.running_mean\).*declare STATISTICS = True"):
+        check_model(net, SMALL, CLASSES, "mine")
+    check_model(net, SMALL, CLASSES, "mine", statistics=True)
+    norm.momentum = None
+    with pytest.raises(UserError, match="momentum None"):
+        check_model(net, SMALL, CLASSES, "mine", statistics=True)
+
+
+def test_resnet18_has_its_number_of_parameters() -> None:
+    with torch.device("meta"):
+        layout = Layout(resnet18.build((32, 32, 3), 10, resnet18.Params()))
+    assert (layout.parameters, layout.size) == (11_173_962, 11_173_962 + 2 * 4_800)
