@@ -47,9 +47,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "nfresnet18": {"stem": 4, "widths": [4, 8]},
     "cnn": {"channels": 4},
     "mlp": {"hidden": 8},
+    "resnet18": {"widths": [2, 4]},
     "vgg16": {"weights": "random", "channels": [4, 4, 4, 4, 4]},
     "lstm": {"hidden": 4},
     "natural": {"minimum": 15},
+    "groups": {"alpha": 10.0, "first": 2},
     "listed": {"classes": [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]},
 }
 PHASE = {"lr": 1e-4, "lr_decay": 1.0, "batch_size": 50, "local_epochs": 1, "local_steps": None, "evaluate_every": 1}
@@ -116,7 +118,8 @@ def scenarios() -> dict[str, Any]:
                 "evaluations": {"evaluation": plain if k else available("evaluation")},
             },
         }
-        for k, (model, way, deal, attack) in enumerate(rows)
+        for k, (model, turn, deal, attack) in enumerate(rows)
+        for way in ["fedavg" if declared("models", model).get("STATISTICS") else turn]
     }
     asked = {"label": "Guard, asked", "base": "guard0", "settings": {"data": {"attack": None}}}
     owned = {

@@ -1,0 +1,49 @@
+"""Groups: the first clients and the others each have class proportions p ~ Dir(alpha), and share equally.
+
+Shao et al. 2024, Table 2, measure unlearning of one group by how far it lies from the other, but print no partition:
+this one is our construction. The two groups hold samples in the proportion `share` to 1 - `share`, as many as the
+classes allow; nobody holds the rest.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.data.partition import Indices
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    alpha: float = Field(
+        0.4,
+        gt=0,
+        allow_inf_nan=False,
+        description="concentration; the smaller, the further apart (.1, .4, .7)",
+    )
+    first: int = Field(4, gt=0, description="how many clients are the first group (our choice)")
+    share: float = Field(0.38, gt=0, lt=1, description="of all samples, those of the first group (our choice)")
+
+
+def check(clients: int, classes: int, p: Params) -> None:
+    """Raise `ValueError` unless both groups have clients."""
+    if p.first >= clients:
+        raise ValueError(f"first: must be below the number of clients, {clients}, got {p.first}")
+
+
+def deal(labels: NDArray[Any], classes: int, clients: int, p: Params, rng: np.random.Generator) -> list[Indices]:
+    """Return the samples of each client: of a group, each takes the next in turn, class after class."""
+    proportions = rng.dirichlet(np.full(classes, p.alpha), 2) * np.array([[p.share], [1 - p.share]])
+    rows = [rng.permutation(np.flatnonzero(labels == label)) for label in range(classes)]
+    wanted = proportions.sum(0)
+    total = min(len(found) / part for found, part in zip(rows, wanted, strict=True) if part > 0)
+    counts = (total * proportions + 1e-9).astype(int)
+    pools = []
+    for group, number in enumerate((p.first, clients - p.first)):
+        begins = counts[:group].sum(0)
+        own = np.concatenate([found[a : a + n] for found, a, n in zip(rows, begins, counts[group], strict=True)])
+        pools += [own[k::number] for k in range(number)]
+    return pools
