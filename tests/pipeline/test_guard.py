@@ -61,7 +61,14 @@ LONE: dict[str, Any] = {"unlearning.lr": []}
 GLOBAL: dict[str, Any] = {"split": "official", "test": "global", "train_share": None}
 SAMPLED = "guard-drawn"  # of which nothing is trained
 KEPT = "guard-kept"
-OFFICIAL: dict[str, Any] = {"split": "official", "train_share": None, "server": 20, "held_out": 20, "absent": 1}
+OFFICIAL: dict[str, Any] = {
+    "samples": 900,
+    "split": "official",
+    "train_share": None,
+    "server": 20,
+    "held_out": 20,
+    "absent": 1,
+}
 TRAININGS: dict[str, Any] = {
     "guard.fedavg": {**ABOUT, "plugin": "fedavg", "params": {"client_weights": "equal"}},
     "guard.safari": {**ABOUT, "plugin": "safari", "grid": {"params.q": [0.25, 0.75]}},
