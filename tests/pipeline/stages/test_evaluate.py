@@ -115,8 +115,8 @@ def test_an_evaluator_is_given_each_model_in_its_role_with_its_trace_and_the_ori
     monkeypatch.setattr(utility, "evaluate", evaluate)
     rows = evaluated(scene, ("utility",))
     assert [context.role for context in given] == ["recovered", "unlearned"]
-    expected = [("recovered", "seen", "", "0.5"), ("unlearned", "seen", "", "1.0")]
-    assert [tuple(row.values()) for row in rows] == expected
+    numbers = [("recovered", "seen", "", "0.5"), ("unlearned", "seen", "", "1.0")]
+    assert [tuple(row.values()) for row in rows] == numbers
     for context, number in zip(given, (2, 1), strict=True):
         assert torch.equal(context.theta, model(number))
         assert context.original is not None
