@@ -70,7 +70,7 @@ METRICS = {
         "label": "Bytes stored",
         "unit": "bytes",
         "better": "lower",
-        "formula": "histories and kept models that the method reads, 4 bytes per number",
+        "formula": "histories and kept models that the method reads",
         "source": "our choice",
     },
 }

@@ -170,11 +170,11 @@ def numbers_of(plugin: ModuleType, name: str, context: Context) -> dict[str, flo
 def values_of(plugin: ModuleType, context: Context) -> Iterator[dict[str, Any]]:
     """Yield metric, client and value of what an evaluator says of a model; a client only where the metric has each."""
     found: dict[str, float | dict[int, float]] = plugin.evaluate(context)
-    several = {name: values for name, values in found.items() if isinstance(values, dict)}
-    for values in ({name: value for name, value in found.items() if name not in several}, *several.values()):
-        if got := _odd(values, float, int):
-            where = plugins.place_of(plugin, "evaluate")
-            raise UserError(f"{where}: evaluate must return a number for each metric (or client), got {got}.")
+    got = _odd(found, float, int, dict)
+    got = got or next(filter(None, (_odd(each, float, int) for each in found.values() if isinstance(each, dict))), "")
+    if got:
+        where = plugins.place_of(plugin, "evaluate")
+        raise UserError(f"{where}: evaluate must return a number for each metric, got {got}.")
     for name, values in found.items():
         for client, value in values.items() if isinstance(values, dict) else [("", values)]:
             yield {"metric": name, "client": client, "value": value}

@@ -167,7 +167,9 @@ def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_sampl
     assert torch.equal(scene.theta("unlearned"), models[-1])
     rows = scene.rows("unlearned.csv")
     assert_trace(rows, 0, models, task)
-    assert counts(rows[-1]) == task.federation.cost.record()
+    stored = sum(tensor.nbytes for kind in needs(method) for tensor in recorded[kind].values())
+    assert {int(row["stored"]) for row in rows} == {stored}
+    assert counts(rows[-1]) == {**task.federation.cost.record(), "stored": stored}
     read = [*scene.shared.values(), scene("original.safetensors"), scene("history.safetensors")]
     assert scene.cost("unlearned")["inputs"] == [checksum(path) for path in read]
     again = make_task("unlearning", "all", original=model(0))
