@@ -159,9 +159,8 @@ def _traced(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[tuple[st
 def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
     rows = pd.concat([_csv(Path(path)) for path in _files(entry, paths, part, seed)], ignore_index=True)
     rows = rows[rows["client"].isna() | rows["metric"].isin([metric.name for metric in entry.metrics])]
-    rows = rows.rename(columns={"role": "stage"}).drop_duplicates(
-        ["stage", "metric", "client"]
-    )  # each reports a divergence
+    rows = rows.rename(columns={"role": "stage"})
+    rows = rows.drop_duplicates(["stage", "metric", "client"])  # each evaluation reports a divergence
     return rows.assign(model=rows["stage"].map(part.trial.models), round=-1)
 
 
