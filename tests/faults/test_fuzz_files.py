@@ -10,6 +10,7 @@ from tests.faults import fuzz_files
 from tests.mistakes import process
 
 
+@pytest.mark.whole
 def test_damaged_files_are_read_right_or_told(tmp_path: Path) -> None:
     status, output = process(tmp_path, "tests.faults.fuzz_files", "--cases", "200")
     assert status == 0, output

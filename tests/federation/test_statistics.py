@@ -72,7 +72,7 @@ def test_files_hold_the_statistics_by_name_and_the_distance_leaves_them_out() ->
     layout, theta = task.federation.layout, task.original_model.clone()
     assert [name for name in layout.named(theta) if "running" in name][:2] == ["1.running_mean", "1.running_var"]
     assert torch.equal(layout.flatten(layout.named(theta)), theta)
-    before = layout.named(theta)
+    before = layout.named(theta.clone())
     theta[layout.parameters :] += 5
     assert [name for name, now in layout.named(theta).items() if not torch.equal(now, before[name])] == [
         name for name in before if "running" in name

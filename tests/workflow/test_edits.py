@@ -215,6 +215,7 @@ def test_an_edit_makes_due_what_reads_it_and_what_follows(project: Project, what
     follows(project, matches)
 
 
+@pytest.mark.whole
 def test_a_style_draws_all_pictures_again_and_runs_nothing_else(project: Project) -> None:
     style = project.root / "my.mplstyle"
     style.write_text("axes.grid: True\n")

@@ -130,6 +130,7 @@ def test_what_a_person_forces_runs_besides_what_is_due(project: Project) -> None
 # ---- contents ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_a_flipped_byte_is_found_by_the_plan(project: Project) -> None:
     for name in READ:
         before = (project.root / name).read_bytes()

@@ -54,5 +54,5 @@ def test_a_diverged_original_model_is_the_result_of_all_that_follows(tmp_path: P
     )
     with result.open(newline="") as file:
         rows = [tuple(row.values()) for row in csv.DictReader(file)]
-    assert rows == [(role, "diverged_round", "1") for role in ROLES]
+    assert rows == [(role, "diverged_round", "", "1") for role in ROLES]
     assert [model_files.read(path) for path in models.values()] == [({}, {"diverged": 1})] * 3
