@@ -66,7 +66,7 @@ def test_the_conflicts_of_fedosd_are_none_and_of_ascent_are_some(smoke: Project)
     def conflicts(method: str) -> float:
         (file,) = folder.glob(f"{method}+*.evaluation.csv")
         rows = [line.split(",") for line in file.read_text().splitlines()]
-        return next(float(value) for _, metric, value in rows[1:] if metric == "conflicts")
+        return next(float(value) for _, metric, _, value in rows[1:] if metric == "conflicts")
 
     assert conflicts("fedosd") == 0
     assert conflicts("fupga") > 0
