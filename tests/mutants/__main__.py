@@ -60,7 +60,8 @@ def run_tests(place: Path, tests: Sequence[str], timeout_s: float | None = None)
     """Run tests in a copy, without bytecode: that of an old file of equal size and second would pass for the mutant."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPYCACHEPREFIX", "FU_PLUGINS")}
     environment = {**kept, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "", *tests]
+    long = [] if any((place / test).is_dir() for test in tests) else ["-m", ""]  # of a file also the long tests
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *long, *tests]
     return subprocess.run(
         command, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=timeout_s
     )
