@@ -15,7 +15,7 @@ from fu.data.partition import Partition
 from fu.data.request import Request
 from tests.data.draws import LABELS, client_data, draw, draw_official
 from tests.data.files import arrays_of
-from tests.factories import CLASSES
+from tests.factories import CLASSES, make_data, make_partition
 
 
 def part_of(forgotten: list[int], share: float = 0.8) -> Partition:
@@ -181,3 +181,16 @@ def test_a_pool_holds_its_samples_in_their_order_and_the_first_of_them() -> None
     assert torch.equal(data.global_test[1], data.pool("global_test")[1])
     own = client_data(draw(), "share")
     assert own.global_test[1].tolist() == LABELS[np.concatenate(own.partition.test)].tolist()
+
+
+def test_samples_that_are_asked_for_are_no_longer_their_owners() -> None:
+    part = make_partition((7, 12, 9), trigger=False)
+    gone = np.sort(np.concatenate([part.train[0][[4, 1]], part.train[2][:1]]))
+    whole = make_data(part)
+    data = ClientData(whole.x, whole.y, part, CLASSES, "all", None, Request(gone[:0], gone))
+    assert [data.size(client) for client in range(3)] == [5, 12, 8]
+    for client in range(3):
+        left = [row for row in part.train[client] if row not in gone]
+        assert data.rows[client].tolist() == left
+        assert torch.equal(data.train(client)[1], whole.y[torch.tensor(left)])
+        assert data.places(client, np.array(left)[[2, 0]]).tolist() == [2, 0]
