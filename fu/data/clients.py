@@ -130,10 +130,14 @@ class ClientData:
 
     def backdoored(self, client: int, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
         """Return all training (or validation) images of an attacked client with the trigger, and the flipped labels."""
+        return self.triggered(getattr(self.partition, split)[client])
+
+    def triggered(self, rows: Indices) -> tuple[Tensor, Tensor]:
+        """Return images [n, c, h, w] with the trigger, and the flipped labels [n], by their rows in the data set."""
         assert self.mark is not None
-        index = torch.from_numpy(getattr(self.partition, split)[client]).to(self.device)
+        index = torch.from_numpy(rows).to(self.device)
         x, y = self.mark(self.x.index_select(0, index), self.y.index_select(0, index))
-        return x.permute(0, 3, 1, 2), y
+        return batch_of(x), y
 
 
 def load(

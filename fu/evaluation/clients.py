@@ -1,10 +1,44 @@
-"""What a model is for every client, and how much that client trains on: V, S and Q (Shao et al. 2024, section 3)."""
+"""What a model is for every client, and how much that client trains on: V, S and Q (Shao et al. 2024, section 4)."""
+
+from collections.abc import Iterator
 
 import torch.nn.functional as F
+from torch import Tensor
 
 from fu.evaluation.context import Context
 
+TRACE = ("all_accuracy", "retained_accuracy")
 METRICS = {
+    "all_accuracy": {
+        "label": "Acc",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "accuracy on each client's own test set, forgotten or not, weighted by its training samples",
+        "source": "Shao et al. 2024, Definition 4.2",
+        "tells": {"broken": "lower"},
+    },
+    "retained_accuracy": {
+        "label": "Acc of those who stay",
+        "unit": "fraction",
+        "better": "higher",
+        "formula": "as Acc, of the retained clients alone",
+        "source": "Shao et al. 2024, Definition 4.1",
+        "tells": {"broken": "lower"},
+    },
+    "all_moved": {
+        "label": "Acc, last ten rounds",
+        "unit": "points",
+        "better": "neither",
+        "formula": "Acc less what it was ten rounds before the last, or at the first of fewer",
+        "source": "our choice: how far a model is from an optimum",
+    },
+    "retained_moved": {
+        "label": "Acc of those who stay, last ten rounds",
+        "unit": "points",
+        "better": "neither",
+        "formula": "as Acc, last ten rounds, of the retained clients alone",
+        "source": "our choice: how far a model is from an optimum",
+    },
     "client_accuracy": {
         "label": "Accuracy of a client",
         "unit": "fraction",
@@ -19,7 +53,7 @@ METRICS = {
         "unit": "nats",
         "better": "lower",
         "formula": "mean cross-entropy on the client's own test set",
-        "source": "Shao et al. 2024, section 3",
+        "source": "Shao et al. 2024, section 4",
         "per": "client",
         "tells": {"broken": "higher"},
     },
@@ -28,23 +62,69 @@ METRICS = {
         "unit": "samples",
         "better": "neither",
         "formula": "training samples that the client held before the request",
-        "source": "Shao et al. 2024, section 3: the weights of V, S and Q",
+        "source": "Shao et al. 2024, Definition 3.1: the weights of V, S and Q",
+        "per": "client",
+    },
+    "client_forgotten": {
+        "label": "Whether a client is forgotten",
+        "unit": "0 or 1",
+        "better": "neither",
+        "formula": "1 for a client that the request names",
+        "source": "Shao et al. 2024, section 3.2",
         "per": "client",
     },
 }
+TEN = 10  # rounds
 
 
-def evaluate(context: Context) -> dict[str, dict[int, float]]:
-    """Return each present client's numbers; nothing where clients have no test sets."""
-    data = context.data
-    present = data.partition.present
-    if not all(len(data.partition.test[client]) for client in present):
+def evaluate(context: Context) -> dict[str, float | dict[int, float]]:
+    """Return each present client's numbers, their means, and how these moved; nothing where clients have no tests."""
+    each: dict[str, dict[int, float]] = {
+        "client_accuracy": _accuracies(context),
+        "client_loss": {client: F.cross_entropy(says, y).item() for client, says, y in _tested(context)},
+        "client_samples": _samples(context),
+        "client_forgotten": {client: float(client in context.data.forgotten) for client in _samples(context)},
+    }
+    return {**means, **_moved(context), **each} if (means := trace(context)) else {}
+
+
+def trace(context: Context) -> dict[str, float]:
+    """Return the mean accuracy of all clients and of the retained ones; nothing where clients have no test sets."""
+    each, samples, kept = _accuracies(context), _samples(context), {*context.data.retained}
+    if len(each) < len(samples):
         return {}
-    found: dict[str, dict[int, float]] = {name: {} for name in METRICS}
-    for client in present:
-        x, y = data.held_out(client, "test")
-        logits = context.network.logits(context.theta, x).double()
-        found["client_accuracy"][client] = (logits.argmax(1) == y).double().mean().item()
-        found["client_loss"][client] = F.cross_entropy(logits, y).item()
-        found["client_samples"][client] = float(len(data.partition.train[client]))
-    return found
+    return {
+        "all_accuracy": _mean(each, samples),
+        "retained_accuracy": _mean(each, {client: n for client, n in samples.items() if client in kept}),
+    }
+
+
+def _tested(context: Context) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Yield each present client that has a test set, the model's logits on it [n, C] and its labels [n]."""
+    for client in context.data.partition.present:
+        x, y = context.data.held_out(client, "test")
+        if len(y):
+            yield client, context.network.logits(context.theta, x).double(), y
+
+
+def _accuracies(context: Context) -> dict[int, float]:
+    return {client: (says.argmax(1) == y).double().mean().item() for client, says, y in _tested(context)}
+
+
+def _samples(context: Context) -> dict[int, float]:
+    part = context.data.partition
+    return {client: float(len(part.train[client])) for client in part.present}
+
+
+def _mean(values: dict[int, float], weights: dict[int, float]) -> float:
+    return sum(values[client] * weight for client, weight in weights.items()) / sum(weights.values())
+
+
+def _moved(context: Context) -> dict[str, float]:
+    """Return by how many points the means have moved in the last ten measured rounds, or in all of fewer."""
+    rows = {int(row["round"]): row for row in context.trace if row.get(TRACE[0])}
+    if not rows:
+        return {}
+    before = max((round for round in rows if round <= max(rows) - TEN), default=min(rows))
+    moved = (100 * (float(rows[max(rows)][name]) - float(rows[before][name])) for name in TRACE)
+    return dict(zip(("all_moved", "retained_moved"), moved, strict=True))

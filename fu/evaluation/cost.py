@@ -40,7 +40,7 @@ METRICS = {
         "unit": "time steps",
         "better": "lower",
         "formula": "steps computed, in each round those of the slowest client",
-        "source": "FATS section 6.1.3",
+        "source": "Tao et al. 2024, section 6.1.3",
         "tells": {"original": "lower", "broken": "lower"},
     },
     "replayed": {

@@ -117,6 +117,12 @@ class Federation:
         found.data, found._known = data, None
         return found
 
+    def seeded(self, seed: int) -> "Federation":
+        """Return the same federation, with the same costs, whose draws have another seed."""
+        found = copy.copy(self)
+        found.seed, found._known = seed, None
+        return found
+
     def rate(self, round: int) -> float:
         """The learning rate of a round."""
         return self.training.rate(round)

@@ -89,6 +89,14 @@ class Task:
         federation = self.federation.holding(data)
         return replace(self, federation=federation, forgotten=data.forgotten, retained=data.retained)
 
+    def repeated(self, number: int) -> "Task":
+        """Return the same task with a first model and all draws of its own, by name; 0: this very task."""
+        if not number:
+            return self
+        name = "repeat", number
+        seed, memory = derive_integer(self.seed, *name), self.memory.setdefault(name, {})
+        return replace(self, seed=seed, federation=self.federation.seeded(seed), memory=memory)
+
     @property
     def population(self) -> list[int]:
         """The clients of whom those of a round are drawn: after the request only retained ones."""

@@ -3,7 +3,7 @@
 Stores nothing; communicates what the training does. No data of a forgotten client and no forgotten sample are read.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from fu.federation.task import State, Task
 
@@ -15,18 +15,23 @@ ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, f
 
 
 class Params(BaseModel):
-    """There are no hyper-parameters: those of the training count."""
+    """Those of the training count, too."""
 
     model_config = ConfigDict(extra="forbid")
+    repeat: int = Field(
+        0,
+        ge=0,
+        description="which of several retrainings, each with a first model and draws of its own (our choice)",
+    )
 
 
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model, another one than the original training's."""
     assert task.training is not None
-    return task.training.start(task)
+    return task.training.start(task.repeated(p.repeat))
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Train one round on retained clients."""
     assert task.training is not None
-    return task.training.step(task, state, round)
+    return task.training.step(task.repeated(p.repeat), state, round)

@@ -23,14 +23,13 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from fu.federation.gradient import loss_gradient
 from fu.federation.local import FLOAT_BYTES, Federation, Updates, aggregate
-from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
 STATISTICS = True  # it averages running statistics, too
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
-CHUNK = 1000  # samples whose gradient is taken at once
 PUBLISHED_SHARE = 0.3  # P_J in the authors' code
 
 
@@ -92,17 +91,10 @@ def share(task: Task) -> float:
 def gradient_of(task: Task, theta: Tensor) -> Tensor:
     """Return the gradient [d] of the forgotten clients' mean loss F_J at a model [d], over all their samples."""
     federation, total = task.federation, torch.zeros_like(theta)
-    model, sizes = federation.model, [federation.data.size(client) for client in task.forgotten]
-    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    views = federation.layout.views(total)
-    federation.network.weights.copy_(theta)
-    for client in task.forgotten:
-        x, y = federation.data.train(client)
-        for part_x, part_y in zip(x.split(CHUNK), y.split(CHUNK), strict=True):
-            loss = cross_entropy(model(part_x), part_y).sum() / sum(sizes)
-            gradients = torch.autograd.grad(loss, [*trained.values()], materialize_grads=True)
-            for name, gradient in zip(trained, gradients, strict=True):
-                views[name].add_(gradient)
+    sizes = [federation.data.size(client) for client in task.forgotten]
+    for client, size in zip(task.forgotten, sizes, strict=True):
+        _, gradient = loss_gradient(federation.network, theta, *federation.data.train(client))
+        total.add_(gradient, alpha=size / sum(sizes))
     moved = len(sizes) * federation.layout.size * FLOAT_BYTES
     federation.cost.add(samples=sum(sizes), bytes_up=moved, bytes_down=moved)
     return total

@@ -21,10 +21,11 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    widths: list[Annotated[int, Field(gt=0)]] = Field(
+    widths: list[Annotated[int, Field(gt=0, multiple_of=8)]] = Field(
         [64, 128, 256, 512],
         min_length=1,
-        description="channels of each stage of two blocks (He et al. 2016: 64, 128, 256, 512); the stem has the first",
+        description="channels of each stage of two blocks (He et al. 2016: 64, 128, 256, 512); the stem has the first. "
+        "Multiples of 8: with fewer, oneDNN writes beyond its memory on some CPUs (torch 2.13.0)",
     )
 
 

@@ -2,7 +2,8 @@
 
 Shao et al. 2024, Table 2, measure unlearning of one group by how far it lies from the other, but print no partition:
 this one is our construction. The two groups hold samples in the proportion `share` to 1 - `share`, as many as the
-classes allow; nobody holds the rest.
+classes allow; nobody holds the rest. Proportions are drawn before samples, so that a test set that is dealt by an equal
+generator has them, too.
 """
 
 from typing import Any

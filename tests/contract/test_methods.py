@@ -10,14 +10,16 @@ from torch import Tensor
 
 from fu import plugins
 from fu.federation.checkpoint import flat
+from fu.federation.local import Cost
 from fu.federation.task import Task
-from fu.pipeline.catalogue import needs
+from fu.pipeline.catalogue import declared, needs
 from tests.contract.names import pairs_of, plugins_of
 from tests.contract.runs import KilledError, assert_equal_states, driven, task_for
 from tests.contract.test_documentation import documentation
 from tests.factories import KINDS, default_params
 
 WITH_STEPS = pairs_of("methods", "training")
+CONTROLS = [name for name in plugins_of("methods") if declared("methods", name).get("CONTROL")]
 
 
 @pytest.mark.parametrize("name", plugins_of("methods"))
@@ -27,9 +29,9 @@ def test_a_method_needs_histories_that_the_training_can_record(name: str) -> Non
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
-def test_a_start_and_two_steps_are_finite_and_move(kind: str, name: str) -> None:
+def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: str, name: str) -> None:
     module, task = plugins.load(kind, name), task_for(kind, name)
-    p = default_params(module.Params)
+    p, control = default_params(module.Params), kind == "methods" and declared(kind, name).get("CONTROL", False)
     state = module.start(task, p)
     for round in range(2):
         following = module.step(task, p, state, round)
@@ -38,14 +40,26 @@ def test_a_start_and_two_steps_are_finite_and_move(kind: str, name: str) -> None
         assert theta.dtype == torch.float32
         assert not theta.requires_grad
         assert torch.isfinite(theta).all()
-        assert not torch.equal(theta, state.theta)
+        assert torch.equal(theta, state.theta) is control
         assert all(isinstance(value, Tensor | float | int) for value in flat(vars(following)).values())
         assert flat(vars(following)).keys() == flat(vars(state)).keys()
         state = following
+    assert not control or task.federation.cost == Cost()
     nobody = ("communicates nothing", "No client takes part")  # what a plug-in says of itself
     trains = not any(words in documentation(kind, name) for words in nobody)
     assert (task.federation.cost.client_rounds > 0) is trains
     assert (task.federation.cost.bytes_up > 0) is trains
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path: Path) -> None:
+    module, (task, outcome) = plugins.load("methods", name), driven("methods", name, tmp_path)
+    start = module.start(task_for("methods", name), default_params(module.Params))
+    assert module.done(start)
+    assert torch.equal(outcome.state.theta, start.theta)
+    assert task.federation.cost == Cost()
+    assert needs(name) == set()
+    assert module.ESTIMATE == {"forgotten": 0, "retained": 0}
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
@@ -84,7 +98,7 @@ def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("killed_after", [1, 2])
-@pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
+@pytest.mark.parametrize(("kind", "name"), [pair for pair in WITH_STEPS if pair[1] not in CONTROLS])
 def test_a_killed_run_resumes_to_the_same_bytes(kind: str, name: str, killed_after: int, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     whole_task, whole = driven(kind, name, tmp_path / "whole")

@@ -40,6 +40,7 @@ def evaluated(name: str, context: Context) -> dict[str, float]:
         ("backdoor", {"asr": ASR, "asr_validation": 4 / 5}),
         ("utility", {**R_ACC, "r_acc_validation": 3 / 4}),
         ("distance", {"distance": 5.0}),
+        ("forgotten", {"forgotten_accuracy": (3 / 3 + 0 / 6) / 2}),  # of all their samples together it would be 1/3
         ("conflicts", {"conflicts": 5 / 3}),
         (
             "cost",
@@ -120,10 +121,31 @@ def test_every_client_has_its_own_numbers_forgotten_or_not() -> None:
     found = plugins.load("evaluation", "clients").evaluate(make_scene())
     accuracies = [1 / 4, 3 / 3, 1 / 2, 0 / 6, 8 / 8]
     assert found == {
+        "all_accuracy": pytest.approx((5 / 4 + 4 + 3 / 2 + 2) / 22),
+        "retained_accuracy": pytest.approx((5 / 4 + 3 / 2 + 2) / 10),
         "client_accuracy": pytest.approx(dict(enumerate(accuracies))),
         "client_loss": pytest.approx({k: math.log(math.e + 3) - share for k, share in enumerate(accuracies)}),
         "client_samples": {0: 5.0, 1: 4.0, 2: 3.0, 3: 8.0, 4: 2.0},
+        "client_forgotten": {0: 0.0, 1: 1.0, 2: 0.0, 3: 1.0, 4: 0.0},
     }
+
+
+def test_how_much_accuracy_moved_is_counted_from_ten_rounds_before_the_last() -> None:
+    def row(round: int, accuracy: float) -> dict[str, str]:
+        return {"round": str(round), "all_accuracy": str(accuracy), "retained_accuracy": str(accuracy / 2)}
+
+    rows = [row(0, 0.1), row(2, 0.5), row(11, 0.7), row(12, 0.9), {"round": "13", "all_accuracy": ""}]
+    found = plugins.load("evaluation", "clients").evaluate(make_scene(trace=rows))
+    assert (found["all_moved"], found["retained_moved"]) == (pytest.approx(40), pytest.approx(20))
+    few = plugins.load("evaluation", "clients").evaluate(make_scene(trace=rows[2:]))
+    assert few["all_moved"] == pytest.approx(20)  # since the first
+
+
+def test_forgotten_clients_without_test_samples_have_no_accuracy_and_neither_have_none() -> None:
+    assert evaluated("forgotten", make_scene(test=without(TEST, 3))) == {}
+    assert evaluated("forgotten", make_scene(test=without(TEST, 2))) == {"forgotten_accuracy": 0.5}
+    assert evaluated("forgotten", make_scene(forgotten=(), attacked=False)) == {}
+    assert evaluated("forgotten", make_scene(forgotten=(1, 2), attacked=False)) == {"forgotten_accuracy": 0.75}
 
 
 def test_clients_without_test_samples_have_no_numbers() -> None:

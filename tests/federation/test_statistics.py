@@ -18,7 +18,7 @@ from fu.models import resnet18
 from fu.training import fedavg
 from tests.factories import CLASSES, SIZES, SMALL, make_context, make_data, make_partition
 
-build = partial(resnet18.build, SMALL, CLASSES, resnet18.Params(widths=[3, 4]))
+build = partial(resnet18.build, SMALL, CLASSES, resnet18.Params(widths=[8, 8]))
 
 
 def make_task(original: bool = True, **training: Any) -> Task:
@@ -53,7 +53,7 @@ def test_a_round_of_fedavg_averages_what_each_client_has_seen_as_it_averages_wei
     expected = torch.tensor(SIZES, dtype=torch.float32) / sum(SIZES) @ torch.stack(each)
     torch.testing.assert_close(state.theta, expected, rtol=0, atol=2e-5)
     moved = (state.theta - theta)[layout.parameters :]
-    assert layout.size - layout.parameters == 2 * (3 + 4 * 3 + 4 * 4 + 4)  # mean and variance of each channel
+    assert layout.size - layout.parameters == 2 * (8 + 4 * 8 + 4 * 8 + 8)  # mean and variance of each channel
     assert (moved.abs() > 1e-3).float().mean() > 0.9
 
 

@@ -35,6 +35,15 @@ def test_the_share_of_the_forgotten_clients_is_the_paper_s() -> None:
     total = sum(TRAIN_SIZES)
     assert sum(TRAIN_SIZES[client] for client in (2, 3, 7)) / total == pytest.approx(0.3897, abs=5e-5)
     assert sum(TRAIN_SIZES[client] for client in (1, 9)) / total == pytest.approx(0.17775, abs=5e-6)
+    of_cifar10 = np.repeat(np.arange(10), 5000)
+    pools = listed.deal(of_cifar10, 10, 10, Params(classes=FIGURE_6), np.random.default_rng(0))
+    assert sum(len(pools[client]) for client in (7, 8)) / 50_000 == pytest.approx(0.205, abs=5e-4)
+
+
+def test_without_clients_3_4_and_8_no_model_knows_the_classes_8_and_9() -> None:
+    stay = {label for client, held in enumerate(FIGURE_6) if client not in (2, 3, 7) for label in held}
+    assert {*range(10)} - stay == {8, 9}
+    assert sum(TEST[label] for label in stay) / sum(TEST) == 0.8017
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,29 @@
+"""Accuracy on what the forgotten clients hold: what a model still knows, or owes to others (our choice).
+
+A client whose classes others hold, too, is served well by a model that never saw its data: retraining shows how well.
+"""
+
+from statistics import fmean
+
+from fu.evaluation.context import Context
+
+METRICS = {
+    "forgotten_accuracy": {
+        "label": "F-Acc",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "mean over forgotten clients of the accuracy on the client's own test set, without the trigger",
+        "source": "our choice: beside R-Acc",
+        "tells": {"broken": "lower"},
+    },
+}
+
+
+def evaluate(context: Context) -> dict[str, float]:
+    """Return the accuracy of the forgotten clients; nothing where there are none or they have no test sets."""
+    data = context.data
+    held = [data.held_out(client, "test") for client in data.forgotten]
+    if not held or not all(len(y) for _, y in held):
+        return {}
+    right = [context.network.logits(context.theta, x).argmax(1) == y for x, y in held]
+    return {"forgotten_accuracy": fmean(of_client.double().mean().item() for of_client in right)}

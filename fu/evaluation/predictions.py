@@ -1,0 +1,48 @@
+"""A model's logits on fixed probes, so that models are compared without being there (our choice: the papers keep none).
+
+Probes, all the same for every model of a run, of at most `MOST` samples each: `forgotten`, training samples of the
+forgotten clients and forgotten samples, as they are without an attack; `triggered`, the same as the attack marks them,
+where there is one; `retained`, test samples of the retained clients, or of the test set that belongs to no client.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors.torch import save_file
+from torch import Tensor
+
+from fu.data.clients import ClientData
+from fu.data.partition import Indices
+from fu.federation import model_files
+
+MOST = 1000
+LABELS = "labels"  # in the place of a role
+
+
+def probes(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
+    """Return images [n, c, h, w] (or text [n, length]) and labels [n] by name; nothing forgotten: `retained` alone."""
+    part = data.partition
+    gone = _spread(np.concatenate([*(part.train[client] for client in data.forgotten), data.forgotten_samples]))
+    tested = [part.global_test] if len(part.global_test) else [part.test[client] for client in data.retained]
+    found = {"forgotten": data.clean(gone)} if len(gone) else {}
+    if len(gone) and data.mark is not None:
+        found["triggered"] = data.triggered(gone)
+    return found | {"retained": data.clean(_spread(np.concatenate(tested)))}
+
+
+def save(path: Path, labels: Mapping[str, Tensor], models: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Write the probes' labels [n] and the logits [n, C] of the model in each role, if it has any."""
+    named = {f"{role}.{name}": value for role, of in {LABELS: labels, **models}.items() for name, value in of.items()}
+    save_file({name: value.cpu().contiguous() for name, value in named.items()}, path)
+
+
+def load(path: Path, role: str) -> dict[str, Tensor]:
+    """Return a model's logits [n, C] by probe, or the probes' `LABELS` [n]; nothing of a model that has diverged."""
+    return {name.removeprefix(f"{role}."): value for name, value in model_files.read(path, f"{role}.")[0].items()}
+
+
+def _spread(rows: Indices) -> Indices:
+    """Return at most `MOST` of some rows, at equal distances."""
+    number = min(len(rows), MOST)
+    return rows[np.arange(number) * len(rows) // max(number, 1)]

@@ -1,0 +1,35 @@
+"""A freshly initialised model, not trained (our choice: a control that has forgotten everything).
+
+Stores nothing; communicates nothing. No data are read.
+"""
+
+from pydantic import BaseModel, ConfigDict
+
+from fu.federation.task import State, Task
+
+needs: set[str] = set()
+SAMPLES = True  # it can be asked to forget samples, too
+STATISTICS = True  # it has those of a new model
+CONTROL = True  # it stands still, at no cost: an evaluation must tell it from a method that forgets
+ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
+
+
+class Params(BaseModel):
+    """There are no hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def start(task: Task, p: Params) -> State:
+    """Return a freshly initialised model, another one than any training starts from."""
+    return State(task.new_model("random weights"))
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Leave it as it is."""
+    return state
+
+
+def done(state: State) -> bool:
+    """Whether nothing is left to compute: from the start."""
+    return True
