@@ -14,13 +14,13 @@ MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
 Role = Literal["original", "unlearned", "recovered"]
 RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "recovery.lr"}
 HELD = "training_samples"  # metric of the rows that say, client by client, how many samples each trains on
+SECONDS = "seconds"  # metric of the rows that say what a model took; they differ from run to run
 
 
 class Metric(Frozen):
     """One metric, as its evaluator declares it. Shares are fractions, not percent.
 
     `better` says which direction is good, if either is; `spread` names the metric shown in parentheses behind it.
-    `tells`: which models it tells from the retrained one, by a lower or a higher number; no artefact shows it.
     `per`: whether there is one number of a model or one for every client.
     """
 
@@ -31,7 +31,6 @@ class Metric(Frozen):
     formula: str
     source: str
     spread: str | None = None
-    tells: dict[Literal["original", "broken"], Literal["lower", "higher"]] = Field(default_factory=dict, exclude=True)
     per: Literal["model", "client"] = "model"
 
 
@@ -138,7 +137,8 @@ class Method(Frozen):
     """A method or a training (`trains`), and its trials in every scenario.
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
-    starts from did. `chosen`: by scenario, the one chosen from several trials, whichever it will be.
+    starts from did. `control`: it is no attempt to forget, as doing nothing. `chosen`: by scenario, the one chosen from
+    several trials, whichever it will be.
     """
 
     name: str
@@ -147,6 +147,7 @@ class Method(Frozen):
     post_training: Literal["after", "none", "own"]
     retrains: bool = False
     alike: bool = False
+    control: bool = False
     trains: bool = False
     trials: dict[str, tuple[Trial, ...]]
     chosen: dict[str, Trial] = Field(default_factory=dict)
@@ -173,7 +174,7 @@ class Display(Frozen):
     lines: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a line or row for each")
     panels: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a panel for each")
     against: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="trainings that the others are compared with"
+        default_factory=list, description="trainings and methods that the others are compared with"
     )
     from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
     draws: Count = Field(1000, description="how many requests are drawn for each point (kind: unlearning_time)")
@@ -182,14 +183,16 @@ class Display(Frozen):
 class Entry(Display):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
-    `spreads`: the metrics in parentheses. `methods`: trainings, then methods. `chooses`: the chosen trial of each is
-    shown, else all; `rule`: how it is chosen, in words. `names`: what people call a coordinate.
+    `predictions`: models are also compared with those of `against` by what they predict. `spreads`: the metrics in
+    parentheses; `also`: those that the kind reads beyond them. `methods`: trainings, then methods. `chooses`: the
+    chosen trial of each is shown, else all; `rule`: how it is chosen, in words. `names`: what people call a coordinate.
     """
 
     paper: str
     artefact: str
     preset: str
     reads: Literal["evaluations", "traces", "data", "nothing"]
+    predictions: bool = False
     chooses: bool
     rule: str = ""
     citation: str
@@ -197,6 +200,7 @@ class Entry(Display):
     seeds: tuple[int, ...]
     metrics: tuple[Metric, ...]
     spreads: tuple[Metric, ...] = ()
+    also: tuple[str, ...] = ()
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
     names: dict[str, str] = Field(default_factory=dict)

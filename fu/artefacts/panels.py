@@ -21,6 +21,7 @@ Panels = list[tuple[str, pd.DataFrame]]
 Words = Sequence[list[str]]  # sentences on each panel
 OURS = "ours"  # the column of a group that Markdown calls by the group's name
 FAINT = ("paper", "diff")
+LIKE = "≈"  # behind a cell, or a column's name: like what it is compared with, so grey
 SPACE = "\u2007"  # as wide as a digit
 SIZE, LINE, GAP = 8, 13, 14  # of a picture with letters of 8 points: font, line, between two columns
 PAGE = (800, 900)  # width and height that a picture of many panels tries to keep, in points
@@ -30,6 +31,10 @@ SYMBOLS = str.maketrans(
         **{sign: f"${sign}$" for sign in "<>|+"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
         **{"ω": r"$\omega$", "ρ": r"$\rho$", "λ": r"$\lambda$", "⁰": "$^0$", "¹": "$^1$", "²": "$^2$"},
+        **{"α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\epsilon$"},
+        **{"ζ": r"$\zeta$", "η": r"$\eta$", "θ": r"$\theta$", "Λ": r"$\Lambda$", "μ": r"$\mu$"},
+        **{"ν": r"$\nu$", "φ": r"$\phi$", "χ": r"$\chi$", "∇": r"$\nabla$", "×": r"$\times$"},
+        **{"‖": r"$\|$", "⟨": r"$\langle$", "⟩": r"$\rangle$", "√": r"$\surd$", LIKE: r"$\approx$"},
         **{"±": r"$\pm$", "≤": r"$\leq$", "≥": r"$\geq$", "↑": r"$\uparrow$", "→": r"$\rightarrow$"},
         **{"“": "``", "”": "''", "–": "--", "−": "$-$", SPACE: r"\phantom{0}", HARD: "~"},
     }
@@ -57,7 +62,8 @@ def html(panels: Panels, words: Words = ()) -> str:
     """Return the panels as HTML, each with its words below."""
     text = []
     for (label, rows), says in zip(panels, words or [[] for _ in panels], strict=True):
-        cells = [[f"<b>{_safe(cell)}</b>" if bold else _safe(cell) for cell, bold in line] for line in _lines(rows)]
+        heads = [name for _, name in _columns(rows)]
+        cells = [[_styled(*cell, head) for cell, head in zip(line, heads, strict=True)] for line in _lines(rows)]
         columns = pd.MultiIndex.from_tuples([(marked(group), marked(name)) for group, name in _columns(rows)])
         table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
         below = "".join(f"<p>{marked(sentence)}</p>\n" for sentence in says)
@@ -135,6 +141,13 @@ def picture(panels: Panels) -> Figure:
 def marked(text: str) -> str:
     """Return text for a page, with indices set as such: ρ_S."""
     return RHO.sub(r"ρ<sub>\1</sub>", escape(text))
+
+
+def _styled(cell: str, bold: bool, head: str) -> str:
+    """Return a cell of a page below its column's name: bold, or grey."""
+    if LIKE in (cell[-1:], head[-1:]):
+        return f'<span style="color: #999">{_safe(cell)}</span>'
+    return f"<b>{_safe(cell)}</b>" if bold else _safe(cell)
 
 
 def _safe(cell: str) -> str:

@@ -32,7 +32,8 @@ img { max-width: 100% }
 class Result:
     """Tidy numbers, a Markdown body and a figure without heading; a table also has its panels and its notes.
 
-    `names`: those of the panels in LaTeX's labels (default: the scenarios').
+    `names`: those of the panels in LaTeX's labels (default: the scenarios'). `beside`: the figure is not a picture of
+    the panels, but stands beside them.
     """
 
     frame: pd.DataFrame
@@ -42,6 +43,7 @@ class Result:
     notes: str = ""
     words: Words = ()
     names: tuple[str, ...] = ()
+    beside: bool = False
 
 
 def of_table(frame: pd.DataFrame, shown: Panels, notes: str, words: Words = (), names: tuple[str, ...] = ()) -> Result:
@@ -67,14 +69,16 @@ def write(
     md.write_text(f"{head}{result.body}{tail}", encoding="utf-8")
     tex.write_text(_latex(result, entry), encoding="utf-8")
     box = _laid_out(result.figure, entry)
-    pages = [panels.picture([panel]) for panel in result.panels] if result.panels else []
+    pages = [panels.picture([panel]) for panel in result.panels or () if not result.beside]
     with PdfPages(pdf, metadata={"CreationDate": None, "ModDate": None}) as file:
         for page, around in [(page, _laid_out(page, entry)) for page in pages] or [(result.figure, box)]:
             file.savefig(page, bbox_inches=around)
     result.figure.savefig(svg, bbox_inches=box, metadata={"Date": None})
     dpi = max(100, min(200, SIZE[0] / box.width, SIZE[1] / box.height))
     result.figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
-    shown = panels.html(result.panels, result.words) if result.panels else _embedded(result.figure, svg)
+    shown = panels.html(result.panels, result.words) if result.panels else ""
+    if result.beside or not result.panels:
+        shown += _embedded(result.figure, svg)
     paragraphs = [f"<p>{marked(text)}</p>" for text in (entry.caption, about)]
     notes = [f"<p>{marked(text)}</p>" for text in (result.notes, entry.definitions) if text]
     title = escape(entry.heading)
@@ -103,19 +107,20 @@ def _latex(result: Result, entry: Entry) -> str:
     title = title[:1].upper() + title[1:]
     name = f"{entry.paper}-{entry.artefact}"
     about = f"{entry.caption} {entry.setting}"
+    figure = (
+        "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
+        f"  \\includegraphics[width=\\linewidth,height=.8\\textheight,keepaspectratio]{{{entry.artefact}.pdf}}\n"
+        f"  \\caption{{{tex(f'{title}. {about} {result.notes}'.strip())}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
+    )
     if not result.panels:
-        caption = tex(f"{title}. {about} {result.notes}".strip())
-        return (
-            "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
-            f"  \\includegraphics[width=\\linewidth,height=.8\\textheight,keepaspectratio]{{{entry.artefact}.pdf}}\n"
-            f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
-        )
+        return figure
     names = result.names or [scenario.name for scenario in entry.scenarios]
     floats = [
         panels.latex(rows, f"{title}: {label}. {about}", f"tab:{name}-{panel}", result.notes)
         for panel, (label, rows) in zip(names, result.panels, strict=True)
     ]
-    return "% needs \\usepackage{booktabs,adjustbox}\n" + "\n".join(floats)
+    tables = "% needs \\usepackage{booktabs,adjustbox}\n" + "\n".join(floats)
+    return f"{figure}\n{tables}" if result.beside else tables
 
 
 def _embedded(figure: Figure, svg: Path) -> str:

@@ -6,6 +6,7 @@ and post-training; `scratch`, the paper's, has one trial and none.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ RATES = (0.1, 0.2, 0.4)
 CHOSEN = "ours+lr0.2"
 ROUNDS = {"unlearned": range(3), "recovered": range(2, 5)}  # of a trace: before the first round, and after each
 DEVICE = {"device": "toy", "threads": 1}
+CLIENTS = 3  # of metrics that every client has
 LOST = 3  # the round in which a run diverges
 
 # Evaluation -> its metrics: two of them, as a scenario may have several.
-_METRICS = list(catalogue.metrics())
-EVALUATIONS = {"evaluation": [name for name in _METRICS if name != "conflicts"], "conflicts": ["conflicts"]}
+_METRICS = catalogue.metrics()
+OF_MODELS = [name for name, metric in _METRICS.items() if metric.per == "model" and name != "conflicts"]
+EVALUATIONS = {"evaluation": OF_MODELS, "conflicts": ["conflicts"]}
 
 
 def number(*name: int | str) -> float:
@@ -69,9 +72,11 @@ def make_entry(
 
     Where a kind compares trainings, `ours` and `scratch` are trainings.
     """
-    compares = "against" in catalogue.declared("artefacts", kind).get("NEEDS", ())
+    declared = catalogue.declared("artefacts", kind)
+    optima = bool(declared.get("OPTIMA"))
+    compares = "against" in declared.get("NEEDS", ()) and not optima
     if metrics is None:
-        metrics = ("r_acc",) if compares else ("asr", "r_acc")
+        metrics = ("client_accuracy",) if optima else ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
     needs = catalogue.declared("artefacts", kind).get("NEEDS", ())
     measured = reads in ("evaluations", "traces")
@@ -110,13 +115,16 @@ def make_entry(
         "methods": (make_scratch(), ours) if measured else (),
         "x": "size" if "x" in needs else None,
         "datasets": ("digits",) if reads == "data" else (),
-        "attacks": ("patch",) if reads == "data" else (),
+        "attacks": ("patch",) if declared.get("TRIGGERS") else (),
         "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},
     }
     if compares:
         values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
         values["methods"] = tuple(as_training(method) for method in values["methods"])
         values |= {"x": "p", "lines": ("n",), "against": ("scratch",), "stages": ("original",)}
+    if optima:
+        best = as_training(make_scratch()).model_copy(update={"name": "best", "label": "Best"})
+        values |= {"methods": (*values["methods"], best), "against": ("best", "scratch"), "x": None}
     return Entry(**{**values, **changes})
 
 
@@ -142,12 +150,14 @@ def as_training(method: Method) -> Method:
 def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | None = None) -> pd.DataFrame:
     """Return the frame of an entry; `published`: the paper's numbers by method, stage and metric."""
     if entry.reads == "data":
-        return pd.DataFrame(_examples())
+        return pd.DataFrame(_examples() if entry.attacks else _holdings())
     rows: list[dict[str, Any]] = []
     for scenario, method, trial, models in _shown(entry) if entry.reads != "nothing" else ():
         for seed in entry.seeds:
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed}
-            found = _evaluated(trial, models, seed) if entry.reads == "evaluations" else _traced(entry, models, seed)
+            found = (
+                _evaluated(entry, trial, models, seed) if entry.reads == "evaluations" else _traced(entry, models, seed)
+            )
             rows += [{**about, **row} for row in found]
     for one in entry.scenarios:
         if one.asked and one.asked.level == "sample" and one.sampling:
@@ -155,8 +165,7 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     theirs = {"scenario": "small", "seed": -1, "round": -1, "published": True}
     for (method, stage, metric), value in (published or {}).items():
         rows.append({**theirs, "method": method, "stage": stage, "metric": metric, "value": value})
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    frame.insert(8, "client", np.nan)
+    frame = pd.DataFrame(rows, columns=[*COLUMNS[:8], "client", *COLUMNS[8:]])
     frame["published"] = frame["published"].eq(True).astype(bool)
     return frame.astype({"seed": int, "round": int, "value": float})
 
@@ -175,12 +184,19 @@ def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:
                 yield scenario.name, method.name, trial.name, trial.models
 
 
-def _evaluated(trial: str, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:
-    for metrics in EVALUATIONS.values():
-        for stage, model in models.items():
-            for metric in metrics:
-                value = number(trial, stage, metric, seed)
-                yield {"model": model, "stage": stage, "round": -1, "metric": metric, "value": value}
+def _evaluated(entry: Entry, trial: str, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:
+    read = [*(metric.name for metric in entry.metrics), *catalogue.also(entry.kind)]
+    of_clients = [name for name in read if name in _METRICS and _METRICS[name].per == "client"]
+    for metrics, (stage, model) in product(EVALUATIONS.values(), models.items()):
+        for metric in metrics:
+            value = number(trial, stage, metric, seed)
+            yield {"model": model, "stage": stage, "round": -1, "metric": metric, "value": value}
+    for stage, model in models.items():
+        about = {"model": model, "stage": stage, "round": -1}
+        for metric, client in product(of_clients, range(CLIENTS)):
+            values = {"client_samples": 10.0 + client, "client_forgotten": float(client == 1)}
+            value = values.get(metric, number(trial, stage, metric, seed, client))
+            yield {**about, "metric": metric, "client": client, "value": value}
 
 
 def _traced(entry: Entry, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:
@@ -203,6 +219,11 @@ def _examples() -> Iterator[dict[str, Any]]:
     for k in range(2):
         about = {"scenario": "small", "client": 1, "sample": 7 + k, "label": k, "label_with_trigger": k + 5}
         yield {**about, "changed_pixels": 64, "clean": image, "marked": 1 - image}
+
+
+def _holdings() -> Iterator[dict[str, Any]]:
+    for client, label, train in ((0, 0, 5), (0, 1, 3), (1, 1, 4)):
+        yield {"scenario": "small", "client": client, "label": label, "train": train}
 
 
 def diverge(frame: pd.DataFrame, trial: str = CHOSEN, seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:

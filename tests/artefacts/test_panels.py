@@ -93,6 +93,21 @@ def test_html_holds_groups_bold_and_no_mark_of_a_label() -> None:
     assert "colspan" not in html([("small", FLAT)])
 
 
+def test_what_is_like_retraining_is_grey_on_a_page_a_cell_or_a_column() -> None:
+    columns = pd.MultiIndex.from_tuples([("", "Method"), ("", "x"), ("", "y ≈")])
+    rows = pd.DataFrame([["A", "1.0 ≈", "2.0"], ["B", "≈ 3.0", "4.0"]], columns=columns)
+    grey = '<td><span style="color: #999">{}</span></td>'
+    cells = [line.strip() for line in html([("", rows)]).splitlines() if "<td>" in line]
+    assert cells == [
+        "<td>A</td>",
+        *map(grey.format, ("1.0 ≈", "2.0")),
+        "<td>B</td>",
+        "<td>≈ 3.0</td>",
+        grey.format("4.0"),
+    ]
+    assert tex("1.0 ≈") == r"1.0 $\approx$"
+
+
 def test_words_in_html_are_no_markup() -> None:
     assert "<p>ASR &lt; .05 &amp; falling</p>" in html([("small", FLAT)], [["ASR < .05 & falling"]])
 

@@ -33,7 +33,7 @@ def test_a_dollar_is_no_formula(kind: str, tmp_path: Path) -> None:
     result = plugins.load("artefacts", kind).make(make_frame(entry), entry)
     written(result, entry, tmp_path)
     texts = [text for text in result.figure.findobj(Text) if DOLLARS in text.get_text()]  # type: ignore[attr-defined]
-    assert texts or kind == "losses"  # which shows no label of a scenario or method
+    assert texts or kind in {"bounds", "losses"}  # which show no label of a scenario or method
     assert not any(text.get_parse_math() for text in texts)
 
 
@@ -48,15 +48,16 @@ def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Pa
     assert not re.search(r'(src|href)="(?!data:)', page)  # it needs no other file and no network
     panels = made(entry).panels
     table = panels is not None
+    drawn = not table or made(entry).beside
     assert ("<table" in page) is table
-    assert ("data:image/svg+xml;base64," in page) is not table
+    assert ("data:image/svg+xml;base64," in page) is drawn
     environment = "table" if table else "figure"
     assert f"\\begin{{{environment}}}" in text
     title = "A \\& b" + (f": {panels[0][0]}. " if panels else ". ")
     assert f"\\caption{{{title}All of $<$it$>$. Preset smoke; " in text
     first = (made(entry).names or ["small"])[0]
     assert (f"\\label{{tab:toy-thing-{first}}}" if table else "\\label{fig:toy-thing}") in text
-    assert ("{thing.pdf}" in text) is not table
+    assert ("{thing.pdf}" in text) is drawn
     assert escaped(made(entry).notes) in text
     assert readable(text)
 
@@ -84,6 +85,22 @@ def test_a_table_has_a_page_and_a_float_for_each_panel(tmp_path: Path) -> None:
     assert re.findall(r"\\label\{(.*)\}", text) == ["tab:toy-thing-one", "tab:toy-thing-two"]
     assert text.count("A note\\_.") == 2
     assert html.read_text().count("<p>A note_.</p>") == 1
+
+
+def test_a_figure_beside_panels_stands_below_them_and_has_the_pdf_to_itself(tmp_path: Path) -> None:
+    entry = make_entry("table", metrics=("asr",))
+    table, curves = made(entry), made(make_entry("curves")).figure
+    assert table.panels
+    shown = Result(table.frame, table.body, curves, table.panels * 2, "A note.", names=("one", "two"), beside=True)
+    _, _, html, tex, pdf, *_ = written(shown, entry, tmp_path)
+    assert pdf.read_bytes().count(b"/Type /Page ") == 1
+    assert re.findall(r"\\label\{(.*)\}", tex.read_text()) == [
+        "fig:toy-thing",
+        "tab:toy-thing-one",
+        "tab:toy-thing-two",
+    ]
+    page = html.read_text()
+    assert page.rindex("</table>") < page.index("<img ") < page.index("<p>A note.</p>")
 
 
 @pytest.mark.parametrize("kind", ["table", "curves"])

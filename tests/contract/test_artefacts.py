@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fu import plugins
-from fu.pipeline.catalogue import chooses, reads
+from fu.pipeline.catalogue import chooses, declared, reads
 from tests.artefacts.factories import ROUNDS, SEEDS, diverge, made, make_entry, make_frame, written
 from tests.contract.names import plugins_of
 
@@ -24,6 +24,12 @@ CHOOSING = [kind for kind in KINDS if chooses(kind)]
 def test_an_artefact_reads_one_of_four(kind: str) -> None:
     assert reads(kind) == plugins.load("artefacts", kind).READS
     assert reads(kind) in {"evaluations", "traces", "data", "nothing"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_artefact_that_compares_predictions_reads_evaluations_and_says_against_what(kind: str) -> None:
+    about = declared("artefacts", kind)
+    assert not about.get("PREDICTIONS") or (reads(kind) == "evaluations" and "against" in about.get("NEEDS", ()))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,7 +30,19 @@ def documentation(kind: str, name: str) -> str:
 
 def test_every_kind_has_the_plugins_that_this_project_is_about() -> None:
     about = {
-        "methods": {"retrain", "federaser", "fedrecovery", "mode", "sfu", "ewcsga", "fupga", "fedosd", "fr2"},
+        "methods": {
+            "retrain",
+            "federaser",
+            "fedrecovery",
+            "mode",
+            "sfu",
+            "ewcsga",
+            "fupga",
+            "fedosd",
+            "fr2",
+            "untouched",
+            "random_weights",
+        },
         "training": {"fedavg", "safari", "server_sgd"},
         "models": {"mlp", "lenet5", "cnn", "nfresnet18"},
         "datasets": {"mnist", "fashion_mnist", "cifar10", "cifar100", "digits", "digits_rgb"},

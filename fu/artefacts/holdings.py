@@ -1,0 +1,48 @@
+"""Which classes each client holds, and how many training samples of each (Shao et al. 2024, Figure 6)."""
+
+import pandas as pd
+import seaborn as sns
+from matplotlib import rcParams
+from matplotlib.figure import Figure
+
+from fu.artefacts import notes
+from fu.artefacts.drawing import head, panels
+from fu.artefacts.entry import Entry
+from fu.artefacts.panels import section
+from fu.artefacts.result import Result
+
+READS = "data"
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Show a matrix of clients (counted from 1) and classes for each scenario, on the first seed."""
+    said = " ".join(["Clients count from 1.", *notes.marks(entry)])
+    text = []
+    for scenario in entry.scenarios:
+        held = _held(frame, scenario.name)
+        rows = held.assign(**{"all": held.sum(axis=1)}).rename_axis("Client").reset_index()
+        text.append(section(scenario.label, rows))
+    return Result(frame, "\n".join([*text, said]) + "\n", _picture(frame, entry), notes=said)
+
+
+def _held(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+    """Return training samples by client, counted from 1, and class."""
+    here = frame[frame["scenario"] == scenario]
+    held = here.pivot_table("train", "client", "label", aggfunc="sum", fill_value=0).astype(int)
+    return held.set_axis(held.index + 1).rename_axis(None, axis=1)
+
+
+def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:
+    figure, axes = panels(len(entry.scenarios), 1, 2.4, beside=2)
+    for [axis], scenario in zip(axes, entry.scenarios, strict=True):
+        held = _held(frame, scenario.name)
+        share = held / held.sum().max()
+        size = rcParams["xtick.labelsize"]
+        words = held.astype(str).where(held > 0, "")
+        sns.heatmap(
+            share, ax=axis, annot=words, fmt="", cmap="Blues", cbar=False, linewidths=0.5, annot_kws={"fontsize": size}
+        )
+        axis.set(xlabel="class", ylabel="client")
+        axis.tick_params(length=0)
+        head(axis, scenario.label)
+    return figure

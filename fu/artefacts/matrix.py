@@ -1,0 +1,317 @@
+"""Every method under every metric, against the noise of retraining: final models are rows, metrics columns.
+
+`against` names repeats of retraining, which differ in their draws alone: one row, and the noise floor (`floor.py`) that
+says which numbers are like retraining's. Costs are those of unlearning and post-training together, and are not tested.
+"""
+
+from collections.abc import Iterator
+from math import isnan, nan
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import rcParams
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
+from matplotlib.figure import Figure
+
+from fu.artefacts import changes, drawing, notes
+from fu.artefacts.entry import ORIGINAL, SECONDS, Entry, Metric, Scenario, Trial
+from fu.artefacts.floor import LEVEL, Floor, gap, noise_floor
+from fu.artefacts.panels import LIKE, markdown
+from fu.artefacts.result import Result
+from fu.artefacts.statistics import Evaluated, evaluated
+from fu.artefacts.words import in_a_row
+from fu.evaluation.trace import COUNTS
+
+READS = "evaluations"
+PREDICTIONS = True  # it shows how a model's predictions differ from the repeats'
+REPEATS = 3  # that `against` names at least
+NEEDS = ("against",)
+ALSO = ("client_accuracy", "client_samples", "client_forgotten", "seconds")
+AGAIN = "repeats of retraining"  # the row of the floor, which is no single method
+SPENT = (*COUNTS, SECONDS)
+STEPS = (1, 2, 5, 10)  # half-widths at which the colours of the picture change
+GREY = "0.82"
+SMALL, FAR = 1e-12, 100.0  # half-width and distance where repeats do not differ, and a model does
+
+
+def _own(name: str, label: str, unit: str, formula: str, source: str) -> Metric:
+    return Metric(name=name, label=label, unit=unit, better="lower", formula=formula, source=source)
+
+
+SHAO = "Shao et al. 2024, Definitions 4.1 to 4.3"
+OWN = (  # columns that are shown wherever the frame has what they need
+    _own("V", "V", "points", "mean accuracy that retained clients lose against the repeats", SHAO),
+    _own("S", "S", "points", "mean accuracy that all clients lose against ω⁰", SHAO),
+    _own("Q", "Q", "points", "mean distance of the retained clients' losses, against ω⁰, from their mean", SHAO),
+    *(
+        _own(f"{name}_{which}", f"{label}, {which}", "fraction", f"{formula}, on {which} samples", "our choice")
+        for which in ("forgotten", "retained")
+        for name, label, formula in (
+            ("disagreement", "Disagreement", "share of predictions other than a repeat's"),
+            ("variation", "Variation", "total variation between predicted probabilities and a repeat's"),
+        )
+    ),
+    _own(SECONDS, "Seconds", "seconds", "computation of clients and server, no evaluation", "our choice"),
+)
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return the final models' means over seeds, what is like retraining, and a picture of how far the rest lies."""
+    known = evaluated(frame)
+    found = collect(known, entry)
+    shown = [(scenario.label, _panel(entry, found, known, scenario)) for scenario in entry.scenarios]
+    words = [in_words(entry, found, scenario) for scenario in entry.scenarios]
+    said = _notes(entry, frame, found)
+    body = f"{markdown(shown, words)}\n{said}\n"
+    return Result(found, body, _picture(entry, found), shown, said, words, beside=True)
+
+
+def models(entry: Entry, scenario: Scenario) -> Iterator[tuple[str, Trial]]:
+    """Yield the original model and the trial of every training and method, repeats included."""
+    if scenario.original:
+        yield ORIGINAL, scenario.original
+    for method in entry.methods:
+        yield method.name, entry.trial(scenario.name, method)
+
+
+def columns(entry: Entry, found: pd.DataFrame) -> list[Metric]:
+    """Return the metrics that are named and the kind's own ones that are known, costs last."""
+    named = {metric.name for metric in entry.metrics}
+    own = [metric for metric in OWN if (found["metric"] == metric.name).any() and metric.name not in named]
+    return sorted([*entry.metrics, *own], key=lambda metric: metric.name in SPENT)
+
+
+def final(rows: pd.DataFrame, trial: Trial) -> pd.DataFrame:
+    """Return metric, seed, client and value of a trial's last model, from the rows of all; costs are of all phases.
+
+    Of bytes stored the larger number counts, of all else that is spent the sum. A model that was not asked to forget
+    has no costs: its training is none.
+    """
+    last = rows[rows["stage"] == [*trial.models][-1]]
+    spent = rows[rows["metric"].isin(SPENT) & rows["seed"].isin(last["seed"]) & (rows["stage"] != ORIGINAL)]
+    phases = spent.groupby(["metric", "seed"])["value"].agg(["sum", "max"]).reset_index()
+    phases["value"] = phases["sum"].where(phases["metric"] != "stored", phases["max"])
+    return pd.concat([last[~last["metric"].isin(SPENT)], phases])[["metric", "seed", "client", "value"]]
+
+
+def lost(rows: pd.DataFrame, repeats: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield V, S and Q in points, by method and seed, of the accuracies of clients (Shao et al. 2024, section 4).
+
+    In place of the optima w_r* and w* stand the repeats, of whose accuracies the mean is taken, and the original model.
+    """
+    wide = rows[rows["client"].notna()].pivot_table("value", ["seed", "method", "client"], "metric")
+    if wide.empty:
+        return
+    for seed, here in wide.groupby(level="seed"):
+        accuracy = 100 * here["client_accuracy"].droplevel("seed").unstack("client")
+        clients = here[["client_samples", "client_forgotten"]].groupby(level="client").first()
+        samples, stay = clients["client_samples"], clients["client_forgotten"] == 0
+        again = accuracy[accuracy.index.isin(repeats)].mean()
+        for method in accuracy.index:
+            own = accuracy.loc[method]
+            values = {"V": changes.gap((again - own)[stay], samples[stay])}
+            if ORIGINAL in accuracy.index:
+                losses = accuracy.loc[ORIGINAL] - own
+                values |= {"S": changes.gap(losses, samples), "Q": changes.spread(losses[stay], samples[stay])}
+            yield from ({"method": method, "seed": seed, "metric": name, "value": v} for name, v in values.items())
+
+
+def collect(known: Evaluated, entry: Entry) -> pd.DataFrame:
+    """Return a row for each scenario, method and metric: mean, std and n over seeds, and how it lies to the floor.
+
+    `floor`: the repeats' mean over the same seeds, `halfwidth`: how far from it a further repeat may lie, `inside`:
+    whether the method does (None: not tested, as costs are), `told`: whether the column tells anything; it does not
+    where both controls are inside. Of the repeats' own row `std` is s, n the number of all of them.
+    """
+    found: list[dict[str, Any]] = []
+    controls = [method.name for method in entry.methods if method.control]
+    for scenario in entry.scenarios:
+        trials = dict(models(entry, scenario))
+        here = known.rows[known.rows["scenario"] == scenario.name]
+        of = {name: here[(here["method"] == name) & (here["trial"] == trial.name)] for name, trial in trials.items()}
+        long = pd.concat([final(of[name], trial).assign(method=name) for name, trial in trials.items()])
+        long = pd.concat([long, pd.DataFrame([*lost(long, entry.against)], columns=long.columns).astype(long.dtypes)])
+        long = long[long["client"].isna() & long["value"].notna()]
+        for metric in columns(entry, long):
+            by_method = long[long["metric"] == metric.name].groupby("method")
+            values = {name: dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_method}
+            repeats = [values[name] for name in entry.against if name in values]
+            seeds = sorted({seed for one in repeats for seed in one})
+            floor = noise_floor({seed: [one[seed] for one in repeats if seed in one] for seed in seeds})
+            rows = [_of_floor(floor)] if seeds else []
+            for name in trials:
+                if name not in entry.against:
+                    rows.append({"method": name, **_of_model(floor, values.get(name, {}), metric)})
+            within = [row["inside"] for row in rows if row["method"] in controls]
+            told = len(within) < 2 or not all(inside is True for inside in within)
+            found += [{"scenario": scenario.name, "metric": metric.name, **row, "told": told} for row in rows]
+    names = ["scenario", "method", "metric", "mean", "std", "n", "floor", "halfwidth", "inside", "told"]
+    return pd.DataFrame(found, columns=names).astype({"inside": object})
+
+
+def _of_floor(floor: Floor) -> dict[str, Any]:
+    mean = fmean(floor.means.values())
+    about = {"method": AGAIN, "mean": mean, "std": floor.deviation, "n": sum(floor.numbers.values())}
+    return {**about, "floor": mean, "halfwidth": nan, "inside": None}
+
+
+def _of_model(floor: Floor, values: dict[int, float], metric: Metric) -> dict[str, Any]:
+    """Return the numbers of a model, over the seeds that have repeats, too, if any has."""
+    paired = {seed: value for seed, value in values.items() if seed in floor.means}
+    shown = [*(paired if floor.means else values).values()]
+    about: dict[str, Any] = {"mean": fmean(shown) if shown else nan, "std": stdev(shown) if len(shown) > 1 else nan}
+    about |= {"n": len(shown), "floor": nan, "halfwidth": nan, "inside": None}
+    if paired:
+        lies = gap(floor, paired)
+        about["floor"] = lies.floor
+        if metric.name not in SPENT and not isnan(lies.half_width):
+            about |= {"halfwidth": lies.half_width, "inside": lies.inside}
+    return about
+
+
+def _rows(entry: Entry, scenario: Scenario) -> list[tuple[str, str]]:
+    """Return name and label of each row: the original model, the repeats, then the methods in their order."""
+    again = f"Retraining, {len(entry.against)} repeats" if len(entry.against) > 1 else "Retraining, one repeat"
+    others = [(method.name, method.marked) for method in entry.methods if method.name not in entry.against]
+    return [*([(ORIGINAL, "ω⁰")] if scenario.original else []), (AGAIN, again), *others]
+
+
+def _diverged(entry: Entry, known: Evaluated, scenario: Scenario) -> dict[str, int]:
+    """Return by method in how many seeds it diverged; of the repeats how many runs did."""
+    trials = dict(models(entry, scenario))
+    several = {
+        name: len(known.lost.get((scenario.name, name, trial.name, [*trial.models][-1]), {}))
+        for name, trial in trials.items()
+    }
+    return {**several, AGAIN: sum(several[name] for name in entry.against)}
+
+
+def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenario) -> pd.DataFrame:
+    """Return a row for each model, marked where it is like retraining; a column that tells nothing is marked, too."""
+    here = found[found["scenario"] == scenario.name]
+    cells = {(row["method"], row["metric"]): row for row in here.to_dict("records")}
+    diverged, metrics = _diverged(entry, known, scenario), columns(entry, here)
+    untold = set(here[~here["told"]]["metric"])
+    lines = []
+    for name, label in _rows(entry, scenario):
+        of = len(entry.seeds) * (len(entry.against) if name == AGAIN else 1)
+        row = {("", "Method"): label + (f" ({diverged[name]} of {of} diverged)" if 0 < diverged[name] < of else "")}
+        for metric in metrics:
+            cell = cells.get((name, metric.name), {"n": 0})
+            text = _number(metric, cell["mean"]) if cell["n"] else "–"
+            if cell["n"] and name == AGAIN and not isnan(cell["std"]):
+                text += f" ±{_number(metric, cell['std'])}"
+            if cell["n"] and cell["inside"]:
+                text += f" {LIKE}"
+            if diverged[name] == of and metric is metrics[0]:
+                text = drawing.DIVERGED
+            row["", f"{metric.label} {LIKE}" if metric.name in untold else metric.label] = text
+        lines.append(row)
+    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
+
+
+def _number(metric: Metric, value: float) -> str:
+    digits = 3 if metric.unit == "fraction" else 2
+    shown = round(value, digits) + 0.0  # no minus before zero
+    return f"{shown:.{digits}f}" if abs(value) < 100 and metric.name not in COUNTS else f"{value:.4g}"
+
+
+def in_words(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> list[str]:
+    """Say who is like retraining in how much, what of it chance alone would do, and which columns tell nothing."""
+    here = found[(found["scenario"] == scenario.name) & (found["method"] != AGAIN)]
+    tested = here[here["inside"].notna()]
+    if tested.empty:
+        return ["No seed has two repeats, so that nothing says how much retrainings differ."]
+    labels = {metric.name: metric.label for metric in columns(entry, here)}
+    telling = tested[tested["told"]]
+    like = [
+        f"{label.removesuffix(' *')} in {int((own['inside'] == True).sum())} of {len(own)}"  # noqa: E712 (an object column)
+        for name, label in _rows(entry, scenario)
+        if len(own := telling[telling["method"] == name])
+    ]
+    said = [f"Like retraining ({LIKE}), of the metrics that tell something: {'; '.join(like)}."] if like else []
+    varied = tested[tested["halfwidth"] > 0]
+    outside, chance = int((varied["inside"] == False).sum()), (1 - LEVEL) * len(varied)  # noqa: E712
+    said.append(
+        f"{outside} of {len(varied)} tested numbers lie outside the noise floor; were all models retrained, chance "
+        f"alone would put about {drawing.number(round(chance, 1))} there."
+    )
+    nothing = [labels[name] for name in dict.fromkeys(tested[~tested["told"]]["metric"])]
+    if nothing:
+        said.append(f"Both controls are like retraining in {in_a_row(nothing)}, which therefore tell nothing.")
+    return said
+
+
+def _notes(entry: Entry, frame: pd.DataFrame, found: pd.DataFrame) -> str:
+    """Explain rows, columns and marks."""
+    metrics = columns(entry, found)
+    names = {metric.name for metric in metrics}
+    parts = [
+        "Final models. Retraining: mean of the repeats, which differ in their draws alone, ± s, their deviation within "
+        "a seed.",
+        f"{LIKE}, grey: like retraining, as the difference from the repeats of the same seed, mean over S seeds, is at "
+        f"most t s sqrt((1 + 1/n) / S), n repeats, t with S(n - 1) degrees of freedom: {100 * LEVEL:g}% of further "
+        "repeats are. None is bold: what is like retraining is tied. Deviations over seeds stand in the csv.",
+    ]
+    if (~found["told"]).any():
+        parts.append(f"A column with {LIKE} in its heading tells nothing: both controls are like retraining there.")
+    if "V" in names:
+        parts.append(
+            "The optimum w_r* of V is approximated by each client's mean accuracy over the repeats, w* of S and Q by "
+            "ω⁰; clients are weighted by training samples."
+        )
+    if any(metric.name.startswith(("disagreement", "variation")) for metric in metrics):
+        parts.append("Disagreement and variation are means over the repeats, of a repeat over the others.")
+    if names & {*SPENT}:
+        parts.append(
+            "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested."
+        )
+    if SECONDS in names:
+        devices = frame[frame["metric"] == SECONDS]["device"].dropna()
+        parts.append(f"Seconds: {'; '.join(sorted(set(devices)))}; they differ from run to run.")
+    parts += [f"{metric.label}: {metric.formula} ({metric.source})." for metric in metrics if metric in OWN]
+    parts += notes.no_backdoor(entry, notes.original_asr(frame[frame["method"] == ORIGINAL]))
+    parts.append(
+        "Picture: red is higher than retraining, blue lower, grey like it or in a column that tells nothing; costs are "
+        "not shown."
+    )
+    return " ".join([*parts, *notes.marks(entry)])
+
+
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    """Draw how many half-widths of the floor each model lies from retraining: grey where it is like it."""
+    metrics = [metric for metric in columns(entry, found) if metric.name not in SPENT]
+    size = rcParams["xtick.labelsize"]
+    tall = 2.1 * size / 72 * (max(len(_rows(entry, scenario)) for scenario in entry.scenarios) + 6)
+    figure, axes = drawing.panels(len(entry.scenarios), 1, tall, beside=1)
+    colours = sns.color_palette("RdBu_r", 2 * len(STEPS) + 2)
+    colours[len(STEPS) : len(STEPS) + 2] = [to_rgb(GREY)]
+    edges = [*(-step for step in reversed(STEPS)), *STEPS]
+    norm, palette = BoundaryNorm(edges, len(colours), extend="both"), ListedColormap(colours)
+    for [axis], scenario in zip(axes, entry.scenarios, strict=True):
+        here = found[(found["scenario"] == scenario.name) & found["inside"].notna()]
+        shown = [(name, label) for name, label in _rows(entry, scenario) if name != AGAIN]
+        away = (here["mean"] - here["floor"]) / here["halfwidth"].clip(lower=SMALL)
+        away = away.where(~here["inside"].astype(bool) & here["told"], 0).clip(-FAR, FAR)
+        table = here.assign(away=away).pivot(index="method", columns="metric", values="away")
+        table = table.reindex(index=[name for name, _ in shown], columns=[metric.name for metric in metrics])
+        axis.pcolormesh(table.to_numpy(float), cmap=palette, norm=norm, edgecolors="white", linewidth=0.5)
+        axis.invert_yaxis()
+        numbers = found[found["scenario"] == scenario.name].groupby("method")["n"].sum()
+        for row, (name, _) in enumerate(shown):
+            if not numbers[name]:
+                axis.text(0.1, row + 0.5, drawing.DIVERGED, va="center", fontsize=size)
+        untold = set(here[~here["told"]]["metric"])
+        heads = [f"{metric.label} {LIKE}" if metric.name in untold else metric.label for metric in metrics]
+        axis.set_xticks(np.arange(len(metrics)) + 0.5, heads, rotation=40, ha="right", rotation_mode="anchor")
+        axis.set_yticks(np.arange(len(shown)) + 0.5, [label for _, label in shown])
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+        drawing.head(axis, scenario.label)
+    bar = figure.colorbar(ScalarMappable(norm, palette), ax=[axis for [axis] in axes], ticks=edges, aspect=40)
+    bar.set_label("half-widths of the noise floor from retraining")
+    return figure

@@ -1,0 +1,130 @@
+"""What it takes until a metric is where retraining ends (Shao et al. 2024, Table 1): rounds, time steps, seconds.
+
+The first metric is an accuracy, the others are counts, of which the first says who is faster. What counts is the first
+round after which the accuracy is at most half a point below what retraining of the same seed has in the end; retraining
+gets there before its end, too. Each point of a grid is a row. Seconds are those of the run, in proportion to its
+rounds; they lie outside the promise of equal bytes.
+"""
+
+from math import nan
+from typing import Any
+
+import pandas as pd
+
+from fu.artefacts import notes
+from fu.artefacts.drawing import number, setting_name
+from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.panels import OURS
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.statistics import printed, summaries
+
+READS = "traces"
+RETRAINS = True  # one of its methods must
+POINTS = True  # each point of a grid is a row
+PUBLISHED = {"metrics": ("faster", "faster_std")}
+NEAR = 0.005  # half a point
+ROUNDS, FASTER = "Rounds", "Faster, ×"
+KEYS = ["scenario", "method", "trial", "metric"]
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return rounds, time steps and seconds, and how many times fewer time steps than retraining, over seeds."""
+    long = pd.DataFrame(_rows(frame[~frame["published"]], entry), columns=[*KEYS, "seed", "value"])
+    found = summaries(long, KEYS)
+    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
+    paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
+    found["published"] = [paper.get((row.scenario, row.trial, row.metric), nan) for row in found.itertuples()]
+    found["difference"] = found["mean"] - found["published"]
+    shown = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
+    return of_table(found, shown, _notes(entry, frame))
+
+
+def reached(values: "pd.Series[float]", level: float) -> float:
+    """Return the first round (the index) in which a metric is at most `NEAR` below a level; NaN: it never is."""
+    near = values[(values - (level - NEAR)).round(9) >= 0]
+    return float(near.index.min()) if len(near) else nan
+
+
+def _rows(frame: pd.DataFrame, entry: Entry) -> list[tuple[Any, ...]]:
+    """Return what each trial takes on each seed: scenario, method, trial, metric, seed, value."""
+    again, (metric, *counts) = entry.retraining, [metric.name for metric in entry.metrics]
+    assert again is not None
+    runs = {
+        (scenario, method, trial, seed): part.pivot_table("value", "round", "metric")
+        for (scenario, method, trial, seed), part in frame[frame["stage"] == "unlearned"].groupby(
+            ["scenario", "method", "trial", "seed"]
+        )
+    }
+    found = []
+    for scenario in entry.scenarios:
+        [first, *_] = entry.trials(scenario.name, again)
+        for seed in entry.seeds:
+            reference = runs.get((scenario.name, again.name, first.name, seed))
+            if reference is None:
+                continue
+            level = float(reference[metric].dropna().iloc[-1])
+            base = reference[counts[0]].get(reached(reference[metric], level), nan)
+            for method in entry.methods:
+                for trial in entry.trials(scenario.name, method):
+                    run = runs.get((scenario.name, method.name, trial.name, seed))
+                    round = nan if run is None else reached(run[metric], level)
+                    if run is None or pd.isna(round):
+                        continue
+                    seconds = run["seconds"].dropna().iloc[-1] * round / max(run.index.max(), 1)
+                    numbers = {"rounds": round, **{name: run[name][round] for name in counts}, "seconds": seconds}
+                    numbers |= {"faster": base / numbers[counts[0]]} if base > 0 < numbers[counts[0]] else {}
+                    found += [
+                        (scenario.name, method.name, trial.name, name, seed, value) for name, value in numbers.items()
+                    ]
+    return found
+
+
+def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
+    lines = []
+    for method in entry.methods:
+        for trial in entry.trials(scenario.name, method):
+            here = found[(found["scenario"] == scenario.name) & (found["trial"] == trial.name)].set_index("metric")
+            point = ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in trial.values.items())
+            row = {("", "Method"): f"{method.marked}, {point}" if point else method.marked}
+            never = len(entry.seeds) - (here["n"]["rounds"] if len(here) else 0)
+            faster = _mean(here, "faster", 2)
+            if not entry.compares:
+                row["", FASTER] = faster
+            else:
+                row[FASTER, OURS] = faster
+                row[FASTER, "paper"] = _published(here)
+                diff = here["difference"].get("faster", nan)
+                row[FASTER, "diff"] = "–" if pd.isna(diff) else f"{diff:+.2f}"
+            row["", ROUNDS] = _mean(here, "rounds", 1)
+            if never:
+                row["", ROUNDS] += f" (never on {never} seed{'s' if never > 1 else ''})"
+            row |= {("", metric.label): _mean(here, metric.name, 0) for metric in entry.metrics[1:]}
+            row["", "Seconds"] = _mean(here, "seconds", 1)
+            lines.append(row)
+    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
+
+
+def _mean(here: pd.DataFrame, metric: str, digits: int) -> str:
+    if metric not in here.index:
+        return "–"
+    mean, std = here["mean"][metric], here["std"][metric]
+    return f"{mean:.{digits}f}" + ("" if pd.isna(std) else f" ±{std:.{digits}f}")
+
+
+def _published(here: pd.DataFrame) -> str:
+    value = here["published"].get("faster", nan) if len(here) else nan
+    return "–" if pd.isna(value) else f"{value:.2f}"
+
+
+def _notes(entry: Entry, frame: pd.DataFrame) -> str:
+    metric = entry.metrics[0]
+    devices = sorted(set(frame[frame["metric"] == "seconds"]["device"]))
+    said = [
+        f"Until {metric.label} is at most half a point below retraining's last; retraining itself gets there before "
+        f"its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
+        f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; – where it is "
+        "there at once.",
+        *notes.deviations(entry),
+        *notes.comparison(entry),
+    ]
+    return " ".join([*said, *notes.marks(entry, " ".join(said))])

@@ -1,0 +1,335 @@
+"""V, S and Q of models, paired by seed with two optima (Shao et al. 2024, section 4; Figures 1, 5 and 7, Table 2).
+
+`against` names the optima: w*, a training of all clients, and w_r*, one of those who stay. What a client loses is what
+it has less of at a model than at an optimum, in points of accuracy, or how much higher its loss is. Weights are numbers
+of training samples.
+"""
+
+from collections.abc import Iterator
+from math import nan
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from fu.artefacts import lines, notes
+from fu.artefacts.changes import gap, spread
+from fu.artefacts.drawing import ascending, colour, head, legend, number, panels, setting_name
+from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Trial
+from fu.artefacts.groups import axis_name, group
+from fu.artefacts.panels import OURS, Panels, markdown
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.statistics import MODEL, evaluated, printed, summaries
+from fu.artefacts.words import in_a_row
+
+READS = "evaluations"
+CLIENTS = True  # it shows numbers of single clients
+OPTIMA = True  # `against` has a training and a method that retrains, of as many rounds as any other model
+POINTS = True  # each point of a grid is a row
+NEEDS = ("against",)
+ALSO = ("client_samples", "client_forgotten", "all_moved", "retained_moved")
+MARKS = {"lines": ("original", "unlearned"), "clients": ("original", "unlearned")}
+PUBLISHED = {"metrics": ("V", "S", "V + S", "Q", "harm")}
+QUANTITIES = {
+    "V": "what those who stay lose on average against w_r*, the optimum without those who are forgotten",
+    "S": "what all lose on average against w*, the optimum of all",
+    "V + S": "their sum",
+    "Q": "mean distance of the losses of those who stay, against w*, from their mean",
+    "harm": "the largest loss of a client that stays, against ω⁰",
+}
+DRAWN = ("V", "S", "V + S")
+LOSS = "client_training_loss"  # that of the theorems
+KEYS = ["scenario", "method", "trial", "stage", "metric", "quantity"]
+WIDTH = 0.8  # of the bars of a client, together
+
+
+class Shown(NamedTuple):
+    """A row of a panel: a trial at its last stage. `optimum`: w* or w_r*, where it is one."""
+
+    method: str
+    label: str
+    trial: Trial
+    stage: str
+    optimum: str = ""
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return V, S, Q and the greatest harm, mean and deviation over seeds, or the losses of each client."""
+    each = changes(frame, entry)
+    found = collect(frame, entry, each)
+    shown: Panels = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
+    words = [_in_words(entry, found, each, scenario) for scenario in entry.scenarios]
+    said = _notes(frame, entry, found)
+    if entry.marks == "clients":
+        return Result(each, f"{markdown(shown, words)}\n{said}\n", _bars(entry, each), notes=said)
+    if entry.marks == "lines":
+        return Result(found, f"{markdown(shown, words)}\n{said}\n", _lines(entry, found), notes=said)
+    return of_table(found, shown, said, words)
+
+
+def rows(entry: Entry, scenario: Scenario) -> list[Shown]:
+    """Return the models of a scenario: the original one, the optima, then all others."""
+    found = [Shown(ORIGINAL, "ω⁰", scenario.original, ORIGINAL)] if scenario.original else []
+    for method in sorted(entry.methods, key=lambda method: method.name not in entry.against):
+        trials = entry.trials(scenario.name, method)
+        for trial in trials:
+            point = ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in trial.values.items())
+            label = f"{method.marked}, {point}" if point else method.marked
+            optimum = ("w*" if method.trains else "w_r*") if method.name in entry.against else ""
+            found.append(Shown(method.name, label, trial, [*trial.models][-1], optimum))
+    return found
+
+
+def changes(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return what each client loses at each model, seed by seed: against w*, w_r* and ω⁰.
+
+    Points of accuracy, nats of a loss. Seeds in which a model or an optimum diverged are left out.
+    """
+    kept = evaluated(frame).rows
+    kept = kept[kept["client"].notna()].astype({"client": int})
+    scales = {m.name: (100 if m.unit == "fraction" else 1) * (1 if m.better == "higher" else -1) for m in entry.metrics}
+    at = [*MODEL, "seed", "client"]
+    wide = kept.pivot_table("value", at, "metric").reset_index()
+    wide = wide.rename(columns={"client_samples": "samples", "client_forgotten": "forgotten"})
+    parts: list[pd.DataFrame] = []
+    for scenario in entry.scenarios:
+        here = wide[wide["scenario"] == scenario.name]
+        models = {(s.method, s.trial.name, s.stage): s for s in rows(entry, scenario)}
+        named = [models.get(key) for key in here[MODEL[1:]].itertuples(index=False, name=None)]
+        here = here[[model is not None for model in named]]
+        optima = {model.optimum: key for key, model in models.items() if model.optimum}
+        optima["ω⁰"] = next((key for key in models if key[0] == ORIGINAL), ("", "", ""))
+        for metric, scale in scales.items():
+            own = here[[*at, metric, "samples", "forgotten"]].rename(columns={metric: "value"})
+            for reference, key in optima.items():
+                there = own["method"].eq(key[0]) & own["trial"].eq(key[1]) & own["stage"].eq(key[2])
+                best = own[there][["seed", "client", "value"]]
+                joined = own.merge(best, on=["seed", "client"], suffixes=("", "_there"))
+                joined = joined.rename(columns={"value_there": "best"})
+                lost = scale * (joined["best"] - joined["value"])
+                parts.append(joined.assign(metric=metric, against=reference, lost=lost))
+    columns = [*MODEL, "metric", "seed", "client", "value", "samples", "forgotten", "against", "best", "lost"]
+    return pd.concat(parts)[columns]
+
+
+def quantities(losses: pd.DataFrame) -> dict[str, float]:
+    """Return V, S, V + S, Q and harm of the losses of one model on one seed; none where an optimum has no numbers."""
+    stay = losses[losses["forgotten"] == 0]
+    by = {name: part.set_index("client") for name, part in losses.groupby("against")}
+    those = {name: part.set_index("client") for name, part in stay.groupby("against")}
+    if not {"w*", "w_r*"} <= by.keys():
+        return {}
+    v = gap(those["w_r*"]["lost"], those["w_r*"]["samples"])
+    s = gap(by["w*"]["lost"], by["w*"]["samples"])
+    q = spread(those["w*"]["lost"], those["w*"]["samples"])
+    harm = {"harm": float(those["ω⁰"]["lost"].max())} if "ω⁰" in those else {}
+    return {"V": v, "S": s, "V + S": v + s, "Q": q, **harm}
+
+
+def collect(frame: pd.DataFrame, entry: Entry, each: pd.DataFrame) -> pd.DataFrame:
+    """Return mean, std and n over seeds of each model's quantities, beside the paper's."""
+    values = [
+        {**dict(zip([*KEYS[:5], "seed"], key, strict=True)), "quantity": name, "value": value}
+        for key, losses in each.groupby([*KEYS[:5], "seed"], sort=False)
+        for name, value in quantities(losses).items()
+    ]
+    diverged = evaluated(frame).diverged
+    known = summaries(pd.DataFrame(values, columns=[*KEYS, "seed", "value"]), KEYS).set_index(KEYS)
+    index = [
+        (scenario.name, model.method, model.trial.name, model.stage, metric.name, quantity)
+        for scenario in entry.scenarios
+        for model in rows(entry, scenario)
+        for metric in entry.metrics
+        for quantity in QUANTITIES
+    ]
+    found = known.reindex(pd.MultiIndex.from_tuples(index, names=KEYS)).reset_index()
+    found["n"] = found["n"].fillna(0).astype(int)
+    lost = {(scenario, method, trial): len(seeds) for (scenario, method, trial, _), seeds in diverged.items()}
+    found["diverged"] = [
+        lost.get((str(row.scenario), str(row.method), str(row.trial)), 0) for row in found.itertuples()
+    ]
+    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
+    paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
+    first = entry.metrics[0].name
+    found["published"] = [
+        paper.get((row.scenario, row.trial, row.quantity), nan) if row.metric == first else nan
+        for row in found.itertuples()
+    ]
+    return found.assign(difference=found["mean"] - found["published"])
+
+
+def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
+    here = found[found["scenario"] == scenario.name]
+    compared = set(here[here["published"].notna()][["metric", "quantity"]].itertuples(index=False, name=None))
+    cells = here.set_index(["trial", "stage", "metric", "quantity"]).to_dict("index")
+    lines_of = []
+    for model in rows(entry, scenario):
+        gone = cells[model.trial.name, model.stage, entry.metrics[0].name, "V"]["diverged"]
+        row = {("", "Model"): model.label + (f" ({gone} of {len(entry.seeds)} diverged)" if gone else "")}
+        for metric, quantity in ((metric, quantity) for metric in entry.metrics for quantity in QUANTITIES):
+            name = quantity if len(entry.metrics) == 1 else f"{quantity}, {_unit(metric)}"
+            cell = cells[model.trial.name, model.stage, metric.name, quantity]
+            text = _text(cell["mean"], cell["std"], _digits(metric)) if cell["n"] else "–"
+            if (metric.name, quantity) not in compared:
+                row["", name] = text
+                continue
+            row[name, OURS] = text
+            row[name, "paper"] = _text(cell["published"], nan, 2)
+            row[name, "diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.2f}"
+        lines_of.append(row)
+    return pd.DataFrame(lines_of, columns=pd.MultiIndex.from_tuples([*lines_of[0]]))
+
+
+def _digits(metric: Metric) -> int:
+    return 2 if metric.unit == "fraction" else 4
+
+
+def _unit(metric: Metric) -> str:
+    return "points" if metric.unit == "fraction" else metric.unit
+
+
+def _text(mean: float, std: float, digits: int) -> str:
+    if pd.isna(mean):
+        return "–"
+    return f"{round(mean, digits) + 0.0:.{digits}f}" + ("" if pd.isna(std) else f" ±{std:.{digits}f}")  # no -0.00
+
+
+def _in_words(entry: Entry, found: pd.DataFrame, each: pd.DataFrame, scenario: Scenario) -> list[str]:
+    """Say where V + S and Q go along the values of a grid, and whether Q is below retraining's."""
+    here = found[(found["scenario"] == scenario.name) & (found["metric"] == entry.metrics[0].name)]
+    means, said = here.set_index(["trial", "quantity"])["mean"], []
+    digits = _digits(entry.metrics[0])
+    for method in entry.methods:
+        trials = sorted(
+            entry.trials(scenario.name, method), key=lambda trial: ascending(trial.values.get(str(entry.x)))
+        )
+        if entry.x and len(trials) > 1 and all(entry.x in trial.values for trial in trials):
+            sums = [round(means[trial.name, "V + S"], digits) for trial in trials]
+            if not any(map(np.isnan, sums)):
+                steps = np.diff(sums)
+                way = "falls" if (steps <= 0).all() and steps.any() else "rises" if (steps >= 0).all() else "goes"
+                ends = [
+                    f"{sums[k]:.{digits}f} ({setting_name(entry.x)} {number(trials[k].values[entry.x])})"
+                    for k in (0, -1)
+                ]
+                said.append(f"{method.label}: V + S {way} from {ends[0]} to {ends[1]}.")
+    again = entry.retraining
+    shown = [model for model in rows(entry, scenario) if not model.optimum and model.stage != ORIGINAL]
+    if again and again.name not in entry.against:
+        bound = means[entry.trials(scenario.name, again)[0].name, "Q"]
+        others = [model for model in shown if model.method != again.name and pd.notna(means[model.trial.name, "Q"])]
+        below = [model.label for model in others if round(means[model.trial.name, "Q"] - bound, digits) < 0]
+        if pd.notna(bound) and others:
+            said.append(f"Q is below retraining's {bound:.{digits}f} for {in_a_row(below) or 'none'}.")
+    if LOSS in {metric.name for metric in entry.metrics}:
+        said += _theorem(found[found["scenario"] == scenario.name], each[each["scenario"] == scenario.name])
+    return said
+
+
+def _theorem(found: pd.DataFrame, each: pd.DataFrame) -> list[str]:
+    """Say whether 2V + Q is below what C_q can be at most (Theorem 5.11): clients' least losses are not negative."""
+    best = each[(each["metric"] == LOSS) & (each["against"] == "w_r*") & (each["forgotten"] == 0)]
+    levels = [gap(part["best"], part["samples"]) for _, part in best.groupby(["seed", "trial"])]
+    sums = found[found["metric"] == LOSS].pivot_table("mean", ["trial", "stage"], "quantity")
+    if not levels:
+        return []
+    least = (2 * sums["V"] + sums["Q"]).min()
+    return [f"C_q of Theorem 5.11 is at most F_-J(w_r*) = {fmean(levels):.4f}; the least 2V + Q is {least:.4f}."]
+
+
+def _notes(frame: pd.DataFrame, entry: Entry, found: pd.DataFrame) -> str:
+    units = " and ".join(
+        dict.fromkeys(f"{'points of accuracy' if m.unit == 'fraction' else m.unit}" for m in entry.metrics)
+    )
+    terms = "; ".join(f"{name}: {text}" for name, text in QUANTITIES.items())
+    said = [
+        f"In {units}; weighted by training samples: {terms}.",
+        "Clients count from 1.",
+        *_optima(frame, entry),
+        *notes.deviations(entry),
+        *(["–: a model or an optimum diverged."] if (found["n"] == 0).any() else []),
+        *notes.comparison(entry),
+        *([entry.note] if entry.note and not entry.compares else []),
+    ]
+    return " ".join([*said, *notes.marks(entry, " ".join(said))])
+
+
+def _optima(frame: pd.DataFrame, entry: Entry) -> Iterator[str]:
+    """Say what stands for each optimum, and how much it moved in its last ten rounds."""
+    for method in entry.methods:
+        if method.name not in entry.against:
+            continue
+        symbol, metric, what = ("w*", "all_moved", "S") if method.trains else ("w_r*", "retained_moved", "V")
+        own = frame[(frame["method"] == method.name) & (frame["metric"] == metric)]["value"].dropna()
+        least, most = (own.min(), own.max()) if len(own) else (nan, nan)
+        moved = f"{least:+.2f}" if round(least, 2) == round(most, 2) else f"{least:+.2f} to {most:+.2f}"
+        after = f"; its last ten rounds move {what} by {moved} points" if len(own) else ""
+        yield f"{symbol} is approximated by {method.label!r}{after}."
+
+
+def _lines(entry: Entry, found: pd.DataFrame) -> Figure:
+    """Draw V, S and their sum over x, with what has no x as a horizontal line."""
+    assert entry.x is not None
+    metric = entry.metrics[0]
+    aside = {m.name for m in entry.methods if m.name in entry.against}
+    drawn = tuple(
+        Metric(name=name, label=name, unit=_unit(metric), better="lower", formula="", source="") for name in DRAWN
+    )
+    shown = entry.model_copy(
+        update={"metrics": drawn, "methods": tuple(m for m in entry.methods if m.name not in aside)}
+    )
+    groups = group(shown)
+    known = found[found["metric"] == metric.name].set_index(["scenario", "trial", "stage", "quantity"])
+    cells = known[["mean", "std", "n", "published", "diverged"]].to_dict("index")
+    points = pd.DataFrame(
+        [
+            {
+                **spot._asdict(),
+                "metric": name,
+                **cells[spot.scenario, spot.trial.name, [*spot.trial.models][-1], name],
+            }
+            for spot in groups.spots
+            for name in DRAWN
+        ]
+    )
+    values = sorted({spot.x for spot in groups.spots if spot.x is not None}, key=ascending)
+    return lines.picture(shown, groups, points, lines.scaled(values), axis_name(entry, entry.x), shaded=False)
+
+
+def _bars(entry: Entry, each: pd.DataFrame) -> Figure:
+    """Draw what each client gains or loses against w*, and all together; forgotten clients stand in grey."""
+    metric = entry.metrics[0]
+    models = {
+        scenario.name: [m for m in rows(entry, scenario) if not m.optimum and m.stage in entry.stages]
+        for scenario in entry.scenarios
+    }
+    labels = [*dict.fromkeys(model.label for several in models.values() for model in several)]
+    figure, axes = panels(len(entry.scenarios), 1, 1.7)
+    for [axis], scenario in zip(axes, entry.scenarios, strict=True):
+        here = each[(each["scenario"] == scenario.name) & (each["against"] == "w*") & (each["metric"] == metric.name)]
+        clients = sorted(here["client"].unique())
+        width = WIDTH / len(models[scenario.name])
+        for k, model in enumerate(models[scenario.name]):
+            own = here[(here["trial"] == model.trial.name) & (here["stage"] == model.stage)]
+            lost = own.groupby("client")["lost"].agg(["mean", "std"]).reindex(clients)
+            sums = pd.Series([gap(part["lost"], part["samples"]) for _, part in own.groupby("seed")], dtype=float)
+            heights = -np.array([*lost["mean"], sums.mean()])
+            at = np.arange(len(heights)) + (k - (len(models[scenario.name]) - 1) / 2) * width
+            axis.bar(at, heights, width, color=colour(labels.index(model.label)))
+            if own["seed"].nunique() > 1:
+                deviations = np.array([*lost["std"], sums.std()])
+                axis.errorbar(at, heights, deviations, color="black", linestyle="none", linewidth=0.8)
+        for client in here[here["forgotten"] == 1]["client"].unique():
+            place = clients.index(client)
+            axis.axvspan(place - 0.5, place + 0.5, color="0.9", zorder=0)
+        axis.axhline(0, color="black", linewidth=0.8)
+        axis.set_xticks(range(len(clients) + 1), [*(str(client + 1) for client in clients), "all"])
+        axis.set(xlabel="client", ylabel=f"change, {_unit(metric)}")
+        axis.margins(x=0.01)
+        head(axis, scenario.label)
+    marks = [Patch(color=colour(k), label=label) for k, label in enumerate(labels)]
+    legend(figure, [*marks, Patch(color="0.9", label="forgotten")])
+    return figure

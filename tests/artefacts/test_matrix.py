@@ -1,0 +1,276 @@
+"""The matrix and its noise floor: by hand on two seeds of three repeats, and on 10,000 draws of further repeats."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import QuadMesh
+from matplotlib.text import Text
+
+from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
+from fu.artefacts.floor import gap, noise_floor
+from fu.artefacts.matrix import AGAIN
+from fu.pipeline import catalogue
+from tests.artefacts.factories import LOST, cells, made, make_entry
+
+# Within seeds, the squared deviations of ASR add up to .0008 and .0024: s² is their sum over 4 degrees of freedom.
+AGAINST = ("again.1", "again.2", "again.3")
+LABELS = {"near": "Near", "far": "Far", "nothing": "Doing nothing", "random": "Random weights"}
+ASR = {
+    "again.1": (0.10, 0.20),
+    "again.2": (0.12, 0.20),
+    "again.3": (0.14, 0.26),
+    ORIGINAL: (0.90, 0.80),
+    "near": (0.16, 0.30),  # .04 and .08 above the repeats of its seed
+    "far": (0.20, 0.30),  # .08 and .08
+    "nothing": (0.90, 0.80),
+    "random": (0.10, 0.20),
+}
+S = 0.0008**0.5
+HALF = 2.776445 * S * ((1 + 1 / 3) / 2) ** 0.5  # t of 4 degrees of freedom; .0641
+R_ACC = {**dict.fromkeys(ASR, 0.5), "far": 0.9, "again.1": 0.4, "again.3": 0.6}  # both controls are at the mean
+DISTANCE = {**dict.fromkeys(ASR, 5.0), "far": 6.0, "nothing": 0.0}  # repeats do not differ at all
+ACCURACY = {  # clients 0 to 2 stay and hold 50, 30, 20 samples; client 3 is forgotten and holds 100
+    ORIGINAL: (0.9, 0.8, 0.7, 0.6),
+    "again.1": (0.8, 0.8, 0.7, 0.1),
+    "again.2": (0.8, 0.6, 0.7, 0.1),
+    "again.3": (0.8, 0.7, 0.7, 0.1),
+    "near": (0.9, 0.8, 0.6, 0.5),
+}
+SAMPLES = (50.0, 30.0, 20.0, 100.0)
+COSTS = {"client_rounds": (3.0, 4.0), "stored": (100.0, 40.0), "seconds": (1.5, 2.5)}  # of each phase
+
+
+def make_matrix(*scenarios: str, **changes: Any) -> Entry:
+    """Return the matrix of two methods and two controls against three repeats."""
+    places = scenarios or ("small",)
+    about: dict[str, Any] = {"in_paper": True, "post_training": "after"}
+    methods = []
+    for name in (*LABELS, *AGAINST):
+        files = {"name": name, "rate": 0.1, "values": {}, "unlearned": f"x/{name}", "recovered": f"x/{name}"}
+        trials = {place: (Trial(**files),) for place in places}
+        kind = {"control": name in ("nothing", "random"), "retrains": name in AGAINST}
+        methods.append(Method(name=name, label=LABELS.get(name, name), trials=trials, **kind, **about))
+    laid = tuple(
+        Scenario(name=name, label=name.title(), dataset="digits", data="digits", rounds=(2, 4)) for name in places
+    )
+    known = catalogue.metrics()
+    metrics = tuple(known[name] for name in ("client_rounds", "stored", "asr", "r_acc", "distance"))
+    values = {"scenarios": laid, "methods": tuple(methods), "against": list(AGAINST), "x": None, "lines": []}
+    return make_entry("matrix").model_copy(update={**values, "metrics": metrics, "chosen": {}, **changes})
+
+
+def make_rows(scenario: str = "small") -> pd.DataFrame:
+    """Return the frame of `make_matrix`: model by model and seed by seed, unlearned ones a lot worse."""
+    rows: list[dict[str, Any]] = []
+    for name in ASR:
+        for seed in (0, 1):
+            for k, stage in enumerate([ORIGINAL] if name == ORIGINAL else ["unlearned", "recovered"]):
+                about = {"scenario": scenario, "method": name, "trial": name, "seed": seed, "stage": stage}
+                numbers = {"asr": ASR[name][seed], "r_acc": R_ACC[name], "distance": DISTANCE[name]}
+                last = stage != "unlearned"
+                rows += [{**about, "metric": m, "value": v if last else v + 50} for m, v in numbers.items()]
+                rows += [{**about, "metric": m, "value": spent[k], "device": "toy"} for m, spent in COSTS.items()]
+                for client, accuracy in enumerate(ACCURACY.get(name, ()) if last else ()):
+                    each = {"accuracy": accuracy, "samples": SAMPLES[client], "forgotten": float(client == 3)}
+                    rows += [{**about, "client": client, "metric": f"client_{m}", "value": v} for m, v in each.items()]
+    return pd.DataFrame(rows).assign(published=False, round=-1, model="")
+
+
+def found(entry: Entry | None = None, frame: pd.DataFrame | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+    result = made(entry or make_matrix(), make_rows() if frame is None else frame)
+    return {(row["method"], row["metric"]): row for row in result.frame.to_dict("records")}  # type: ignore[misc]
+
+
+def diverge(frame: pd.DataFrame, method: str, *seeds: int) -> pd.DataFrame:
+    """Return the frame of a method whose post-training diverged."""
+    gone = (frame["method"] == method) & frame["seed"].isin(seeds) & (frame["stage"] == "recovered")
+    told = frame[gone].drop_duplicates("seed").assign(metric="diverged_round", value=float(LOST), client=np.nan)
+    return pd.concat([frame[~gone], told], ignore_index=True)
+
+
+# ---- the floor -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seeds", "repeats"), [(1, 5), (3, 3)])
+def test_a_further_repeat_is_inside_in_ninety_five_of_a_hundred_draws(seeds: int, repeats: int) -> None:
+    draws = np.random.default_rng(7)
+    inside = 0
+    for _ in range(10_000):
+        centre = 10 * draws.normal(size=seeds)  # what a seed has in common
+        values = centre[:, None] + draws.normal(size=(seeds, repeats + 1))
+        floor = noise_floor({seed: row[1:].tolist() for seed, row in enumerate(values)})
+        inside += gap(floor, dict(enumerate(values[:, 0].tolist()))).inside
+    assert 9_400 <= inside <= 9_600
+
+
+def test_the_floor_is_pooled_within_seeds_and_paired_by_seed() -> None:
+    rows = found()
+    near, far, again = rows["near", "asr"], rows["far", "asr"], rows[AGAIN, "asr"]
+    assert (again["mean"], again["std"], again["n"]) == pytest.approx((0.17, S, 6))
+    assert (near["mean"], near["std"], near["n"]) == pytest.approx((0.23, 0.0989949, 2))
+    for row in (near, far):
+        assert (row["floor"], row["halfwidth"]) == pytest.approx((0.17, HALF), rel=1e-5)
+    assert near["inside"] is True  # .06
+    assert far["inside"] is False  # .08
+
+
+def test_what_repeats_share_to_the_last_digit_must_be_shared() -> None:
+    rows = found()
+    assert {name: rows[name, "distance"]["inside"] for name in LABELS} == {
+        **dict.fromkeys(("near", "random"), True),
+        **dict.fromkeys(("far", "nothing"), False),
+    }
+    floor = noise_floor({0: [0.055] * 3, 1: [0.1] * 3})
+    assert floor.deviation == 0
+    assert gap(floor, {0: 0.055, 1: 0.1}).inside
+
+
+def test_a_repeat_that_diverged_is_left_out_of_its_seed() -> None:
+    row = found(frame=diverge(make_rows(), "again.3", 1))["near", "asr"]
+    assert row["floor"] == pytest.approx((0.12 + 0.20) / 2)
+    assert row["halfwidth"] == pytest.approx(3.182446 * (0.0008 / 3) ** 0.5 * ((4 / 3 + 3 / 2) / 4) ** 0.5, rel=1e-5)
+
+
+def test_a_method_is_compared_over_the_seeds_that_it_has() -> None:
+    result = made(make_matrix(), diverge(make_rows(), "near", 1))
+    [row] = result.frame[(result.frame["method"] == "near") & (result.frame["metric"] == "asr")].to_dict("records")
+    assert (row["mean"], row["floor"], row["n"]) == pytest.approx((0.16, 0.12, 1))
+    assert row["halfwidth"] == pytest.approx(HALF * 2**0.5, rel=1e-5)
+    assert "| Near (1 of 2 diverged) " in result.body
+
+
+def test_a_seed_without_repeats_does_not_count() -> None:
+    frame = make_rows()
+    for name in AGAINST:
+        frame = diverge(frame, name, 1)
+    result = made(make_matrix(), frame)
+    [row] = result.frame[(result.frame["method"] == "near") & (result.frame["metric"] == "asr")].to_dict("records")
+    assert (row["mean"], row["floor"], row["n"]) == pytest.approx((0.16, 0.12, 1))
+    assert row["halfwidth"] == pytest.approx(4.302653 * 0.02 * (4 / 3) ** 0.5, rel=1e-5)
+    assert "| Retraining, 3 repeats (3 of 6 diverged) " in result.body
+
+
+def test_one_repeat_is_no_floor() -> None:
+    result = made(make_matrix(against=["again.1"]), make_rows())
+    assert result.frame["inside"].isna().all()
+    assert "No seed has two repeats, so that nothing says how much retrainings differ." in result.body
+    assert "≈ |" not in result.body
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+def test_v_s_and_q_are_of_the_last_models_clients() -> None:
+    rows = found()
+    means = {(name, metric): rows[name, metric]["mean"] for name in (ORIGINAL, AGAIN, "near") for metric in "VSQ"}
+    assert means == pytest.approx(
+        {
+            ("near", "V"): -6.0,  # .5 (-10) + .3 (-10) + .2 * 10, against the repeats' .8, .7, .7
+            ("near", "S"): 6.0,  # (20 * 10 + 100 * 10) / 200
+            ("near", "Q"): 3.2,  # losses 0, 0, 10 at .5, .3, .2
+            (ORIGINAL, "V"): -8.0,
+            (ORIGINAL, "S"): 0.0,
+            (ORIGINAL, "Q"): 0.0,
+            (AGAIN, "V"): 0.0,
+            (AGAIN, "S"): (50 * 10 + 30 * 10 + 100 * 50) / 200,
+            (AGAIN, "Q"): (5.0 + 5.4 + 3.2) / 3,  # losses 10, 0, 0; 10, 20, 0; 10, 10, 0
+        },
+        abs=1e-9,
+    )
+    assert rows[AGAIN, "V"]["std"] == pytest.approx(3.0)  # -3, 3 and 0, twice
+
+
+def test_costs_are_of_both_phases_and_not_tested() -> None:
+    rows = found()
+    assert [rows["near", name]["mean"] for name in COSTS] == [7.0, 100.0, 4.0]
+    assert [rows["near", name]["floor"] for name in COSTS] == [7.0, 100.0, 4.0]
+    assert all(rows["near", name]["inside"] is None and rows["near", name]["told"] for name in COSTS)
+    assert all(rows[ORIGINAL, name]["n"] == 0 for name in COSTS)  # its training is no cost of a request
+
+
+def test_a_column_that_has_both_controls_inside_tells_nothing() -> None:
+    told = {row["metric"]: row["told"] for row in found().values()}
+    assert {name for name, tells in told.items() if not tells} == {"r_acc"}
+    alone = make_matrix()
+    methods = tuple(m.model_copy(update={"control": m.name == "random"}) for m in alone.methods)
+    assert all(row["told"] for row in found(alone.model_copy(update={"methods": methods})).values())
+
+
+def test_the_table_says_what_is_like_retraining_and_bolds_nobody() -> None:
+    entry = make_matrix()
+    result = made(entry, make_rows())
+    head, original, again, near, far, *_ = cells(result.body)
+    shown = ["ASR", "R-Acc ≈", "Distance", "V", "S", "Q", "Client-rounds", "Bytes stored", "Seconds"]
+    assert head == ["Method", *shown]
+    assert original[:3] == ["ω⁰", "0.850", "0.500 ≈"]
+    assert again[:4] == ["Retraining, 3 repeats", "0.170 ±0.028", "0.500 ±0.100", "5.00 ±0.00"]
+    assert again[4:] == ["0.00 ±3.00", "29.00 ±1.50", "4.53 ±1.17", "7 ±0", "100 ±0", "4.00 ±0.00"]
+    assert near == ["Near", "0.230 ≈", "0.500 ≈", "5.00 ≈", "-6.00 ≈", "6.00", "3.20 ≈", "7", "100", "4.00"]
+    assert far[:4] == ["Far", "0.250", "0.900", "6.00"]
+    assert "**" not in result.body
+
+
+def test_words_count_cells_and_those_that_chance_would_flag() -> None:
+    text = made(make_matrix(), make_rows()).body
+    assert (
+        "Like retraining (≈), of the metrics that tell something: ω⁰ in 1 of 5; Near in 4 of 5; Far in 0 of 2; "
+        "Doing nothing in 0 of 2; Random weights in 2 of 2." in text
+    )
+    # With a half-width: ASR and R-Acc of five models; V, S, Q of two. Outside: ASR of ω⁰, far, nothing; R-Acc of far;
+    # V, S, Q of ω⁰; S of near.
+    assert "8 of 16 tested numbers lie outside the noise floor; were all models retrained, chance alone" in text
+    assert "chance alone would put about 0.8 there." in text
+    assert "Both controls are like retraining in R-Acc, which therefore tell nothing." in text
+    assert "Seconds: toy; they differ from run to run." in text
+
+
+def test_a_method_that_diverged_has_no_numbers() -> None:
+    result = made(make_matrix(), diverge(make_rows(), "near", 0, 1))
+    [near] = [line for line in cells(result.body) if line[0] == "Near"]
+    assert near[1:] == ["diverged", *["–"] * 8]
+    assert [text.get_text() for text in result.figure.axes[0].texts] == ["diverged"]
+
+
+def test_each_scenario_has_its_own_floor() -> None:
+    other = make_rows("other")
+    other.loc[(other["method"] == "again.1") & (other["metric"] == "asr"), "value"] -= 0.3
+    entry = make_matrix("small", "other")
+    frame = made(entry, pd.concat([make_rows(), other], ignore_index=True)).frame
+    far = frame[(frame["method"] == "far") & (frame["metric"] == "asr")].set_index("scenario")["inside"]
+    assert far.to_dict() == {"small": False, "other": True}
+
+
+# ---- the picture -----------------------------------------------------------------------------------------------------
+
+
+def test_the_picture_shows_half_widths_beyond_the_floor() -> None:
+    result = made(make_matrix(), make_rows())
+    axis = result.figure.axes[0]
+    [mesh] = [drawn for drawn in axis.collections if isinstance(drawn, QuadMesh)]
+    numbers = np.ma.filled(np.asanyarray(mesh.get_array()), np.nan)
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    assert labels == ["ASR", "R-Acc ≈", "Distance", "V", "S", "Q"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["ω⁰", *LABELS.values()]
+    by = pd.DataFrame(numbers, index=[ORIGINAL, *LABELS], columns=labels)
+    assert by["ASR"].tolist() == pytest.approx([0.68 / HALF, 0, 0.08 / HALF, 0.68 / HALF, 0], rel=1e-5)
+    assert by["R-Acc ≈"].tolist() == [0] * 5
+    assert by["Distance"].tolist() == [0, 0, 100, -100, 0]
+    assert by["V"].isna().tolist() == [False, False, True, True, True]
+
+
+def test_a_cell_like_retraining_is_grey_and_all_labels_lie_inside() -> None:
+    figure = made(make_matrix(), make_rows()).figure
+    figure.draw_without_rendering()
+    axis = figure.axes[0]
+    [mesh] = [drawn for drawn in axis.collections if isinstance(drawn, QuadMesh)]
+    colours = [tuple(rgba[:3]) for rgba in mesh.to_rgba(np.array([-100, -1.5, 0, 1.5, 100]))]
+    assert colours[2] == (0.82, 0.82, 0.82)
+    assert all(low[2] > low[0] for low in colours[:2])  # blue below
+    assert all(high[0] > high[2] for high in colours[3:])  # red above
+    assert len(set(colours)) == 5
+    boxes = [text.get_window_extent() for text in figure.findobj(Text) if text.get_text()]  # type: ignore[attr-defined]
+    assert len(boxes) > 12
+    assert min(min(box.x0, box.y0) for box in boxes) >= -1
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1 + 1

@@ -1,0 +1,91 @@
+"""How soon a metric is where retraining ends: by hand on curves of five rounds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import Entry
+from fu.artefacts.speed import reached
+from fu.pipeline import catalogue
+from tests.artefacts.factories import cells, made, make_entry, make_frame, make_trial
+
+# Retraining ends at .9, so that .895 is near enough: it gets there after round 3, ours after round 1.
+CURVES = {"scratch": (0.1, 0.5, 0.8, 0.895, 0.9), "ours+lr0.1": (0.7, 0.895, 0.7, 0.9, 0.9)}
+
+
+def entry_of(**changes: Any) -> Entry:
+    known = catalogue.metrics()
+    metrics = (known["retained_accuracy"], known["time_steps"])
+    entry = make_entry("speed", rates=(0.1,), metrics=tuple(metric.name for metric in metrics))
+    [scratch, ours] = entry.methods
+    alone = make_trial(0.1).model_copy(update={"recovered": ""})
+    ours = ours.model_copy(update={"trials": {"small": (alone,)}, "post_training": "none"})
+    values = {"chooses": False, "chosen": {}, "seeds": (0,), "methods": (scratch, ours)}
+    return entry.model_copy(update={**values, **changes})
+
+
+def frame_of(entry: Entry, curves: Mapping[str, tuple[float, ...]] = CURVES) -> pd.DataFrame:
+    """Return a trace of each curve: 5 time steps a round, 2 seconds in all for retraining and 8 for ours."""
+    rows = []
+    for seed in entry.seeds:
+        for trial, values in curves.items():
+            about: dict[str, Any] = {
+                "scenario": "small",
+                "method": trial.partition("+")[0],
+                "trial": trial,
+                "stage": "unlearned",
+            }
+            about |= {"model": f"small/{trial}.unlearned", "seed": seed, "published": False}
+            for round, value in enumerate(values):
+                rows += [{**about, "round": round, "metric": "retained_accuracy", "value": value}]
+                rows += [{**about, "round": round, "metric": "time_steps", "value": 5.0 * round}]
+            seconds = 2.0 if trial == "scratch" else 8.0
+            rows.append({**about, "round": len(values) - 1, "metric": "seconds", "value": seconds, "device": "toy"})
+    return pd.DataFrame(rows, columns=[*make_frame(entry).columns])
+
+
+def numbers(frame: pd.DataFrame, trial: str) -> dict[str, float]:
+    here = frame[frame["trial"] == trial]
+    return dict(zip(here["metric"], here["mean"], strict=True))
+
+
+def test_the_first_round_within_half_a_point_counts() -> None:
+    curve = pd.Series([0.1, 0.8949, 0.895, 0.5], index=[0, 2, 4, 6])
+    assert reached(curve, 0.9) == 4
+    assert pd.isna(reached(curve, 0.91))
+
+
+def test_retraining_is_compared_where_it_gets_there_itself() -> None:
+    entry = entry_of()
+    found = made(entry, frame_of(entry)).frame
+    assert numbers(found, "scratch") == {"rounds": 3, "time_steps": 15, "seconds": 1.5, "faster": 1}
+    assert numbers(found, "ours+lr0.1") == {"rounds": 1, "time_steps": 5, "seconds": 2, "faster": 3}
+
+
+def test_who_never_gets_there_is_no_faster_than_anybody() -> None:
+    entry = entry_of(seeds=(0, 1))
+    frame = frame_of(entry)
+    never = (frame["seed"] == 1) & (frame["method"] == "ours") & (frame["metric"] == "retained_accuracy")
+    result = made(entry, frame.assign(value=frame["value"].where(~never, 0.8)))
+    assert set(result.frame[result.frame["trial"] == "ours+lr0.1"]["n"]) == {1}
+    assert "1.0 (never on 1 seed)" in result.body
+
+
+def test_who_is_there_at_once_has_no_ratio() -> None:
+    entry = entry_of()
+    result = made(entry, frame_of(entry, {**CURVES, "ours+lr0.1": (0.9, 0.9, 0.9, 0.9, 0.9)}))
+    assert numbers(result.frame, "ours+lr0.1") == {"rounds": 0, "time_steps": 0, "seconds": 0}
+    [row] = [row for row in cells(result.body) if row[0].startswith("Ours")]
+    assert row[1:3] == ["–", "0.0"]
+
+
+def test_the_papers_ratio_stands_beside_ours() -> None:
+    entry = entry_of(published="x")
+    theirs = {"scenario": "small", "method": "ours+lr0.1", "stage": "unlearned", "metric": "faster", "value": 1.425}
+    frame = pd.concat([frame_of(entry), pd.DataFrame([{**theirs, "published": True, "seed": -1, "round": -1}])])
+    result = made(entry, frame.astype({"published": bool}))
+    [row] = [row for row in cells(result.body) if row[0].startswith("Ours")]
+    assert row[1:4] == ["3.00", "1.43", "+1.57"]
+    assert result.frame["difference"].dropna().tolist() == pytest.approx([1.575])

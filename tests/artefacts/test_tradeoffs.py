@@ -1,0 +1,174 @@
+"""V, S, Q and harm: by hand on four clients of unequal size, of which one is forgotten."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
+from tests.artefacts.factories import COLUMNS, LOST, cells, made, make_entry
+
+SAMPLES = (50.0, 30.0, 20.0, 100.0)  # clients 0 to 2 stay, client 3 is forgotten
+ACCURACY = {
+    ORIGINAL: (0.8, 0.8, 0.8, 0.6),
+    "best": (0.9, 0.8, 0.7, 0.6),
+    "again": (0.95, 0.85, 0.75, 0.1),
+    "ours+lambda0": (0.9, 0.8, 0.69, 0.2),
+    "ours+lambda5": (0.95, 0.85, 0.75, 0.4),
+}
+# Against `again` ours loses 5, 5 and 6 points, against `best` 0, 0, 1 and, of the forgotten client, 40.
+QUANTITIES = {"V": 5.2, "S": (0.2 * 100 + 40 * 100) / 200, "V + S": 25.3, "Q": 0.32, "harm": 11.0}
+
+
+def a_trial(name: str, values: Mapping[str, float | int | str] | None = None, trained: bool = False) -> Trial:
+    place = {"trained": f"small/{name}"} if trained else {"unlearned": f"small/{name}"}
+    return Trial(name=name, rate=0.1, values=dict(values or {}), **place)  # type: ignore[arg-type]
+
+
+def entry_of(*scenarios: Scenario, metrics: tuple[str, ...] = ("client_accuracy",), **changes: Any) -> Entry:
+    """Return the entry of a method with two values of lambda, against both optima."""
+    about = {"in_paper": True, "post_training": "none"}
+    points = tuple(a_trial(f"ours+lambda{k}", {"params.lambda": k}) for k in (0, 5))
+    shown = scenarios or (Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4)),)
+    methods: tuple[Any, ...] = (
+        ("ours", {"label": "Ours"}, points),
+        ("best", {"label": "w*", "trains": True}, (a_trial("best", trained=True),)),
+        ("again", {"label": "w_r*", "retrains": True}, (a_trial("again"),)),
+    )
+    values = {
+        "scenarios": shown,
+        "methods": tuple(
+            Method(name=name, trials={one.name: trials for one in shown}, **{**about, **more})
+            for name, more, trials in methods
+        ),
+        "against": ["best", "again"],
+        "metrics": metrics,
+        "chooses": False,
+        "chosen": {},
+        "seeds": (0,),
+        "stages": [ORIGINAL, "unlearned"],
+    }
+    return make_entry("tradeoffs", **{**values, **changes})
+
+
+def rows_of(
+    accuracy: Mapping[str, tuple[float, ...]], seed: int = 0, scenario: str = "small", metric: str = "client_accuracy"
+) -> Iterator[dict[str, Any]]:
+    for trial, values in accuracy.items():
+        stage = ORIGINAL if trial in (ORIGINAL, "best") else "unlearned"
+        about: dict[str, Any] = {
+            "scenario": scenario,
+            "method": trial.partition("+")[0],
+            "trial": trial,
+            "stage": stage,
+        }
+        about |= {"model": f"{scenario}/{trial}", "seed": seed, "round": -1, "published": False}
+        for client, value in enumerate(values):
+            forgotten = float(client == 3)
+            numbers = {metric: value, "client_samples": SAMPLES[client], "client_forgotten": forgotten}
+            yield from (
+                {**about, "metric": name, "client": client, "value": number} for name, number in numbers.items()
+            )
+
+
+def frame_of(*rows: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=[*COLUMNS, "client"]).drop_duplicates(
+        ["scenario", "trial", "seed", "client", "metric", "published"]
+    )
+
+
+def numbers(frame: pd.DataFrame, trial: str, column: str = "mean") -> dict[str, float]:
+    here = frame[frame["trial"] == trial]
+    return dict(zip(here["quantity"], here[column], strict=True))
+
+
+def test_v_s_q_and_harm_are_weighted_by_training_samples() -> None:
+    found = made(entry_of(), frame_of(*rows_of(ACCURACY))).frame
+    assert numbers(found, "ours+lambda0") == pytest.approx(QUANTITIES)
+
+
+def test_an_optimum_is_at_no_distance_from_itself_and_gains_are_negative() -> None:
+    found = made(entry_of(), frame_of(*rows_of(ACCURACY))).frame
+    best, again = numbers(found, "best"), numbers(found, "again")
+    assert (best["S"], best["Q"], again["V"]) == (0, 0, 0)
+    assert best["V"] == pytest.approx(5)
+    assert again["S"] == pytest.approx((-5 * 100 + 50 * 100) / 200)
+    assert numbers(found, ORIGINAL)["harm"] == 0
+    assert again["harm"] == pytest.approx(5)  # client 2
+
+
+def test_models_are_paired_with_the_optima_of_their_own_seed() -> None:
+    shifted = {name: tuple(value - 0.1 for value in values) for name, values in ACCURACY.items()}
+    found = made(entry_of(seeds=(0, 1)), frame_of(*rows_of(ACCURACY), *rows_of(shifted, 1))).frame
+    assert numbers(found, "ours+lambda0") == pytest.approx(QUANTITIES)
+    assert set(numbers(found, "ours+lambda0", "n").values()) == {2}
+    assert numbers(found, "ours+lambda0", "std") == pytest.approx(dict.fromkeys(QUANTITIES, 0), abs=1e-9)
+
+
+def test_of_a_loss_more_is_lost_in_its_own_unit() -> None:
+    rows = rows_of({name: tuple(1 - v for v in of) for name, of in ACCURACY.items()}, metric="client_loss")
+    result = made(entry_of(metrics=("client_loss",)), frame_of(*rows))
+    assert numbers(result.frame, "ours+lambda0") == pytest.approx({k: v / 100 for k, v in QUANTITIES.items()})
+    assert "In nats;" in result.notes
+
+
+def test_a_seed_in_which_an_optimum_diverged_is_left_out() -> None:
+    lost = {**next(rows_of({"again": (0.0,)}, 1)), "metric": "diverged_round", "value": LOST, "client": None}
+    whole = {name: values for name, values in ACCURACY.items() if name != "again"}
+    result = made(entry_of(seeds=(0, 1)), frame_of(*rows_of(ACCURACY), *rows_of(whole, 1), lost))
+    assert set(numbers(result.frame, "ours+lambda0", "n").values()) == {1}
+    alone = made(entry_of(seeds=(1,)), frame_of(*rows_of(whole, 1), lost))
+    assert set(numbers(alone.frame, "ours+lambda0", "n").values()) == {0}
+    assert "–: a model or an optimum diverged." in alone.notes
+    assert "w_r* (1 of 2 diverged)" in result.body
+
+
+def test_a_point_of_a_grid_that_diverged_is_a_cross() -> None:
+    lost = {**next(rows_of({"ours+lambda5": (0.0,)})), "metric": "diverged_round", "value": LOST, "client": None}
+    whole = {name: values for name, values in ACCURACY.items() if name != "ours+lambda5"}
+    result = made(entry_of(x="params.lambda", marks="lines"), frame_of(*rows_of(whole), lost))
+    assert "Ours, λ = 5 (1 of 1 diverged)" in result.body
+    assert "diverged" in [text.get_text() for text in result.figure.legends[0].get_texts()]
+
+
+def test_a_page_says_where_the_sum_goes_and_how_far_the_optima_moved() -> None:
+    moved = [
+        {**next(rows_of({trial: (0.0,)})), "metric": metric, "value": value, "client": None}
+        for trial, metric, value in (("best", "all_moved", 1.23), ("again", "retained_moved", -0.4))
+    ]
+    result = made(entry_of(x="params.lambda", marks="lines"), frame_of(*rows_of(ACCURACY), *moved))
+    assert "Ours: V + S falls from 25.30 (λ 0) to 7.50 (λ 5)." in result.body  # S: (-5 * 100 + 20 * 100) / 200
+    assert "w* is approximated by 'w*'; its last ten rounds move S by +1.23 points." in result.notes
+    assert "w_r* is approximated by 'w_r*'; its last ten rounds move V by -0.40 points." in result.notes
+    axes = {axis.get_ylabel(): axis for axis in result.figure.axes}
+    assert [*axes] == ["V", "S", "V + S"]
+    assert axes["V + S"].lines[0].get_ydata() == pytest.approx([25.3, 7.5])
+
+
+def test_bars_show_what_each_client_gains_and_all_together() -> None:
+    result = made(entry_of(marks="clients", stages=["unlearned"]), frame_of(*rows_of(ACCURACY)))
+    heights = [[bar.get_height() for bar in several] for several in result.figure.axes[0].containers]
+    assert heights[0] == pytest.approx([0, 0, -1, -40, -QUANTITIES["S"]])
+    assert heights[1] == pytest.approx([5, 5, 5, -20, -7.5])
+    assert [label.get_text() for label in result.figure.axes[0].get_xticklabels()] == ["1", "2", "3", "4", "all"]
+    assert {*result.frame["against"]} == {"w*", "w_r*", "ω⁰"}
+
+
+def test_the_papers_numbers_stand_beside_those_of_the_same_point_of_a_grid() -> None:
+    theirs = {"scenario": "small", "method": "ours+lambda5", "stage": "unlearned", "metric": "V", "value": 0.5}
+    theirs |= {"published": True, "seed": -1, "round": -1}
+    result = made(entry_of(published="x"), frame_of(*rows_of(ACCURACY), theirs))
+    head, *rows = cells(result.body)
+    shown = {row[0]: dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)}
+    assert (shown["Ours, λ = 5"]["V paper"], shown["Ours, λ = 5"]["V diff"]) == ("0.50", "-0.50")
+    assert shown["Ours, λ = 0"]["V paper"] == "–"
+    assert "S paper" not in head
+
+
+def test_theorem_5_11_is_judged_by_training_loss() -> None:
+    losses = {name: tuple(1 - v for v in of) for name, of in ACCURACY.items()}
+    rows = rows_of(losses, metric="client_training_loss")
+    result = made(entry_of(metrics=("client_training_loss",)), frame_of(*rows))
+    # F_-J(w_r*): .5 * .05 + .3 * .15 + .2 * .25; the least 2V + Q is that of w_r* and of ours at 5: Q 3 points
+    assert "C_q of Theorem 5.11 is at most F_-J(w_r*) = 0.1200; the least 2V + Q is 0.0000." in result.body
