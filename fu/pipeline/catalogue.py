@@ -40,6 +40,12 @@ NEEDED = {
 KINDS = tuple(NEEDED)
 
 
+class Declared(Metric):
+    """A metric in `METRICS`. `tells`: which models it tells from the retrained one, by a lower or a higher number."""
+
+    tells: dict[Literal["original", "broken"], Literal["lower", "higher"]] = Field(default_factory=dict)
+
+
 class Instead(BaseModel, extra="forbid"):
     """A key of settings.training in place of another, `gives`: its value times and over other settings."""
 
@@ -56,6 +62,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "RETRAINS": TypeAdapter(bool),
         "SAMPLES": TypeAdapter(bool),
         "CONTINUES": TypeAdapter(bool),
+        "CONTROL": TypeAdapter(bool),
         "STATISTICS": TypeAdapter(bool),
     },
     "training": {
@@ -85,8 +92,14 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
         "MARKS": TypeAdapter(dict[str, tuple[str, ...]]),
+        "TRIGGERS": TypeAdapter(bool),
+        "OPTIMA": TypeAdapter(bool),
+        "POINTS": TypeAdapter(bool),
         "REQUESTS": TypeAdapter(bool),
+        "RETRAINS": TypeAdapter(bool),
         "CLIENTS": TypeAdapter(bool),
+        "PREDICTIONS": TypeAdapter(bool),
+        "REPEATS": TypeAdapter(int),
     },
 }
 CACHE = Path("results/.cache/plan.json")
@@ -277,10 +290,10 @@ def metrics_of(evaluator: str) -> list[Metric]:
     """Return the metrics that an evaluator declares; which models they tell apart is for the contract alone."""
     try:
         written = declared("evaluation", evaluator)["METRICS"]
-        metrics = [Metric(**{**fields, "name": name}) for name, fields in written.items()]
+        metrics = [Declared(**{**fields, "name": name}) for name, fields in written.items()]
     except ValidationError as error:
-        raise UserError(first_problem(error, Metric, f"{evaluator}.py (evaluation): METRICS")) from None
-    return [metric.model_copy(update={"tells": {}}) for metric in metrics]
+        raise UserError(first_problem(error, Declared, f"{evaluator}.py (evaluation): METRICS")) from None
+    return [Metric(**metric.model_dump(exclude={"tells"})) for metric in metrics]
 
 
 @cache

@@ -72,15 +72,89 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
                 f"{where}: stages: {what} cannot show {(lacking or entry.stages)[0]!r} for {scenario!r}; allowed: "
                 f"{', '.join(role for role in able if role != 'recovered' or recovers)}."
             )
+    if declared.get("OPTIMA"):
+        optima(grid, name, entry, where)
+    if declared.get("RETRAINS") and not any(_retrains(points[0]) for points in trials.values()):
+        raise UserError(f"{where}: methods: kind {entry.kind} needs one that retrains.")
+    if "REPEATS" in declared:
+        repeats(entry, trials, declared["REPEATS"], where)
     coordinates(grid, name, entry, trials, where)
     axes = [*filter(None, [entry.x]), *entry.lines, *entry.panels]
-    for (scenario, method), points in trials.items() if entry.points == "all" else ():
+    for (scenario, method), points in trials.items() if entry.points == "all" and not declared.get("POINTS") else ():
         at = grid.at[f"{name}/{scenario}"]
         if len({tuple(at.get(key, trial.values.get(key)) for key in axes) for trial in points}) < len(points):
             raise UserError(
                 f"{where}: points of {method!r} in {scenario!r} cannot be told apart; name in x, lines or panels every "
                 "setting that its grid varies."
             )
+
+
+def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
+    """Raise `UserError` unless what others are compared with is an optimum of all clients and one of those who stay.
+
+    Each must have trained for as many rounds as any model that is shown.
+    """
+    for scenario in entry.scenarios:
+        of = {one: grid.of(f"{name}/{scenario}", one) for one in entry.shown}
+        again = [one for one in entry.against if _retrains(of[one][0])]
+        trains = [one for one in entry.against if of[one][0].method is None]
+        if [len(trains), len(again), len(entry.against)] != [1, 1, 2]:
+            raise UserError(
+                f"{where}: against: kind {entry.kind} needs a training of all clients and a method that retrains "
+                f"without those who are forgotten, got {', '.join(entry.against) or 'nothing'}."
+            )
+        rounds = {one: max(map(_trained, trials)) for one, trials in of.items()}
+        others = [one for one in entry.shown if one not in entry.against]
+        short = [(one, other) for one in entry.against for other in others if rounds[one] < rounds[other]]
+        if short:
+            one, other = short[0]
+            raise UserError(
+                f"{where}: against: {one!r} has {rounds[one]} rounds in {scenario!r}, fewer than {other!r} with "
+                f"{rounds[other]}; an optimum needs at least as many."
+            )
+
+
+def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], least: int, where: str) -> None:
+    """Raise `UserError` unless so many or more repeats of retraining are named, and nothing else beside them."""
+    others = [one for (_, one), points in trials.items() if one in entry.against and not _retrains(points[0])]
+    if others:
+        raise UserError(f"{where}: against: {others[0]!r} is no retraining; kind {entry.kind} needs repeats of one.")
+    if len(entry.against) < least:
+        raise UserError(
+            f"{where}: against: kind {entry.kind} needs at least {least} repeats of retraining, got "
+            f"{len(entry.against)}."
+        )
+    for (scenario, one), [first, *_] in trials.items():
+        if one not in entry.against:
+            continue
+        same = [other for other in entry.against if _params(trials[scenario, other][0]) == _params(first)]
+        if len(same) > 1:
+            raise UserError(
+                f"{where}: against: {' and '.join(same[:2])} are the same; give each its own params.repeat."
+            )
+        rounds, wanted = _trained(first), first.settings.training.rounds
+        if rounds < wanted:
+            raise UserError(
+                f"{where}: against: {one!r} has {rounds} rounds in {scenario!r}, fewer than the {wanted} of the "
+                "original model, whose place it takes."
+            )
+
+
+def _retrains(trial: Trial) -> bool:
+    plugin = trial.method.plugin if trial.method else None
+    return bool(plugin and catalogue.declared("methods", plugin).get("RETRAINS"))
+
+
+def _params(trial: Trial) -> Mapping[str, Any]:
+    return trial.method.params if trial.method else {}
+
+
+def _trained(trial: Trial) -> int:
+    """Return for how many rounds the model of a trial was trained in all."""
+    after = trial.settings.total_rounds or 0
+    if trial.method is None:
+        return trial.settings.training.rounds
+    return after if _retrains(trial) else trial.settings.training.rounds + after
 
 
 def coordinates(
@@ -135,10 +209,10 @@ def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: st
         if not evaluations_with([metric], evaluations):
             raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
         if catalogue.metrics()[metric].per == "client":
-            each(entry.kind, metric, settings, where)
+            of_clients(entry.kind, metric, settings, where)
 
 
-def each(kind: str, metric: str, settings: Settings, where: str) -> None:
+def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
     """Raise `UserError` where a number that every client has cannot be shown."""
     able = [name for name in catalogue.available("artefacts") if catalogue.declared("artefacts", name).get("CLIENTS")]
     if kind not in able:

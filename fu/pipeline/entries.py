@@ -33,8 +33,9 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     }
     methods = [_method(jobs, paper, name, chooses, measured) for name in shown.shown]
     data = [of.data for of in settings.values()] if reads == "data" else []
+    marked = catalogue.declared("artefacts", shown.kind).get("TRIGGERS")
     for name, of in settings.items():
-        if data and of.data.attack is None:
+        if marked and of.data.attack is None:
             raise UserError(f"{grid.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
     return Entry(
         **{field: getattr(shown, field) for field in Display.model_fields},
@@ -43,19 +44,21 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
         preset=jobs.config.preset,
         figures=jobs.config.figures,
         reads=reads,  # type: ignore[arg-type]
+        predictions=catalogue.declared("artefacts", shown.kind).get("PREDICTIONS", False),
         chooses=chooses,
         rule=_rule(jobs, paper, [method for method in methods if method.chosen]),
         citation=source.citation,
         published=checksum(digest.ROOT / numbers[0]) if numbers else None,
         seeds=tuple(jobs.seeds(paper)),
         metrics=metrics,
+        also=catalogue.also(shown.kind),
         spreads=tuple(known[metric.spread] for metric in metrics if metric.spread in known),
         scenarios=tuple(
             _scenario(jobs, preset, paper, shown, name, settings[name], measured[name]) for name in settings
         ),
         methods=tuple(methods),
         datasets=tuple(one.dataset for one in data),
-        attacks=tuple(one.attack.name for one in data if one.attack),
+        attacks=tuple(one.attack.name for one in data if marked and one.attack),
         names={
             short: coordinate.label or short
             for name in shown.scenarios
@@ -110,6 +113,7 @@ def _method(jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str
         post_training=getattr(entry, "post_training", "none"),
         trains=name in source.trainings,
         retrains=bool(declared.get("RETRAINS")),
+        control=bool(declared.get("CONTROL")),
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(

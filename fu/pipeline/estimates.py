@@ -35,6 +35,7 @@ BASE_MB = 500
 SMALL_MB = 1500  # memory for a data set, a partition, a figure
 SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
 DRAWN_MB = 0.4
+PROBE = 1000  # samples on which predictions are kept, of those forgotten and of those tested
 
 
 class Speed(NamedTuple):
@@ -144,11 +145,11 @@ def models_kept(settings: Settings) -> int:
 
 
 def evaluation_seconds(settings: Settings, models: int) -> float:
-    """Return the seconds that evaluating models takes: on all that nobody trains on, and on the forgotten clients'."""
-    data = settings.data
-    forgotten = (data.forget.gone if data.forget else 0) / data.clients
-    trained_on = _kept(settings) * (1 - data.validation_share)
-    shown = _tested(settings) + _kept(settings) * data.validation_share + forgotten * trained_on
+    """Return the seconds that evaluating models takes: on all that nobody trains on, on the forgotten clients', and on
+    the probes of their predictions.
+    """
+    shown = _tested(settings) + _kept(settings) * settings.data.validation_share + _forgotten(settings)
+    shown += _probed(settings)
     return start_seconds(settings) + _forward_seconds(settings, models * shown)
 
 
@@ -182,6 +183,11 @@ def shadows_mb(settings: Settings) -> float:
     """Return the MB that the outputs of the shadow models take on disk: on a pool, on members and on non-members."""
     rows = settings.shadows.most or _samples(settings)
     return SMALL_FILES_MB + settings.shadows.number * 3 * rows * about(settings.data.dataset).classes * 4 / 1e6
+
+
+def predictions_mb(settings: Settings, models: int) -> float:
+    """Return the MB that an evaluation takes on disk, with the predictions of its models."""
+    return SMALL_FILES_MB + models * _probed(settings) * about(settings.data.dataset).classes * 4 / 1e6
 
 
 def archive_mb(dataset: str) -> float:
@@ -221,6 +227,19 @@ def _tested(settings: Settings) -> float:
     if data.train_share is not None:
         return _samples(settings) * (1 - data.train_share)
     return data.held_out + (facts.samples - data.pool) * _samples(settings) / data.pool
+
+
+def _forgotten(settings: Settings) -> float:
+    """Return how many training samples the forgotten clients have."""
+    data = settings.data
+    return (data.forget.gone if data.forget else 0) / data.clients * _kept(settings) * (1 - data.validation_share)
+
+
+def _probed(settings: Settings) -> float:
+    """Return on how many samples a model's predictions are kept: forgotten ones, also with a trigger, and tests."""
+    forget = settings.data.forget
+    gone = _forgotten(settings) + (forget.samples or 0) * forget.requests if forget else 0
+    return min(PROBE, gone) * (1 if settings.data.attack is None else 2) + min(PROBE, _tested(settings))
 
 
 def _forward_seconds(settings: Settings, samples: float) -> float:

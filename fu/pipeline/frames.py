@@ -8,12 +8,14 @@ with the seconds of a run.
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from fu.artefacts.entry import HELD, ORIGINAL, Entry, Scenario, Trial
-from fu.data import partition
+from fu.artefacts.entry import HELD, ORIGINAL, SECONDS, Entry, Scenario, Trial
+from fu.data import archives, partition
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
 from fu.pipeline.paths import Paths
@@ -22,6 +24,7 @@ COLUMNS = [
     *("scenario", "method", "trial", "model", "seed", "stage", "round"),
     *("metric", "client", "value", "device", "published"),
 ]
+COMPARED = ("forgotten", "retained")  # probes on which models are compared
 EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
 
 
@@ -54,6 +57,7 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
         for part in shown(entry):
             for seed in entry.seeds:
                 files += _files(entry, paths, part, seed)
+                files += [_predictions(entry, paths, part, seed)] if entry.predictions else []
         files += [_partition(entry, paths, scenario) for scenario in _sized(entry)]
         files += list(selections(entry, paths).values())
     return list(dict.fromkeys(files))
@@ -92,7 +96,7 @@ def with_choice(entry: Entry, paths: Paths) -> Entry:
 def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     """Return the frame of an entry with its chosen trials."""
     if entry.reads == "data":
-        return pd.DataFrame(_examples(entry, paths))
+        return pd.DataFrame(_examples(entry, paths) if entry.attacks else _held(entry, paths))
     parts = []
     for part in shown(entry) if entry.reads != "nothing" else ():
         for seed in entry.seeds:
@@ -102,6 +106,8 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
                 else _traces(entry, paths, part, seed)
             )
             parts.append(rows.assign(scenario=part.scenario, method=part.method, trial=part.trial.name, seed=seed))
+    if entry.predictions:
+        parts += [_agreement(entry, paths, scenario, seed) for scenario in entry.scenarios for seed in entry.seeds]
     for scenario in _sized(entry):
         held = partition.load(Path(_partition(entry, paths, scenario)))
         about = {"scenario": scenario.name, "metric": HELD, "seed": entry.seeds[0], "round": -1}
@@ -133,11 +139,16 @@ def _model(entry: Entry, paths: Paths, model: str, seed: int, output: str) -> st
     return paths.model(f"{entry.paper}/{scenario}/seed{seed}", name, output)
 
 
-def _evaluation(entry: Entry, paths: Paths, place: str, seed: int) -> str:
+def _evaluation(entry: Entry, paths: Paths, place: str, seed: int, output: str = "evaluation") -> str:
     scenario, _, name = place.rpartition("/")
     trial, _, evaluation = name.rpartition(".")
     run = f"{entry.paper}/{scenario}/seed{seed}"
-    return paths("evaluate", "evaluation", run=run, trial=trial, evaluation=evaluation)
+    return paths("evaluate", output, run=run, trial=trial, evaluation=evaluation)
+
+
+def _predictions(entry: Entry, paths: Paths, part: Shown, seed: int) -> str:
+    """Return what a trial's models predict: any of its evaluations has it."""
+    return _evaluation(entry, paths, part.trial.evaluated[0], seed, "predictions")
 
 
 def _files(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[str]:
@@ -158,10 +169,48 @@ def _traced(entry: Entry, paths: Paths, part: Shown, seed: int) -> list[tuple[st
 
 def _evaluations(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
     rows = pd.concat([_csv(Path(path)) for path in _files(entry, paths, part, seed)], ignore_index=True)
-    rows = rows[rows["client"].isna() | rows["metric"].isin([metric.name for metric in entry.metrics])]
+    rows = rows[rows["client"].isna() | rows["metric"].isin([*(metric.name for metric in entry.metrics), *entry.also])]
     rows = rows.rename(columns={"role": "stage"})
     rows = rows.drop_duplicates(["stage", "metric", "client"])  # each evaluation reports a divergence
+    if SECONDS in entry.also:
+        spent = [{"stage": role, **_spent(entry, paths, model, seed)} for role, model in part.trial.models.items()]
+        rows = pd.concat([rows, pd.DataFrame(spent)], ignore_index=True)
     return rows.assign(model=rows["stage"].map(part.trial.models), round=-1)
+
+
+def _spent(entry: Entry, paths: Paths, model: str, seed: int) -> dict[str, Any]:
+    """Return the row of the seconds that a model took, and on what device."""
+    cost = json.loads(Path(_model(entry, paths, model, seed, "cost")).read_text())
+    return {"metric": SECONDS, "value": cost["seconds"], "device": f"{cost['device']}, {cost['threads']} thread(s)"}
+
+
+def _agreement(entry: Entry, paths: Paths, scenario: Scenario, seed: int) -> pd.DataFrame:
+    """Return how far each model of a run is from the last ones of the other methods in `against`, on average.
+
+    A model that diverged predicts nothing: it has no rows and is in no average.
+    """
+    from fu.evaluation import predictions
+    from fu.evaluation.agreement import disagreement, total_variation
+
+    models = [
+        (part, role, predictions.load(Path(_predictions(entry, paths, part, seed)), role))
+        for part in shown(entry)
+        if part.scenario == scenario.name
+        for role in part.trial.models
+    ]
+    last = [(part, says) for part, role, says in models if role == [*part.trial.models][-1]]
+    rows = []
+    for part, role, says in models:
+        others = [theirs for other, theirs in last if other.method in entry.against and other.method != part.method]
+        about = {"scenario": scenario.name, "method": part.method, "trial": part.trial.name, "seed": seed, "round": -1}
+        about |= {"stage": role, "model": part.trial.models[role]}
+        for name, compared in (("disagreement", disagreement), ("variation", total_variation)):
+            for probe in COMPARED:
+                values = [
+                    compared(says[probe], theirs[probe]) for theirs in others if probe in says and probe in theirs
+                ]
+                rows += [{**about, "metric": f"{name}_{probe}", "value": fmean(values)}] if values else []
+    return pd.DataFrame(rows)
 
 
 def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
@@ -175,16 +224,8 @@ def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:
         trace = _csv(Path(path)).assign(stage=role, model=model)
         if entry.from_training and role != ORIGINAL:
             trace["round"] += entry.scenario(part.scenario).rounds[0]
-        file = path.removesuffix(".csv") + ".cost.json"
-        cost = json.loads(Path(file).read_text())
         last = int(trace["round"].iloc[-1]) if len(trace) else -1
-        end = {
-            "stage": role,
-            "model": model,
-            "round": last,
-            "device": f"{cost['device']}, {cost['threads']} thread(s)",
-        }
-        spent.append({**end, "metric": "seconds", "value": cost["seconds"]})
+        spent.append({"stage": role, "model": model, "round": last, **_spent(entry, paths, model, seed)})
         traces.append(trace)
     if not traces:
         return pd.DataFrame(columns=COLUMNS)
@@ -199,6 +240,17 @@ def _csv(path: Path) -> pd.DataFrame:
         return pd.read_csv(path)
     except (FileNotFoundError, pd.errors.ParserError, pd.errors.EmptyDataError):
         raise UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.") from None
+
+
+def _held(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
+    """Yield how many training samples of each class each client of a scenario holds."""
+    for scenario in entry.scenarios:
+        arrays = archives.read(Path(paths("data", "archive", dataset=scenario.dataset)), scenario.dataset)
+        labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
+        part = partition.load(Path(_partition(entry, paths, scenario)))
+        for client in part.present:
+            for label, count in zip(*np.unique(labels[part.train[client]], return_counts=True), strict=True):
+                yield {"scenario": scenario.name, "client": client, "label": int(label), "train": int(count)}
 
 
 def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:

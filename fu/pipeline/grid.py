@@ -188,8 +188,9 @@ class Grid(Trials):
             checks.shown(entry, where)
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
-                ("training", [*entry.trainings, *entry.against], [ORIGINAL, *paper.trainings]),
+                ("training", entry.trainings, [ORIGINAL, *paper.trainings]),
                 ("method", entry.methods, list(paper.methods)),
+                ("training or method", entry.against, [ORIGINAL, *paper.trainings, *paper.methods]),
                 ("metric", entry.metrics, list(catalogue.metrics())),
             ):
                 for item in wanted:

@@ -267,7 +267,7 @@ class Jobs:
             "shadows": [self.of(_scenario(run), trial, "shadow").outputs["shadows"]] if attacks else [],
         }
         seconds = estimates.evaluation_seconds(planned.settings, len(models)) + attacks * estimates.ATTACKS_S
-        needs = _needs(planned, seconds, estimates.SMALL_FILES_MB)
+        needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(models)))
         return specs.of_evaluation(planned, 0, tuple(models), evaluation), inputs, needs
 
     def _select(self, scenario: str, method: str) -> Made:

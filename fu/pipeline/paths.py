@@ -29,7 +29,10 @@ OUTPUTS: dict[str, dict[str, str]] = {
         "trace": "{run}/{trial}.recovered.csv",
         "cost": "{run}/{trial}.recovered.cost.json",
     },
-    "evaluate": {"evaluation": "{run}/{trial}.{evaluation}.csv"},
+    "evaluate": {
+        "evaluation": "{run}/{trial}.{evaluation}.csv",
+        "predictions": "{run}/{trial}.{evaluation}.predictions.safetensors",
+    },
     "select": {"selection": "{scenario}/{method}.selected.json"},
     "publish": {
         suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
@@ -45,7 +48,7 @@ CERTIFICATES = {stage: f"{stem}{CERTIFIED}" for stage, stem in _STEMS.items()}
 
 def certificate_of(file: Path) -> Path:
     """Return the certificate of a file that other jobs read."""
-    for suffix in (".cost.json", ".history.safetensors", file.suffix):
+    for suffix in (".cost.json", ".history.safetensors", ".predictions.safetensors", file.suffix):
         if file.name.endswith(suffix):
             return file.with_name(file.name.removesuffix(suffix) + CERTIFIED)
     raise AssertionError

@@ -16,7 +16,7 @@ NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?([eE][+-]?\d{1,2})?")
 
 
 class Row(NamedTuple):
-    """One number of the paper."""
+    """One number of the paper; `method` may be a point of a grid: stability+lambda1."""
 
     scenario: str
     method: str
@@ -39,10 +39,11 @@ def check(path: Path, paper: Paper, kind: str, stated: Collection[str] = ()) -> 
     seen: dict[Row, int] = {}
     for line, row in _rows(path):
         where = f"{path.parent.name}/{path.name}: line {line}"
+        method = _method(row.method, paper)
         for what, name, allowed in (
             ("scenario", row.scenario, {*paper.scenarios, *stated}),
-            ("method", row.method, roles),
-            ("stage", row.stage, further.get("stages") or roles.get(row.method, {})),
+            ("method", method, roles),
+            ("stage", row.stage, further.get("stages") or roles.get(method, {})),
             ("metric", row.metric, known),
         ):
             if name not in allowed:
@@ -55,6 +56,14 @@ def check(path: Path, paper: Paper, kind: str, stated: Collection[str] = ()) -> 
         before = seen.setdefault(row._replace(value=""), line)
         if before != line:
             raise UserError(f"{where}: is the same number as line {before}; give each once.")
+
+
+def _method(name: str, paper: Paper) -> str:
+    """Return the method of a point of its grid, if the name is one; else the name."""
+    method, _, point = name.partition("+")
+    grid = paper.methods[method].settings.get("grid", {}) if method in paper.methods else {}
+    pattern = "-".join(rf"{re.escape(key.rpartition('.')[2])}\d\S*" for key in grid)
+    return method if point and grid and re.fullmatch(pattern, point) else name
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:

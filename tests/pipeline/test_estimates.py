@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fu.data.forget import Forget
 from fu.pipeline import catalogue, certificate, estimates
 from fu.pipeline.catalogue import Size
 from fu.pipeline.certificate import Certificate
@@ -108,9 +109,21 @@ def test_the_seconds_of_a_phase(
 @pytest.mark.usefixtures("sizes")
 def test_a_model_is_evaluated_on_what_nobody_trains_on_and_on_what_is_forgotten() -> None:
     samples = 10 * 20 + 10 * 32 + 48  # to test, to validate, and of the one forgotten client
+    samples += 2 * 48 + 200  # probes: of the forgotten client without and with the trigger, and test samples
     assert estimates.evaluation_seconds(settings(), models=2) == pytest.approx(0.5 + 2 * samples * 0.00004 / 3)
     nobody = estimates.evaluation_seconds(settings(data__forget=None), models=2)
-    assert nobody == pytest.approx(0.5 + 2 * (200 + 320) * 0.00004 / 3)
+    assert nobody == pytest.approx(0.5 + 2 * (200 + 320 + 200) * 0.00004 / 3)
+
+
+def test_predictions_are_kept_on_at_most_a_thousand_samples_of_a_probe() -> None:
+    def kept(**changes: Any) -> int:
+        return round((estimates.predictions_mb(settings(**changes), models=3) - 0.02) * 1e6 / (3 * 10 * 4))
+
+    assert kept() == 2 * 48 + 200
+    assert kept(data__attack=None) == 48 + 200
+    assert kept(data__attack=None, data__forget=Forget(samples=7, requests=2)) == 14 + 200
+    assert kept(data__forget=None) == 200
+    assert kept(data__samples=100_000) == 3 * 1000
 
 
 @pytest.mark.usefixtures("sizes")

@@ -1,5 +1,6 @@
 """From files to the frame of an artefact: which are read, which are not, what is said of a damaged one."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from fu.artefacts.entry import HELD, Asked, Entry, Method, Trial
 from fu.errors import UserError
+from fu.evaluation import predictions
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from tests.artefacts.factories import (
@@ -22,6 +25,7 @@ from tests.artefacts.factories import (
     make_across,
     make_entry,
     make_frame,
+    number,
 )
 from tests.factories import CLASSES, MARK, make_partition
 from tests.pipeline.results_folder import (
@@ -38,6 +42,7 @@ from tests.pipeline.results_folder import (
     rows_to,
 )
 
+MODELS = [("scratch", "unlearned"), ("ours+chosen", "unlearned"), ("ours+chosen", "recovered")]
 KINDS = ["table", "across", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
 
 
@@ -82,6 +87,30 @@ def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str,
     rows = {(f"small/{model}", last, "toy, 1 thread(s)") for model, last in models.items()}
     wanted = rows if kind == "curves" else set()
     assert set(seconds[["model", "round", "device"]].itertuples(index=False, name=None)) == wanted
+
+
+def test_evaluations_come_with_the_seconds_of_each_model_where_a_kind_reads_them(results: Path) -> None:
+    frame = read(entry_of("table", also=("seconds",)), results)
+    others = frame[frame["metric"] != "seconds"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, read(entry_of("table"), results), check_dtype=False)
+    seconds = frame[frame["metric"] == "seconds"]
+    own = {f"small/{trial}.{role}" for trial, role in MODELS}
+    assert {*seconds["model"]} == {"small/original.trained", *own}
+    for row in seconds.to_dict("records"):
+        model = row["model"].removeprefix("small/").replace("ours+chosen", CHOSEN)
+        expected = 1.0 if row["stage"] == "original" else 10 * number(model, "seconds", row["seed"])
+        assert (row["value"], row["device"]) == (expected, "toy, 1 thread(s)")
+    assert len(seconds) == len(SEEDS) * 4
+
+
+def test_kinds_get_the_numbers_of_single_clients_that_they_read(results: Path) -> None:
+    path = results / "toy/small/seed0/scratch.evaluation.csv"
+    with path.open("a") as file:
+        file.write("unlearned,client_accuracy,7,0.25\n")
+    kept = [
+        read(entry_of("table", also=also), results)["client"].dropna().tolist() for also in ((), ("client_accuracy",))
+    ]
+    assert kept == [[], [7.0]]
 
 
 @pytest.mark.parametrize("kind", ["table", "curves"])
@@ -301,3 +330,95 @@ def test_what_each_client_has_is_a_row_for_each_and_read_only_where_it_is_shown(
         ["client_accuracy", client, (client + 1) / 10, "scratch"] for client in range(3)
     ]
     assert len(frame) == len(before) + 3
+
+
+# Shares of two classes on two samples, as the models of a run see them: how often the first class is the likelier one
+# and by how much is all that is compared. What is missing has diverged.
+SAID: dict[str, dict[str, tuple[float, float]]] = {
+    "original": {"original": (0.9, 0.9)},
+    "scratch": {"unlearned": (0.2, 0.4)},
+    "twin": {"unlearned": (0.4, 0.8)},
+    "ours+lr0.1": {"unlearned": (0.6, 0.6), "recovered": (0.2, 0.8)},
+}
+# To scratch and to twin; their own distance is |.2 - .4| / 2 + |.4 - .8| / 2 = .3.
+FAR = {
+    ("original", "original"): ((1 + 0.5) / 2, (0.6 + 0.3) / 2),
+    ("scratch", "unlearned"): (0.5, 0.3),
+    ("twin", "unlearned"): (0.5, 0.3),
+    ("ours", "unlearned"): ((1 + 0.5) / 2, (0.3 + 0.2) / 2),
+    ("ours", "recovered"): ((0.5 + 0) / 2, (0.2 + 0.1) / 2),
+}
+
+
+def predicting(results: Path, said: Mapping[str, Mapping[str, tuple[float, float]]], seed: int) -> Entry:
+    """Write what models predict: of the retained as given, of the forgotten so, too, but scratch turned round."""
+    for trial, roles in said.items():
+        shares = {role: torch.tensor([[share, 1 - share] for share in two]).log() for role, two in roles.items()}
+        turned = {role: says.flip(1) if trial == "scratch" else says.clone() for role, says in shares.items()}
+        models = {role: {"retained": shares[role], "forgotten": turned[role]} for role in roles}
+        name = f"{trial}.{next(iter(EVALUATIONS))}.predictions.safetensors"
+        predictions.save(results / f"toy/small/seed{seed}" / name, {}, models)
+    entry = make_entry("table", rates=(0.1,))
+    scratch, ours = entry.methods
+    (own,) = scratch.trials["small"]
+    evaluated = tuple(place.replace("scratch", "twin") for place in own.evaluated)
+    twin = own.model_copy(update={"name": "twin", "unlearned": "small/twin", "evaluated": evaluated})
+    for file in list(results.glob("toy/small/seed*/scratch.*.csv")):
+        shutil.copy(file, file.with_name(file.name.replace("scratch", "twin")))
+    methods = (scratch, scratch.model_copy(update={"name": "twin", "trials": {"small": (twin,)}}), ours)
+    return entry.model_copy(update={"methods": methods, "against": ["scratch", "twin"], "predictions": True})
+
+
+def compared(frame: pd.DataFrame, metric: str, seed: int = 0) -> dict[tuple[str, str], float]:
+    rows = frame[(frame["metric"] == metric) & (frame["seed"] == seed)]
+    return {(row["method"], row["stage"]): row["value"] for row in rows.to_dict("records")}
+
+
+def test_models_are_compared_with_the_last_ones_of_the_other_methods_of_their_run(results: Path) -> None:
+    for seed in SEEDS:
+        entry = predicting(results, SAID, seed)
+    frame = read(entry, results)
+    for seed in SEEDS:
+        for place, metric in enumerate(("disagreement_retained", "variation_retained")):
+            assert compared(frame, metric, seed) == pytest.approx(
+                {key: far[place] for key, far in FAR.items()}, abs=1e-6
+            )
+    rows = frame[frame["metric"].str.startswith(("disagreement", "variation"))]
+    assert rows["client"].isna().all()
+    assert set(rows["round"]) == {-1}
+    about = rows[(rows["method"] == "ours") & (rows["stage"] == "recovered")].iloc[0]
+    assert (about["trial"], about["model"], about["scenario"]) == ("ours+lr0.1", "small/ours+lr0.1.recovered", "small")
+    # turned round, scratch says (.8, .6) of the forgotten samples
+    assert compared(frame, "disagreement_forgotten")["ours", "unlearned"] == (0 + 0.5) / 2
+    assert compared(frame, "variation_forgotten")["ours", "unlearned"] == pytest.approx((0.1 + 0.2) / 2)
+    assert frame[~frame.index.isin(rows.index)].equals(read(entry.model_copy(update={"predictions": False}), results))
+
+
+def test_a_method_that_is_compared_with_is_there_by_its_last_model_and_not_for_itself(results: Path) -> None:
+    for seed in SEEDS:
+        entry = predicting(results, SAID, seed)
+    found = compared(read(entry.model_copy(update={"against": ["ours"]}), results), "variation_retained")
+    assert found == pytest.approx(
+        {("original", "original"): 0.4, ("scratch", "unlearned"): 0.2, ("twin", "unlearned"): 0.1}, abs=1e-6
+    )
+
+
+def test_a_model_that_diverged_is_compared_with_none_and_none_with_it(results: Path) -> None:
+    for seed in SEEDS:
+        entry = predicting(results, {**SAID, "twin": {}}, seed)
+    found = compared(read(entry, results), "variation_retained")
+    assert found == pytest.approx(
+        {("original", "original"): 0.6, ("ours", "unlearned"): 0.3, ("ours", "recovered"): 0.2}, abs=1e-6
+    )
+
+
+def test_predictions_are_read_where_they_are_asked_for_once_for_each_trial(results: Path) -> None:
+    entry = predicting(results, SAID, 0)
+    paths = Paths(str(results))
+    kept = [path for path in frames.inputs(entry, paths) if path.endswith(".predictions.safetensors")]
+    first = next(iter(EVALUATIONS))
+    assert kept == [
+        f"{results}/toy/small/seed{seed}/{trial}.{first}.predictions.safetensors" for trial in SAID for seed in SEEDS
+    ]
+    without = entry.model_copy(update={"predictions": False})
+    assert set(frames.inputs(entry, paths)) - set(frames.inputs(without, paths)) == set(kept)

@@ -199,7 +199,7 @@ def test_a_grid_over_the_rate_of_post_training_shares_its_unlearned_model() -> N
         begins = planned.job("recover", {"run": PAT50, "trial": trial}).inputs["unlearned"]
         assert begins == f"results/smoke/{PAT50}/fedosd+lr0.02.unlearned.safetensors"
     assert rate(planned, PAT50, "fedosd+lr0.02") == 0.02
-    wanted = [path for path in of(planned, PAT50, "fedosd+") if path.endswith(".safetensors")]
+    wanted = [path for path in of(planned, PAT50, "fedosd+") if path.endswith("ed.safetensors")]
     assert sorted(path.rpartition("/")[2] for path in wanted) == [
         "fedosd+chosen.recovered.safetensors",
         "fedosd+lr0.02-recovery-lr0.01.recovered.safetensors",
@@ -234,6 +234,7 @@ def test_m5_begins_at_the_chosen_unlearned_model_of_fedosd_and_unlearns_and_choo
         "fedosd.m5+chosen",
         "fedosd.m5+chosen.evaluation.csv",
         "fedosd.m5+chosen.evaluation.made.json",
+        "fedosd.m5+chosen.evaluation.predictions.safetensors",
     }
     assert not [path for path in files(planned) if path.endswith("fedosd.m5.selected.json")]
     here, there = (

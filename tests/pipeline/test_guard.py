@@ -44,10 +44,10 @@ for job in json.loads(sys.stdin.read()):
         sys.exit("failed: " + " ".join(map(str, sys.argv)))
 """
 SMALL: dict[str, dict[str, Any]] = {
-    "nfresnet18": {"stem": 4, "widths": [4, 8]},
+    "nfresnet18": {"stem": 8, "widths": [8, 16]},
     "cnn": {"channels": 4},
     "mlp": {"hidden": 8},
-    "resnet18": {"widths": [2, 4]},
+    "resnet18": {"widths": [8, 8]},
     "vgg16": {"weights": "random", "channels": [4, 4, 4, 4, 4]},
     "lstm": {"hidden": 4},
     "natural": {"minimum": 15},
@@ -180,6 +180,7 @@ def methods() -> dict[str, Any]:
         }
         for name in available("methods")
     }
+    again = {f"guard.again{k}": {**alone["guard.retrain"], "params": {"repeat": k}} for k in (1, 2, 3)}
     tuned = {**ABOUT, "plugin": "fedosd", "settings": {"grid": GRID}}
     after = {
         f"guard.{name}": {
@@ -189,7 +190,7 @@ def methods() -> dict[str, Any]:
         }
         for name in available("projections")
     }
-    return {name: {**about, "label": name} for name, about in {**alone, "guard.tuned": tuned, **after}.items()}
+    return {name: {**about, "label": name} for name, about in {**alone, **again, "guard.tuned": tuned, **after}.items()}
 
 
 def artefacts() -> dict[str, Any]:
@@ -212,6 +213,8 @@ def artefacts() -> dict[str, Any]:
         if reads(kind) == "nothing":
             needs = declared("artefacts", kind).get("NEEDS", ())
             about = {"scenarios": [SAMPLED], "x": "k" if "x" in needs else None} if "scenarios" in needs else {}
+        if kind == "matrix":
+            about |= {"methods": tuned, "against": [name for name in all_methods if name.startswith("guard.again")]}
         found[f"guard_{kind}"] = {"kind": kind, **about}
     about = {"trainings": ["guard.kept"], "scenarios": [SAMPLED], "metrics": ["accuracy"], "stages": ["original"]}
     found["guard_stability"] |= {"methods": [], **about}

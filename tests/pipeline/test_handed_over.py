@@ -21,7 +21,7 @@ def entries(planned: Plan) -> list[Entry]:
 
 def test_every_job_of_a_run_has_the_run_s_seed() -> None:
     jobs = [job for job in made("paper").jobs() if "run" in job.names]
-    assert {job.stage for job in jobs} == {"partition", "train", "unlearn", "recover", "evaluate"}
+    assert {job.stage for job in jobs} == {"partition", "train", "shadow", "unlearn", "recover", "evaluate"}
     found = [(spec.model_dump()["seed"], job.names["run"].rpartition("/seed")[2]) for job in jobs for spec in job.specs]
     assert all(seed == int(of_run) for seed, of_run in found)
     assert len(set(found)) > 1
@@ -78,7 +78,7 @@ def test_the_original_model_is_shown_where_a_method_starts_from_it_itself_or_thr
 
 
 def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> None:
-    """FedRecovery trains nobody while it unlearns; retraining is not post-trained."""
+    """FedRecovery trains nobody while it unlearns, and so do controls; retraining is not post-trained."""
     planned = plan("smoke", methods={"mode": {"settings": {"recovery": {"lr": 0.5}}}})
     seen = set()
     for entry in entries(planned):
@@ -88,11 +88,17 @@ def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> No
                     settings = planned.trials[f"{entry.paper}/{scenario}", trial.name].settings
                     idle, follows = method.name.startswith("fedrecovery"), method.post_training == "after"
                     assert settings.unlearning is not None
-                    assert settings.recovery is not None
+                    idle = idle or method.control
                     assert trial.rate == (None if idle else settings.unlearning.lr)
-                    assert trial.recovery_rate == (settings.recovery.lr if follows else None)
+                    assert trial.recovery_rate == (settings.recovery.lr if follows and settings.recovery else None)
                     seen.add((idle, follows, trial.recovery_rate == 0.5))
-    assert seen == {(True, True, False), (False, True, True), (False, True, False), (False, False, False)}
+    assert seen == {
+        (True, True, False),
+        (False, True, True),
+        (False, True, False),
+        (False, False, False),
+        (True, False, False),
+    }
 
 
 def test_a_spec_names_all_its_plugins() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import estimates
+from fu.pipeline import catalogue, estimates
 from fu.pipeline.plan import Plan
 from fu.plugins import Choice
 from tests.pipeline.configs import helped, toy
@@ -288,6 +288,28 @@ def test_a_method_takes_the_learning_rate_of_its_training_where_it_says_nothing(
     assert rates == {"from+trained-lr0.1": 0.1, "from+trained-lr0.2": 0.2}
 
 
+# ---- what is compared ------------------------------------------------------------------------------------------------
+
+
+def test_a_kind_that_compares_predictions_reads_them_of_all_that_it_shows(
+    with_toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = catalogue.declared
+
+    def compares(kind: str, name: str) -> dict[str, Any]:
+        return {**declared(kind, name), **({"PREDICTIONS": True} if (kind, name) == ("artefacts", "table") else {})}
+
+    shown = table(scenarios=["iid"], methods=["fedosd"], against=["retraining"])
+    without = Plan(toy(artefacts={"mine": shown})).job("publish", {"paper": "toy", "artefact": "mine"})
+    monkeypatch.setattr(catalogue, "declared", compares)
+    job = Plan(toy(artefacts={"mine": shown})).job("publish", {"paper": "toy", "artefact": "mine"})
+    found = {path.rpartition("/")[2] for path in {*job.files} - {*without.files}}
+    assert found == {
+        f"{trial}.evaluation.predictions.safetensors" for trial in ("original", "retraining", "fedosd+lr0.02")
+    }
+    assert (getattr(without.spec, "predictions"), getattr(job.spec, "predictions")) == (False, True)  # noqa: B009
+
+
 # ---- what it takes ---------------------------------------------------------------------------------------------------
 
 
@@ -336,9 +358,9 @@ def test_the_overview_says_what_each_paper_takes(with_toy: Path) -> None:
 
 # A grid that explodes is seen here, before anybody waits for it.
 BUDGETS = {
-    "smoke": {"fedosd": 600, "safari": 110, "fats": 300},
-    "reduced": {"fedosd": 2500, "safari": 610, "fats": 430},
-    "paper": {"fedosd": 5400, "safari": 2000, "fats": 1850},
+    "smoke": {"fedosd": 700, "safari": 110, "fats": 300, "tradeoffs": 200},
+    "reduced": {"fedosd": 2700, "safari": 610, "fats": 430, "tradeoffs": 700},
+    "paper": {"fedosd": 6000, "safari": 2000, "fats": 1850, "tradeoffs": 800},
 }
 
 

@@ -27,7 +27,7 @@ POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a config.yaml of one paper, in which it runs."""
     text = (ROOT / "config.yaml").read_text()
-    (tmp_path / "config.yaml").write_text(text.replace("papers: [fedosd, safari, fats]", "papers: [fedosd]"))
+    (tmp_path / "config.yaml").write_text(text.replace("papers: [fedosd, safari, fats, tradeoffs]", "papers: [fedosd]"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -98,7 +98,7 @@ def stage_of(file: str) -> str:
         (f"{PAT50}/fedosd.unlearned", [f"{PAT50}/{point}.unlearned" for point in (*POINTS, "fedosd+chosen")]),
         (
             f"{PAT50}/fedosd+chosen",
-            [f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation")],
+            [f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation", "audit")],
         ),
         ("data", [f"data/{name}" for name in ("digits_shifted", "digits_rgb", "digits", "digits_rgb_20")]),
     ],
@@ -133,7 +133,7 @@ def test_a_scenario_a_run_and_a_method_list_what_lies_below(capsys: pytest.Captu
     compared = [f"{PAT50}/{point}.{stage}" for point in POINTS for stage in ("unlearned", "evaluation")]
     assert method == [
         *compared,
-        *(f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation")),
+        *(f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation", "audit")),
     ]
 
 
@@ -162,7 +162,7 @@ def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: p
     assert lines == [
         *([f"fedosd_{name}", entry["title"]] for name, entry in paper["artefacts"].items()),
         *([f"fedosd/{name}", scenario.label] for name, scenario in planned.scenarios.items()),
-        *([name, entry["label"]] for name, entry in paper["methods"].items()),
+        *([name, entry["label"]] for group in ("trainings", "methods") for name, entry in paper[group].items()),
     ]
 
 

@@ -2,12 +2,16 @@
 
 import re
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fu.artefacts.entry import Entry
+from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.stages import publish
+from tests.pipeline.configs import toy
 from tests.pipeline.plans import PAPERS, made, plan
 
 
@@ -109,3 +113,23 @@ def test_a_scenario_knows_how_many_requests_come_in_a_row() -> None:
     assert after
     assert (shown.requests, shown.request_rounds) == (2, [trained, trained + after // 2])
     assert entry(made("smoke"), "fig5").scenarios[0].requests == 1
+
+
+@pytest.mark.usefixtures("with_toy")
+def test_a_matrix_knows_its_repeats_and_controls_and_what_it_reads_beyond_its_metrics(mine: Path) -> None:
+    (mine / "methods").mkdir()
+    (mine / "methods/nothing.py").write_text((ROOT / "fu/methods/fedosd.py").read_text() + "\nCONTROL = True\n")
+    repeats = ["again.1", "again.2", "again.3"]
+    methods: dict[str, Any] = {
+        name: {"label": name, "source": "a test", "plugin": "retrain", "params": {"repeat": k}}
+        for k, name in enumerate(repeats, 1)
+    }
+    methods["nothing"] = {"label": "Doing nothing", "source": "a test", "plugin": "nothing"}
+    laid = {"kind": "matrix", "methods": ["fupga", "nothing"], "against": repeats}
+    own: dict[str, Any] = {"settings": {"grid": {"unlearning.lr": []}}}
+    config = toy(methods={name: {**about, **own} for name, about in methods.items()}, artefacts={"utility": laid})
+    shown = entry(Plan({**config, "plugins": str(mine)}), "utility", "toy")
+    assert [method.name for method in shown.methods] == ["fupga", "nothing", *repeats]
+    assert [method.name for method in shown.methods if method.retrains] == repeats
+    assert [method.name for method in shown.methods if method.control] == ["nothing"]
+    assert shown.also == ("client_accuracy", "client_samples", "client_forgotten", "seconds")

@@ -74,7 +74,7 @@ def test_a_method_that_forgets_clients_alone_is_given_no_samples() -> None:
     has(
         text,
         "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets whole clients alone",
-        "allowed: fats, fr2, retrain.",
+        "allowed: fats, fr2, random_weights, retrain, untouched.",
     )
 
 

@@ -120,14 +120,15 @@ use rule data as recover with:
 
 
 use rule data as evaluate with:
-    """What one evaluation measures on the models of a trial: `original`, or the unlearned and the recovered one."""
+    """What one evaluation measures on the models of a trial (`original`, or the unlearned and the recovered one), and
+    what they predict."""
     input:
         engine.inputs(
             *("evaluate", "data", "partition", "request", "original", "models"),
             *("traces", "shadows"),
         ),
     output:
-        **engine.outputs("evaluate", "evaluation"),
+        **engine.outputs("evaluate", "evaluation", "predictions"),
     log:
         plan.paths.log("evaluate"),
     group:

@@ -424,8 +424,8 @@ class Artefact(Display, Strict):
 
     @property
     def shown(self) -> list[str]:
-        """The trainings and methods that are shown, in order."""
-        return [*dict.fromkeys([*self.trainings, *self.against]), *self.methods]
+        """The trainings and methods that are shown or compared with, in order."""
+        return [*dict.fromkeys([*self.trainings, *self.methods, *self.against])]
 
 
 class Paper(Strict):

@@ -159,25 +159,22 @@ def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *give
     return state
 
 
-def numbers_of(plugin: ModuleType, name: str, context: Context) -> dict[str, float]:
-    """Return what a function of an evaluator measures; `UserError` where these are not numbers by name."""
-    numbers: dict[str, float] = getattr(plugin, name)(context)
-    if got := _odd(numbers, float, int):
-        raise UserError(f"{plugins.place_of(plugin, name)}: {name} must return a number for each metric, got {got}.")
-    return numbers
-
-
 def values_of(plugin: ModuleType, context: Context) -> Iterator[dict[str, Any]]:
     """Yield metric, client and value of what an evaluator says of a model; a client only where the metric has each."""
-    found: dict[str, float | dict[int, float]] = plugin.evaluate(context)
-    got = _odd(found, float, int, dict)
-    got = got or next(filter(None, (_odd(each, float, int) for each in found.values() if isinstance(each, dict))), "")
-    if got:
-        where = plugins.place_of(plugin, "evaluate")
-        raise UserError(f"{where}: evaluate must return a number for each metric, got {got}.")
-    for name, values in found.items():
+    numbers: dict[str, float | dict[int, float]] = plugin.evaluate(context)
+    _check_numbers(plugin, "evaluate", numbers, float, int, dict)
+    for name, values in numbers.items():
+        if isinstance(values, dict):
+            _check_numbers(plugin, "evaluate", values, float, int)
         for client, value in values.items() if isinstance(values, dict) else [("", values)]:
             yield {"metric": name, "client": client, "value": value}
+
+
+def _check_numbers(plugin: ModuleType, function: str, numbers: Any, *kinds: type) -> None:
+    """Raise `UserError` where a function of an evaluator returned something else than numbers by name."""
+    if got := _odd(numbers, *kinds):
+        where = plugins.place_of(plugin, function)
+        raise UserError(f"{where}: {function} must return a number for each metric, got {got}.")
 
 
 def _odd(values: Any, *kinds: type) -> str:
@@ -195,7 +192,12 @@ def measured(task: Task, traced: Sequence[str]) -> Callable[[Tensor], dict[str, 
 
     def measure_round(theta: Tensor) -> dict[str, float]:
         context = Context(federation.network, federation.data, theta, task.original)
-        return dict(item for evaluator in tracing for item in numbers_of(evaluator, "trace", context).items())
+        numbers: dict[str, float] = {}
+        for evaluator in tracing:
+            traced = evaluator.trace(context)
+            _check_numbers(evaluator, "trace", traced, float, int)
+            numbers |= traced
+        return numbers
 
     return measure_round
 

@@ -1,4 +1,4 @@
-"""Evaluate the models of one trial with every evaluator that the spec names."""
+"""Evaluate the models of one trial with every evaluator that the spec names, and keep what they predict."""
 
 import csv
 from dataclasses import dataclass, field
@@ -25,15 +25,17 @@ class Files(ModelFiles):
     models: list[Path]
     traces: list[Path]
     evaluation: Path
+    predictions: Path
     shadows: list[Path] = field(default_factory=list)
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Evaluate every model, and write role, metric, client (of a metric that each has), value."""
+    """Evaluate every model; write role, metric, client (of a metric that each has), value, and its logits on probes."""
     import torch
 
     from fu import plugins
     from fu.data import membership
+    from fu.evaluation import predictions
     from fu.evaluation.context import Context
     from fu.federation import model_files
     from fu.federation.network import Network
@@ -45,19 +47,23 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     original, _ = model_files.load(files.original, network.layout)
     reference = None if original is None else original.to(data.device)
     rows: list[dict[str, object]] = []
+    probes, logits = predictions.probes(data), dict[str, dict[str, torch.Tensor]]()
     for role, model, trace in zip(spec.roles, files.models, files.traces, strict=True):
         theta, diverged = model_files.load(model, network.layout)
         if theta is None:
             rows.append({"role": role, "metric": "diverged_round", "value": diverged})
             continue
+        theta = theta.to(data.device)
+        logits[role] = {name: network.logits(theta, x) for name, (x, _) in probes.items()}
         with trace.open(newline="") as file:
             rounds = list(csv.DictReader(file))
-        context = Context(network, data, theta.to(data.device), reference, role, rounds, shadows)
+        context = Context(network, data, theta, reference, role, rounds, shadows)
         for name in spec.evaluators:
             with torch.no_grad():
                 rows += [{"role": role, **row} for row in values_of(plugins.load("evaluation", name), context)]
-    with atomic_outputs(options, files.evaluation) as (part,):
-        write_rows(part, rows, ("role", "metric", "client", "value"))
+    with atomic_outputs(options, files.evaluation, files.predictions) as parts:
+        write_rows(parts[0], rows, ("role", "metric", "client", "value"))
+        predictions.save(parts[1], {name: labels for name, (_, labels) in probes.items()}, logits)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ WRONG: list[tuple[Any, ...]] = [
     ("trainings/original", {"label": "S", "plugin": "fedavg", "source": "a test"},
      "trainings: 'original' is the name of the original model; a training needs another"),
     ("artefacts/numbers/trainings", ["safary"], "there is no training 'safary'; did you mean 'safari'?"),
-    ("artefacts/numbers/against", ["fedagv"], "there is no training 'fedagv'; did you mean 'fedavg'?"),
+    ("artefacts/numbers/against", ["fedagv"], "there is no training or method 'fedagv'; did you mean 'fedavg'?"),
     ("trainings/safari/plugin", "safary", "there is no training plug-in 'safary'; did you mean 'safari'?"),
     ("trainings/safari/settings/data/absent", 1, "trainings.safari", "'data'"),
     ("trainings/safari/grid/recovery.lr", [0.1, 0.2],

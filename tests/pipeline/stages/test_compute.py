@@ -205,7 +205,10 @@ def test_an_evaluator_that_returns_no_numbers_is_refused_at_its_first_evaluation
     original = scene("original.safetensors")
     files = {"original": original, "models": [original], "traces": [scene("original.csv")]}
     spec = {**about, "roles": ["original"], "evaluators": ["mine"]}
-    assert refused(evaluate, scene, mine, spec, **files, evaluation=scene("made.csv")) == place["evaluate"] + expected
+    assert (
+        refused(evaluate, scene, mine, spec, **files, evaluation=scene("made.csv"), predictions=scene("made.st"))
+        == place["evaluate"] + expected
+    )
 
 
 @pytest.mark.parametrize(

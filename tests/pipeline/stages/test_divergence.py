@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from fu.evaluation import predictions
 from fu.federation import model_files
 from fu.pipeline.stages import data, evaluate, partition, recover, train, unlearn
 from fu.pipeline.stages.common import Options
@@ -46,13 +47,16 @@ def test_a_diverged_original_model_is_the_result_of_all_that_follows(tmp_path: P
         recover.Files(archive, drawn, [], **given, **outputs("recovered")),
         options,
     )
-    result, traces = tmp_path / "evaluation.csv", [outputs(role)["trace"] for role in ROLES]
+    result, kept = tmp_path / "evaluation.csv", tmp_path / "predictions.safetensors"
+    traces = [outputs(role)["trace"] for role in ROLES]
     evaluate.main(
         evaluate.Spec(**shared, roles=ROLES, evaluators=("utility",)),
-        evaluate.Files(archive, drawn, [], models["original"], list(models.values()), traces, result),
+        evaluate.Files(archive, drawn, [], models["original"], list(models.values()), traces, result, kept),
         options,
     )
     with result.open(newline="") as file:
         rows = [tuple(row.values()) for row in csv.DictReader(file)]
     assert rows == [(role, "diverged_round", "", "1") for role in ROLES]
+    assert [predictions.load(kept, role) for role in ROLES] == [{}] * 3
+    assert {*predictions.load(kept, "labels")} == {"forgotten", "triggered", "retained"}
     assert [model_files.read(path) for path in models.values()] == [({}, {"diverged": 1})] * 3

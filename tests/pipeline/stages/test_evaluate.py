@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fu.evaluation import backdoor, distance, utility
+from fu.evaluation import backdoor, distance, predictions, utility
 from fu.evaluation.context import Context
 from fu.federation import model_files
 from fu.federation.flat import Layout
@@ -50,7 +50,7 @@ def files(tmp_path: Path) -> evaluate.Files:
         traces[-1].write_text("round\n")
     output = tmp_path / "original.evaluation.csv"
     output.write_text(OLDER)
-    return evaluate.Files(archive, part, [], models[0], models, traces, output)
+    return evaluate.Files(archive, part, [], models[0], models, traces, output, tmp_path / "predictions.safetensors")
 
 
 def test_every_model_has_a_row_for_each_metric_and_a_diverged_one_its_round(files: evaluate.Files) -> None:
@@ -73,7 +73,7 @@ def test_the_stage_leaves_everything_as_it_is_after_truncated_weights(tmp_path: 
     model = files.original
     model.write_bytes(model.read_bytes()[:1000])
     named = {"data": files.data, "partition": files.partition, "original": model, "models": model}
-    named |= {"traces": files.traces[0], "evaluation": files.evaluation}
+    named |= {"traces": files.traces[0], "evaluation": files.evaluation, "predictions": files.predictions}
     words = [text for name, path in named.items() for text in (f"--{name}", str(path))]
     told = f"{model}: the weights file is truncated"
     words += ["--spec", spec(["original"], ["utility"]), "--device", "cpu"]
@@ -97,6 +97,7 @@ def evaluated(scene: Scene, evaluators: tuple[str, ...], diverged: int | None = 
         models=models,
         traces=traces,
         evaluation=scene("evaluation.csv"),
+        predictions=scene("predictions.safetensors"),
     )
     evaluate.main(evaluate.Spec(**MODEL, roles=("recovered", "unlearned"), evaluators=evaluators), files, OPTIONS)
     return scene.rows("evaluation.csv")
@@ -145,6 +146,20 @@ def test_the_numbers_of_an_evaluation_are_those_of_each_evaluator_in_order(scene
     ]
 
 
+def test_the_logits_of_each_model_are_kept_on_the_same_probes_and_of_a_diverged_one_none(scene: Scene) -> None:
+    evaluated(scene, ("distance",), diverged=7)
+    path, network, data = scene("predictions.safetensors"), Network(BUILD(), torch.device("cpu")), make_data("all")
+    gone = data.partition.train[1]
+    tested = np.concatenate([data.partition.test[client] for client in (0, 2)])
+    samples = {"forgotten": data.clean(gone), "triggered": data.backdoored(1), "retained": data.clean(tested)}
+    found, labels = predictions.load(path, "recovered"), predictions.load(path, "labels")
+    assert found.keys() == labels.keys() == samples.keys()
+    for name, (x, y) in samples.items():
+        assert torch.equal(found[name], network.logits(model(2), x))
+        assert torch.equal(labels[name], y)
+    assert predictions.load(path, "unlearned") == {}
+
+
 def test_a_metric_of_every_client_has_a_row_for_each(files: evaluate.Files) -> None:
     text = spec(("original",), ["clients", "distance"])
     only = replace(files, models=files.models[:1], traces=files.traces[:1])
@@ -152,6 +167,8 @@ def test_a_metric_of_every_client_has_a_row_for_each(files: evaluate.Files) -> N
     with files.evaluation.open(newline="") as file:
         rows = list(csv.DictReader(file))
     named = [(row["metric"], row["client"]) for row in rows]
-    metrics = ("client_accuracy", "client_loss", "client_samples")
-    assert named == [*((metric, str(client)) for metric in metrics for client in range(2)), ("distance", "")]
-    assert [float(row["value"]) for row in rows[-3:-1]] == [15, 15]
+    metrics = ("client_accuracy", "client_loss", "client_samples", "client_forgotten")
+    means = [("all_accuracy", ""), ("retained_accuracy", "")]
+    each = [(metric, str(client)) for metric in metrics for client in range(2)]
+    assert named == [*means, *each, ("distance", "")]
+    assert [float(row["value"]) for row in rows if row["metric"] == "client_samples"] == [15, 15]

@@ -41,7 +41,11 @@ class Run:
         train.main(spec, train.Files(data, dealt, [], model, trace, cost, history), Options())
         shared = spec.model_dump(include={"dataset", "attack", "seed"})
         asked = evaluate.Spec(**shared, model=spec.model, roles=("original",), evaluators=("accuracy",))
-        evaluate.main(asked, evaluate.Files(data, dealt, [], model, [model], [trace], evaluation), Options())
+        evaluate.main(
+            asked,
+            evaluate.Files(data, dealt, [], model, [model], [trace], evaluation, self.folder / "predictions"),
+            Options(),
+        )
         found = pd.read_csv(trace)
         found.attrs = pd.read_csv(evaluation).set_index("metric")["value"].to_dict()
         return found

@@ -258,7 +258,11 @@ def test_an_attack_end_to_end_on_digits(tmp_path: Path) -> None:
     shadow.main(like, shadow.Files(**given, request=[asked], shadows=shadows), options)
     spec = evaluate.Spec(**model, roles=("original",), evaluators=("membership",))
     read: dict[str, Any] = {"original": files[0], "models": [files[0]], "traces": [files[1]], "shadows": [shadows]}
-    evaluate.main(spec, evaluate.Files(**given, request=[asked], **read, evaluation=made), options)
+    evaluate.main(
+        spec,
+        evaluate.Files(**given, request=[asked], **read, evaluation=made, predictions=made.with_suffix(".kept")),
+        options,
+    )
     rows = {line.split(",")[1]: float(line.split(",")[3]) for line in made.read_text().splitlines()[1:]}
     assert set(rows) == {metric.name for metric in metrics_of("membership")}
     assert rows["lira_auc"] > 0.5

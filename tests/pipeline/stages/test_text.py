@@ -81,13 +81,13 @@ def test_a_partition_by_classes_deals_the_characters_of_text(tmp_path: Path, nat
 def test_an_lstm_is_trained_and_evaluated_on_text(tmp_path: Path) -> None:
     archive = made(tmp_path)
     drawn(tmp_path, archive)
-    names = ("model", "trace", "cost", "history", "evaluation")
-    model, trace, cost, history, evaluation = (tmp_path / name for name in names)
+    names = ("model", "trace", "cost", "history", "evaluation", "predictions")
+    model, trace, cost, history, evaluation, kept = (tmp_path / name for name in names)
     dealt = tmp_path / "partition.npz"
     train.main(TRAINING, train.Files(archive, dealt, [], model, trace, cost, history), Options())
     shared = TRAINING.model_dump(include={"dataset", "attack", "seed"})
     asked = evaluate.Spec(**shared, model=TRAINING.model, roles=("original",), evaluators=("accuracy",))
-    evaluate.main(asked, evaluate.Files(archive, dealt, [], model, [model], [trace], evaluation), Options())
+    evaluate.main(asked, evaluate.Files(archive, dealt, [], model, [model], [trace], evaluation, kept), Options())
     found = pd.read_csv(trace)
     assert found["accuracy"].iloc[-1] > found["accuracy"].iloc[0] + 0.05
     assert found["accuracy"].iloc[-1] > 0.1
