@@ -215,6 +215,11 @@ def artefacts() -> dict[str, Any]:
             about = {"scenarios": [SAMPLED], "x": "k" if "x" in needs else None} if "scenarios" in needs else {}
         if kind == "matrix":
             about |= {"methods": tuned, "against": [name for name in all_methods if name.startswith("guard.again")]}
+        if kind == "tradeoffs":
+            about |= {"methods": ["guard.retrain"], "against": ["guard.fedavg", "guard.again1"]}
+            about |= {"metrics": ["client_accuracy"]}
+        if kind == "speed":
+            about |= {"methods": ["guard.retrain"], "metrics": ["retained_accuracy", "steps"]}
         found[f"guard_{kind}"] = {"kind": kind, **about}
     about = {"trainings": ["guard.kept"], "scenarios": [SAMPLED], "metrics": ["accuracy"], "stages": ["original"]}
     found["guard_stability"] |= {"methods": [], **about}
@@ -272,6 +277,9 @@ def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: 
     # Nothing diverged, so that all was really computed; neither checkpoints nor half-written files are left.
     chosen = json.loads((tmp_path / "results/smoke/fedosd/guard0/guard.tuned.selected.json").read_text())
     assert chosen["selected"] in planned.names["fedosd/guard0", "guard.tuned"]
-    evaluations = [path for job in jobs for path in job.outputs.values() if job.stage == "evaluate"]
+    evaluations = [
+        path for job in jobs if job.stage == "evaluate" for path in job.outputs.values() if path.endswith(".json")
+    ]
+    assert evaluations
     assert [path for path in evaluations if "diverged_round" in (tmp_path / path).read_text()] == []
     assert [path.name for path in (tmp_path / "results").rglob(".*")] == []
