@@ -34,7 +34,7 @@ wildcard_constraints:
     dataset=r"[a-z0-9_]+",
     method=r"[^/]+",
     paper=r"[^/]+",
-    artefact=r"[^/]+",
+    artefact=r"[^/]+(?<!\.rows)",
 
 
 onstart:

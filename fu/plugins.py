@@ -33,7 +33,8 @@ CALLED = {
     "histories": {"record": "task, so_far, theta, round"},
     "projections": {"project": "task, p, theta, delta"},
     "evaluation": {"evaluate": "context", "trace": "context", "count": "task, before, after, round"},
-    "artefacts": {"make": "frame, entry"},
+    "artefacts": {"make": "frame, entry", "by_seed": "frame, entry"},
+    "claims": {"operands": "p", "statistics": "rows, p", "region": "p"},
 }
 
 

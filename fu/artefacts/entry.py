@@ -1,6 +1,6 @@
 """What an artefact shows: its entry in a paper's file, with the labels of all that it names. Imports no torch."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -158,6 +158,19 @@ class Method(Frozen):
         return self.label + ("" if self.in_paper else " *")
 
 
+class Claim(Frozen):
+    """What a paper says, as a predicate over the rows of one of its artefacts."""
+
+    text: str = Field(description="what the paper says, in our words")
+    place: str = Field(description="where it says so")
+    artefact: Name = Field(description="whose rows are read")
+    scenarios: Annotated[list[str], Different] = Field(
+        default_factory=list, description="in which it is judged, as in artefacts (default: in all of the artefact)"
+    )
+    kind: Annotated[Name, Kind("claims")] = Field(description="the predicate (fu/claims): order, limit, equal, ...")
+    params: dict[str, Any] = Field(default_factory=dict, description="its parameters (`Params` in the file)")
+
+
 class Display(Frozen):
     """How an artefact is shown, as a paper's file says it."""
 
@@ -191,7 +204,7 @@ class Entry(Display):
     paper: str
     artefact: str
     preset: str
-    reads: Literal["evaluations", "traces", "data", "nothing"]
+    reads: Literal["evaluations", "traces", "data", "nothing", "artefacts"]
     predictions: bool = False
     chooses: bool
     rule: str = ""
@@ -203,6 +216,7 @@ class Entry(Display):
     also: tuple[str, ...] = ()
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
+    claims: dict[str, Claim] = Field(default_factory=dict)
     names: dict[str, str] = Field(default_factory=dict)
     figures: Figures = Figures()  # type: ignore[call-arg]
     datasets: Annotated[tuple[str, ...], Kind("datasets")] = ()

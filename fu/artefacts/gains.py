@@ -25,6 +25,7 @@ NEEDS = ("x", "lines", "against")
 PUBLISHED = {"metrics": ("gain", "within")}  # within: the paper prints '-', its error bar in points is the value
 WITHIN = 2.0  # percentage points: a gain whose interval reaches into [-2, 2] says nothing (SAFARI Tables 1 and 2)
 GAIN, BETTER = "gain", "gain_over_better"
+BY_SEED = ("gain", "gain_over_better")
 Row = dict[Hashable, Any]
 
 
@@ -60,22 +61,16 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     coordinates = [str(entry.x), *entry.lines]
     rows: list[dict[str, Any]] = []
     for (line, x), scenario in places(entry).items():
-        values = {}
-        for metric in dict.fromkeys([*(metric.name for metric in entry.metrics), *ALSO]):
-            here = ours[(ours["scenario"] == scenario) & (ours["metric"] == metric)]
-            table = here.pivot(index="seed", columns="method", values="value")
-            values[metric] = table.reindex(index=entry.seeds, columns=[m.name for m in trainings]).astype(float)
-        scores = values[score.name]
-        rivals = {GAIN: entry.against[0]}
-        if len(entry.against) > 1:
-            rivals[BETTER] = better(scores[list(entry.against)])
+        names = dict.fromkeys([*(metric.name for metric in entry.metrics), *ALSO])
+        values = {name: _values(ours, entry, scenario, name) for name in names}
+        over = gains_over(values[score.name], entry)
         for method in trainings:
             chosen = entry.trial(scenario, method).values
             about = {"scenario": scenario, **dict(zip(coordinates, (x, *line), strict=True)), "method": method.name}
             about |= {setting: chosen.get(setting) for setting in settings}
             rows += [{**about, "metric": name, **_summary(found[method.name])} for name, found in values.items()]
-            for name, rival in rivals.items() if method.name not in entry.against else ():
-                gains = 100 * (scores[method.name] - scores[rival])
+            for name, (rival, each) in over.items() if method.name not in entry.against else ():
+                gains = each[method.name]
                 row = {**about, "metric": name, "against": rival, **_summary(gains), **_interval(gains)}
                 if name == GAIN:
                     row["published"] = paper.get((scenario, method.name, "gain"), nan)
@@ -85,6 +80,36 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     columns = ["scenario", *coordinates, "method", *settings, "metric", "against", "mean", "std", "low", "high"]
     columns += ["seeds", "diverged", "beyond", "published", "published_within", "difference"]
     return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return the gains of each training on each seed, in percentage points."""
+    ours, rows = frame[~frame["published"] & (frame["stage"] == ORIGINAL)], []
+    for scenario in places(entry).values():
+        over = gains_over(_values(ours, entry, scenario, entry.metrics[0].name), entry)
+        for method in _compared(entry):
+            about = {"scenario": scenario, "method": method.name, "trial": entry.trial(scenario, method).name}
+            for name, (_, gains) in over.items():
+                each = gains[method.name].dropna().items()
+                rows += [{**about, "metric": name, "seed": seed, "value": gain} for seed, gain in each]
+    columns = ["scenario", "method", "trial", "metric", "seed", "value"]
+    return pd.DataFrame(rows, columns=columns).assign(stage=ORIGINAL)
+
+
+def gains_over(scores: pd.DataFrame, entry: Entry) -> dict[str, tuple[str, pd.DataFrame]]:
+    """Return, by metric, over whom, and percentage points by seed and training; `scores`: fractions, the same way."""
+    rivals = {GAIN: entry.against[0]}
+    if len(entry.against) > 1:
+        rivals[BETTER] = better(scores[list(entry.against)])
+    return {name: (rival, 100 * scores.sub(scores[rival], axis=0)) for name, rival in rivals.items()}
+
+
+def _values(ours: pd.DataFrame, entry: Entry, scenario: str, metric: str) -> pd.DataFrame:
+    """Return a metric by seed and training."""
+    here = ours[(ours["scenario"] == scenario) & (ours["metric"] == metric)]
+    table = here.pivot(index="seed", columns="method", values="value")
+    columns = [method.name for method in entry.methods if method.trains]
+    return table.reindex(index=entry.seeds, columns=columns).astype(float)
 
 
 def places(entry: Entry) -> dict[tuple[tuple[Any, ...], Any], str]:

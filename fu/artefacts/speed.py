@@ -22,6 +22,7 @@ READS = "traces"
 RETRAINS = True  # one of its methods must
 POINTS = True  # each point of a grid is a row
 PUBLISHED = {"metrics": ("faster", "faster_std")}
+BY_SEED = ("faster", "rounds")
 NEAR = 0.005  # half a point
 ROUNDS, FASTER = "Rounds", "Faster, ×"
 KEYS = ["scenario", "method", "trial", "metric"]
@@ -29,14 +30,23 @@ KEYS = ["scenario", "method", "trial", "metric"]
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return rounds, time steps and seconds, and how many times fewer time steps than retraining, over seeds."""
-    long = pd.DataFrame(_rows(frame[~frame["published"]], entry), columns=[*KEYS, "seed", "value"])
-    found = summaries(long, KEYS)
+    found = summaries(_by_seed(frame, entry), KEYS)
     theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
     paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
     found["published"] = [paper.get((row.scenario, row.trial, row.metric), nan) for row in found.itertuples()]
     found["difference"] = found["mean"] - found["published"]
     shown = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
     return of_table(found, shown, _notes(entry, frame))
+
+
+def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return in how many rounds each trial is there on each seed, and how many times faster than retraining."""
+    found = _by_seed(frame, entry)
+    return found[found["metric"].isin(BY_SEED)].assign(stage="unlearned")
+
+
+def _by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    return pd.DataFrame(_rows(frame[~frame["published"]], entry), columns=[*KEYS, "seed", "value"])
 
 
 def reached(values: "pd.Series[float]", level: float) -> float:

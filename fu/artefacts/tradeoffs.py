@@ -33,6 +33,7 @@ NEEDS = ("against",)
 ALSO = ("client_samples", "client_forgotten", "all_moved", "retained_moved")
 MARKS = {"lines": ("original", "unlearned"), "clients": ("original", "unlearned")}
 PUBLISHED = {"metrics": ("V", "S", "V + S", "Q", "harm")}
+BY_SEED = ("V", "S", "V + S", "Q", "harm")  # of the first metric
 QUANTITIES = {
     "V": "what those who stay lose on average against w_r*, the optimum without those who are forgotten",
     "S": "what all lose on average against w*, the optimum of all",
@@ -129,15 +130,26 @@ def quantities(losses: pd.DataFrame) -> dict[str, float]:
     return {"V": v, "S": s, "V + S": v + s, "Q": q, **harm}
 
 
-def collect(frame: pd.DataFrame, entry: Entry, each: pd.DataFrame) -> pd.DataFrame:
-    """Return mean, std and n over seeds of each model's quantities, beside the paper's."""
+def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return V, S, V + S, Q and harm, in the first metric, of each model on each seed."""
+    found = _by_seed(changes(frame, entry))
+    found = found[found["metric"] == entry.metrics[0].name]
+    return found.drop(columns="metric").rename(columns={"quantity": "metric"})
+
+
+def _by_seed(each: pd.DataFrame) -> pd.DataFrame:
     values = [
         {**dict(zip([*KEYS[:5], "seed"], key, strict=True)), "quantity": name, "value": value}
         for key, losses in each.groupby([*KEYS[:5], "seed"], sort=False)
         for name, value in quantities(losses).items()
     ]
+    return pd.DataFrame(values, columns=[*KEYS, "seed", "value"])
+
+
+def collect(frame: pd.DataFrame, entry: Entry, each: pd.DataFrame) -> pd.DataFrame:
+    """Return mean, std and n over seeds of each model's quantities, beside the paper's."""
     diverged = evaluated(frame).diverged
-    known = summaries(pd.DataFrame(values, columns=[*KEYS, "seed", "value"]), KEYS).set_index(KEYS)
+    known = summaries(_by_seed(each), KEYS).set_index(KEYS)
     index = [
         (scenario.name, model.method, model.trial.name, model.stage, metric.name, quantity)
         for scenario in entry.scenarios

@@ -3,7 +3,8 @@
 Every point is the mean over requests that are drawn; beside it stand the exact mean, the paper's bounds and FRS.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from math import isnan
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import Look, head, legend, looks, number, panels
-from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario
 from fu.artefacts.groups import axis_name
 from fu.artefacts.panels import section
 from fu.artefacts.requests import FRS, asked, counted, draw_retrained, draw_times, retrained, times
@@ -24,6 +25,7 @@ READS = "nothing"
 REQUESTS = True
 NEEDS = ("scenarios", "x")
 EXACT = 0.7  # points: the width of a line
+BY_SEED = ("time_share", "room")
 COLUMNS = ["panel", "line", "x", "scenario", "rho", "targets", "n", "spared", "spared_exact", "spared_bound"]
 COLUMNS += ["probability_bound", "number_bound", "time", "error", "time_exact", "frs"]
 TERMS = (
@@ -35,11 +37,7 @@ TERMS = (
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Draw `entry.draws` requests for every scenario in which rho is at most 1, where the paper's lines end."""
-    rows = []
-    for scenario in entry.scenarios:
-        requests = asked(frame, entry, scenario)
-        if requests.rho <= 1:
-            rows.append({**_place(entry, scenario), **times(entry, scenario, requests)})
+    rows = [{**_place(entry, entry.scenario(one["scenario"])), **one} for one in _times(frame, entry)]
     if not rows:
         raise UserError(f"{entry.artefact}: rho exceeds 1 in every scenario; name smaller systems.")
     found = pd.DataFrame(rows)
@@ -51,6 +49,27 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     body = "\n".join([*tables, f"{TERMS} {said}\n"])
     shown = found.rename(columns={"mean": "time", "exact": "time_exact"})[COLUMNS]
     return Result(shown, body, _picture(entry, found), notes=said)
+
+
+def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return, of each scenario, the mean time as a share of FRS's, and what Theorem 1's bound of wρ leaves.
+
+    The time is exact where that is known, else a mean over the draws; what is left is exact, or not given.
+    """
+    rows = []
+    for one in _times(frame, entry):
+        numbers = {"time_share": (one["mean"] if isnan(one["exact"]) else one["exact"]) / one["frs"]}
+        if not isnan(one["spared_exact"]):
+            numbers["room"] = one["probability_bound"] - (1 - one["spared_exact"])
+        rows += [{"scenario": one["scenario"], "metric": name, "value": value} for name, value in numbers.items()]
+    return pd.DataFrame(rows).assign(method=ORIGINAL, trial=ORIGINAL, stage=ORIGINAL, seed=-1)
+
+
+def _times(frame: pd.DataFrame, entry: Entry) -> Iterator[dict[str, Any]]:
+    for scenario in entry.scenarios:
+        requests = asked(frame, entry, scenario)
+        if requests.rho <= 1:
+            yield times(entry, scenario, requests)
 
 
 def _place(entry: Entry, scenario: Scenario) -> dict[str, Any]:

@@ -36,6 +36,7 @@ NEEDED = {
     "projections": ("project", "Params"),
     "evaluation": ("METRICS", "evaluate"),
     "artefacts": ("READS", "make"),
+    "claims": ("statistics", "region", "operands", "Params"),
 }
 KINDS = tuple(NEEDED)
 
@@ -87,7 +88,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "SHADOWS": TypeAdapter(bool),
     },
     "artefacts": {
-        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing"]),
+        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing", "artefacts"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
@@ -100,7 +101,9 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "CLIENTS": TypeAdapter(bool),
         "PREDICTIONS": TypeAdapter(bool),
         "REPEATS": TypeAdapter(int),
+        "BY_SEED": TypeAdapter(tuple[str, ...]),
     },
+    "claims": {"EXACT": TypeAdapter(bool)},
 }
 CACHE = Path("results/.cache/plan.json")
 TOPICS = {"params": "True", "archives": "[0-9a-f]{64}", "sizes": r"(\d+ [1-9]\d* \d+)?"}  # patterns of cached values
@@ -324,7 +327,7 @@ def traced(evaluators: Sequence[str] | None = None) -> list[str]:
 
 
 def reads(kind: str) -> str:
-    """Return what an artefact kind is made from: evaluations, traces, data or nothing."""
+    """Return what an artefact kind is made from: evaluations, traces, data, nothing, or other artefacts."""
     return str(declared("artefacts", kind)["READS"])
 
 

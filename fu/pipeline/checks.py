@@ -4,11 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, get_args
 
-from fu.artefacts.entry import ORIGINAL, Role
+from fu import plugins
+from fu.artefacts.entry import ORIGINAL, Claim, Role
+from fu.claims.rows import Operand
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
 from fu.pipeline.specs import Trial, Trials
+from fu.plugins import Choice
 
 MEASURED = ("evaluate_every", "evaluate_last", "traced")  # of what a phase inherits, what does not change its draws
 NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
@@ -17,7 +20,7 @@ NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "un
 def shown(entry: Artefact, where: str) -> None:
     """Raise `UserError` where an entry lacks what its kind needs."""
     reads = catalogue.reads(entry.kind)
-    if reads != "nothing" and not entry.scenarios:
+    if reads not in ("nothing", "artefacts") and not entry.scenarios:
         raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
     if reads in ("evaluations", "traces") and not (entry.shown and entry.metrics):
         raise UserError(
@@ -87,6 +90,66 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
                 f"{where}: points of {method!r} in {scenario!r} cannot be told apart; name in x, lines or panels every "
                 "setting that its grid varies."
             )
+
+
+def claimed(
+    grid: Trials, name: str, claim: Claim, entry: Artefact, stated: Mapping[str, Sequence[Any]], where: str
+) -> None:
+    """Raise `UserError` unless an artefact has the rows that a claim reads; a preset may leave out values of a grid.
+
+    `stated`: the values that the paper itself gives the settings of its grids.
+    """
+    catalogue.check("claims", claim.kind, where)
+    p = plugins.params("claims", Choice(name=claim.kind, params=claim.params), where)
+    made = catalogue.declared("artefacts", entry.kind).get("BY_SEED", ())
+    reads = catalogue.reads(entry.kind)
+    if reads not in ("evaluations", "traces") and not made:
+        raise UserError(f"{where}: kind {entry.kind} has no rows seed by seed; name another artefact.")
+    metrics = [one for one in entry.metrics if catalogue.metrics()[one].per == "model"] + [*made]
+    along, all_points = getattr(p, "along", None), not catalogue.chooses(entry.kind, entry.points)
+    for one in plugins.load("claims", claim.kind).operands(p):
+        for what, value, known in (
+            ("method", one.method, [ORIGINAL, *entry.shown]),
+            ("metric", one.metric, metrics),
+        ):
+            if value not in known:
+                raise UserError(f"{where}: {claim.artefact} has no {what} {value!r}{nearest(value, known)}.")
+        coordinates = {key for scenario in claim.scenarios for key in grid.at[f"{name}/{scenario}"]}
+        for key in (*one.at, *filter(None, [along])) if claim.scenarios else ():  # a preset may leave out all
+            known = sorted({*coordinates, *(stated if all_points else ())})
+            if key not in known:
+                raise UserError(f"{where}: rows of {claim.artefact} have no {key!r}{nearest(key, known)}.")
+        for scenario in claim.scenarios if one.method != ORIGINAL else ():
+            trials = grid.of(f"{name}/{scenario}", one.method)
+            _staged(one, trials, f"{where}: {claim.artefact}")
+            if all_points:
+                _pointed(one, trials, stated, along, f"{where}: {claim.artefact}")
+
+
+def _staged(one: Operand, trials: Sequence[Trial], where: str) -> None:
+    """Raise `UserError` where a claim names a stage that a training or a method does not have."""
+    stages = [ORIGINAL] if trials[0].method is None else ["unlearned"] + ["recovered"] * trials[0].recovers
+    if one.stage not in (None, *stages):
+        raise UserError(f"{where}: {one.method!r} has no stage {one.stage!r}; allowed: {', '.join(stages)}.")
+
+
+def _pointed(
+    one: Operand, trials: Sequence[Trial], stated: Mapping[str, Sequence[Any]], along: str | None, where: str
+) -> None:
+    """Raise `UserError` where a claim names no point of a grid, or several."""
+    wanted = {key: value for key, value in one.at.items() if key in stated}
+    for key, value in wanted.items():
+        known = [*dict.fromkeys([*stated[key], *(trial.values.get(key) for trial in trials)])]
+        if value not in known:
+            raise UserError(
+                f"{where}: {one.method!r} has no point {key} = {value}; allowed: {', '.join(map(str, known))}."
+            )
+    matching = [trial for trial in trials if all(trial.values.get(key) == value for key, value in wanted.items())]
+    if len(matching) > (len({trial.values.get(str(along)) for trial in matching}) if along in stated else 1):
+        varied = sorted({key for trial in matching for key in trial.values} - {*wanted, along})
+        raise UserError(
+            f"{where}: {one.method!r} has {len(matching)} points here; name one with at: {', '.join(varied)}."
+        )
 
 
 def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:

@@ -25,9 +25,12 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     reads, chooses = catalogue.reads(shown.kind), catalogue.chooses(shown.kind, shown.points)
     metrics = tuple(known[name] for name in shown.metrics)
     read = {name for metric in metrics for name in (metric.name, metric.spread) if name} | {*catalogue.also(shown.kind)}
-    scopes = {name: f"{paper}/{name}" for name in shown.scenarios}
-    firsts = (grid.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL for scope in scopes.values())
-    settings = {name: grid.trials[scopes[name], first].settings for name, first in zip(scopes, firsts, strict=True)}
+    claims = source.claims if reads == "artefacts" else {}
+    judged = dict.fromkeys(name for claim in claims.values() for name in claim.scenarios)
+    scopes = {name: f"{paper}/{name}" for name in judged or shown.scenarios}
+    settings = {
+        name: jobs.trial(f"{scope}/{SEED}", _first(jobs, scope, shown)).settings for name, scope in scopes.items()
+    }
     measured = {
         name: evaluations_with(read, of.evaluations) if reads == "evaluations" else [] for name, of in settings.items()
     }
@@ -57,14 +60,22 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
             _scenario(jobs, preset, paper, shown, name, settings[name], measured[name]) for name in settings
         ),
         methods=tuple(methods),
+        claims=claims,
         datasets=tuple(one.dataset for one in data),
         attacks=tuple(one.attack.name for one in data if marked and one.attack),
         names={
             short: coordinate.label or short
-            for name in shown.scenarios
+            for name in scopes
             for short, coordinate in source.scenarios[name].vary.items()
         },
     )
+
+
+def _first(jobs: Jobs, scope: str, shown: Artefact) -> str:
+    """Return the first trial that an artefact shows in a paper/scenario; "" (any) where it shows other artefacts."""
+    if catalogue.reads(shown.kind) == "artefacts":
+        return ""
+    return jobs.grid.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
 
 
 def _scenario(

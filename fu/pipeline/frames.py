@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fu import plugins
 from fu.artefacts.entry import HELD, ORIGINAL, SECONDS, Entry, Scenario, Trial
+from fu.artefacts.rows import FORMULAS
+from fu.artefacts.words import took_hold
 from fu.data import archives, partition
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
@@ -25,6 +28,8 @@ COLUMNS = [
     *("metric", "client", "value", "device", "published"),
 ]
 COMPARED = ("forgotten", "retained")  # probes on which models are compared
+BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
+SILENT = "no numbers: runs diverged, or the preset leaves them out"
 EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
 
 
@@ -53,6 +58,8 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
         for scenario in entry.scenarios:
             files.append(paths("data", "archive", dataset=scenario.dataset))
             files.append(_partition(entry, paths, scenario))
+    elif entry.reads == "artefacts":
+        files += [paths("publish", "rows", paper=entry.paper, artefact=name) for name in _judged(entry)]
     else:
         for part in shown(entry):
             for seed in entry.seeds:
@@ -97,6 +104,9 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     """Return the frame of an entry with its chosen trials."""
     if entry.reads == "data":
         return pd.DataFrame(_examples(entry, paths) if entry.attacks else _held(entry, paths))
+    if entry.reads == "artefacts":
+        of = {name: _csv(Path(path)) for name, path in zip(_judged(entry), inputs(entry, paths), strict=True)}
+        return pd.concat([_statistics(entry, name, of) for name in entry.claims], ignore_index=True)
     parts = []
     for part in shown(entry) if entry.reads != "nothing" else ():
         for seed in entry.seeds:
@@ -117,6 +127,51 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     frame = pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS) if parts else pd.DataFrame(columns=COLUMNS)
     frame["published"] = frame["published"] == True  # noqa: E712 (NaN in our own rows)
     return frame.astype({"seed": int, "round": int, "value": float})
+
+
+def _judged(entry: Entry) -> list[str]:
+    """Return the artefacts that an entry's claims are about."""
+    return sorted({claim.artefact for claim in entry.claims.values()})
+
+
+def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return what a claim's predicate makes of the rows of its artefact, ours and the paper's, and what is not judged.
+
+    `of`: artefact -> its rows.
+    """
+    claim = entry.claims[name]
+    kind = plugins.load("claims", claim.kind)
+    p = plugins.params("claims", plugins.Choice(name=claim.kind, params=claim.params), f"claims.{name}")
+    rows = of[claim.artefact]
+    rows = rows[rows["scenario"].isin([*claim.scenarios, FORMULAS])]
+    attacked = any(one.metric in BACKDOOR for one in kind.operands(p))
+    out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), [*of.values()], attacked))}
+    judged = kind.statistics(rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)], p)
+    units = set(judged["unit"])
+    if units <= {*claim.scenarios}:  # else scenarios along a coordinate are one unit
+        out |= {one: SILENT for one in claim.scenarios if one not in {*units, *out}}
+    if not (units or out):
+        out[claim.artefact] = SILENT
+    reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
+    parts = [judged, kind.statistics(rows[rows["published"] == 1], p).assign(published=True), reasons]
+    low, high = kind.region(p)
+    about = {"claim": name, "low": low, "high": high, "exact": getattr(kind, "EXACT", False)}
+    found = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    found = found.reindex(columns=["unit", "against", "seed", "value", "published", "reason"]).assign(**about)
+    found["published"] = found["published"] == True  # noqa: E712 (NaN in our own rows)
+    return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
+
+
+def _excluded(scenario: Scenario, of: list[pd.DataFrame], attacked: bool) -> str:
+    """Return why a claim is not judged in a scenario, or ""; `attacked`: it is about the backdoor."""
+    if scenario.replaces:
+        return f"{scenario.data} in place of {scenario.replaces}"
+    rows = pd.concat(of, ignore_index=True)
+    own = rows[(rows["scenario"] == scenario.name) & (rows["method"] == ORIGINAL) & (rows["metric"] == "asr")]
+    rate = own[own["published"] == 0]["value"].mean()
+    if attacked and not np.isnan(rate) and not took_hold(rate):
+        return f"the backdoor did not take hold: ω⁰ has an ASR of {rate:.3f}"
+    return ""
 
 
 def _sized(entry: Entry) -> list[Scenario]:

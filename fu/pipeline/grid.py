@@ -152,7 +152,7 @@ class Grid(Trials):
     def __init__(self, resolved: Resolved) -> None:
         """Expand the artefacts of the papers, with the preset's replacements of data sets."""
         super().__init__(resolved.where)
-        self.preset = resolved.preset
+        self.preset, self.stated = resolved.preset, resolved.grids
         for name, paper in resolved.papers.items():
             self._check(name, paper)
 
@@ -196,7 +196,7 @@ class Grid(Trials):
                 for item in wanted:
                     if item not in known:
                         raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
-            for scenario in entry.scenarios:
+            for scenario in entry.scenarios if catalogue.reads(entry.kind) != "artefacts" else ():
                 for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
                 checks.evaluated(self, name, scenario, entry, where)
@@ -209,6 +209,9 @@ class Grid(Trials):
                 checks.drawn(self, name, entry, where)
             if catalogue.reads(entry.kind) == "nothing":
                 checks.sampled(self, name, entry, where)
+        for key, claim in paper.claims.items():
+            entry = paper.artefacts[claim.artefact]
+            checks.claimed(self, name, claim, entry, self.stated[name], f"{self.where[name]}: claims.{key}")
         for scenario, shown in dict.fromkeys(chosen):
             self._choose(name, paper, scenario, shown)
         for at in self.chosen.keys() - all_shown:

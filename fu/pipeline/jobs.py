@@ -213,14 +213,14 @@ class Jobs:
         return data.Spec(dataset=dataset, archive=archive), {}, needs
 
     def _partition(self, run: str) -> Made:
-        trial = self._trial(run)
+        trial = self.trial(run)
         return specs.of_partition(trial, 0), {"data": self._dataset(trial)}, {"minutes": 10}
 
     def _request(self, run: str) -> Made:
-        return specs.of_request(self._trial(run), 0), {"partition": self._partition_of(run)}, {"minutes": 10}
+        return specs.of_request(self.trial(run), 0), {"partition": self._partition_of(run)}, {"minutes": 10}
 
     def _train(self, run: str, trial: str) -> Made:
-        planned = self._trial(run, trial)
+        planned = self.trial(run, trial)
         inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
         # One kind of history is as large as a model per client, the others are small.
         kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
@@ -230,14 +230,14 @@ class Jobs:
         return spec, {**inputs, **choice}, _needs(planned, seconds, estimates.models_mb(planned.settings, kept))
 
     def _shadow(self, run: str, trial: str) -> Made:
-        planned = self._trial(run, trial)
+        planned = self.trial(run, trial)
         inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run)}
         needs = _needs(planned, estimates.shadows_seconds(planned.settings), estimates.shadows_mb(planned.settings))
         spec, choice = self._of_points(run, trial, "shadow")
         return spec, {**inputs, "request": self._requests(run), **choice}, needs
 
     def _unlearn(self, run: str, trial: str) -> Made:
-        planned = self._trial(run, trial)
+        planned = self.trial(run, trial)
         assert planned.method is not None
         plugin = str(planned.method.plugin)
         needed = catalogue.needs(plugin) or catalogue.declared("methods", plugin).get("CONTINUES")
@@ -250,13 +250,13 @@ class Jobs:
     def _recover(self, run: str, trial: str) -> Made:
         unlearned = self.of(_scenario(run), trial, "unlearn").outputs["model"]
         spec, choice = self._of_points(run, trial, "recover")
-        planned = self._trial(run, trial)
+        planned = self.trial(run, trial)
         seconds = estimates.training_seconds(planned.settings, "recovery")
         needs = _needs(planned, seconds, estimates.models_mb(planned.settings))
         return spec, {**self._shared(run, trial), "unlearned": unlearned, **choice}, needs
 
     def _evaluate(self, run: str, trial: str, evaluation: str) -> Made:
-        planned, models = self._trial(run, trial), self.models(_scenario(run), trial)
+        planned, models = self.trial(run, trial), self.models(_scenario(run), trial)
         attacks = planned.settings.data.forget is not None and any(
             catalogue.declared("evaluation", one).get("SHADOWS") for one in planned.settings.evaluations[evaluation]
         )
@@ -292,7 +292,7 @@ class Jobs:
         Where the points differ, these are all their specs, and the selection says which is run. On the seeds on which
         points are compared, their outputs are there already, to be copied.
         """
-        trial, scenario = self._trial(run, name), _scenario(run)
+        trial, scenario = self.trial(run, name), _scenario(run)
         points = {point: trial.points[point] for point in sorted(trial.points)}
         several = [MAKES[stage](self.grid.trials[scenario, point], 0) for point in points.values() or [name]]
         if all(one == several[0] for one in several):
@@ -305,7 +305,7 @@ class Jobs:
         spec = Points(points=dict(zip(points, several, strict=True)))
         return spec, {"chosen": [selection], "points": outputs}
 
-    def _trial(self, run: str, name: str = "") -> Trial:
+    def trial(self, run: str, name: str = "") -> Trial:
         """Return a trial of a run (default: any, for what all share)."""
         scenario = _scenario(run)
         return self.grid.trials[scenario, name or self._any[scenario]]
@@ -322,12 +322,12 @@ class Jobs:
         return self.first("partition", run=run).outputs["partition"]
 
     def _requests(self, run: str) -> list[str]:
-        asked = self._trial(run).settings.data.asked
+        asked = self.trial(run).settings.data.asked
         return [self.first("request", run=run).outputs["request"]] if asked else []
 
     def _shared(self, run: str, name: str) -> Files:
         return {
-            "data": self._dataset(self._trial(run)),
+            "data": self._dataset(self.trial(run)),
             "partition": self._partition_of(run),
             "request": self._requests(run),
             "original": self.of(_scenario(run), name, "train").outputs["model"],

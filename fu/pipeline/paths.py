@@ -35,8 +35,11 @@ OUTPUTS: dict[str, dict[str, str]] = {
     },
     "select": {"selection": "{scenario}/{method}.selected.json"},
     "publish": {
-        suffix: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
-        for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json")
+        name: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
+        for name, suffix in (
+            *(("csv", "csv"), ("rows", "rows.csv"), ("md", "md"), ("html", "html")),
+            *(("tex", "tex"), ("pdf", "pdf"), ("svg", "svg"), ("png", "png"), ("json", "json")),
+        )
     },
 }
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
@@ -48,7 +51,7 @@ CERTIFICATES = {stage: f"{stem}{CERTIFIED}" for stage, stem in _STEMS.items()}
 
 def certificate_of(file: Path) -> Path:
     """Return the certificate of a file that other jobs read."""
-    for suffix in (".cost.json", ".history.safetensors", ".predictions.safetensors", file.suffix):
+    for suffix in (".cost.json", ".history.safetensors", ".predictions.safetensors", ".rows.csv", file.suffix):
         if file.name.endswith(suffix):
             return file.with_name(file.name.removesuffix(suffix) + CERTIFIED)
     raise AssertionError

@@ -35,7 +35,7 @@ class Plan(Jobs):
 
     def _expand(self, resolved: Resolved) -> tuple[Grid, dict[str, bool]]:
         """Return the trials, and which hyper-parameters were found valid."""
-        self.preset, self.papers, self.where, stated = resolved
+        self.preset, self.papers, self.where, stated = resolved.preset, resolved.papers, resolved.where, resolved.stated
         grid = Grid(resolved)
         checked = catalogue.check_params(grid.planned_params())
         self.artefacts: dict[tuple[str, str], Artefact] = {

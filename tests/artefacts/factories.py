@@ -7,6 +7,7 @@ and post-training; `scratch`, the paper's, has one trial and none.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fu import plugins
-from fu.artefacts.entry import HELD, ORIGINAL, Asked, Entry, Method, Sampling, Scenario, Trial
+from fu.artefacts.entry import HELD, ORIGINAL, Asked, Claim, Entry, Method, Sampling, Scenario, Trial
 from fu.artefacts.result import Result, write
 from fu.pipeline import catalogue
 from fu.seeds import derive_integer
@@ -118,6 +119,8 @@ def make_entry(
         "attacks": ("patch",) if declared.get("TRIGGERS") else (),
         "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},
     }
+    if reads == "artefacts":
+        values["claims"] = {"first": make_claim("Ours is above 0."), "second": make_claim("It is so again.")}
     if compares:
         values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
         values["methods"] = tuple(as_training(method) for method in values["methods"])
@@ -149,6 +152,8 @@ def as_training(method: Method) -> Method:
 
 def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | None = None) -> pd.DataFrame:
     """Return the frame of an entry; `published`: the paper's numbers by method, stage and metric."""
+    if entry.reads == "artefacts":
+        return judged({"first": {"small": [2.0, 3.0, 4.0]}, "second": {"small": [-1.0, 1.0]}})
     if entry.reads == "data":
         return pd.DataFrame(_examples() if entry.attacks else _holdings())
     rows: list[dict[str, Any]] = []
@@ -168,6 +173,25 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     frame = pd.DataFrame(rows, columns=[*COLUMNS[:8], "client", *COLUMNS[8:]])
     frame["published"] = frame["published"].eq(True).astype(bool)
     return frame.astype({"seed": int, "round": int, "value": float})
+
+
+def judged(claims: Mapping[str, Mapping[str, Sequence[float]]], **changes: Any) -> pd.DataFrame:
+    """Return the frame of verdicts: what each claim, which wants more than 0, makes of its rows by unit and seed."""
+    about = {"against": "", "published": False, "low": 0.0, "high": inf, "exact": False, "reason": "", **changes}
+    rows = [
+        {"claim": claim, "unit": unit, "seed": seed, "value": value, **about}
+        for claim, units in claims.items()
+        for unit, values in units.items()
+        for seed, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def make_claim(text: str, **changes: Any) -> Claim:
+    """Return a claim about an artefact `thing`."""
+    about: dict[str, Any] = {"place": "Table 1", "artefact": "thing", "scenarios": ["small"], "kind": "limit"}
+    params = {"of": {"method": "ours", "metric": "r_acc"}, "side": "above", "limit": 0}
+    return Claim(**{"text": text, **about, "params": params, **changes})
 
 
 def held(scenario: str, sizes: Sequence[int]) -> list[dict[str, Any]]:

@@ -21,9 +21,9 @@ CHOOSING = [kind for kind in KINDS if chooses(kind)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_artefact_reads_one_of_four(kind: str) -> None:
+def test_an_artefact_reads_one_of_five(kind: str) -> None:
     assert reads(kind) == plugins.load("artefacts", kind).READS
-    assert reads(kind) in {"evaluations", "traces", "data", "nothing"}
+    assert reads(kind) in {"evaluations", "traces", "data", "nothing", "artefacts"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,6 +21,7 @@ FUNCTIONS = {
     "projections": ("project",),
     "evaluation": ("evaluate",),
     "artefacts": ("make",),
+    "claims": ("operands", "statistics", "region"),
 }
 
 
@@ -51,7 +52,8 @@ def test_every_kind_has_the_plugins_that_this_project_is_about() -> None:
         "histories": {"last_local_models", "update_norms", "update_sums"},
         "projections": {"away_from_original"},
         "evaluation": {"utility", "backdoor", "distance", "conflicts", "predicted_classes", "accuracy", "cost"},
-        "artefacts": {"table", "curves", "classes", "across", "runtime", "losses", "images"},
+        "artefacts": {"table", "curves", "classes", "across", "runtime", "losses", "images", "verdicts"},
+        "claims": {"order", "limit", "equal", "trend", "best", "exact"},
     }
     assert set(about) == set(KINDS) == set(FUNCTIONS)
     assert {kind: names - set(available(kind)) for kind, names in about.items()} == {kind: set() for kind in about}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fu import plugins
+from fu.artefacts.entry import Claim
 from fu.pipeline import commands
 from fu.pipeline.catalogue import KINDS, available, chooses, declared, reads, traces
 from fu.pipeline.digest import ROOT, UNCOUNTED, closure, modules_of
@@ -226,7 +227,24 @@ def artefacts() -> dict[str, Any]:
     found["guard_kept"] = {"kind": "table", "scenarios": [KEPT], "methods": kept, "metrics": ["steps"]}
     metrics = ["r_acc", "steps"]
     found["guard_rest"] = {"kind": "table", "scenarios": others, "methods": ["guard.retrain"], "metrics": metrics}
+    del found["guard_verdicts"]["methods"], found["guard_verdicts"]["metrics"], found["guard_verdicts"]["scenarios"]
     return {name: {"title": "T", "caption": "C", "in_paper": False, **about} for name, about in found.items()}
+
+
+def claims() -> dict[str, Claim]:
+    """A claim of every kind, about one table."""
+    of = {"method": "guard.tuned", "metric": "asr"}
+    side = {"of": of, "side": "above"}
+    params: dict[str, dict[str, Any]] = {
+        "order": {**side, "than": of},
+        "limit": {**side, "limit": 0.0},
+        "equal": {"of": of, "than": of, "margin": 1.0},
+        "best": {**side, "among": ["guard.away_from_original"]},
+        "trend": {"of": of, "along": "k", "way": "rising"},
+        "exact": {"of": of, "value": 0.0},
+    }
+    about = {"text": "T", "place": "P", "artefact": "guard_table", "scenarios": ["guard0"]}
+    return {kind: Claim(kind=kind, params=params[kind], **about) for kind in available("claims")}
 
 
 @pytest.fixture
@@ -237,7 +255,11 @@ def planned(mine: Path) -> Plan:
     config = {"preset": "smoke", "papers": ["fedosd"], "plugins": str(mine), "device": "cpu"}
     Plan(config)  # knows the folder now
     laid = {"scenarios": scenarios(), "methods": methods(), "artefacts": artefacts()}
-    return Plan({**config, "overrides": {"fedosd": {**laid, "trainings": TRAININGS}}})
+    plan = Plan({**config, "overrides": {"fedosd": {**laid, "trainings": TRAININGS}}})
+    plan.papers["fedosd"] = plan.papers["fedosd"].model_copy(
+        update={"claims": claims()}
+    )  # the paper's own need it whole
+    return plan
 
 
 def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: Path) -> None:

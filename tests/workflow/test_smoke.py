@@ -41,7 +41,7 @@ def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
         f"{name}.{suffix}"
         for name in planned
-        for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json", "made.json")
+        for suffix in ("csv", "rows.csv", "md", "html", "tex", "pdf", "svg", "png", "json", "made.json")
     }
     for name in planned:
         assert "Preset smoke" in (folder / f"{name}.md").read_text()

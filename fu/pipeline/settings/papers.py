@@ -1,11 +1,12 @@
 """Read papers, presets and overrides, and merge them."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import yaml
@@ -187,7 +188,7 @@ def merge(base: Any, top: Any) -> Any:
 
 
 class Resolved(NamedTuple):
-    """The preset, the merged papers, for each paper the place of its last layer, and the scenarios that it states.
+    """The preset, the merged papers, for each paper the place of its last layer, and what it states by itself.
 
     A preset may have fewer values of a coordinate than the paper, whose numbers name the paper's.
     """
@@ -196,6 +197,7 @@ class Resolved(NamedTuple):
     papers: dict[str, Paper]
     where: dict[str, str]
     stated: dict[str, set[str]]
+    grids: dict[str, dict[str, list[Any]]]  # the values of each setting in a grid of the paper's
 
 
 def resolve(config: Config, depth: int = LAYERS) -> Resolved:
@@ -203,7 +205,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
     preset = Preset(description="none")
     if depth > 1:
         preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
-    papers, where, stated = {}, {}, {}
+    papers, where, stated, grids = {}, {}, {}, {}
     seeds = {"seeds": preset.seeds} if preset.seeds else {}
     for name in config.papers:
         layers = {
@@ -215,11 +217,14 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         lower: Any = reduce(merge, (layer for _, layer in below), {})
         if below:
             _check_known(lower, top, place)
-        papers[name] = _with_shown(_expanded(validate(Paper, merge(lower, top), place), place), place)
-        where[name] = place
-        first = next(iter(layers))
-        varies = any(scenario.vary for scenario in papers[name].scenarios.values())
-        stated[name] = set(_expanded(validate(Paper, layers[first], first), first).scenarios if varies else ())
+        where[name], first = place, next(iter(layers))
+        merged = validate(Paper, merge(lower, top), place)
+        alone = _expanded(validate(Paper, layers[first], first), first)
+        varies = any(scenario.vary for scenario in merged.scenarios.values())
+        stated[name] = set(alone.scenarios if varies else ())
+        shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
+        papers[name] = _with_shown(_expanded(merged, place, shown), place)
+        grids[name] = _grids(layers[first])
     known = names("papers")
     for place, given in (
         ("config.yaml: overrides", config.overrides if depth > 2 else {}),
@@ -229,7 +234,17 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
             if name not in known:
                 raise UserError(f"{place}: there is no paper {name!r}{nearest(name, known)}.")
     _check_targets(papers, where)
-    return Resolved(preset, papers, where, stated)
+    return Resolved(preset, papers, where, stated, grids)
+
+
+def _grids(tree: Any) -> dict[str, list[Any]]:
+    """Return the values of each setting in any grid of a paper."""
+    found: dict[str, list[Any]] = {}
+    for key, below in tree.items() if isinstance(tree, dict) else ():
+        inside = below if key == "grid" and isinstance(below, dict) else _grids(below)
+        for setting, several in inside.items():
+            found.setdefault(setting, []).extend(several if isinstance(several, list) else [])
+    return found
 
 
 def blamed(make: Callable[[Resolved], Made], config: Config) -> Made:
@@ -275,8 +290,10 @@ def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> No
             taken[target] = where
 
 
-def _expanded(paper: Paper, where: str) -> Paper:
-    """Return the paper with a scenario for every combination of what varies, and artefacts that name these.
+def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = MappingProxyType({})) -> Paper:
+    """Return the paper with a scenario for every combination of what varies, and artefacts and claims that name these.
+
+    `stated`: by artefact the scenarios that the paper shows, of which a preset may leave out some.
 
     A scenario whose base varies does so, too, and each of its combinations is based on that one of its base.
     """
@@ -319,7 +336,21 @@ def _expanded(paper: Paper, where: str) -> Paper:
                 raise UserError(f"{where}: artefacts.{key}: there is no scenario {wanted!r}{hint}.")
             shown += matching
         artefacts[key] = entry.model_copy(update={"scenarios": list(dict.fromkeys(shown))})
-    return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts})
+    claims = {}
+    for key, claim in paper.claims.items():
+        if claim.artefact not in artefacts:
+            hint = nearest(claim.artefact, artefacts)
+            raise UserError(f"{where}: claims.{key}.artefact: there is no artefact {claim.artefact!r}{hint}.")
+        known = artefacts[claim.artefact].scenarios
+        judged = known if not claim.scenarios else []
+        for wanted in claim.scenarios:
+            matching = [name for name in known if name in groups.get(wanted, {}) or fnmatchcase(name, wanted)]
+            if not matching and not any(fnmatchcase(name, wanted) for name in stated.get(claim.artefact, ())):
+                hint = nearest(wanted, known)
+                raise UserError(f"{where}: claims.{key}.scenarios: {claim.artefact} shows no {wanted!r}{hint}.")
+            judged += matching
+        claims[key] = claim.model_copy(update={"scenarios": list(dict.fromkeys(judged))})
+    return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts, "claims": claims})
 
 
 def _nested(keys: Sequence[str], value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fu import plugins
-from fu.artefacts.entry import ORIGINAL, Display
+from fu.artefacts.entry import ORIGINAL, Claim, Display
 from fu.artefacts.style import Figures
 from fu.data.dataset import about
 from fu.data.forget import Forget
@@ -439,6 +439,9 @@ class Paper(Strict):
     trainings: dict[Name, Trained] = Field(default_factory=dict, description="name -> training, beside `original`")
     methods: dict[Name, Method] = Field(default_factory=dict, description="name -> method")
     artefacts: dict[Name, Artefact] = Field(description="name -> table or figure")
+    claims: dict[Name, Claim] = Field(
+        default_factory=dict, description="name -> what the paper says, judged in an artefact of kind verdicts"
+    )
 
     @model_validator(mode="after")
     def _different(self) -> "Paper":

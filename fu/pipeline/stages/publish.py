@@ -1,4 +1,4 @@
-"""Make one artefact: csv, md, html, tex, pdf, svg, png, and its provenance as json."""
+"""Make one artefact: csv, md, html, tex, pdf, svg, png, its rows seed by seed, and its provenance as json."""
 
 import json
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ class Files:
     root: Path
     published: list[Path]
     csv: Path
+    rows: Path
     md: Path
     html: Path
     tex: Path
@@ -47,7 +48,7 @@ def reads(spec: Spec, files: Files) -> dict[str, list[Path]]:
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Read the files into a frame, make the artefact from it, and write it."""
     from fu import plugins
-    from fu.artefacts import drawing, provenance, result
+    from fu.artefacts import drawing, provenance, result, rows
     from fu.pipeline import frames
     from fu.pipeline.paths import Paths
 
@@ -60,8 +61,11 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     inputs = dict(zip(map(str, behind), options.contents(behind), strict=True))
     costs = [Path(path) for path in frames.costs(spec, paths)]
     written = (files.csv, files.md, files.html, files.tex, files.pdf, files.svg, files.png)
-    with drawing.styled(entry.figures), atomic_outputs(options, *written, files.json) as (*parts, about):
-        result.write(plugins.load("artefacts", spec.kind).make(frame, entry), entry, *parts)
+    kind = plugins.load("artefacts", spec.kind)
+    with drawing.styled(entry.figures), atomic_outputs(options, *written, files.rows, files.json) as outputs:
+        *parts, seeds, about = outputs
+        result.write(kind.make(frame, entry), entry, *parts)
+        rows.write(rows.rows(frame, entry, getattr(kind, "by_seed", None)), seeds)
         about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, costs), indent=2) + "\n")
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from fu.artefacts import table
@@ -24,7 +25,8 @@ def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path:
     numbers.write_text("scenario,method,stage,metric,value\n")
     spec = made("smoke").job("publish", {"paper": "fedosd", "artefact": "table8"}).spec
     assert isinstance(spec, publish.Spec)
-    outputs = {name: tmp_path / f"table8.{name}" for name in ("md", "html", "tex", "pdf", "svg", "png", "json")}
+    names = ("rows", "md", "html", "tex", "pdf", "svg", "png", "json")
+    outputs = {name: tmp_path / f"table8.{name}" for name in names}
     files = publish.Files(tmp_path, [numbers], csv=tmp_path / "made.csv", **outputs)
     with pytest.raises(UserError, match=r"table8\.csv: the file was edited after this job was planned; run snakemake"):
         publish.main(spec, files, Options())
@@ -44,7 +46,8 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
 
     monkeypatch.setattr(table, "make", spied)
     entry = entry_of("table", chosen={}, published=checksum(numbers))
-    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json")}
+    names = ("csv", "rows", "md", "html", "tex", "pdf", "svg", "png", "json")
+    outputs = {name: tmp_path / f"thing.{name}" for name in names}
     files = publish.Files(root, [numbers], **outputs)
     paths = Paths(str(root))
     publish.main(publish.Spec(**dict(entry)), files, Options(code="the code"))
@@ -53,6 +56,9 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     assert set(frame["trial"].dropna()) == {"original", "scratch", CHOSEN}
     assert frame[frame["published"]]["value"].tolist() == [0.25]
     assert all(path.stat().st_size for path in outputs.values())
+    rows = pd.read_csv(outputs["rows"])
+    assert set(rows[rows["published"] == 0]["point"]) == {"original", "scratch", CHOSEN}
+    assert rows[rows["published"] == 1]["value"].tolist() == [0.25]
     about = json.loads(outputs["json"].read_text())
     assert about["inputs"] == {path: checksum(Path(path)) for path in frames.inputs(entry, paths)}
     assert list(about["costs"]) == frames.costs(entry, paths)

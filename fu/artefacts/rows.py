@@ -1,0 +1,67 @@
+"""The rows behind an artefact, seed by seed: what people analyse further, and what claims are judged by.
+
+A kind whose numbers are made of several rows (a gain, a share) defines `by_seed(frame, entry)`, which returns them with
+the columns scenario, method, trial, stage, metric, seed and value.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fu.artefacts.entry import Entry, Trial
+from fu.artefacts.statistics import evaluated
+
+COLUMNS = ["scenario", "method", "point", "stage", "seed", "round", "client", "metric", "published", "value"]
+FORMULAS = "formulas"  # in place of a scenario, where numbers need none
+BySeed = Callable[[pd.DataFrame, Entry], pd.DataFrame]
+
+
+def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFrame:
+    """Return `COLUMNS` and a column for each coordinate and each setting of a grid; `published`: 1 for the paper's own.
+
+    Seeds in which a trial diverged are left out, as they are of means; seed and round are -1 where a row has none.
+    """
+    parts = []
+    if entry.reads in ("evaluations", "traces"):
+        names = {metric.name for metric in (*entry.metrics, *entry.spreads)}
+        ours = evaluated(frame).rows if entry.reads == "evaluations" else frame[~frame["published"]]
+        parts = [ours[ours["metric"].isin(names)], frame[frame["published"]]]
+    if by_seed:
+        parts.append(by_seed(frame, entry))
+    found = pd.concat([part for part in parts if len(part)] or [pd.DataFrame(columns=["trial"])], ignore_index=True)
+    trials = _trials(entry)
+    named = found["trial"].fillna(found["method"]) if len(found) else found["trial"]
+    found["point"] = named
+    found["method"] = [trials.get(name, (name, {}))[0] for name in named]
+    at = [
+        {**_at(entry, scenario), **trials.get(name, ("", {}))[1]}
+        for scenario, name in zip(found.get("scenario", []), named, strict=True)
+    ]
+    found = found.reindex(columns=COLUMNS)
+    found["published"] = (found["published"] == True).astype(int)  # noqa: E712 (NaN where a kind made the row)
+    found[["seed", "round"]] = found[["seed", "round"]].fillna(-1).astype(int)
+    keys = dict.fromkeys(key for values in at for key in values)
+    for key in keys:
+        found[key] = [values.get(key) for values in at]
+    return found
+
+
+def write(found: pd.DataFrame, path: Path) -> None:
+    """Write rows as CSV; equal numbers give equal bytes."""
+    found.to_csv(path, index=False, float_format="%.9g", lineterminator="\n")
+
+
+def _trials(entry: Entry) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the method of each trial by name, and what its grid sets there."""
+    several: dict[str, tuple[str, dict[str, Any]]] = {}
+    for method in entry.methods:
+        for scenario, trials in method.trials.items():
+            shown: tuple[Trial, ...] = (entry.trial(scenario, method),) if entry.chooses else trials
+            several |= {trial.name: (method.name, dict(trial.values)) for trial in shown}
+    return several
+
+
+def _at(entry: Entry, scenario: str) -> dict[str, Any]:
+    return next((dict(one.at) for one in entry.scenarios if one.name == scenario), {})

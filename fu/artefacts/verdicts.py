@@ -1,0 +1,153 @@
+"""What the paper claims, judged by computation: in each scenario and in all, and the paper's own numbers beside ours.
+
+Statistics, levels and what is called undecided stand in `fu.claims.judging`. Not judged is what rests on other data
+than the paper's, on an attack that left nothing to forget, or on runs without numbers.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from math import inf, isnan, nan
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from fu.artefacts.entry import Claim, Entry
+from fu.artefacts.panels import Panels
+from fu.artefacts.result import Result, of_table
+from fu.claims.judging import MOST, Judged, Region, judge, overall, stands
+
+READS = "artefacts"
+ALL = ""  # in place of a scenario: all of them
+COLUMNS = ["claim", "scenario", "verdict", "mean", "low", "high", "n", "needed", "published", "published_value"]
+COLUMNS += ["reason", "against", "text", "place", "artefact", "kind"]
+TERMS = (
+    "Each claim is a predicate over the numbers of its table or figure, seed by seed. It holds, or does not, where a "
+    "t-test at 2.5% on one side says so, corrected for the number of scenarios (Holm); else it is undecided. In all it "
+    "holds where it does in every scenario that is judged, and does not with one. Intervals of 95% are of the mean "
+    "over seeds, not corrected. Of one seed only what has no noise is judged. Paper: the same predicate, of the "
+    "numbers that it prints, without a test."
+)
+
+
+class Scene(NamedTuple):
+    """A claim where it is judged: a scenario, or several along a coordinate."""
+
+    judged: Judged
+    published: str = ""
+    value: float = nan
+    reason: str = ""
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Judge every claim. Frame: claim, unit, against, seed, value, published, low, high, exact (`fu.claims`), reason.
+
+    `low` and `high` bound the region of the claim; `reason`: why a unit is not judged.
+    """
+    scenes = {name: list(_scenes(frame[frame["claim"] == name])) for name in entry.claims}
+    rows = [row for name, claim in entry.claims.items() for row in _rows(name, claim, scenes[name])]
+    found = pd.DataFrame(rows, columns=COLUMNS)
+    return of_table(found, _panels(entry, found), f"{TERMS} {_counted(found)}", names=("claims", "scenarios"))
+
+
+def _scenes(rows: pd.DataFrame) -> Iterator[Scene]:
+    """Yield where a claim is judged, and where it is not."""
+    numbers, out = rows[rows["reason"] == ""], rows[rows["reason"] != ""]
+    ours, theirs = numbers[~numbers["published"]], numbers[numbers["published"]]
+    region, exact = (float(rows["low"].iloc[0]), float(rows["high"].iloc[0])), bool(rows["exact"].iloc[0])
+    held = stands(theirs, region, exact)
+    paper = {str(unit): (_nearest(part["value"], region), held[str(unit)]) for unit, part in theirs.groupby("unit")}
+    for one in [*judge(ours, region, exact), *(Judged(unit, "not judged") for unit in out["unit"])]:
+        value, true = paper.get(one.unit, (nan, None))
+        reason = "".join(out[out["unit"] == one.unit]["reason"])
+        yield Scene(one, {True: "holds", False: "does not hold", None: ""}[true], value, reason)
+
+
+def _nearest(values: "pd.Series[float]", region: Region) -> float:
+    """Return the number that lies least inside a region, or farthest outside."""
+    return float(min(values, key=lambda value: min(value - region[0], region[1] - value)))
+
+
+def _rows(name: str, claim: Claim, scenes: list[Scene]) -> Iterator[dict[str, Any]]:
+    about = {"claim": name, "text": claim.text, "place": claim.place, "artefact": claim.artefact, "kind": claim.kind}
+    verdict = overall(scene.judged.verdict for scene in scenes)
+    printed = [scene.published for scene in scenes if scene.published]
+    reasons = {scene.reason for scene in scenes} if verdict == "not judged" else set()
+    yield {
+        **about,
+        "scenario": ALL,
+        "verdict": verdict,
+        "n": max(scene.judged.n for scene in scenes),
+        "needed": max((scene.judged.needed for scene in scenes), key=lambda n: -1 if isnan(n) else n),
+        "published": "" if not printed else "holds" if set(printed) == {"holds"} else "does not hold",
+        "reason": reasons.pop() if len(reasons) == 1 else "",
+    }
+    for scene in scenes:
+        numbers = {"published": scene.published, "published_value": scene.value, "reason": scene.reason}
+        own = scene.judged._asdict()
+        yield {**about, "scenario": own.pop("unit"), **own, **numbers}
+
+
+def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
+    labels = {scenario.name: scenario.label for scenario in entry.scenarios}
+    each = found[found["scenario"] != ALL]
+    rows = []
+    for claim in found[found["scenario"] == ALL].to_dict("records"):
+        own = each[each["claim"] == claim["claim"]]
+        rows.append(
+            {
+                "Claim": claim["text"],
+                "Where": claim["place"],
+                "Verdict": f"**{claim['verdict']}**",
+                "Scenarios": _several(own["verdict"]),
+                "Paper": _several(own[own["published"] != ""]["published"]),
+            }
+        )
+    lines = [
+        {
+            "Claim": row["claim"],
+            "Scenario": labels.get(str(row["scenario"]), row["scenario"]),
+            "Verdict": row["verdict"] + (f" ({row['reason']})" if row["reason"] else ""),
+            "Mean": _number(row["mean"]),
+            "95% interval": "–" if isnan(row["low"]) else f"{_number(row['low'])} to {_number(row['high'])}",
+            "Seeds": str(row["n"] or "–"),
+            "Would decide": _would(row),
+            "Paper": f"{_number(row['published_value'])}, {row['published']}" if row["published"] else "–",
+        }
+        for row in each.to_dict("records")
+    ]
+    return [(label, _panel(part)) for label, part in (("Claims", rows), ("In each scenario", lines))]
+
+
+def _panel(rows: list[dict[str, str]]) -> pd.DataFrame:
+    return pd.DataFrame(rows).pipe(lambda part: part.set_axis(pd.MultiIndex.from_product([[""], part.columns]), axis=1))
+
+
+def _several(verdicts: "pd.Series[str]") -> str:
+    """Return how many scenarios have each verdict, or the one that all have."""
+    found = Counter(verdicts)
+    if len(found) < 2:
+        return "–" if not found else f"{next(iter(found))}" + (f" ({len(verdicts)})" if len(verdicts) > 1 else "")
+    return ", ".join(f"{verdict} {number}" for verdict, number in found.most_common())
+
+
+def _number(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.3g}"
+
+
+def _would(row: dict[Any, Any]) -> str:
+    """Return how many seeds would decide."""
+    if row["verdict"] != "undecided" or isnan(row["needed"]):
+        return "–"
+    return f"more than {MOST:,}" if row["needed"] == inf else f"{row['needed']:.0f} seeds"
+
+
+def _counted(found: pd.DataFrame) -> str:
+    """Say how many claims have each verdict, and which the paper's own numbers contradict."""
+    claims = found[found["scenario"] == ALL]
+    counts = Counter(claims["verdict"])
+    said = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in ("holds", "does not hold", "undecided", "not judged")
+    )
+    against = claims[claims["published"] == "does not hold"]["claim"]
+    own = f" The paper's own numbers contradict: {', '.join(against)}." if len(against) else ""
+    return f"Of {len(claims)} claims: {said.replace('holds', 'hold', 1).replace('does not', 'do not')}.{own}"

@@ -1,0 +1,34 @@
+"""One model is above, or below, each of several others by more than a margin, paired by seed."""
+
+import pandas as pd
+from pydantic import Field
+
+from fu.claims.rows import Operand, Side, beyond, statistic, values
+from fu.types import Name, Strict
+
+
+class Params(Strict):
+    """An operand, its rivals in the same metric and stage, and how far it must be ahead of each."""
+
+    of: Operand = Field(description="what is said to be ahead")
+    among: list[Name] = Field(min_length=1, description="methods or trainings that it is compared with")
+    side: Side = Field(description="above or below")
+    margin: float = Field(0.0, ge=0, description="by how much more than nothing, in the metric's unit")
+
+
+def operands(p: Params) -> list[Operand]:
+    """Return the one and its rivals, in the same scenarios; at which point of its grid it is says nothing of them."""
+    at = {key: value for key, value in p.of.at.items() if "." not in key}
+    return [p.of, *(p.of.model_copy(update={"method": name, "at": at}) for name in p.among if name != p.of.method)]
+
+
+def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
+    """Return the differences to each rival."""
+    own, *rivals = operands(p)
+    leads = {rival.method: (values(rows, own) - values(rows, rival)).dropna() for rival in rivals}
+    return pd.concat([statistic(lead, name) for name, lead in leads.items()], ignore_index=True)
+
+
+def region(p: Params) -> tuple[float, float]:
+    """Return the differences beyond the margin."""
+    return beyond(p.side, 0.0, p.margin)

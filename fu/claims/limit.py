@@ -1,0 +1,30 @@
+"""A number lies above, or below, a limit."""
+
+import pandas as pd
+from pydantic import Field
+
+from fu.claims.rows import Operand, Side, beyond, statistic, values
+from fu.types import Strict
+
+
+class Params(Strict):
+    """An operand and its limit."""
+
+    of: Operand = Field(description="what is said to be above or below")
+    side: Side = Field(description="above or below")
+    limit: float = Field(description="in the metric's unit")
+
+
+def operands(p: Params) -> list[Operand]:
+    """Return the one."""
+    return [p.of]
+
+
+def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
+    """Return the numbers themselves."""
+    return statistic(values(rows, p.of))
+
+
+def region(p: Params) -> tuple[float, float]:
+    """Return the numbers beyond the limit."""
+    return beyond(p.side, p.limit)

@@ -1,0 +1,67 @@
+"""Which rows a claim reads, and their numbers by unit and seed.
+
+Rows: scenario, method, point, stage, seed (-1: of none), round (-1: of none), metric, value, and a column for each
+coordinate of scenarios and each setting of grids, named as in the YAML.
+"""
+
+from typing import Any, Literal
+
+import pandas as pd
+from pydantic import Field
+
+from fu.types import Name, Strict
+
+KEYS = ["scenario", "seed"]
+STATISTIC = ["unit", "against", "seed", "value"]
+Side = Literal["above", "below"]
+Stage = Literal["original", "unlearned", "recovered"]
+
+
+class Operand(Strict):
+    """Rows of one model and one metric."""
+
+    method: Name = Field(description="a method or a training that the artefact shows; original: ω⁰")
+    metric: str = Field(description="a metric of the artefact, or a number that its kind makes of them")
+    stage: Stage | None = Field(None, description="default: unlearned for a method, original for any other model")
+    at: dict[str, int | float | str] = Field(
+        default_factory=dict, description="rows at these values alone, of coordinates or of settings of the grid"
+    )
+    round: Literal["last", "first", "highest", "lowest", "mean"] = Field(
+        "last", description="of curves: which round, or what of the values of all"
+    )
+
+
+def pick(rows: pd.DataFrame, operand: Operand) -> pd.DataFrame:
+    """Return the rows of an operand."""
+    found = rows[(rows["method"] == operand.method) & (rows["metric"] == operand.metric)]
+    for key, value in operand.at.items():
+        found = found[same(found[key], value)] if key in found else found.iloc[:0]
+    stage = operand.stage or ("unlearned" if (found["stage"] == "unlearned").any() else "original")
+    return found[found["stage"] == stage]
+
+
+def same(values: "pd.Series[Any]", value: float | str) -> "pd.Series[bool]":
+    """Return which values equal one of the YAML: a column that holds text, too, holds numbers as text."""
+    return values.eq(value) if isinstance(value, str) else pd.to_numeric(values, errors="coerce").eq(value)
+
+
+def values(rows: pd.DataFrame, operand: Operand) -> "pd.Series[float]":
+    """Return an operand's number by scenario and seed; of curves that of the round which it names."""
+    runs = pick(rows, operand).sort_values("round").groupby(KEYS, sort=False)["value"]
+    return runs.agg({"highest": "max", "lowest": "min"}.get(operand.round, operand.round))
+
+
+def difference(rows: pd.DataFrame, of: Operand, than: Operand) -> pd.DataFrame:
+    """Return what is more in one operand than in another, paired by scenario and seed."""
+    return statistic((values(rows, of) - values(rows, than)).dropna())
+
+
+def statistic(numbers: "pd.Series[float]", against: str = "") -> pd.DataFrame:
+    """Return the columns unit, against, seed and value of numbers by scenario and seed."""
+    found = numbers.rename("value").reset_index().rename(columns={"scenario": "unit"})
+    return found.assign(against=against).reindex(columns=STATISTIC)
+
+
+def beyond(side: Side, limit: float, margin: float = 0.0) -> tuple[float, float]:
+    """Return the open interval of what lies above, or below, a limit by more than a margin."""
+    return (limit + margin, float("inf")) if side == "above" else (float("-inf"), limit - margin)

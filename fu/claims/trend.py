@@ -1,0 +1,62 @@
+"""A number rises, or falls, along a coordinate: the line fitted to its values in order, from end to end, on each seed.
+
+Values stand at equal distances, whatever the coordinate's, so that .1, 1 and 10 count alike. Scenarios that differ in
+nothing but the coordinate are one unit; a setting of a grid runs within a scenario.
+"""
+
+import re
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from fu.claims.rows import STATISTIC, Operand, beyond, pick
+from fu.types import Strict
+
+
+class Params(Strict):
+    """An operand, the coordinate that it follows, and how much it must change in all."""
+
+    of: Operand = Field(description="what is said to rise or fall")
+    along: str = Field(description="a coordinate of scenarios, or a setting of grids (params.lambda)")
+    way: Literal["rising", "falling"] = Field(description="rising or falling")
+    margin: float = Field(0.0, ge=0, description="by how much more than nothing from end to end, in the metric's unit")
+
+
+def operands(p: Params) -> list[Operand]:
+    """Return the one."""
+    return [p.of]
+
+
+def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
+    """Return the fitted change from the first value of the coordinate to the last; of two values, their difference."""
+    found = pick(rows, p.of)
+    if p.along not in found:
+        return pd.DataFrame(columns=STATISTIC)
+    last = found.groupby(["scenario", "point", "seed"])["round"].transform("max")
+    found = found[found["round"] == last].assign(at=lambda part: pd.to_numeric(part[p.along], errors="coerce"))
+    found = found[found["at"].notna()]
+    beside = [key for key in [*rows.columns][[*rows.columns].index("value") + 1 :] if "." not in key and key != p.along]
+    groups = ["scenario"] if "." in p.along else beside
+    parts = found.groupby(groups, dropna=False, sort=False) if groups else [((), found)]
+    lines = []
+    for _, part in parts:
+        wide = part.pivot_table("value", "seed", "at").dropna()
+        if wide.shape[1] > 1 and len(wide):
+            steps = np.arange(wide.shape[1])
+            change = steps[-1] * np.polyfit(steps, wide.to_numpy().T, 1)[0]
+            unit = _named(list(part["scenario"].unique()), p.along)
+            lines += [(unit, "", seed, value) for seed, value in zip(wide.index, change, strict=True)]
+    return pd.DataFrame(lines, columns=STATISTIC)
+
+
+def _named(scenarios: list[str], along: str) -> str:
+    """Return the name of scenarios without the coordinate, or all their names where they do not tell it."""
+    rest = {re.sub(rf"-{re.escape(along)}[\d.]+", "", name) for name in scenarios}
+    return rest.pop() if len(rest) == 1 else ", ".join(scenarios)
+
+
+def region(p: Params) -> tuple[float, float]:
+    """Return the changes beyond the margin."""
+    return beyond("above" if p.way == "rising" else "below", 0.0, p.margin)

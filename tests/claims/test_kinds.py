@@ -1,0 +1,136 @@
+"""Each kind of claim on numbers worked out by hand."""
+
+from math import inf
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fu import plugins
+from fu.claims.rows import Operand, pick, values
+from fu.plugins import Choice
+
+COLUMNS = ["scenario", "method", "point", "stage", "seed", "round", "metric", "value", "k", "params.q"]
+# Two scenarios, k = 1 and 4, two seeds. `ours` is a grid of q: at .5 it has what is below, at .1 a tenth less.
+ASR = {("a", "ours"): (0.2, 0.4), ("b", "ours"): (0.3, 0.5), ("a", "scratch"): (0.1, 0.1), ("b", "scratch"): (0.5, 0.4)}
+
+
+def rows() -> pd.DataFrame:
+    found = []
+    for (scenario, method), numbers in ASR.items():
+        k = {"a": 1, "b": 4}[scenario]
+        for seed, value in enumerate(numbers):
+            for q in (0.5, 0.1) if method == "ours" else (None,):
+                less = 0.1 if q == 0.1 else 0.0
+                point = f"{method}+q{q}" if q else method
+                found.append((scenario, method, point, "unlearned", seed, -1, "asr", value - less, k, q))
+    for scenario, k in (("a", 1), ("b", 4)):
+        found.append((scenario, "original", "original", "original", 0, -1, "asr", 0.9, k, None))
+    return pd.DataFrame(found, columns=COLUMNS)
+
+
+def empty(*further: str) -> pd.DataFrame:
+    return pd.DataFrame(columns=[*COLUMNS, *further], dtype=object)
+
+
+def made(
+    kind: str, given: pd.DataFrame | None = None, **params: Any
+) -> tuple[dict[Any, list[float]], tuple[float, float]]:
+    """Return what a claim makes of the rows: by unit and rival its numbers, seed by seed; and its region."""
+    module = plugins.load("claims", kind)
+    p = plugins.params("claims", Choice(name=kind, params=params), "here")
+    found = module.statistics(rows() if given is None else given, p)
+    each = {key: [round(value, 9) for value in part["value"]] for key, part in found.groupby(["unit", "against"])}
+    return each, module.region(p)
+
+
+OURS = {"method": "ours", "metric": "asr", "at": {"params.q": 0.5}}
+SCRATCH = {"method": "scratch", "metric": "asr"}
+
+
+def test_order_is_the_difference_seed_by_seed_beyond_a_margin() -> None:
+    each, region = made("order", of=OURS, than=SCRATCH, side="above", margin=0.05)
+    assert each == {("a", ""): [0.1, 0.3], ("b", ""): [-0.2, 0.1]}
+    assert region == (0.05, inf)
+    assert made("order", of=OURS, than=SCRATCH, side="below", margin=0.05)[1] == (-inf, -0.05)
+
+
+def test_limit_is_the_number_itself() -> None:
+    each, region = made("limit", of=OURS, side="below", limit=0.3)
+    assert each == {("a", ""): [0.2, 0.4], ("b", ""): [0.3, 0.5]}
+    assert region == (-inf, 0.3)
+    assert made("limit", of=OURS, side="above", limit=0.3)[1] == (0.3, inf)
+
+
+def test_equal_is_the_difference_within_a_margin() -> None:
+    assert made("equal", of=OURS, than=SCRATCH, margin=0.05) == (
+        {("a", ""): [0.1, 0.3], ("b", ""): [-0.2, 0.1]},
+        (-0.05, 0.05),
+    )
+
+
+def test_best_is_a_difference_for_each_rival_at_none_of_its_points() -> None:
+    each, region = made(
+        "best", of={**SCRATCH, "stage": "unlearned"}, among=["scratch", "ours"], side="below", margin=0.1
+    )
+    assert region == (-inf, -0.1)
+    assert each.keys() == {("a", "ours"), ("b", "ours")}
+
+
+def test_a_trend_runs_along_a_coordinate_of_scenarios_as_one_unit() -> None:
+    each, region = made("trend", of=SCRATCH, along="k", way="rising", margin=0.1)
+    assert each == {("a, b", ""): [0.4, 0.3]}  # .5 - .1 and .4 - .1
+    assert region == (0.1, inf)
+
+
+def test_a_trend_runs_along_a_setting_within_each_scenario() -> None:
+    each, region = made("trend", of={"method": "ours", "metric": "asr"}, along="params.q", way="falling")
+    assert each == {("a", ""): [0.1, 0.1], ("b", ""): [0.1, 0.1]}
+    assert region == (-inf, 0.0)
+
+
+def test_a_trend_is_the_line_fitted_to_values_at_equal_distances() -> None:
+    given = empty()
+    for k, value in ((1, 0.0), (10, 1.0), (100, 5.0)):  # slope 2.5 a step, whatever the distance of 10 and 100
+        given.loc[len(given)] = (f"x-k{k}-n5", "ours", "ours", "unlearned", 0, -1, "asr", value, k, None)
+    assert made("trend", given, of={"method": "ours", "metric": "asr"}, along="k", way="rising")[0] == {
+        ("x-n5", ""): [5.0]
+    }
+
+
+def test_trends_with_another_coordinate_are_units_of_their_own() -> None:
+    given = empty("n")
+    for n, slope in ((5, 1.0), (6, -2.0)):
+        for k in (1, 2, 3):
+            given.loc[len(given)] = (f"x-k{k}-n{n}", "ours", "ours", "unlearned", 0, -1, "asr", slope * k, k, None, n)
+    each, _ = made("trend", given, of={"method": "ours", "metric": "asr"}, along="k", way="rising")
+    assert each == {("x-n5", ""): [2.0], ("x-n6", ""): [-4.0]}
+
+
+def test_exact_is_the_distance_from_a_value() -> None:
+    assert made("exact", of=SCRATCH, value=0.1, tolerance=0.01) == (
+        {("a", ""): [0.0, 0.0], ("b", ""): [0.4, 0.3]},
+        (-0.01, 0.01),
+    )
+
+
+@pytest.mark.parametrize(
+    ("round", "expected"), [("last", 3.0), ("first", 1.0), ("highest", 5.0), ("lowest", 1.0), ("mean", 3.0)]
+)
+def test_of_curves_a_claim_reads_one_round_or_what_is_made_of_all(round: str, expected: float) -> None:
+    given = empty()
+    for at, value in ((2, 5.0), (3, 3.0), (1, 1.0)):
+        given.loc[len(given)] = ("a", "ours", "ours", "unlearned", 0, at, "asr", value, 1, None)
+    operand = Operand(method="ours", metric="asr", round=round)  # type: ignore[arg-type]
+    assert list(values(given, operand)) == [expected]
+
+
+def test_rows_are_those_of_method_metric_stage_and_place() -> None:
+    def number(**changes: Any) -> int:
+        return len(pick(rows(), Operand(**{**OURS, **changes})))
+
+    assert number() == 4
+    assert number(at={"params.q": 0.5, "k": 4}) == 2
+    assert number(at={"params.q": 0.3}) == number(at={"nothing": 1}) == number(metric="r_acc") == 0
+    assert number(stage="recovered") == 0
+    assert len(pick(rows(), Operand(method="original", metric="asr"))) == 2

@@ -1,0 +1,146 @@
+"""Claims of papers: what the plan refuses in one sentence, and what of an artefact's rows is judged."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import Claim, Entry
+from fu.artefacts.rows import COLUMNS
+from fu.pipeline import frames
+from fu.pipeline.paths import Paths
+from fu.pipeline.plan import Plan
+from tests.artefacts.factories import make_claim, make_entry
+from tests.mistakes import has, sentence
+from tests.pipeline.plans import PAPERS, made
+
+OF = {"method": "stability", "metric": "V", "at": {"params.lambda": 1}}
+CLAIM = {"text": "T", "place": "P", "artefact": "fig5", "kind": "limit"}
+
+
+def claim(**changes: Any) -> dict[str, Any]:
+    params = {"of": {**OF, **changes.pop("of", {})}, "side": "below", "limit": 1}
+    return {"claims": {"mine": {**CLAIM, "params": params, **changes}}}
+
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "no such artefact": (claim(artefact="fig55"), "claims.mine.artefact: there is no artefact 'fig55'; did you mean"),
+    "no such kind": (claim(kind="limits"), "claims.mine: there is no claims plug-in 'limits'; did you mean 'limit'?"),
+    "a missing metric": (
+        claim(of={"metric": "W"}),
+        "claims.mine: fig5 has no metric 'W'; allowed: Q, S, V, V + S, harm.",
+    ),
+    "a metric of clients": (claim(of={"metric": "client_accuracy"}), "fig5 has no metric 'client_accuracy'"),
+    "a method that is not shown": (claim(of={"method": "fairness"}), "claims.mine: fig5 has no method 'fairness'"),
+    "a stage that it does not have": (
+        claim(of={"stage": "recovered"}),
+        "claims.mine: fig5: 'stability' has no stage 'recovered'; allowed: unlearned.",
+    ),
+    "no such point": (
+        claim(of={"at": {"params.lambda": 7}}),
+        "claims.mine: fig5: 'stability' has no point params.lambda = 7; allowed: 0, 1, 2, 3, 4, 5.",
+    ),
+    "several points": (
+        claim(of={"at": {}}),
+        "claims.mine: fig5: 'stability' has 3 points here; name one with at: params.lambda.",
+    ),
+    "no such coordinate": (claim(of={"at": {"lambda": 1}}), "claims.mine: rows of fig5 have no 'lambda'"),
+    "a scenario that it does not show": (
+        claim(scenarios=["cifar10"]),
+        "claims.mine.scenarios: fig5 shows no 'cifar10'; allowed: mnist.",
+    ),
+    "a misspelt parameter": (claim(params={"of": OF, "side": "under", "limit": 1}), "claims.mine: params.side: "),
+    "no rows seed by seed": (claim(artefact="fig6"), "claims.mine: kind holdings has no rows seed by seed"),
+    "a trend along nothing": (
+        claim(kind="trend", params={"of": {**OF, "at": {}}, "along": "alpha", "way": "rising"}),
+        "claims.mine: rows of fig5 have no 'alpha'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("laid", "wanted"), CASES.values(), ids=CASES)
+def test_a_claim_over_rows_that_are_not_there_is_refused(laid: dict[str, Any], wanted: str) -> None:
+    values = {"preset": "smoke", "papers": ["tradeoffs"], "overrides": {"tradeoffs": laid}}
+    has(sentence(lambda: Plan(values)), wanted)
+
+
+@pytest.mark.parametrize("laid", [claim(), claim(of={"at": {"params.lambda": 3}})], ids=["a point", "one of the paper"])
+def test_a_claim_may_name_a_point_that_the_preset_leaves_out(laid: dict[str, Any]) -> None:
+    Plan({"preset": "smoke", "papers": ["tradeoffs"], "overrides": {"tradeoffs": laid}})
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_paper_has_claims_and_an_artefact_with_their_verdicts(paper: str) -> None:
+    planned = made("paper", paper)
+    assert 8 <= len(planned.papers[paper].claims) <= 15
+    job = planned.job("publish", {"paper": paper, "artefact": "verdicts"})
+    judged = {one.artefact for one in planned.papers[paper].claims.values()}
+    assert sorted(job.files) == sorted(f"results/paper/artefacts/{paper}/{name}.rows.csv" for name in judged)
+
+
+def test_a_claim_is_remade_alone_when_its_wording_changes() -> None:
+    before, after = (
+        Plan({"preset": "smoke", "papers": ["tradeoffs"], "overrides": over})
+        for over in ({}, {"tradeoffs": {"claims": {"penalty-raises-v": {"text": "Otherwise."}}}})
+    )
+    changed = [job.stem for job in before.jobs() if after.job(job.stage, job.names).keys != job.keys]
+    assert changed == ["results/smoke/artefacts/tradeoffs/verdicts"]
+
+
+# ---- what is judged --------------------------------------------------------------------------------------------------
+
+
+def read(folder: Path, claims: dict[str, Claim], rows: list[dict[str, Any]], **scenario: Any) -> pd.DataFrame:
+    """Return the frame of verdicts on one artefact, `thing`, with these rows."""
+    entry: Entry = make_entry("verdicts")
+    scenarios = tuple(
+        one.model_copy(update={"name": name, **scenario}) for one in entry.scenarios for name in ("small", "other")
+    )
+    entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios})
+    paths = Paths(str(folder))
+    [path] = frames.inputs(entry, paths)
+    Path(path).parent.mkdir(parents=True)
+    about = {"method": "ours", "stage": "unlearned", "metric": "r_acc", "published": 0, "round": -1, "client": None}
+    frame = pd.DataFrame([{"scenario": "small", "seed": 0, **about, **row} for row in rows])
+    frame.assign(point=frame["method"]).reindex(columns=COLUMNS).to_csv(path, index=False)
+    return frames.read(entry, paths, None)
+
+
+def test_ours_and_the_papers_numbers_are_told_apart(tmp_path: Path) -> None:
+    rows = [{"value": 0.5}, {"value": 0.6, "seed": 1}, {"value": 0.9, "published": 1, "seed": -1}]
+    found = read(tmp_path, {"one": make_claim("One.")}, rows)
+    assert list(found["value"]) == [0.5, 0.6, 0.9]
+    assert list(found["published"]) == [False, False, True]
+    assert set(found["unit"]) == {"small"}
+    assert set(found["reason"]) == {""}
+    assert {*zip(found["low"], found["high"], strict=True)} == {(0.0, float("inf"))}
+
+
+def test_scenarios_without_numbers_are_named(tmp_path: Path) -> None:
+    claims = {"one": make_claim("One.", scenarios=["small", "other"])}
+    found = read(tmp_path, claims, [{"value": 0.5}])
+    [silent] = found[found["reason"] != ""].to_dict("records")
+    assert (silent["unit"], silent["reason"]) == ("other", "no numbers: runs diverged, or the preset leaves them out")
+
+
+def test_other_data_are_not_judged_but_the_papers_numbers_are(tmp_path: Path) -> None:
+    rows = [{"value": 0.5}, {"value": 0.9, "published": 1, "seed": -1}]
+    found = read(tmp_path, {"one": make_claim("One.")}, rows, replaces="MNIST")
+    assert list(found[found["published"]]["value"]) == [0.9]
+    [out] = found[~found["published"]].to_dict("records")
+    assert out["reason"] == "digits in place of MNIST"
+
+
+@pytest.mark.parametrize(("asr", "judged"), [(0.5, True), (0.4994, False)])
+def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(tmp_path: Path, asr: float, judged: bool) -> None:
+    of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
+    rows = [
+        {"value": 0.05, "metric": "asr"},
+        {"value": 0.8},
+        {"value": asr, "metric": "asr", "method": "original", "stage": "original"},
+    ]
+    found = read(tmp_path, {"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
+    reasons = found.groupby("claim")["reason"].first()
+    assert reasons["r_acc"] == ""
+    assert reasons["asr"] == ("" if judged else f"the backdoor did not take hold: ω⁰ has an ASR of {asr:.3f}")
