@@ -23,7 +23,7 @@ def entry_of(*claims: str, scenarios: tuple[str, ...] = ("a", "b")) -> Entry:
 
 def row(frame: pd.DataFrame, claim: str, scenario: str = "") -> dict[str, Any]:
     [found] = frame[(frame["claim"] == claim) & (frame["scenario"] == scenario)].to_dict("records")
-    return dict(found)
+    return {str(key): value for key, value in found.items()}
 
 
 def test_a_claim_has_a_verdict_in_each_scenario_and_in_all() -> None:

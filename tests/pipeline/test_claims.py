@@ -135,7 +135,7 @@ def test_other_data_are_not_judged_but_the_papers_numbers_are(tmp_path: Path) ->
 @pytest.mark.parametrize(("asr", "judged"), [(0.5, True), (0.4994, False)])
 def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(tmp_path: Path, asr: float, judged: bool) -> None:
     of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"value": 0.05, "metric": "asr"},
         {"value": 0.8},
         {"value": asr, "metric": "asr", "method": "original", "stage": "original"},

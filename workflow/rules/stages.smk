@@ -156,7 +156,7 @@ use rule data as publish with:
         engine.inputs("publish", "results", "published", "costs"),
     output:
         **engine.outputs(
-            *("publish", "csv", "md", "html", "tex", "pdf", "svg", "json"),
+            *("publish", "csv", "rows", "md", "html", "tex", "pdf", "svg", "json"),
             png=lambda path: report(
                 path, caption="../report/artefact.rst", category="{paper}"
             ),
