@@ -38,6 +38,11 @@ def test_a_seed_that_diverged_is_left_out() -> None:
     found = rows(diverge(make_frame(entry), seeds=(0,)), entry, None)
     assert set(found[found["method"] == "ours"]["seed"]) == {1}
     assert set(found[found["method"] == "scratch"]["seed"]) == {0, 1}
+    later = make_frame(entry)  # the post-training alone
+    gone = (later["trial"] == CHOSEN) & (later["seed"] == 0) & (later["stage"] == "recovered")
+    first = later[gone].iloc[:1].assign(metric="diverged_round", value=3.0)
+    found = rows(pd.concat([later[~gone], first], ignore_index=True), entry, None)
+    assert set(found[found["method"] == "ours"]["seed"]) == {1}
 
 
 @pytest.mark.parametrize("kind", catalogue.available("artefacts"))

@@ -98,6 +98,9 @@ def test_it_must_hold_against_every_rival_and_fails_with_one() -> None:
     assert (one.verdict, one.against, one.mean) == ("undecided", "strong", 2.0)
     [one] = judge(pd.concat([weak, strong.assign(value=-strong["value"] * 9)]), ABOVE)
     assert one.verdict == "undecided"  # -18 ± 22.4
+    close = frame({"a": [-1.5, -2.5, -3.5]}, "strong")  # p .0247: alone it fails, as one of two it is undecided
+    assert [one.verdict for one in judge(close, ABOVE)] == ["does not hold"]
+    assert [one.verdict for one in judge(pd.concat([weak, close]), ABOVE)] == ["undecided"]
     [one] = judge(pd.concat([weak, strong.assign(value=-10.0)]), ABOVE)
     assert (one.verdict, one.against) == ("does not hold", "strong")
 

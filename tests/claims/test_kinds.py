@@ -75,6 +75,8 @@ def test_best_is_a_difference_for_each_rival_at_none_of_its_points() -> None:
     )
     assert region == (-inf, -0.1)
     assert each.keys() == {("a", "ours"), ("b", "ours")}
+    each, _ = made("best", of={**OURS, "at": {"params.q": 0.5, "k": 4}}, among=["scratch"], side="above")
+    assert each == {("b", "scratch"): [-0.2, 0.1]}  # scratch has no q, and is asked for none
 
 
 def test_a_trend_runs_along_a_coordinate_of_scenarios_as_one_unit() -> None:
@@ -95,6 +97,16 @@ def test_a_trend_is_the_line_fitted_to_values_at_equal_distances() -> None:
         given.loc[len(given)] = (f"x-k{k}-n5", "ours", "ours", "unlearned", 0, -1, "asr", value, k, None)
     assert made("trend", given, of={"method": "ours", "metric": "asr"}, along="k", way="rising")[0] == {
         ("x-n5", ""): [5.0]
+    }
+
+
+def test_a_trend_of_curves_is_one_of_their_last_rounds() -> None:
+    given = empty()
+    for k, values_ in ((1, (9.0, 1.0)), (2, (0.0, 3.0))):
+        for round, value in enumerate(values_):
+            given.loc[len(given)] = (f"x-k{k}", "ours", "ours", "unlearned", 0, round, "asr", value, k, None)
+    assert made("trend", given, of={"method": "ours", "metric": "asr"}, along="k", way="rising")[0] == {
+        ("x", ""): [2.0]
     }
 
 
