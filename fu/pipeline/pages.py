@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
     """Return every generated page by its path below docs/."""
     texts = {"config.md": reference.text()}
     texts |= {f"plugins/{kind}.md": plugins_page(kind) for kind in catalogue.KINDS}
-    return texts | {f"papers/{name}.md": paper_page(name) for name in papers.names("papers")}
+    return texts | {f"papers/{name}.md": paper_page(name) for name in papers.files("papers")}
 
 
 def write(folder: Path) -> None:

@@ -10,7 +10,7 @@ from fu.pipeline import catalogue, digest, entries, estimates, frames, published
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.grid import Grid
 from fu.pipeline.jobs import Job, Jobs, Made, at
-from fu.pipeline.settings.papers import Resolved, blamed, configured
+from fu.pipeline.settings.papers import Resolved, blamed, configured, files
 from fu.pipeline.settings.records import Artefact
 from fu.pipeline.stages import publish
 
@@ -66,6 +66,9 @@ class Plan(Jobs):
         if not self.artefacts[paper, artefact].published:
             return []
         path = f"workflow/published/{paper}/{artefact}.csv"
+        folder = files("papers")[paper].parent.parent
+        if folder != digest.ROOT / "workflow":
+            path = f"{folder}/published/{paper}/{artefact}.csv"  # of a paper of one's own
         if not (digest.ROOT / path).is_file():
             raise UserError(f"{self.where[paper]}: artefacts.{artefact}: published is true, but {path} does not exist.")
         return [path]

@@ -14,12 +14,12 @@ from fu.pipeline import commands
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS, certificate_of
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.settings.papers import names
+from fu.pipeline.settings import papers
 from fu.pipeline.stages import publish
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import PAPERS, RATES, RUN, WRITTEN, files, grid, made, plan, trials
 
-PRESETS = names("presets")
+PRESETS = [*papers.files("presets")]
 SCENARIO = "fedosd/mnist-pat50"
 
 
@@ -36,7 +36,7 @@ def rows(planned: Plan, artefact: str) -> list[str]:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_plans_every_paper_and_every_artefact(preset: str) -> None:
     planned = made(preset, *PAPERS)
-    assert {*planned.papers} == {*names("papers")}
+    assert {*planned.papers} == {*papers.files("papers")}
     assert {key for paper, key in planned.artefacts if paper == "fedosd"} == set(WRITTEN["artefacts"])
     published = {tuple(job.names.values()) for job in planned.jobs() if job.stage == "publish"}
     assert published == set(planned.artefacts)

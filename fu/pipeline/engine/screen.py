@@ -53,7 +53,7 @@ class Running:
 
     def files(self) -> str:
         """Return the files to look at in one word: `folder/table8.{csv,md}`."""
-        suffixes = sorted(Path(path).suffix[1:] for path in self.job.outputs.values() if not path.endswith(".json"))
+        suffixes = sorted({Path(path).suffix[1:] for path in self.job.outputs.values() if not path.endswith(".json")})
         return f"{self.job.stem}.{{{','.join(suffixes)}}}"
 
 

@@ -52,7 +52,7 @@ def enter(config: dict[str, Any], is_main_process: bool) -> None:
         config.clear()
         config.update(planned()["config"])
     elif isinstance(folder := config.get("plugins"), str) and Path(folder).is_dir():
-        for kind in KINDS:
+        for kind in (*KINDS, "papers", "published", "presets"):
             if (Path(folder) / kind).is_dir():
                 _copy(Path(folder) / kind, ROOT / "plugins" / kind)
         config["plugins"] = str(ROOT / "plugins")

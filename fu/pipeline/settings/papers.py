@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from fu import plugins
 from fu.errors import UserError, first_problem, nearest
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS
@@ -119,16 +120,24 @@ def configured(values: Any) -> Config:
     return validate(Config, values, "config")
 
 
-def names(folder: str) -> list[str]:
-    """Return the names of the YAML files in a folder of `workflow/`."""
-    return sorted(path.stem for path in (ROOT / "workflow" / folder).glob("*.yaml"))
+def files(folder: str) -> dict[str, Path]:
+    """Return the YAML files in a folder of `workflow/` by name, then those of users' own folders."""
+    found = {path.stem: path for path in sorted((ROOT / "workflow" / folder).glob("*.yaml"))}
+    ours = {*found}
+    for own in plugins.FOLDERS:
+        for path in sorted((own / folder).glob("*.yaml")):
+            if path.stem in ours:
+                raise UserError(f"{path}: workflow/{folder} already has a file of this name; rename yours.")
+            found[path.stem] = path
+    return found
 
 
 def load(folder: str, name: str, what: str) -> dict[str, Any]:
-    """Read `workflow/<folder>/<name>.yaml`; `UserError` for an unknown name."""
-    if name not in names(folder):
-        raise UserError(f"config: {what}: there is no {what} {name!r}{nearest(name, names(folder))}.")
-    return read_yaml(ROOT / "workflow" / folder / f"{name}.yaml")
+    """Read `<folder>/<name>.yaml`, ours or a user's; `UserError` for an unknown name."""
+    known = files(folder)
+    if name not in known:
+        raise UserError(f"config: {what}: there is no {what} {name!r}{nearest(name, known)}.")
+    return read_yaml(known[name])
 
 
 def without_sources(tree: Any) -> Any:
@@ -150,7 +159,7 @@ def unsourced(tree: Any, path: str) -> list[str]:
 
 
 def read_paper(name: str) -> dict[str, Any]:
-    """Return a paper's plain values; a value without a source is refused."""
+    """Return a paper's plain values; in one of this repository's a value without a source is refused."""
     raw = load("papers", name, "paper")
     parts: dict[str, Any] = {"settings": raw.get("settings", {}), "seeds": raw.get("seeds", {})}
     for group in ("scenarios", "trainings", "methods"):
@@ -165,7 +174,7 @@ def read_paper(name: str) -> dict[str, Any]:
                     if isinstance(coordinate, dict):
                         parts[f"{group}.{key}.vary.{short}.values"] = coordinate.get("values", {})
     missing = [path for part, tree in parts.items() for path in unsourced(tree, part)]
-    if missing:
+    if missing and files("papers")[name].is_relative_to(ROOT / "workflow"):
         raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")
     plain: dict[str, Any] = without_sources(raw)
     return plain
@@ -225,7 +234,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
         papers[name] = _with_shown(_expanded(merged, place, shown), place)
         grids[name] = _grids(layers[first])
-    known = names("papers")
+    known = files("papers")
     for place, given in (
         ("config.yaml: overrides", config.overrides if depth > 2 else {}),
         (f"{config.preset}.yaml: papers", preset.papers),

@@ -23,7 +23,7 @@ class Config(Strict):
     """config.yaml: what a user edits."""
 
     preset: Name = Field(
-        "smoke", description="how papers are scaled down: smoke, reduced, paper (not at all), or a file of your own"
+        "smoke", description="how papers are scaled down: smoke, reduced, paper (not at all), or one of your own"
     )
     papers: Names = Field(min_length=1, description="the papers to reproduce")
     seeds: Annotated[Seeds | None, BeforeValidator(typed)] = Field(
@@ -34,7 +34,9 @@ class Config(Strict):
         description="on how many seeds, from the first on, the points of a grid are compared; the others run the best",
     )
     plugins: str | None = Field(
-        None, min_length=1, description="folder with your own plug-ins: methods/mine.py, evaluation/mine.py, ..."
+        None,
+        min_length=1,
+        description="folder of your own: plug-ins (methods/mine.py, ...), papers, published numbers, presets",
     )
     data_dir: str = Field("data", min_length=1, description="folder for archives ({dataset}.npz) and downloads")
     device: Literal["auto", "cpu", "cuda"] = Field(

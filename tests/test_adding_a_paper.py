@@ -1,0 +1,104 @@
+"""docs/adding-a-paper.md, followed word by word in a copy of the project; what of a folder of one's own is refused."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fu import plugins
+from fu.pipeline.digest import ROOT
+from fu.pipeline.plan import Plan
+from tests.mistakes import has, sentence
+from tests.workflow.project import from_repository
+
+PAGE = (ROOT / "docs/adding-a-paper.md").read_text()
+NAME = "mine"
+
+
+def block(language: str) -> str:
+    """Return the page's one block of code in a language."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.S)
+    return str(found)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What the page says to write."""
+    for language, path in zip(("yaml", "csv"), re.findall(r"Save\s+this\s+as `(.*?)`", PAGE), strict=True):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(block(language))
+    return tmp_path / "my_folder"
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """Leave no folder to other tests."""
+    before = [*plugins.FOLDERS]
+    yield
+    plugins.FOLDERS[:] = before
+
+
+def values(folder: Path, **changes: object) -> dict[str, object]:
+    return {"preset": "paper", "papers": [NAME], "plugins": str(folder), **changes}
+
+
+def test_the_paper_of_the_page_is_planned_with_its_printed_numbers(folder: Path) -> None:
+    planned = Plan(values(folder))
+    assert planned.published(NAME, "table1") == [f"{folder}/published/mine/table1.csv"]
+    assert {job.stage for job in planned.jobs()} == {
+        "data",
+        "partition",
+        "request",
+        "train",
+        "unlearn",
+        "evaluate",
+        "publish",
+    }
+
+
+def test_a_preset_of_ones_own_scales_it_down(folder: Path) -> None:
+    (written,) = re.findall(r"`(\{description: .*?\})`", PAGE, re.S)
+    (folder / "presets").mkdir()
+    (folder / "presets/quick.yaml").write_text(" ".join(written.split()))
+    planned = Plan(values(folder, preset="quick"))
+    trial = planned.trials[f"{NAME}/one-client", "original"]
+    assert (trial.settings.training.rounds, planned.seeds(NAME)) == (5, [0])
+
+
+def test_a_paper_of_the_name_of_one_of_ours_is_refused(folder: Path) -> None:
+    (folder / "papers/fats.yaml").write_text(block("yaml"))
+    has(sentence(lambda: Plan(values(folder))), "papers/fats.yaml: workflow/papers already has a file of this name")
+
+
+def test_a_misspelt_paper_is_refused_with_the_nearest(folder: Path) -> None:
+    has(sentence(lambda: Plan(values(folder, papers=["mines"]))), "there is no paper 'mines'; did you mean 'mine'?")
+
+
+def test_printed_numbers_that_are_not_there_are_refused(folder: Path) -> None:
+    (folder / "published/mine/table1.csv").unlink()
+    has(
+        sentence(lambda: Plan(values(folder))), "published is true, but", "my_folder/published/mine/table1.csv does not"
+    )
+
+
+@pytest.mark.whole
+def test_the_page_ends_with_a_table_and_verdicts(folder: Path) -> None:
+    project = from_repository(folder.parent / "project")
+    kept = [
+        line
+        for line in (project.root / "config.yaml").read_text().splitlines()
+        if not line.startswith(("preset:", "papers:", "plugins:"))
+    ]
+    (project.root / "config.yaml").write_text("\n".join([*kept, block("text")]))
+    folder.rename(project.root / "my_folder")
+    project.snakemake()
+    made = project.root / "results/paper/artefacts/mine"
+    table = pd.read_csv(made / "table1.csv").set_index(["method", "stage", "metric"])
+    assert table["mean"]["retraining", "unlearned", "forgotten_accuracy"] == 0
+    assert table["published"]["retraining", "unlearned", "r_acc"] == 0.91
+    verdicts = pd.read_csv(made / "verdicts.csv", keep_default_na=False)
+    found = verdicts[verdicts["scenario"] == ""].set_index("claim")
+    assert dict(found["verdict"]) == {"unknown-again": "holds", "others-keep-theirs": "undecided"}
+    assert float(found["needed"]["others-keep-theirs"]) == 4
