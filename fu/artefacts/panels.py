@@ -40,6 +40,8 @@ SYMBOLS = str.maketrans(
     }
 )
 RHO = re.compile(r"ρ_(\w)")
+UNKNOWN = re.compile(r"[^ -~À-ÖØ-öø-ÿ]|[ÐÞðþ]")  # to pdflatex with the fonts that it has at first
+OPTIONAL = ("[", "*")  # what LaTeX takes for an argument of the line above
 Line = list[tuple[str, bool]]  # text, whether it is bold
 
 
@@ -81,17 +83,8 @@ def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
         rules += [f"\\cmidrule(lr){{{last + 1}-{last + several}}}"] if group else []
         last += several
     top = [f"{' & '.join(heads)} \\\\", " ".join(rules)] if rules else []
-    body = [
-        " & ".join(f"\\textbf{{{tex(cell)}}}" if bold else tex(cell) for cell, bold in line) for line in _lines(rows)
-    ]
-    lines = [
-        "\\toprule",
-        *top,
-        " & ".join(tex(name) for _, name in _columns(rows)) + " \\\\",
-        "\\midrule",
-        *(f"{line} \\\\" for line in body),
-        "\\bottomrule",
-    ]
+    head, *body = (_row(line) for line in [[(name, False) for _, name in _columns(rows)], *_lines(rows)])
+    lines = ["\\toprule", *top, head, "\\midrule", *body, "\\bottomrule"]
     return "\n".join(
         [
             "\\begin{table}",
@@ -109,9 +102,19 @@ def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
     )
 
 
+def _row(line: Line) -> str:
+    """Return a row of LaTeX: what it begins with is no argument of the line above."""
+    text = " & ".join(f"\\textbf{{{tex(cell)}}}" if bold else tex(cell) for cell, bold in line)
+    return f"{'{}' if text.startswith(OPTIONAL) else ''}{text} \\\\"
+
+
 def tex(text: str) -> str:
-    """Return text with what LaTeX would read as a command escaped, and indices set as such: ρ_S."""
-    return re.sub(r"\$\\rho\$\\_(\w)", r"$\\rho_{\1}$", text.translate(SYMBOLS))
+    """Return text with what LaTeX would read as a command escaped, and indices set as such: ρ_S.
+
+    A letter that pdflatex does not know stands there by its number: (U+4E2D).
+    """
+    escaped = re.sub(r"\$\\rho\$\\_([A-Za-z0-9])", r"$\\rho_{\1}$", text.translate(SYMBOLS))
+    return UNKNOWN.sub(lambda sign: f"(U+{ord(sign[0]):04X})", re.sub(r"\s+", " ", escaped))
 
 
 def picture(panels: Panels) -> Figure:

@@ -67,7 +67,7 @@ def write(
     head = f"# {entry.heading}\n\n{entry.caption}\n\n{about}\n\n"
     tail = f"\n{entry.definitions}\n" if entry.metrics else ""
     md.write_text(f"{head}{result.body}{tail}", encoding="utf-8")
-    tex.write_text(_latex(result, entry), encoding="utf-8")
+    tex.write_text(latex(result, entry), encoding="utf-8")
     box = _laid_out(result.figure, entry)
     pages = [panels.picture([panel]) for panel in result.panels or () if not result.beside]
     with PdfPages(pdf, metadata={"CreationDate": None, "ModDate": None}) as file:
@@ -102,7 +102,8 @@ def _laid_out(figure: Figure, entry: Entry) -> Bbox:
     return Bbox([[min(0, box.x0 - MARGIN), box.y0 - MARGIN], [max(wide, box.x1), box.y1 + MARGIN]])
 
 
-def _latex(result: Result, entry: Entry) -> str:
+def latex(result: Result, entry: Entry) -> str:
+    """Return an artefact as floats of LaTeX: a table for each panel, or a figure, or both."""
     title = re.sub(r"^(Table|Figure) \d+: ", "", entry.heading)  # LaTeX numbers by itself
     title = title[:1].upper() + title[1:]
     name = f"{entry.paper}-{entry.artefact}"

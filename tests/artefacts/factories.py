@@ -280,8 +280,8 @@ def written(result: Result, entry: Entry, folder: Path) -> list[Path]:
 
 
 def readable(text: str) -> bool:
-    """Whether pdflatex reads the text: it knows ASCII and the letters of Western Europe."""
-    return all(sign.isascii() or (sign.isalpha() and ord(sign) < 256) for sign in text)
+    """Whether pdflatex reads the text: it knows ASCII and the letters of Western Europe but four."""
+    return all(sign.isascii() or (sign.isalpha() and ord(sign) < 256 and sign not in "ÐÞðþ") for sign in text)
 
 
 def claims(notes: str, patterns: Mapping[str, str]) -> dict[str, list[tuple[str, ...]]]:
