@@ -69,8 +69,17 @@ def html(panels: Panels, words: Words = ()) -> str:
         columns = pd.MultiIndex.from_tuples([(marked(group), marked(name)) for group, name in _columns(rows)])
         table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
         below = "".join(f"<p>{marked(sentence)}</p>\n" for sentence in says)
-        text.append(f"<h2>{escape(label)}</h2>\n{table.to_html(index=False, escape=False, border=0)}\n{below}")
+        text.append(f"<h2>{marked(label)}</h2>\n{boxed(table, label)}\n{below}")
     return "\n".join(text)
+
+
+def boxed(cells: pd.DataFrame, label: str) -> str:
+    """Return cells of HTML as a table whose first column heads its rows, in a box in which it scrolls."""
+    head = cells.columns[0]
+    rows = cells.iloc[:, 1:].set_axis(pd.Index(cells.iloc[:, 0]))
+    rows.columns = rows.columns.set_names(["", head[1]] if rows.columns.nlevels > 1 else [head])
+    table = rows.style.to_html(exclude_styles=True).strip().replace(" >", ">")  # in text it is &gt;
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}">\n{table}\n</div>'
 
 
 def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
@@ -149,7 +158,7 @@ def marked(text: str) -> str:
 def _styled(cell: str, bold: bool, head: str) -> str:
     """Return a cell of a page below its column's name: bold, or grey."""
     if LIKE in (cell[-1:], head[-1:]):
-        return f'<span style="color: #999">{_safe(cell)}</span>'
+        return f'<span class="like">{_safe(cell)}</span>'
     return f"<b>{_safe(cell)}</b>" if bold else _safe(cell)
 
 

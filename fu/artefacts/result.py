@@ -1,10 +1,10 @@
 """What a kind of artefact returns, and how it is written: numbers, pages to read, LaTeX and pictures for a paper."""
 
 import re
-from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
 from matplotlib import rcParams
@@ -21,9 +21,12 @@ SIZE = (1600, 2000)  # pixels that a png should not exceed where it stays readab
 MARGIN = 0.03  # inches around what is drawn
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222 }
+.scroll { overflow-x: auto }
 table { border-collapse: collapse; border-block: 2px solid; font-variant-numeric: tabular-nums; font-size: 14px }
 th, td { padding: .15em .8em; text-align: left; white-space: nowrap }
 thead tr:last-child th { border-bottom: 1px solid }
+tbody th { font-weight: normal }
+.like { color: #6b6b6b }
 img { max-width: 100% }
 """
 
@@ -78,13 +81,15 @@ def write(
     result.figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
     shown = panels.html(result.panels, result.words) if result.panels else ""
     if result.beside or not result.panels:
-        shown += _embedded(result.figure, svg)
+        shown += f"<p>{_embedded(svg, _in_words(result.figure))}</p>"
+    else:
+        shown += f"<details><summary>As a picture</summary>{_embedded(svg, 'The same as a picture.')}</details>"
     paragraphs = [f"<p>{marked(text)}</p>" for text in (entry.caption, about)]
     notes = [f"<p>{marked(text)}</p>" for text in (result.notes, entry.definitions) if text]
     title = escape(entry.heading)
     html.write_text(
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<style>{STYLE}</style>\n'
-        f"<h1>{title}</h1>\n" + "\n".join([*paragraphs, shown, *notes]) + "\n</html>\n",
+        f"<main>\n<h1>{title}</h1>\n" + "\n".join([*paragraphs, shown, *notes]) + "\n</main>\n</html>\n",
         encoding="utf-8",
     )
 
@@ -124,8 +129,14 @@ def latex(result: Result, entry: Entry) -> str:
     return f"{figure}\n{tables}" if result.beside else tables
 
 
-def _embedded(figure: Figure, svg: Path) -> str:
-    """Return a picture in a page, with what its panels, axes and legend say for those who do not see it."""
+def _embedded(svg: Path, alt: str) -> str:
+    """Return a picture as part of a page: it shares no names with other pictures, and nothing in it is run."""
+    data = quote(" ".join(svg.read_text(encoding="utf-8").split()), safe=" /:;,=()+*!@?&'")
+    return f'<img loading="lazy" alt="{escape(alt)}" src="data:image/svg+xml,{escape(data)}">'
+
+
+def _in_words(figure: Figure) -> str:
+    """Return what panels, axes and legend say, for those who do not see them."""
     axes = figure.axes
     heads = [axis.get_title("left") or axis.get_title() for axis in axes]
     said = {
@@ -134,6 +145,4 @@ def _embedded(figure: Figure, svg: Path) -> str:
         "Legend": [text.get_text() for box in figure.legends for text in box.findobj(Text)],
     }
     several = {name: dict.fromkeys(" ".join(text.split()) for text in texts if text) for name, texts in said.items()}
-    alt = ". ".join(f"{name}: {'; '.join(texts)}" for name, texts in several.items() if texts)
-    data = b64encode(svg.read_bytes()).decode()
-    return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
+    return ". ".join(f"{name}: {'; '.join(texts)}" for name, texts in several.items() if texts)

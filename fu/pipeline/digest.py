@@ -37,7 +37,7 @@ UNCOUNTED = {
 UNCOUNTED_LIBRARIES = {"pydantic", "pydantic-core", "annotated-types", "typing-extensions", "tqdm", "psutil"}
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml", "PIL": "pillow", "dateutil": "python-dateutil"}
 BEHIND = {  # what these use to write results, though `fu` never imports it
-    "pandas": ("tabulate",),
+    "pandas": ("tabulate", "jinja2", "markupsafe"),
     "matplotlib": ("pillow", "fonttools", "kiwisolver"),
 }
 CACHE = Path("results/.cache/digests.json")  # keyed by content, this file's included, so never stale
