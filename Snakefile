@@ -41,6 +41,14 @@ onstart:
     engine.begin()
 
 
+onsuccess:
+    engine.page()
+
+
+onerror:
+    engine.page()
+
+
 localrules:
     data,
     select,

@@ -76,7 +76,7 @@ def html(panels: Panels, words: Words = ()) -> str:
 def boxed(cells: pd.DataFrame, label: str) -> str:
     """Return cells of HTML as a table whose first column heads its rows, in a box in which it scrolls."""
     head = cells.columns[0]
-    rows = cells.iloc[:, 1:].set_axis(pd.Index(cells.iloc[:, 0]))
+    rows = cells.iloc[:, 1:].set_axis([*cells.iloc[:, 0]])
     rows.columns = rows.columns.set_names(["", head[1]] if rows.columns.nlevels > 1 else [head])
     table = rows.style.to_html(exclude_styles=True).strip().replace(" >", ">")  # in text it is &gt;
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}">\n{table}\n</div>'

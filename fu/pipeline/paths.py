@@ -78,6 +78,11 @@ class Paths:
         """Return the certificate of a job."""
         return self.outputs(stage, names)["certificate"]
 
+    @property
+    def page(self) -> str:
+        """The page with all artefacts."""
+        return f"{self.root}/index.html"
+
     def log(self, stage: str) -> str:
         """Return the pattern of a stage's log."""
         return f"{self.root}/{LOGS[stage]}"

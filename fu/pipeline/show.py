@@ -29,13 +29,16 @@ from fu.pipeline import commands, costs, explain
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import runs
 from fu.pipeline.engine.status import planned, status
+from fu.pipeline.page import write as page
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.settings.papers import names, read_yaml
 from fu.pipeline.settings.records import Artefact
+
+LARGER = {"smoke": "reduced", "reduced": "paper"}  # presets, in the order in which a person tries them
 
 
 def results(plan: Plan, targets: Sequence[str]) -> None:
-    """Print the paths of what was made of the targets (none: all), and a first look at a table of each."""
+    """Print the paths of what was made of the targets (none: all), a first look at a table of each, what is next."""
     print(f"\nTables and figures ({plan.root}/artefacts):")
     looks = []
     for target in targets or ["all"]:
@@ -51,6 +54,22 @@ def results(plan: Plan, targets: Sequence[str]) -> None:
         if tables or (targets and shown):
             looks.append(first_look(tables or [*shown]))
     print("".join(f"\n{look}\n" for look in dict.fromkeys(looks)), end="")
+    if sentence := page.update(plan):
+        print(sentence, file=sys.stderr)
+    else:
+        print(f"\nAll that was made so far, on one page: {plan.paths.page}")
+    print(f"Next: {next_step(plan)}")
+
+
+def next_step(plan: Plan) -> str:
+    """Return what a person may want to do after a run, with its command."""
+    some = f" PAPERS={','.join(plan.papers)}" if {*names("papers")} - {*plan.papers} else ""
+    preset, larger = plan.config.preset, LARGER.get(plan.config.preset)
+    if missing := sum(not Path(job.certificate).exists() for job in plan.asked(["all"])):
+        return f"make reproduce PRESET={preset}{some}  (makes the {missing} others)"
+    if larger:
+        return f"make plan PRESET={larger}{some}  (what it costs to go on to the next preset)"
+    return f"make verify PRESET={preset}{some}  (rereads all files)"
 
 
 def first_look(tables: list[Path]) -> str:

@@ -86,11 +86,13 @@ def test_html_holds_groups_bold_and_no_mark_of_a_label() -> None:
     text = html([("<small>", ROWS)])
     assert "<h2>&lt;small&gt;</h2>" in text
     assert '<th colspan="3">ASR</th>' in text
+    assert text.count("<th>Method</th>") == 1
     assert "<th>A &amp; B²</th>" in text
     assert "<td><b>0.120 (0.010) ±0.004 ↑</b></td>" in text
     assert "<td>&numsp;1.25</td>" in text
     assert "<td>−0.380</td>" in text
     assert "colspan" not in html([("small", FLAT)])
+    assert html([("small", FLAT)]).count("<tr>") == 3
 
 
 def test_what_is_like_retraining_is_grey_on_a_page_a_cell_or_a_column() -> None:

@@ -233,6 +233,13 @@ class Engine:
         digest.remember()
         fork_server.start(self.snakemake.scratch)
 
+    def page(self) -> None:
+        """Write the page of all artefacts, those of failed runs, too; say what is wrong with it."""
+        from fu.pipeline.page import write  # slow
+
+        if sentence := write.update(self.plan):
+            self.screen.aside(lambda: print(sentence, file=sys.stderr))
+
     def _end_at_once(self, *_: Any) -> None:
         """End on SIGTERM, as when a login node restarts: Snakemake would wait for all jobs in the queue."""
         self.snakemake.unlock()

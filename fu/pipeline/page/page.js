@@ -1,0 +1,125 @@
+"use strict";
+const all = (query, from = document) => [...from.querySelectorAll(query)];
+const byId = (id) => document.getElementById(id);
+const made = (name, text = "", attributes = {}) => {
+  const element = Object.assign(document.createElement(name), attributes);
+  element.textContent = text;
+  return element;
+};
+
+// Light and dark: as the system says, until somebody says otherwise.
+const root = document.documentElement, theme = byId("theme");
+const kept = (value) => {
+  try {
+    if (value) localStorage.setItem("theme", value);
+    return localStorage.getItem("theme");
+  } catch { // a page from the disk may have no storage
+    return value;
+  }
+};
+const shine = (value) => {
+  const dark = value ? value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  if (value) root.dataset.theme = value;
+  theme.textContent = dark ? "Light" : "Dark";
+  theme.setAttribute("aria-label", `Show the page ${dark ? "light" : "dark"}`);
+};
+shine(kept());
+theme.addEventListener("click", () => {
+  const value = theme.textContent.toLowerCase();
+  kept(value);
+  shine(value);
+});
+
+// Search: cards and contents that lack one of the words are hidden.
+const search = byId("search"), cards = all("article");
+const entries = new Map(all("[data-for]").map((entry) => [entry.dataset.for, entry]));
+const find = () => {
+  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  let found = 0;
+  for (const card of cards) {
+    const shown = words.every((word) => card.dataset.search.includes(word));
+    card.hidden = entries.get(card.id).hidden = !shown;
+    found += shown;
+  }
+  for (const section of all("section")) section.hidden = words.length > 0 && !all("article:not([hidden])", section).length;
+  byId("found").textContent = words.length ? `${found} of ${cards.length}` : "";
+  byId("nothing").hidden = !words.length || found > 0;
+};
+search.addEventListener("input", find);
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !/INPUT|TEXTAREA/.test(document.activeElement.tagName)) {
+    event.preventDefault();
+    search.focus();
+  } else if (event.key === "Escape" && document.activeElement === search) {
+    search.value = "";
+    find();
+  }
+});
+
+// A link leads to its card, whatever was searched.
+const reveal = () => {
+  const card = byId(decodeURIComponent(location.hash.slice(1)));
+  if (card?.closest("[hidden]")) {
+    search.value = "";
+    find();
+    card.scrollIntoView();
+  }
+};
+addEventListener("hashchange", reveal);
+
+// The matrix: a column's head sorts by it, numbers by their value, what is no number last.
+const value = (cell) => {
+  const number = cell.textContent.replaceAll("−", "-").match(/^[\s≈]*([-+]?\d*\.?\d+(e[-+]?\d+)?)/i);
+  return number ? Number(number[1]) : NaN;
+};
+const sort = (table, head, place) => {
+  const way = head.getAttribute("aria-sort") === "ascending" ? -1 : 1, body = table.tBodies[0];
+  const rows = [...body.rows].map((row) => [place ? value(row.cells[place]) : NaN, row.cells[place].textContent, row]);
+  rows.sort(([a, text], [b, other]) =>
+    isNaN(a) && isNaN(b) ? (place ? 0 : way * text.localeCompare(other)) : isNaN(a) ? 1 : isNaN(b) ? -1 : way * (a - b));
+  body.append(...rows.map(([, , row]) => row));
+  for (const one of all("[aria-sort]", table)) one.setAttribute("aria-sort", "none");
+  head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
+};
+for (const table of all("[data-kind=matrix] table")) {
+  [...table.tHead.rows].at(-1).querySelectorAll("th").forEach((head, place) => {
+    const button = made("button", head.textContent, { type: "button" });
+    head.replaceChildren(button);
+    head.setAttribute("aria-sort", "none");
+    button.addEventListener("click", () => sort(table, head, place));
+  });
+}
+
+// The chain of inputs: the jobs before a job, when they are asked for.
+const jobs = JSON.parse(byId("jobs").textContent);
+const before = (number) => {
+  const list = made("ul");
+  for (const input of jobs[number][4]) {
+    const [name, stage, code, files, inputs] = jobs[input], item = made("li");
+    const digests = Object.entries(files).map(([file, digest]) => `${file.split("/").at(-1)} ${digest}`).join(", ");
+    const text = stage ? `${stage}: ${name} (code ${code}; ${digests})` : `${name}: its certificate is missing`;
+    if (inputs.length) {
+      const more = made("details");
+      more.append(made("summary", text));
+      opens(more, input);
+      item.append(more);
+    } else item.textContent = text;
+    list.append(item);
+  }
+  return list;
+};
+const opens = (details, number) =>
+  details.addEventListener("toggle", () => details.children.length < 2 && details.append(before(number)), { once: true });
+for (const details of all(".chain")) opens(details, Number(details.dataset.job));
+
+// The contents: closed where there is no room beside, and marked where one reads.
+document.querySelector(".tools").hidden = false;
+byId("contents").open = !matchMedia("(max-width: 62rem)").matches;
+const watch = new IntersectionObserver((changes) => {
+  for (const { target, isIntersecting } of changes) {
+    const link = entries.get(target.id).firstElementChild;
+    if (isIntersecting) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+}, { rootMargin: "-20% 0px -70% 0px" });
+cards.forEach((card) => watch.observe(card));
