@@ -18,6 +18,7 @@ from fu.pipeline.paths import CERTIFIED, OUTPUTS, certificate_of
 
 BODY = re.compile(r"<main>\n<h1>(.*?)</h1>\n(.*)</main>", re.DOTALL)  # of the page that an artefact has of its own
 SUFFIXES = (CERTIFIED, *(f".{suffix}" for suffix in OUTPUTS["publish"]))
+UNKNOWN = "without a certificate"  # in place of a job's stage
 DIGITS = 12  # of a digest that a person compares
 
 
@@ -98,14 +99,14 @@ class Chain:
     def add(self, path: Path) -> int:
         """Return the number of the job with this certificate, after those of all before it were added."""
         if path not in self._numbers:
-            number = self._numbers[path] = len(self.jobs)
+            self._numbers[path] = len(self.jobs)
             stem = path.relative_to(self.root) if path.is_relative_to(self.root) else path
             name = str(stem).removesuffix(CERTIFIED)
             made = certificate.read(path)
-            self.jobs.append((name, made.stage if made else "", made.code if made else "", {}, []))
-            _, _, _, files, inputs = self.jobs[number]
+            files, inputs = dict[str, str](), list[int]()
+            self.jobs.append((name, made.stage if made else "", made.code if made else "", files, inputs))
             if made:
-                files.update({file: content[:DIGITS] for file, (_, content) in made.outputs.items()})  # type: ignore[attr-defined]
+                files |= {file: content[:DIGITS] for file, (_, content) in made.outputs.items()}
                 paths = (certificate_of(Path(file)) for several in made.inputs.values() for file, _ in several)
                 inputs += [self.add(path) for path in dict.fromkeys(paths)]
         return self._numbers[path]
@@ -119,4 +120,4 @@ class Chain:
             if job not in seen:
                 seen.add(job)
                 waiting += self.jobs[job][-1]
-        return Counter(self.jobs[job][1] or "unknown" for job in sorted(seen))
+        return Counter(self.jobs[job][1] or UNKNOWN for job in seen)

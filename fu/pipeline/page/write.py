@@ -14,8 +14,9 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fu.artefacts.panels import boxed
 from fu.pipeline.estimates import counted, lasting
-from fu.pipeline.page.made import DIGITS, Artefact, Chain, read
+from fu.pipeline.page.made import DIGITS, UNKNOWN, Artefact, Chain, read
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
 from fu.pipeline.plan import Plan
 
@@ -127,9 +128,9 @@ def _claims(artefact: Artefact, others: set[str]) -> list[dict[str, Any]]:
 
 
 def _counts(claims: list[dict[str, Any]]) -> str:
-    """Return how many claims have each verdict: "3 holds, 1 undecided"."""
+    """Return how many claims have each verdict: "holds: 3, undecided: 1"."""
     several = Counter(claim["verdict"] for claim in claims)
-    return ", ".join(f"{several[verdict]} {verdict}" for verdict in SIGNS if several[verdict])
+    return ", ".join(f"{verdict}: {several[verdict]}" for verdict in SIGNS if several[verdict])
 
 
 def _artefact(artefact: Artefact, chain: Chain) -> dict[str, Any]:
@@ -161,16 +162,21 @@ def _artefact(artefact: Artefact, chain: Chain) -> dict[str, Any]:
         "devices": ", ".join(about["devices"]),
         "threads": ", ".join(map(str, about["threads"])),
         "job": number,
-        "behind": ", ".join(counted(several, stage) for stage, several in chain.stages(number).items()),
+        "behind": _behind(chain.stages(number)),
         "search": " ".join(dict.fromkeys(" ".join(words).lower().split())),
     }
 
 
+def _behind(stages: Counter[str]) -> str:
+    """Return how many jobs of each stage are behind an artefact, in the order in which they run."""
+    several = [f"{stages[stage]} {stage}" for stage in (*OUTPUTS, UNKNOWN) if stages[stage]]
+    return f"{counted(stages.total(), 'job')}: {', '.join(several)}" if several else ""
+
+
 def table(frame: pd.DataFrame, label: str) -> str:
-    """Return numbers as a table that scrolls in a box of its own; a text in it is no markup."""
-    shown = frame.rename(columns=escape).style.hide().format(_number, escape="html", na_rep="–")
-    text = shown.to_html(exclude_styles=True).strip()
-    return Markup(f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}">\n{text}\n</div>')
+    """Return numbers as a table like those of artefacts; a text in it is no markup."""
+    cells = frame.astype(object).map(lambda value: "–" if pd.isna(value) else escape(str(_number(value))))
+    return Markup(boxed(cells.rename(columns=escape), label))
 
 
 def _number(value: Any) -> Any:
@@ -182,7 +188,7 @@ def _numbers(artefact: Artefact) -> str:
     frame = artefact.frame
     if "published" in frame:
         frame = pd.concat([frame[frame["published"].notna()], frame[frame["published"].isna()]])
-    return table(frame[:ROWS], f"Numbers of {artefact.about['spec']['title']}")
+    return table(frame[:ROWS].dropna(axis=1, how="all"), f"Numbers of {artefact.about['spec']['title']}")
 
 
 def _compared(artefact: Artefact) -> str:

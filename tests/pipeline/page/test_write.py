@@ -1,0 +1,269 @@
+"""The page shows what is made and right, names what is not, runs nothing that people wrote, and repeats to the byte."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fu.artefacts.result import Result
+from fu.pipeline.digest import ROOT as REPOSITORY
+from fu.pipeline.page import write as page
+from fu.pipeline.page.write import Planned, render
+from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import read_yaml
+from tests.artefacts.factories import made, make_entry
+from tests.artefacts.hostile import HOSTILE, hostile
+from tests.pipeline.page.folder import ROOT, certify, copied, judged, put
+
+TOY = Planned("Somebody 2024 (Toy).", {"thing": "A thing", "other": "Another"})
+INDEX = ROOT / "index.html"
+
+
+class Outline(HTMLParser):
+    """The elements of a page, and the text of each card."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def shown(**papers: Planned) -> str:
+    return render(ROOT, "smoke", "Small.", papers)
+
+
+def test_a_card_says_what_it_is_how_it_was_made_and_where_its_files_are() -> None:
+    put(make_entry("table"))
+    text = shown(toy=TOY)
+    [card] = re.findall(r"<article.*?</article>", text, re.DOTALL)
+    for said in (
+        '<article id="toy/thing" aria-labelledby="toy/thing/head" data-kind="table"',
+        'href="#toy/thing">A thing</a></h3>',
+        "<code>make reproduce PRESET=smoke TARGETS=toy_thing</code>",
+        "<dd><code>abcdefabcdef</code></dd>",
+        "code <code>c0dec0dec0dec0de</code>, job <code>thing-key</code>",
+        "<dd>python 3.12.1, torch 2.13.0</dd>",
+        "<dd>0, 1</dd>",
+        "<dd>2 h 0 min on toy, threads: 1</dd>",
+        "<dd>2 jobs: 1 train, 1 evaluate</dd>",
+        '<a href="artefacts/toy/thing.made.json">certificate</a>',
+    ):
+        assert said in card
+    for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json"):
+        [path] = re.findall(rf'<a href="([^"]*)">{suffix}</a>', card)
+        assert (ROOT / path).is_file()
+    assert card.count("<table>") == 1
+    assert card.count("<img ") == 1
+    assert "<h2>" not in card
+    assert "<h4>Small</h4>" in card
+    [jobs] = re.findall(r'<script type="application/json" id="jobs">(.*)</script>', text)
+    (artefact, evaluation, training) = json.loads(jobs)
+    assert (artefact[0], artefact[4]) == ("artefacts/toy/thing", [1])
+    assert evaluation[:3] == ["toy/small/seed0/ours.evaluation", "evaluate", "c0de" * 4]
+    assert (evaluation[4], training[4], len(training[3]["original.trained.csv"])) == ([2], [], 12)
+
+
+def test_papers_stand_in_their_order_with_what_is_not_yet_made() -> None:
+    stem = put(make_entry("table"))
+    for paper, name in (("later", "b"), ("toy", "zeta"), ("toy", "other")):
+        copied(stem, name, paper)
+    text = shown(empty=Planned("Nobody 2020.", {"one": "One <1>"}), toy=TOY)
+    assert re.findall(r'<article id="(.*?)"', text) == ["toy/thing", "toy/other", "toy/zeta", "later/b"]
+    assert re.findall(r"<h2 [^>]*>(.*?)</h2>", text) == ["empty", "Toy", "later"]
+    assert "<li><code>empty_one</code> One &lt;1&gt;</li>" in text
+    assert text.count("Not yet made: 1") == 1
+    assert "<dd>4 of 5</dd>" in text
+
+
+def test_claims_stand_above_with_the_verdict_in_all_and_lead_to_what_they_rest_on() -> None:
+    judged(stem := put(make_entry("table")))
+    copied(stem, "thing", "none")
+    text = shown(toy=TOY)
+    assert "Claims (holds: 1, does not hold: 1, not judged: 1)" in text
+    assert text.count("No claims judged.") == 1
+    first, second, third = re.findall(r"<tr>\n(<th scope.*?)</tr>", text, re.DOTALL)
+    cells = re.findall(r"<td>(.*?)</td>", first)
+    assert 'A &lt; B <span class="faint">(section 4)</span>' in first
+    assert cells[0] == '<span class="verdict holds">✓ holds</span>'
+    assert cells[1:] == ["0.25 (0.125 to 0.375)", "5", "3", "by half (0.5)", '<a href="#toy/thing">thing</a>']
+    assert '<span class="verdict does-not-hold">✗ does not hold</span>' in second
+    assert re.findall(r"<td>(.*?)</td>", second)[-1] == "other"  # which is not made
+    cells = re.findall(r"<td>(.*?)</td>", third)
+    assert third.startswith('<th scope="row">third</th>')
+    assert cells[0].endswith('– not judged</span><br><span class="faint">one seed</span>')
+    assert cells[1:4] == ["–", "–", "3"]
+
+
+def test_a_figure_has_its_numbers_first_those_that_the_paper_prints_and_how_far_they_are() -> None:
+    drawn = made(make_entry("curves"))
+    frame = pd.DataFrame(
+        {
+            "metric": ["asr"] * 120 + ["r_acc"] * 3,
+            "mean": [0.5] * 123,
+            "published": [None] * 120 + [0.4, 0.3, 0.75],
+            "difference": [None] * 120 + [0.1, 0.2, -0.25],
+        }
+    )
+    put(make_entry("curves"), Result(frame, drawn.body, drawn.figure))
+    text = shown()
+    assert "Numbers (the first 100 of 123 rows; all of them are in the csv)" in text
+    differ, numbers = re.findall(r"<table>.*?</table>", text, re.DOTALL)
+    assert re.findall(r"<t[hd]>(.*?)</t", differ.partition("<tbody>")[2]) == ["R-Acc", "3", "0.01667", "0.2", "0.25"]
+    rows = re.findall(r"<tr>(.*?)</tr>", numbers.partition("<tbody>")[2], re.DOTALL)
+    assert len(rows) == 100
+    assert [re.findall(r"<t[hd]>(.*?)</t", row) for row in rows[2:4]] == [
+        ["r_acc", "0.5", "0.75", "-0.25"],
+        ["asr", "0.5", "–", "–"],
+    ]
+
+
+@pytest.mark.parametrize("kind", ["table", "curves", "matrix"])
+def test_whatever_a_person_writes_is_text(kind: str) -> None:
+    entry = hostile(kind)
+    result = made(entry)
+    first = result.frame.columns[0]
+    frame = result.frame.assign(**{first: HOSTILE, "<b>": HOSTILE})
+    figure = Result(frame, result.body, result.figure, result.panels, result.notes, result.words, beside=result.beside)
+    stem = copied(put(entry, figure), "verdicts")
+    texts = ("claim", "verdict", "published", "reason", "text", "place", "artefact")
+    claim = {
+        **dict.fromkeys(texts, HOSTILE),
+        **dict.fromkeys(("mean", "low", "high", "n", "needed", "published_value")),
+    }
+    pd.DataFrame([{"scenario": "", **claim}]).to_csv(stem.with_suffix(".csv"), index=False)
+    certify(stem, "publish")
+    text = shown(toy=Planned(HOSTILE, {"new": HOSTILE}))
+    outline = Outline(text)
+    chain, script = outline.scripts
+    assert script == (Path(page.__file__).with_name("page.js")).read_text()
+    json.loads(chain)
+    assert all(str(image["src"]).startswith("data:image/svg+xml,") for image in outline.of("img"))
+    assert not any(name.startswith("on") for _, attributes in outline.elements for name in attributes)
+    assert text.count("<script") == text.count("</script>") == 2
+    assert "alert(1)" in text
+    assert "{{ 7 * 7 }}" in text
+
+
+def test_nothing_is_loaded_and_no_other_script_is_run() -> None:
+    put(make_entry("matrix"))
+    outline = Outline(shown(toy=TOY))
+    [policy] = [meta["content"] for meta in outline.of("meta") if meta.get("http-equiv")]
+    assert str(policy).startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-")
+    links = {
+        str(attributes[name]) for _, attributes in outline.elements for name in ("href", "src") if name in attributes
+    }
+    assert all(link.startswith(("#", "artefacts/", "data:")) for link in links)
+    assert not outline.of("link")
+    names = [attributes["id"] for _, attributes in outline.elements if "id" in attributes]
+    assert len(set(names)) == len(names)
+    assert {link[1:] for link in links if link.startswith("#")} <= {*names}
+    assert all(image["alt"] for image in outline.of("img"))
+
+
+def test_equal_artefacts_give_equal_bytes_and_the_page_is_left_alone() -> None:
+    stem = put(make_entry("table"))
+    page.write(INDEX, "smoke", "Small.", {"toy": TOY})
+    before = INDEX.read_bytes(), INDEX.stat().st_mtime_ns, INDEX.stat().st_ino
+    for file in ROOT.rglob("*.*"):
+        if file != INDEX:
+            os.utime(file, (1, 1))
+    page.write(INDEX, "smoke", "Small.", {"toy": TOY})
+    assert (INDEX.read_bytes(), INDEX.stat().st_mtime_ns, INDEX.stat().st_ino) == before
+    copied(stem, "other")
+    page.write(INDEX, "smoke", "Small.", {"toy": TOY})
+    assert b'<article id="toy/other"' in INDEX.read_bytes()
+    assert [file.name for file in ROOT.iterdir() if file.is_file()] == ["index.html"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda stem: stem.with_name("thing.made.json").unlink(), "thing.made.json is missing or damaged."),
+        (lambda stem: stem.with_name("thing.made.json").write_text("{}"), "thing.made.json is missing or damaged."),
+        (lambda stem: stem.with_name("thing.csv").write_text("x"), "thing.csv is not as its job wrote it."),
+        (lambda stem: stem.with_name("thing.pdf").unlink(), "thing.pdf is missing."),
+    ],
+)
+def test_what_is_damaged_is_left_out_and_named(damage: object, sentence: str) -> None:
+    copied(stem := put(make_entry("table")), "other")
+    damage(stem)  # type: ignore[operator]
+    text = shown(toy=TOY)
+    assert f"<li>toy_thing: {sentence}</li>" in text
+    assert re.findall(r'<article id="(.*?)"', text) == ["toy/other"]
+    assert "<dd>1 of 2</dd>" in text
+
+
+def test_what_an_earlier_version_made_is_left_out_and_files_in_the_making_are_not_named() -> None:
+    stem = put(make_entry("table"))
+    stem.with_name("thing.html").write_text("<h1>A thing</h1>")
+    certify(stem, "publish")
+    stem.with_name(".part-1-new.csv").touch()
+    stem.with_name(".new.made.json.lock").touch()
+    text = shown()
+    assert re.findall("<li>(toy_.*)</li>", text) == ["toy_thing: thing.html was made by an earlier version of fu."]
+
+
+def test_a_job_without_a_certificate_is_named_in_the_chain() -> None:
+    put(make_entry("table"))
+    (ROOT / "toy/small/seed0/original.trained.made.json").unlink()
+    assert "<dd>2 jobs: 1 evaluate, 1 without a certificate</dd>" in shown()
+
+
+def test_sixty_artefacts_are_one_page_of_a_sensible_size() -> None:
+    stem = put(make_entry("curves"))
+    for k in range(59):
+        copied(stem, f"copy{k}")
+    page.write(INDEX, "smoke", "Small.", {"toy": TOY})
+    assert INDEX.read_text().count("<article") == 60
+    assert INDEX.stat().st_size < 15e6
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_page_that_cannot_be_made_is_one_sentence_and_the_old_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan({**read_yaml(REPOSITORY / "config.yaml"), "papers": ["safari"]})
+    stem = put(make_entry("table"))
+    assert page.update(plan) == ""
+    before = INDEX.read_bytes()
+    assert b"<dd>1 of 8</dd>" in before
+    stem = copied(stem, "other")
+    said = "error: results/smoke/index.html: the page was not made ({}); all tables and figures are there."
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        assert page.update(plan) == said.format("No space left on device")
+    assert INDEX.read_bytes() == before
+    stem.with_name("other.json").write_text("{}")
+    certify(stem, "publish")
+    assert page.update(plan).startswith(said.partition("{")[0] + "KeyError: ")
+    assert sorted(file.name for file in ROOT.iterdir() if file.is_file()) == ["index.html"]
+
+
+def test_the_page_is_no_part_of_a_job() -> None:
+    """An edit of it makes no artefact again."""
+    from fu.pipeline import digest
+    from fu.pipeline.paths import OUTPUTS
+
+    modules = tuple(f"fu.pipeline.stages.{stage}" for stage in OUTPUTS)
+    assert not [name for name in digest.disk().closure(modules) if name.startswith("fu.pipeline.page")]
