@@ -13,6 +13,7 @@
 # make contract       test plug-ins of your own                 PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
 # make test-smoke     make every table and figure at smoke and check it; kill and submit small runs: minutes
+# make test-page      look at results/<preset>/index.html in Chromium and compile every .tex, where these are installed
 # make test-faults    kill, fill the disk, fuzz: minutes
 # make test-cluster   run on a Slurm on this machine, with faults: minutes
 # make test-engines   on the oldest and the newest Snakemake that is admitted: minutes
@@ -51,7 +52,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-engines test-all test-smoke test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-engines test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -96,7 +97,7 @@ SPREAD := -n logical --maxprocesses 8 --dist worksteal
 test: lint
 	$(BIN)/python -m pytest $(SPREAD) tests
 
-test-all: test test-smoke test-faults test-cluster test-engines mutants
+test-all: test test-smoke test-page test-faults test-cluster test-engines mutants
 
 # On the oldest and the newest Snakemake that pyproject.toml admits, each in an environment of its own.
 test-engines: .venv/installed
@@ -104,6 +105,9 @@ test-engines: .venv/installed
 
 test-smoke: .venv/installed
 	$(BIN)/python -m pytest $(SPREAD) -m whole tests
+
+test-page: .venv/installed
+	$(BIN)/python -m pytest -m "page or not page" tests/pipeline/page tests/artefacts/test_tex.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .

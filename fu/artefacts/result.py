@@ -27,7 +27,7 @@ th, td { padding: .15em .8em; text-align: left; white-space: nowrap }
 thead tr:last-child th { border-bottom: 1px solid }
 tbody th { font-weight: normal }
 .like { color: #6b6b6b }
-img { max-width: 100% }
+img { max-width: 100%; height: auto }
 """
 
 
@@ -131,8 +131,12 @@ def latex(result: Result, entry: Entry) -> str:
 
 def _embedded(svg: Path, alt: str) -> str:
     """Return a picture as part of a page: it shares no names with other pictures, and nothing in it is run."""
-    data = quote(" ".join(svg.read_text(encoding="utf-8").split()), safe=" /:;,=()+*!@?&'")
-    return f'<img loading="lazy" alt="{escape(alt)}" src="data:image/svg+xml,{escape(data)}">'
+    text = " ".join(svg.read_text(encoding="utf-8").split())
+    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', text)
+    assert size  # as matplotlib writes it; a page keeps the place free until the picture is shown
+    wide, high = (round(float(points) * 96 / 72) for points in size.groups())
+    data = escape(quote(text, safe=" /:;,=()+*!@?&'"))
+    return f'<img loading="lazy" width="{wide}" height="{high}" alt="{escape(alt)}" src="data:image/svg+xml,{data}">'
 
 
 def _in_words(figure: Figure) -> str:

@@ -138,7 +138,9 @@ def test_a_page_has_a_figure_as_svg_with_what_it_says_in_words(tmp_path: Path) -
     entry = make_entry("curves", title="A <title>", caption="What.")
     _, _, html, _, _, svg, _ = written(made(entry), entry, tmp_path)
     page = html.read_text()
-    [(alt, data)] = re.findall(r'<img loading="lazy" alt="(.*?)" src="data:image/svg\+xml,(.*?)">', page)
+    picture = r'<img loading="lazy" width="(\d+)" height="\d+" alt="(.*?)" src="data:image/svg\+xml,(.*?)">'
+    [(wide, alt, data)] = re.findall(picture, page)
+    assert f'width="{int(wide) * 72 / 96:g}pt"' in svg.read_text()
     assert unquote(unescape(data)).split() == svg.read_text().split()
     assert alt == "Panels: Small. Axes: round; ASR; R-Acc. Legend: Scratch; Ours *; post-training starts"
     assert page.count("A &lt;title&gt;") == 2  # of the page, and above it

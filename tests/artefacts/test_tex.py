@@ -1,8 +1,5 @@
 """What is written as TeX is what pdflatex reads, whatever papers and plug-ins call things."""
 
-import shutil
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -13,30 +10,15 @@ from fu.artefacts import result
 from fu.artefacts.panels import latex, tex
 from tests.artefacts.factories import made, readable
 from tests.artefacts.hostile import HOSTILE, hostile
+from tests.artefacts.typeset import compiled
 from tests.contract.names import plugins_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph")
-COMPILERS = ("tectonic", "pdflatex")
-HEAD = "\\documentclass{article}\n\\usepackage{booktabs,adjustbox,graphicx}\n\\begin{document}\n"
-
-
-def compiled(files: Iterable[Path], folder: Path) -> None:
-    """Compile a document with all these files, and a picture for each; skip where there is no TeX."""
-    compiler = next((name for name in COMPILERS if shutil.which(name)), None)
-    if compiler is None:
-        pytest.skip("there is no TeX (tectonic or pdflatex), so no .tex is compiled")
-    Figure().savefig(folder / "thing.pdf")
-    body = [f"\\input{{{file.name}}}\n\\clearpage\n" for file in files]
-    document = folder / "all.tex"
-    document.write_text(f"{HEAD}{''.join(body)}\\end{{document}}\n")
-    words = ["-interaction=nonstopmode", "-halt-on-error"] if compiler == "pdflatex" else []
-    done = subprocess.run([compiler, *words, document.name], cwd=folder, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout.decode(errors="replace")[-3000:]
-    assert document.with_suffix(".pdf").stat().st_size > 1000
 
 
 def test_tex_of_every_kind_is_compiled_whatever_things_are_called(tmp_path: Path) -> None:
     files = []
+    Figure().savefig(tmp_path / "thing.pdf")
     for kind in plugins_of("artefacts"):
         entry = hostile(kind)
         text = result.latex(made(entry), entry)

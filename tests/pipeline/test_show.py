@@ -20,6 +20,10 @@ from fu.pipeline.settings.papers import read_paper, read_yaml
 from tests.mistakes import sentence
 
 PAT50 = "fedosd/mnist-pat50/seed0"
+LAST = [
+    "All that was made so far, on one page: results/smoke/index.html",
+    "Next: make reproduce PRESET=smoke PAPERS=fedosd  (makes the 25 others)",
+]
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
 
@@ -284,7 +288,31 @@ def test_a_run_for_targets_ends_with_these_and_their_tables(folder: Path, capsys
         ([], [lines["table8"], lines["table9"], lines["fig8"], *looks["table8"]]),
     ):
         show.main(["results", *targets, "papers=[fedosd]"])
-        assert list(filter(None, capsys.readouterr().out.splitlines())) == [heading, *expected]
+        assert list(filter(None, capsys.readouterr().out.splitlines())) == [heading, *expected, *LAST]
+    text = (folder / "results/smoke/index.html").read_text()
+    assert "<li>fedosd_table8: table8.made.json is missing or damaged.</li>" in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_next_follows_from_what_is_made_and_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = read_yaml(ROOT / "config.yaml")
+    some = {**config, "papers": ["safari"]}
+    assert show.next_step(Plan(some)) == "make reproduce PRESET=smoke PAPERS=safari  (makes the 7 others)"
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    larger = "(what it costs to go on to the next preset)"
+    assert show.next_step(Plan(config)) == f"make plan PRESET=reduced  {larger}"
+    assert show.next_step(Plan({**some, "preset": "reduced"})) == f"make plan PRESET=paper PAPERS=safari  {larger}"
+    assert show.next_step(Plan({**some, "preset": "paper"})).startswith("make verify PRESET=paper PAPERS=safari  ")
+
+
+def test_a_page_that_cannot_be_written_is_told_and_the_rest_is_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "results/smoke/index.html").mkdir(parents=True)
+    show.main(["results", "papers=[fedosd]"])
+    out, err = capsys.readouterr()
+    assert err.startswith("error: results/smoke/index.html: the page was not made (Is a directory)")
+    assert list(filter(None, out.splitlines())) == ["Tables and figures (results/smoke/artefacts):", LAST[1]]
 
 
 def test_a_table_that_is_no_text_is_shown_as_far_as_it_is(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

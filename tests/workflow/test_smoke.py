@@ -1,11 +1,14 @@
 """At `smoke` every artefact that is asked for is there, states what it is, and rests on what it says."""
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from tests.artefacts.typeset import compiled
 from tests.workflow.project import Job, Project, from_repository
 
 SMALL = ("fats/fig7_rate", "fedosd/table2", "safari/fig2")  # the cheapest of each paper that trains models
@@ -48,6 +51,25 @@ def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_
         about = json.loads((folder / f"{name}.json").read_text())
         assert about["preset"] == "smoke"
         assert set(about["versions"]) >= {"python", "torch", "numpy", "snakemake"}
+
+
+def test_one_page_shows_every_artefact_and_names_none_as_damaged(made: tuple[Project, Artefacts]) -> None:
+    project, planned = made
+    page = project.root / "results/smoke/index.html"
+    text = page.read_text()
+    assert {*re.findall(r'<article id="(.*?)"', text)} == {*planned}
+    assert "Left out" not in text
+    assert page.stat().st_size < 15e6
+    before = page.stat().st_mtime_ns
+    shown = project.show("results", *(name.replace("/", "_", 1) for name in planned)).splitlines()
+    assert shown[-2] == "All that was made so far, on one page: results/smoke/index.html"
+    assert shown[-1].startswith("Next: make ")
+    assert page.stat().st_mtime_ns == before
+
+
+def test_tex_of_every_artefact_is_compiled(made: tuple[Project, Artefacts], tmp_path: Path) -> None:
+    project, planned = made
+    compiled([project.root / f"results/smoke/artefacts/{name}.tex" for name in planned], tmp_path)
 
 
 def test_provenance_names_exactly_the_files_behind_an_artefact(made: tuple[Project, Artefacts]) -> None:

@@ -143,6 +143,7 @@ def _artefact(artefact: Artefact, chain: Chain) -> dict[str, Any]:
         "id": f"{paper}/{name}",
         "target": f"{paper}_{name}",
         "kind": spec["kind"],
+        "title": spec["title"],
         "heading": Markup(heading),
         "body": Markup(re.sub(r"<(/?)h2>", r"<\1h4>", body)),
         "numbers": "" if "<table>" in body else _numbers(artefact),
