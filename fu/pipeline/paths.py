@@ -42,6 +42,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
         )
     },
 }
+ARTEFACT = tuple(path.partition("{artefact}.")[2] for path in OUTPUTS["publish"].values())  # what its files end with
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
 MAKERS = {"trained": "train", "unlearned": "unlearn", "recovered": "recover"}  # end of a model's name -> stage

@@ -31,7 +31,7 @@ from fu.pipeline.engine import runs
 from fu.pipeline.engine.status import planned, status
 from fu.pipeline.page import write as page
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.settings.papers import names, read_yaml
+from fu.pipeline.settings.papers import files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
 LARGER = {"smoke": "reduced", "reduced": "paper"}  # presets, in the order in which a person tries them
@@ -63,7 +63,7 @@ def results(plan: Plan, targets: Sequence[str]) -> None:
 
 def next_step(plan: Plan) -> str:
     """Return what a person may want to do after a run, with its command."""
-    some = f" PAPERS={','.join(plan.papers)}" if {*names("papers")} - {*plan.papers} else ""
+    some = f" PAPERS={','.join(plan.papers)}" if {*files("papers")} - {*plan.papers} else ""
     preset, larger = plan.config.preset, LARGER.get(plan.config.preset)
     if missing := sum(not Path(job.certificate).exists() for job in plan.asked(["all"])):
         return f"make reproduce PRESET={preset}{some}  (makes the {missing} others)"

@@ -14,10 +14,10 @@ import pandas as pd
 from fu.contents import checksum
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import CERTIFIED, OUTPUTS, certificate_of
+from fu.pipeline.paths import ARTEFACT, CERTIFIED, certificate_of
 
 BODY = re.compile(r"<main>\n<h1>(.*?)</h1>\n(.*)</main>", re.DOTALL)  # of the page that an artefact has of its own
-SUFFIXES = (CERTIFIED, *(f".{suffix}" for suffix in OUTPUTS["publish"]))
+ENDS = sorted((CERTIFIED, *(f".{suffix}" for suffix in ARTEFACT)), key=len, reverse=True)  # .rows.csv before .csv
 UNKNOWN = "without a certificate"  # in place of a job's stage
 DIGITS = 12  # of a digest that a person compares
 
@@ -58,7 +58,8 @@ class Artefact:
 def read(folder: Path) -> tuple[list[Artefact], list[str]]:
     """Return the artefacts in a folder, sorted, and a sentence on each that is left out, as something is damaged."""
     files = (file for file in folder.glob("*/*") if not file.name.startswith("."))
-    stems = {file.with_name(file.name.removesuffix(end)) for file in files for end in SUFFIXES if _ends(file, end)}
+    ends = ((file, next((end for end in ENDS if file.name.endswith(end)), "")) for file in files)
+    stems = {file.with_name(file.name.removesuffix(end)) for file, end in ends if end}
     good, wrong = [], []
     for stem in sorted(stems):
         found = _checked(stem)
@@ -67,10 +68,6 @@ def read(folder: Path) -> tuple[list[Artefact], list[str]]:
         else:
             good.append(found)
     return good, wrong
-
-
-def _ends(file: Path, end: str) -> bool:
-    return file.name.endswith(end) and (end == CERTIFIED or not file.name.endswith(CERTIFIED))
 
 
 def _checked(stem: Path) -> Artefact | str:

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from fu.artefacts.panels import boxed
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.page.made import DIGITS, UNKNOWN, Artefact, Chain, read
-from fu.pipeline.paths import CERTIFIED, OUTPUTS
+from fu.pipeline.paths import ARTEFACT, CERTIFIED, OUTPUTS
 from fu.pipeline.plan import Plan
 
 HERE = Path(__file__).parent
@@ -149,9 +149,7 @@ def _artefact(artefact: Artefact, chain: Chain) -> dict[str, Any]:
         "numbers": "" if "<table>" in body else _numbers(artefact),
         "rows": len(artefact.frame),
         "compared": _compared(artefact),
-        "files": [
-            (suffix, f"artefacts/{paper}/{name}.{suffix}", _size(artefact, suffix)) for suffix in OUTPUTS["publish"]
-        ],
+        "files": [(suffix, f"artefacts/{paper}/{name}.{suffix}", _size(artefact, suffix)) for suffix in ARTEFACT],
         "certificate": f"artefacts/{paper}/{name}{CERTIFIED}",
         "command": f"make reproduce PRESET={about['preset']} TARGETS={paper}_{name}",
         "commit": _commit(about),

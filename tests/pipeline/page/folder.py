@@ -61,6 +61,7 @@ def put(entry: Entry, result: Result | None = None, **about: Any) -> Path:
     stem.parent.mkdir(parents=True, exist_ok=True)
     files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png")]
     write(result or made(entry), entry, *files)
+    stem.with_name(f"{stem.name}.rows.csv").write_text("seed,value\n")
     costs = {EVALUATION: {"seconds": 7200.0}}
     described = {"commit": "abcdef" * 6, "clean": True, "preset": "smoke", "versions": VERSIONS, "seconds": 7200.0}
     described |= {"devices": ["toy"], "threads": [1], "costs": costs, "spec": entry.model_dump(mode="json"), **about}

@@ -69,7 +69,7 @@ def test_a_card_says_what_it_is_how_it_was_made_and_where_its_files_are() -> Non
         '<a href="artefacts/toy/thing.made.json">certificate</a>',
     ):
         assert said in card
-    for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png", "json"):
+    for suffix in ("csv", "rows.csv", "md", "html", "tex", "pdf", "svg", "png", "json"):
         [path] = re.findall(rf'<a href="([^"]*)">{suffix}</a>', card)
         assert (ROOT / path).is_file()
     assert card.count("<table>") == 1
@@ -247,7 +247,7 @@ def test_a_page_that_cannot_be_made_is_one_sentence_and_the_old_one_stays(monkey
     stem = put(make_entry("table"))
     assert page.update(plan) == ""
     before = INDEX.read_bytes()
-    assert b"<dd>1 of 8</dd>" in before
+    assert b"<dd>1 of 9</dd>" in before
     stem = copied(stem, "other")
     said = "error: results/smoke/index.html: the page was not made ({}); all tables and figures are there."
     with monkeypatch.context() as patch:
