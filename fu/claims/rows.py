@@ -46,8 +46,13 @@ def same(values: "pd.Series[Any]", value: float | str) -> "pd.Series[bool]":
 
 
 def values(rows: pd.DataFrame, operand: Operand) -> "pd.Series[float]":
-    """Return an operand's number by scenario and seed; of curves that of the round which it names."""
-    runs = pick(rows, operand).sort_values("round").groupby(KEYS, sort=False)["value"]
+    """Return an operand's number by scenario and seed; of curves that of the round which it names.
+
+    Where it names several points of a grid there is none.
+    """
+    found = pick(rows, operand)
+    found = found[found.groupby("scenario")["point"].transform("nunique") == 1]
+    runs = found.sort_values("round").groupby(KEYS, sort=False)["value"]
     return runs.agg({"highest": "max", "lowest": "min"}.get(operand.round, operand.round))
 
 

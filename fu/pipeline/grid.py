@@ -152,7 +152,7 @@ class Grid(Trials):
     def __init__(self, resolved: Resolved) -> None:
         """Expand the artefacts of the papers, with the preset's replacements of data sets."""
         super().__init__(resolved.where)
-        self.preset, self.stated = resolved.preset, resolved.grids
+        self.preset, self.stated, self.to_check = resolved.preset, resolved.grids, resolved.claims
         for name, paper in resolved.papers.items():
             self._check(name, paper)
 
@@ -209,7 +209,8 @@ class Grid(Trials):
                 checks.drawn(self, name, entry, where)
             if catalogue.reads(entry.kind) == "nothing":
                 checks.sampled(self, name, entry, where)
-        for key, claim in paper.claims.items():
+        for key in sorted(self.to_check[name]):  # over rows that a preset or an override leaves out nothing is judged
+            claim = paper.claims[key]
             entry = paper.artefacts[claim.artefact]
             checks.claimed(self, name, claim, entry, self.stated[name], f"{self.where[name]}: claims.{key}")
         for scenario, shown in dict.fromkeys(chosen):

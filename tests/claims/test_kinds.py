@@ -69,10 +69,9 @@ def test_equal_is_the_difference_within_a_margin() -> None:
     )
 
 
-def test_best_is_a_difference_for_each_rival_at_none_of_its_points() -> None:
-    each, region = made(
-        "best", of={**SCRATCH, "stage": "unlearned"}, among=["scratch", "ours"], side="below", margin=0.1
-    )
+def test_best_is_a_difference_for_each_rival_but_itself() -> None:
+    single = rows()[lambda found: found["params.q"] != 0.1]
+    each, region = made("best", single, of=SCRATCH, among=["scratch", "ours"], side="below", margin=0.1)
     assert region == (-inf, -0.1)
     assert each.keys() == {("a", "ours"), ("b", "ours")}
     each, _ = made("best", of={**OURS, "at": {"params.q": 0.5, "k": 4}}, among=["scratch"], side="above")
@@ -135,6 +134,10 @@ def test_of_curves_a_claim_reads_one_round_or_what_is_made_of_all(round: str, ex
         given.loc[len(given)] = ("a", "ours", "ours", "unlearned", 0, at, "asr", value, 1, None)
     operand = Operand(method="ours", metric="asr", round=round)  # type: ignore[arg-type]
     assert list(values(given, operand)) == [expected]
+
+
+def test_of_several_points_no_number_is_taken() -> None:
+    assert made("limit", of={"method": "ours", "metric": "asr"}, side="above", limit=0)[0] == {}
 
 
 def test_rows_are_those_of_method_metric_stage_and_place() -> None:

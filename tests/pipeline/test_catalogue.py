@@ -316,6 +316,7 @@ PLUGIN = {
     "projections": "class Params: pass\ndef project(): pass\n",
     "evaluation": EVALUATOR,
     "artefacts": "READS = 'nothing'\n\ndef make(): pass\n",
+    "claims": "class Params: pass\ndef operands(): pass\ndef statistics(): pass\ndef region(): pass\n",
 }
 
 
@@ -364,7 +365,7 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
         ("evaluation", '"label":', '"tells": {"original": "worse"}, "label":',
          "mine.py (evaluation): METRICS: tells.original: Input should be 'lower' or 'higher', got 'worse'."),
         ("artefacts", "'nothing'", "'all'",
-         "mine.py: READS: Input should be 'evaluations', 'traces', 'data' or 'nothing'"),
+         "mine.py: READS: Input should be 'evaluations', 'traces', 'data', 'nothing' or 'artefacts'"),
         ("artefacts", "'nothing'", "'nothing'\nALSO = 'asr'",
          "mine.py: ALSO: Input should be a valid tuple, got 'asr'."),
         ("artefacts", "'nothing'", "'nothing'\nMARKS = 1",

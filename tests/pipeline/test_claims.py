@@ -11,6 +11,7 @@ from fu.artefacts.rows import COLUMNS
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
 from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import configured, resolve
 from tests.artefacts.factories import make_claim, make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import PAPERS, made
@@ -70,10 +71,18 @@ def test_a_claim_may_name_a_point_that_the_preset_leaves_out(laid: dict[str, Any
     Plan({"preset": "smoke", "papers": ["tradeoffs"], "overrides": {"tradeoffs": laid}})
 
 
+def test_a_claim_over_rows_that_an_override_leaves_out_is_no_mistake_of_its_author() -> None:
+    laid = {"artefacts": {"table8": {"methods": ["retraining", "fedosd"]}, "table5": {"points": "all"}}}
+    Plan({"preset": "smoke", "papers": ["fedosd"], "overrides": {"fedosd": laid}})
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_paper_has_claims_and_an_artefact_with_their_verdicts(paper: str) -> None:
     planned = made("paper", paper)
     assert 8 <= len(planned.papers[paper].claims) <= 15
+    assert resolve(configured({"preset": "paper", "papers": [paper]})).claims == {
+        paper: {*planned.papers[paper].claims}
+    }
     job = planned.job("publish", {"paper": paper, "artefact": "verdicts"})
     judged = {one.artefact for one in planned.papers[paper].claims.values()}
     assert sorted(job.files) == sorted(f"results/paper/artefacts/{paper}/{name}.rows.csv" for name in judged)

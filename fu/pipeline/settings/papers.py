@@ -207,6 +207,7 @@ class Resolved(NamedTuple):
     where: dict[str, str]
     stated: dict[str, set[str]]
     grids: dict[str, dict[str, list[Any]]]  # the values of each setting in a grid of the paper's
+    claims: dict[str, set[str]]  # those to check: all of a paper that nothing is laid over, else those laid over it
 
 
 def resolve(config: Config, depth: int = LAYERS) -> Resolved:
@@ -214,7 +215,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
     preset = Preset(description="none")
     if depth > 1:
         preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
-    papers, where, stated, grids = {}, {}, {}, {}
+    papers, where, stated, grids, claims = {}, {}, {}, {}, {}
     seeds = {"seeds": preset.seeds} if preset.seeds else {}
     for name in config.papers:
         layers = {
@@ -234,6 +235,8 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
         papers[name] = _with_shown(_expanded(merged, place, shown), place)
         grids[name] = _grids(layers[first])
+        own = validate(Paper, layers[first], first).claims if below else {}
+        claims[name] = {key for key, claim in merged.claims.items() if own.get(key) != claim}
     known = files("papers")
     for place, given in (
         ("config.yaml: overrides", config.overrides if depth > 2 else {}),
@@ -243,7 +246,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
             if name not in known:
                 raise UserError(f"{place}: there is no paper {name!r}{nearest(name, known)}.")
     _check_targets(papers, where)
-    return Resolved(preset, papers, where, stated, grids)
+    return Resolved(preset, papers, where, stated, grids, claims)
 
 
 def _grids(tree: Any) -> dict[str, list[Any]]:
