@@ -142,7 +142,7 @@ def test_whatever_a_person_writes_is_text(kind: str) -> None:
     entry = hostile(kind)
     result = made(entry)
     first = result.frame.columns[0]
-    frame = result.frame.assign(**{first: HOSTILE, "<b>": HOSTILE})
+    frame = result.frame.assign(**{first: HOSTILE, HOSTILE: HOSTILE})
     figure = Result(frame, result.body, result.figure, result.panels, result.notes, result.words, beside=result.beside)
     stem = copied(put(entry, figure), "verdicts")
     texts = ("claim", "verdict", "published", "reason", "text", "place", "artefact")
@@ -251,7 +251,7 @@ def test_a_page_that_cannot_be_made_is_one_sentence_and_the_old_one_stays(monkey
     stem = copied(stem, "other")
     said = "error: results/smoke/index.html: the page was not made ({}); all tables and figures are there."
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", full)
+        patch.setattr(Path, "replace", full)
         assert page.update(plan) == said.format("No space left on device")
     assert INDEX.read_bytes() == before
     stem.with_name("other.json").write_text("{}")
