@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections import Counter
 from dataclasses import dataclass
 from html import escape
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def update(plan: Plan) -> str:
 def write(path: Path, preset: str, description: str, papers: dict[str, Planned]) -> None:
     """Write the page of what lies in a preset's folder, whole or not at all."""
     text = render(path.parent, preset, description, papers)
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
+    if path.is_file() and path.read_bytes() == text.encode():
         return
     part = path.with_name(f".part-{os.getpid()}-{path.name}")
     try:
@@ -119,12 +120,25 @@ def _paper(name: str, planned: Planned | None, made: dict[tuple[str, str], Artef
 
 def _claims(artefact: Artefact, others: set[str]) -> list[dict[str, Any]]:
     """Return a paper's claims, each with its verdict in all scenarios and the artefact that it rests on."""
-    rows = artefact.frame[artefact.frame["scenario"].isna()].astype(object)
-    claims = rows.where(rows.notna(), None).to_dict("records")
-    for claim in claims:
-        claim["link"] = f"{artefact.key[0]}/{claim['artefact']}" if claim["artefact"] in others else ""
-        claim["sign"] = SIGNS.get(claim["verdict"], "")
-    return [{str(name): value for name, value in claim.items()} for claim in claims]
+    rows = artefact.frame.astype(object).where(artefact.frame.notna(), None)
+    claims = []
+    for claim in rows[rows["scenario"].isna()].to_dict("records"):
+        own = rows[(rows["claim"] == claim["claim"]) & rows["scenario"].notna()].to_dict("records")
+        wanted = claim["needed"] if claim["verdict"] == "undecided" else None
+        about = {
+            "link": f"{artefact.key[0]}/{claim['artefact']}" if claim["artefact"] in others else "",
+            "sign": SIGNS.get(claim["verdict"], ""),
+            "ours": _interval(own[0]) if len(own) == 1 else _counts(own),
+            "needed": "–" if wanted is None else "too many" if wanted == inf else f"{wanted:.0f}",
+        }
+        claims.append({**{str(name): value for name, value in claim.items()}, **about})
+    return claims
+
+
+def _interval(row: dict[Any, Any]) -> str:
+    """Return the mean in a scenario, with the interval around it if there is one."""
+    mean, low, high = (None if row[name] is None else _number(row[name]) for name in ("mean", "low", "high"))
+    return "–" if mean is None else mean if low is None else f"{mean} ({low} to {high})"
 
 
 def _counts(claims: list[dict[str, Any]]) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result, write
 from fu.contents import checksum
@@ -20,23 +18,19 @@ ROOT = Path("results/smoke")  # below the folder that a test works in
 EVALUATION = "results/smoke/toy/small/seed0/ours.evaluation.csv"
 CODE = "c0de" * 4
 VERSIONS = {"python": "3.12.1", "torch": "2.13.0"}
-CLAIMS = {
-    "claim": ["first", "first", "second", "third"],
-    "scenario": ["", "small", "", ""],
-    "verdict": ["holds", "holds", "does not hold", "not judged"],
-    "mean": [0.25, 0.25, 0.5, None],
-    "low": [0.125, 0.125, 0.375, None],
-    "high": [0.375, 0.375, 0.625, None],
-    "n": [5, 5, 5, None],
-    "needed": [3, 3, 3, 3],
-    "published": ["by half", "", "", ""],
-    "published_value": [0.5, None, None, None],
-    "reason": ["", "", "", "one seed"],
-    "text": ["A < B", "A < B", "Nothing comes back", ""],
-    "place": ["section 4", "", "", ""],
-    "artefact": ["thing", "thing", "other", "thing"],
-    "kind": ["less", "less", "same", "same"],
-}
+CLAIMS = """\
+claim,scenario,verdict,mean,low,high,n,needed,published,published_value,reason,against,text,place,artefact,kind
+first,,holds,,,,5,3,does not hold,,,,A < B,section 4,thing,less
+first,small,holds,0.25,0.125,0.375,5,3,does not hold,0.5,,,A < B,section 4,thing,less
+second,,does not hold,,,,5,4,,,,,Nothing comes back,,other,same
+second,small,does not hold,1,,,5,4,,,,,Nothing comes back,,other,same
+second,large,undecided,0.5,0.2,0.8,4,4,,,,,Nothing comes back,,other,same
+third,,not judged,,,,0,,,,one seed,,,,thing,same
+third,small,not judged,,,,0,,,,one seed,,,,thing,same
+fourth,,undecided,,,,5,12,,,,,C,,thing,same
+fourth,small,undecided,1,,,5,12,,,,,C,,thing,same
+fifth,,undecided,,,,5,inf,,,,,D,,thing,same
+"""
 
 
 def certify(stem: Path, stage: str, inputs: Mapping[str, list[str]] | None = None) -> None:
@@ -83,6 +77,6 @@ def copied(stem: Path, name: str, paper: str = "toy") -> Path:
 def judged(stem: Path) -> Path:
     """Put a paper's verdicts there, which look like an artefact."""
     verdicts = copied(stem, "verdicts", stem.parent.name)
-    pd.DataFrame(CLAIMS).to_csv(verdicts.with_name("verdicts.csv"), index=False)
+    verdicts.with_name("verdicts.csv").write_text(CLAIMS)
     certify(verdicts, "publish", {"results": [EVALUATION]})
     return verdicts

@@ -99,19 +99,27 @@ def test_claims_stand_above_with_the_verdict_in_all_and_lead_to_what_they_rest_o
     judged(stem := put(make_entry("table")))
     copied(stem, "thing", "none")
     text = shown(toy=TOY)
-    assert "Claims (holds: 1, does not hold: 1, not judged: 1)" in text
+    assert "Claims (holds: 1, does not hold: 1, undecided: 2, not judged: 1)" in text
     assert text.count("No claims judged.") == 1
-    first, second, third = re.findall(r"<tr>\n(<th scope.*?)</tr>", text, re.DOTALL)
-    cells = re.findall(r"<td>(.*?)</td>", first)
-    assert 'A &lt; B <span class="faint">(section 4)</span>' in first
-    assert cells[0] == '<span class="verdict holds">✓ holds</span>'
-    assert cells[1:] == ["0.25 (0.125 to 0.375)", "5", "3", "by half (0.5)", '<a href="#toy/thing">thing</a>']
-    assert '<span class="verdict does-not-hold">✗ does not hold</span>' in second
-    assert re.findall(r"<td>(.*?)</td>", second)[-1] == "other"  # which is not made
-    cells = re.findall(r"<td>(.*?)</td>", third)
-    assert third.startswith('<th scope="row">third</th>')
-    assert cells[0].endswith('– not judged</span><br><span class="faint">one seed</span>')
-    assert cells[1:4] == ["–", "–", "3"]
+    rows = re.findall(r"<tr>\n(<th scope.*?)</tr>", text, re.DOTALL)
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
+    assert 'A &lt; B <span class="faint">(section 4)</span>' in rows[0]
+    assert rows[2].startswith('<th scope="row">third</th>')
+    assert [row[0] for row in cells] == [
+        '<span class="verdict holds">✓ holds</span>',
+        '<span class="verdict does-not-hold">✗ does not hold</span>',
+        '<span class="verdict not-judged">– not judged</span><br><span class="faint">one seed</span>',
+        '<span class="verdict undecided">? undecided</span>',
+        '<span class="verdict undecided">? undecided</span>',
+    ]
+    thing = '<a href="#toy/thing">thing</a>'
+    assert [row[1:] for row in cells] == [
+        ["0.25 (0.125 to 0.375)", "5", "–", "does not hold", thing],
+        ["does not hold: 1, undecided: 1", "5", "–", "–", "other"],  # which is not made
+        ["–", "0", "–", "–", thing],
+        ["1", "5", "12", "–", thing],
+        ["–", "5", "too many", "–", thing],
+    ]
 
 
 def test_a_figure_has_its_numbers_first_those_that_the_paper_prints_and_how_far_they_are() -> None:
@@ -148,7 +156,7 @@ def test_whatever_a_person_writes_is_text(kind: str) -> None:
     texts = ("claim", "verdict", "published", "reason", "text", "place", "artefact")
     claim = {
         **dict.fromkeys(texts, HOSTILE),
-        **dict.fromkeys(("mean", "low", "high", "n", "needed", "published_value")),
+        **dict.fromkeys(("mean", "low", "high", "n", "needed", "published_value", "against", "kind")),
     }
     pd.DataFrame([{"scenario": "", **claim}]).to_csv(stem.with_suffix(".csv"), index=False)
     certify(stem, "publish")
