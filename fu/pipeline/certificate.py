@@ -88,17 +88,21 @@ def check(files: Mapping[str, Sequence[Path]]) -> dict[str, list[list[str]]]:
     flat = [(role, file) for role, several in files.items() for file in several]
     certificates = {path: read(path) for path in {certificate_of(file) for _, file in flat}}
     for role, file in flat:
-        path = certificate_of(file)
-        made = certificates[path]
-        if not file.is_file():
-            raise UserError(f"{file}: there is no such file; run snakemake to make it.")
-        if made is None:
-            raise UserError(f"{file}: its certificate {path.name} is missing or damaged; run snakemake again.")
-        content = checksum(file)
-        inputs[role].append([str(file), content])
-        if made.outputs.get(file.name, (0, ""))[1] != content:
-            raise UserError(f"{file}: the content does not match {path.name}; delete the file and run snakemake again.")
+        inputs[role].append([str(file), verified(file, certificates[certificate_of(file)])])
     return inputs
+
+
+def verified(file: Path, made: Certificate | None) -> str:
+    """Return the digest of a file; `UserError` where it is not as the job that wrote this certificate left it."""
+    name = certificate_of(file).name
+    if not file.is_file():
+        raise UserError(f"{file}: there is no such file; run snakemake to make it.")
+    if made is None:
+        raise UserError(f"{file}: its certificate {name} is missing or damaged; run snakemake again.")
+    content = checksum(file)
+    if made.outputs.get(file.name, (0, ""))[1] != content:
+        raise UserError(f"{file}: the content does not match {name}; delete the file and run snakemake again.")
+    return content
 
 
 def still_made(path: Path, key: str, inputs: Inputs) -> bool:

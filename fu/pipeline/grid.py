@@ -17,6 +17,7 @@ from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue, checks, estimates
 from fu.pipeline.catalogue import Planned
+from fu.pipeline.paths import CHOSEN
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Settings
 from fu.pipeline.specs import Trial, Trials
@@ -26,7 +27,6 @@ from fu.plugins import Choice
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
 NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
-CHOSEN = "+chosen"  # after the name of a training or method: the chosen point of its grid
 STARTS_FROM = "trained."  # before the settings of a training in the values of a method that starts from it
 MUST = ("lr", "lr_decay", "batch_size")  # null is an error where no phase before has a value
 POINTS = 1000  # at most, in one grid
