@@ -11,6 +11,7 @@ import pytest
 from tests.workflow.project import Project, from_repository, with_paper, with_toy
 
 Make = Callable[[Path], Project]
+SMALL = ("fats/fig7_rate", "fedosd/table2", "safari/fig2")  # the cheapest of each paper that trains models
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +50,12 @@ def project(toy: Project, tmp_path: Path) -> Iterator[Project]:
 def helped(once: Callable[[str, Make], Project]) -> Project:
     """A finished run of a paper that trains in several ways and unlearns nothing; nobody edits it."""
     return once("helped", lambda root: with_paper(root, "helped"))
+
+
+@pytest.fixture(scope="session")
+def some(once: Callable[..., Project]) -> Project:
+    """A finished run of one small artefact of each paper; nobody edits it."""
+    return once("some", from_repository, *(name.replace("/", "_", 1) for name in SMALL))
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from tests.artefacts.typeset import compiled
-from tests.workflow.project import Job, Project, from_repository
+from tests.workflow.conftest import SMALL
+from tests.workflow.project import Job, Project
 
-SMALL = ("fats/fig7_rate", "fedosd/table2", "safari/fig2")  # the cheapest of each paper that trains models
 whole = pytest.mark.whole
 Artefacts = dict[str, dict[str, object]]
 
@@ -28,12 +27,6 @@ def made(request: pytest.FixtureRequest) -> tuple[Project, Artefacts]:
     project: Project = request.getfixturevalue(request.param)
     planned = artefacts(project)
     return project, planned if request.param == "smoke" else {name: planned[name] for name in SMALL}
-
-
-@pytest.fixture(scope="session")
-def some(once: Callable[..., Project]) -> Project:
-    """A finished run of one small artefact of each paper."""
-    return once("some", from_repository, *(name.replace("/", "_", 1) for name in SMALL))
 
 
 def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_data(
