@@ -87,8 +87,9 @@ class Run:
     def artefacts(self, paper: str) -> list[Path]:
         """Return the CSV files of a paper's tables and figures, by their own names and those of certificates."""
         folder = self.folder / "artefacts" / paper
-        stems = {path.name.removesuffix(end) for end in (CERTIFIED, ".csv") for path in folder.glob(f"*{end}")}
-        return [folder / f"{stem}.csv" for stem in sorted(stems)]
+        ends = (CERTIFIED, ".rows.csv", ".csv")
+        stems = {path.name.removesuffix(end) for end in ends for path in folder.glob(f"*{end}")}
+        return [folder / f"{stem}.csv" for stem in sorted(stem for stem in stems if not stem.endswith(".rows"))]
 
     def entries(self, paper: str) -> list[Entry]:
         """Return what a paper's artefacts were told of scenarios, methods and metrics."""

@@ -70,7 +70,8 @@ def test_equal_is_the_difference_within_a_margin() -> None:
 
 
 def test_best_is_a_difference_for_each_rival_but_itself() -> None:
-    single = rows()[lambda found: found["params.q"] != 0.1]
+    single = rows()
+    single = single[single["params.q"] != 0.1]
     each, region = made("best", single, of=SCRATCH, among=["scratch", "ours"], side="below", margin=0.1)
     assert region == (-inf, -0.1)
     assert each.keys() == {("a", "ours"), ("b", "ours")}
