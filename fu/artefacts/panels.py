@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from fu.artefacts.wrapping import HARD, width
+from fu.artefacts.wrapping import HARD, HINTED, width
 
 # The label of each panel, and its cells by (group, column): text, bold between **.
 Panels = list[tuple[str, pd.DataFrame]]
@@ -24,6 +24,7 @@ FAINT = ("paper", "diff")
 LIKE = "≈"  # behind a cell, or a column's name: like what it is compared with, so grey
 SPACE = "\u2007"  # as wide as a digit
 SIZE, LINE, GAP = 8, 13, 14  # of a picture with letters of 8 points: font, line, between two columns
+LONG = 200  # points: a text whose letters, fitted to pixels, take more than a gap beyond its own width
 PAGE = (800, 900)  # width and height that a picture of many panels tries to keep, in points
 SYMBOLS = str.maketrans(
     {
@@ -224,7 +225,8 @@ def _widths(rows: pd.DataFrame) -> list[float]:
 
 def _width(text: str, bold: bool) -> float:
     font = FontProperties(size=SIZE, weight="bold" if bold else "normal")
-    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+    wide = float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+    return wide * HINTED if wide > LONG else wide  # in pixels a long text would run into the next column
 
 
 def _lines(rows: pd.DataFrame) -> list[Line]:
