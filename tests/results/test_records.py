@@ -1,16 +1,19 @@
 """What files are, where a method and its training are chosen together: a run of certificates alone."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from fu import results
+from fu.artefacts.entry import Method, Scenario, Trial
 from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import certificate_of
+from tests.artefacts.factories import make_entry
 
 POINTS = ("m+trained-lr0.1-lr0.5", "m+trained-lr0.2-lr0.5")
 EVALUATION = "role,metric,client,value\nunlearned,asr,,{}\n"
@@ -47,11 +50,13 @@ def root(tmp_path: Path) -> Path:
         make(tmp_path, evaluation, EVALUATION.format(k), "evaluate", inputs, roles=["unlearned"])
         evaluated.append(evaluation)
     choose(tmp_path, POINTS[1], evaluated)
-    trained, unlearned = "s/seed1/m+chosen.trained.csv", "s/seed1/m+chosen.unlearned.csv"
-    make(tmp_path, trained, trace(2), "train", {"chosen": ["s/m.selected.json"]})
-    make(tmp_path, unlearned, trace(2), "unlearn", {"original": [trained], "chosen": ["s/m.selected.json"]})
-    inputs = {"original": [trained], "models": [unlearned]}
-    make(tmp_path, "s/seed1/m+chosen.evaluation.csv", EVALUATION.format(2), "evaluate", inputs, roles=["unlearned"])
+    for seed, value in enumerate((3, 2)):
+        trained, unlearned = f"s/seed{seed}/m+chosen.trained.csv", f"s/seed{seed}/m+chosen.unlearned.csv"
+        make(tmp_path, trained, trace(seed + 1), "train", {"chosen": ["s/m.selected.json"]})
+        make(tmp_path, unlearned, trace(value), "unlearn", {"original": [trained], "chosen": ["s/m.selected.json"]})
+        inputs = {"original": [trained], "models": [unlearned]}
+        evaluation = f"s/seed{seed}/m+chosen.evaluation.csv"
+        make(tmp_path, evaluation, EVALUATION.format(value), "evaluate", inputs, roles=["unlearned"])
     return tmp_path
 
 
@@ -66,7 +71,7 @@ def test_certificates_say_which_training_and_which_point_was_chosen(root: Path) 
     columns = ["training", "method", "point", "chosen", "seed", "role", "value"]
     assert [*frame[columns].itertuples(index=False, name=None)] == [
         ("t", "m", "trained-lr0.1-lr0.5", False, 0, "unlearned", 0.0),
-        ("t", "m", "trained-lr0.2-lr0.5", True, 0, "unlearned", 1.0),
+        ("t", "m", "trained-lr0.2-lr0.5", True, 0, "unlearned", 3.0),  # the chosen one's own, where both are there
         ("t", "m", "trained-lr0.2-lr0.5", True, 1, "unlearned", 2.0),
     ]
     frame = results.traces(root=root)
@@ -75,6 +80,41 @@ def test_certificates_say_which_training_and_which_point_was_chosen(root: Path) 
         ("t", "t", "lr0.1", False, 0, "original", 0.0, 0),  # of `t` alone nothing was chosen
         ("t", "t", "lr0.2", False, 0, "original", 1.0, 0),
         ("t", "t", "lr0.2", False, 1, "original", 2.0, 0),
+    ]
+
+
+def test_artefacts_say_what_scenarios_share_and_which_point_a_follower_is(root: Path) -> None:
+    """`late` follows the choice of `m`, and differs in post-training."""
+    late = "late+trained-lr0.2-lr0.5-recovery-lr7"
+    shared = {"trained": "s/m+chosen", "unlearned": "s/m+chosen", "evaluated": ("s/m+chosen.evaluation",)}
+    trials = {
+        "m": Trial(name="m+chosen", rate=None, values={}, points={point: point for point in POINTS}, **shared),
+        "late": Trial(name="late+chosen", rate=None, values={}, points={POINTS[1]: late}, **shared),
+    }
+    methods = [
+        Method(name=name, label=name, in_paper=True, post_training="none", trials={"other": (trial,)})
+        for name, trial in trials.items()
+    ]
+    other = Scenario(name="other", label="", dataset="", data="", rounds=(1, 1), at={"p": 2, "seed": 5}, original=None)
+    entry = make_entry("table", scenarios=(other,), methods=tuple(methods), chosen={})
+    make(root, "../artefacts/p/table.csv", "", "publish", {}, **entry.model_dump(mode="json"))
+    frame = results.evaluations(root=root)
+    assert [*frame][:5] == ["paper", "scenario", "p", "at.seed", "training"]
+    there = frame[frame.scenario == "other"]
+    columns = ["p", "at.seed", "training", "method", "point", "chosen", "seed", "value"]
+    assert [*there[columns].itertuples(index=False, name=None)] == [
+        (2, 5, "t", "late", late.removeprefix("late+"), True, 0, 3.0),
+        (2, 5, "t", "late", late.removeprefix("late+"), True, 1, 2.0),
+        (2, 5, "t", "m", "trained-lr0.2-lr0.5", True, 0, 3.0),
+        (2, 5, "t", "m", "trained-lr0.2-lr0.5", True, 1, 2.0),
+    ]
+    assert frame[frame.scenario == "s"].p.isna().all()
+    rounds = results.traces(root=root)
+    rows = rounds[(rounds.scenario == "other") & (rounds.seed == 1)]
+    assert [*zip(rows.method, rows.role, rows.point, strict=True)] == [
+        ("late", "unlearned", late.removeprefix("late+")),
+        ("m", "unlearned", "trained-lr0.2-lr0.5"),
+        ("t", "original", "lr0.2"),
     ]
 
 
@@ -88,3 +128,17 @@ def test_a_lost_certificate_behind_a_chosen_point_is_refused(root: Path) -> None
     certificate_of(root / "here/p/s/seed1/m+chosen.unlearned.csv").unlink()
     with pytest.raises(UserError, match=r"/m\+chosen\.unlearned\.csv: its certificate is missing or damaged; "):
         results.evaluations(root=root)
+
+
+@pytest.mark.parametrize(
+    "file", ["s/seed1/m+chosen.evaluation.csv", "s/seed0/m+chosen.unlearned.csv", "s/m.selected.json"]
+)
+def test_a_file_that_is_not_as_its_job_wrote_it_is_refused(root: Path, file: str) -> None:
+    path = root / "here/p" / file
+    path.write_text(path.read_text() + " ")
+    for read in (results.evaluations, results.traces):
+        if file.endswith("json") or ("evaluation" in file) == (read is results.evaluations):
+            with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: the content does not match "):
+                read(root=root)
+        else:
+            assert len(read(root=root))

@@ -1,0 +1,100 @@
+"""Models of a run that consists of their files and certificates alone."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fu import results
+from fu.contents import checksum
+from fu.errors import UserError
+from fu.federation import model_files
+from fu.federation.flat import Layout
+from fu.pipeline import certificate, digest
+from fu.pipeline.certificate import Certificate
+from fu.pipeline.paths import certificate_of
+from tests.factories import DIGITS, builder
+
+PARTS = digest.parts("fu.models.mlp")
+
+
+def make(root: Path, name: str, theta: Tensor, diverged: int | None = None, parts: dict[str, str] = PARTS) -> Path:
+    """Write a model of the scenario `s` on digits and its certificate."""
+    path = root / f"here/p/s/seed0/{name}.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model_files.save(path, Layout(builder(shape=DIGITS)()), theta, diverged)
+    spec = {"dataset": "digits", "model": {"name": "mlp", "params": {"hidden": 8}}}
+    original = [[f"results/here/p/s/seed0/original.trained{path.suffix}", ""]]
+    outputs = {path.name: (path.stat().st_size, checksum(path))}
+    stage = "train" if name.endswith("trained") else "unlearn"
+    certificate.write(certificate_of(path), Certificate("", stage, spec, "", parts, {"original": original}, outputs))
+    return path
+
+
+@pytest.fixture
+def thetas(tmp_path: Path) -> dict[str, Tensor]:
+    """The weights of the models of a method, by role, whose files are in `tmp_path`."""
+    torch.manual_seed(0)
+    size = Layout(builder(shape=DIGITS)()).size
+    ends = {"original.trained": "original", "m+lr0.1.unlearned": "unlearned", "m+lr0.1.recovered": "recovered"}
+    thetas = {role: torch.randn(size) for role in ends.values()}
+    for name, role in ends.items():
+        make(tmp_path, name, thetas[role])
+    return thetas
+
+
+def theta(model: nn.Module) -> Tensor:
+    """Return the weights of a model [d]."""
+    return Layout(model).flatten(dict(model.named_parameters()))
+
+
+def test_the_last_model_is_returned_unless_a_role_is_named(tmp_path: Path, thetas: dict[str, Tensor]) -> None:
+    state = torch.random.get_rng_state()
+    models = {role: results.model("p", "s", "m", role=role, root=tmp_path) for role in ("unlearned", "recovered")}
+    models["original"] = results.model("p", "s", root=tmp_path)
+    assert all(torch.equal(theta(model), thetas[role]) for role, model in models.items())
+    assert torch.equal(theta(results.model("p", "s", "m", root=tmp_path)), thetas["recovered"])
+    assert not any(model.training for model in models.values())
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_of_several_points_one_must_be_chosen_or_named(tmp_path: Path, thetas: dict[str, Tensor]) -> None:
+    make(tmp_path, "m+lr0.2.unlearned", 2 * thetas["unlearned"])
+    with pytest.raises(UserError, match=r"/here/p: no point of 'm' is chosen; say which: lr0\.1, lr0\.2\.$"):
+        results.model("p", "s", "m", root=tmp_path)
+    named = results.model("p", "s", "m", point="lr0.2", root=tmp_path)
+    assert torch.equal(theta(named), 2 * thetas["unlearned"])
+
+
+def test_a_model_that_diverged_or_that_fu_builds_otherwise_now_is_refused(
+    tmp_path: Path, thetas: dict[str, Tensor]
+) -> None:
+    make(tmp_path, "original.trained", thetas["original"], parts={**PARTS, "fu.models.mlp": "00000000"})
+    with pytest.raises(
+        UserError, match=r"original\.trained\.safetensors: fu\.models\.mlp was edited since this model "
+    ):
+        results.model("p", "s", root=tmp_path)
+    make(tmp_path, "original.trained", thetas["original"], diverged=3)
+    with pytest.raises(UserError, match=r"original\.trained\.safetensors: the run diverged in round 3, so that this "):
+        results.model("p", "s", root=tmp_path)
+
+
+def test_a_model_without_a_certificate_or_whose_file_was_deleted_is_refused(
+    tmp_path: Path, thetas: dict[str, Tensor]
+) -> None:
+    path = make(tmp_path, "original.trained", thetas["original"])
+    content = path.read_bytes()
+    path.unlink()
+    with pytest.raises(UserError, match=r"original\.trained\.safetensors: there is no such file; run snakemake "):
+        results.model("p", "s", root=tmp_path)
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(
+        UserError, match=r"original\.trained\.safetensors: the content does not match original\.trained\."
+    ):
+        results.model("p", "s", root=tmp_path)
+    certificate_of(path).unlink()
+    with pytest.raises(
+        UserError, match=r"original\.trained\.safetensors: its certificate original\.trained\.made\.json "
+    ):
+        results.model("p", "s", root=tmp_path)
