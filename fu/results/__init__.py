@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fu.artefacts.entry import ORIGINAL, SECONDS, Entry, Metric
+from fu.artefacts.entry import ORIGINAL, SECONDS, Entry
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
 from fu.pipeline.digest import ROOT
@@ -25,7 +25,7 @@ BEFORE = ("paper", "scenario")  # columns before the coordinates of scenarios, a
 AFTER = ("training", "method", "point", "chosen", "seed", "role", "round", "client", "metric", "value", "unit")
 UNITS = {SECONDS: "s", "diverged_round": "rounds"}  # of metrics that no evaluator declares
 VERDICTS = "verdicts"  # the artefact with the verdicts on a paper's claims, and its columns of text
-TEXTS = ("claim", "scenario", "verdict", "published", "reason", "text", "place", "artefact", "kind")
+TEXTS = ("claim", "scenario", "verdict", "published", "reason", "against", "text", "place", "artefact", "kind")
 Root = str | Path | None
 
 
@@ -83,7 +83,7 @@ def artefact(paper: str, artefact: str, preset: str | None = None, *, root: Root
         place = [*frame.columns].index("scenario") + 1
         frame = pd.concat([frame.iloc[:, :place], coordinates, frame.iloc[:, place:]], axis=1)
     if "metric" in frame:
-        frame["unit"] = _units(frame["metric"], (Metric(**metric) for metric in spec["metrics"]))
+        frame["unit"] = _units(frame["metric"], {metric["name"]: metric["unit"] for metric in spec["metrics"]})
     return _of(paper, frame)
 
 
@@ -177,8 +177,8 @@ def _tidy(records: list[Record], rows: pd.DataFrame, entries: Iterable[Entry]) -
     known = [{**record._asdict(), "path": str(record.path), **at.get(record.scenario, {})} for record in records]
     about = pd.DataFrame(known)
     frame = about.drop(columns=[] if about["role"].all() else "role").merge(rows, on="path").drop(columns="path")
-    metrics = (metric for entry in entries for metric in (*entry.metrics, *entry.spreads))
-    frame["unit"] = _units(frame["metric"], metrics)
+    metrics = [metric for entry in entries for metric in (*entry.metrics, *entry.spreads)]
+    frame["unit"] = _units(frame["metric"], {metric.name: metric.unit for metric in metrics})
     return frame.drop_duplicates([name for name in frame if name not in ("value", "unit")])
 
 
@@ -187,10 +187,9 @@ def _coordinates(at: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
     return {f"at.{name}" if name in (*BEFORE, *AFTER, *taken) else name: value for name, value in at.items()}
 
 
-def _units(metrics: pd.Series, declared: Iterable[Metric]) -> pd.Series:
-    """Return the units of metrics by their names, as evaluators and these declare them; "" where none does."""
-    known = {metric.name: metric.unit for metric in declared}
-    known |= {name: metric.unit for name, metric in catalogue.metrics().items()} | UNITS
+def _units(metrics: pd.Series, published: Mapping[str, str]) -> pd.Series:
+    """Return the units of metrics by their names, as evaluators or else artefacts declare them; "" where none does."""
+    known = {**published} | {name: metric.unit for name, metric in catalogue.metrics().items()} | UNITS
     return metrics.map(known).fillna("")
 
 

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from fu.artefacts.entry import ORIGINAL, Entry
 from fu.errors import UserError, nearest
 from fu.pipeline import certificate
@@ -86,33 +88,39 @@ class Run:
 
     def artefacts(self, paper: str) -> list[Path]:
         """Return the CSV files of a paper's tables and figures, by their own names and those of certificates."""
-        folder = self.folder / "artefacts" / paper
-        ends = (CERTIFIED, ".rows.csv", ".csv")
-        stems = {path.name.removesuffix(end) for end in ends for path in folder.glob(f"*{end}")}
-        return [folder / f"{stem}.csv" for stem in sorted(stem for stem in stems if not stem.endswith(".rows"))]
+        return [path for path in self._files(f"artefacts/{paper}", ".csv") if not path.stem.endswith(".rows")]
 
     def entries(self, paper: str) -> list[Entry]:
         """Return what a paper's artefacts were told of scenarios, methods and metrics."""
-        certificates = map(self._required, self.artefacts(paper))
-        specs = [json.dumps(made.spec) for made in certificates if made.stage == "publish"]
-        return [Entry.model_validate_json(spec, extra="ignore") for spec in specs]
+        entries = []
+        for path in self.artefacts(paper):
+            spec = json.dumps(self._required(path).spec)
+            try:
+                entries.append(Entry.model_validate_json(spec, extra="ignore"))
+            except ValidationError:
+                raise UserError(f"{path}: was made by another version of fu; run snakemake again.") from None
+        return entries
 
     def tables(self, paper: str, entries: Iterable[Entry], *, traces: bool) -> list[Record]:
         """Return what a paper's evaluations are, or its traces; `UserError` where one is not as its job wrote it."""
-        files = sorted(path for path in self.folder.glob(f"{paper}/*/seed*/*.csv") if (_end(path) in ROLES) == traces)
+        files = [path for path in self._files(f"{paper}/*/seed*", ".csv", False) if (_end(path) in ROLES) == traces]
         for path in files:
             self.verify(path)
         return self._records(paper, files, entries)
 
     def models(self, paper: str) -> list[Record]:
         """Return what the models of a paper are, also those that were deleted or have no certificate."""
-        found = [
-            path.with_name(f"{path.name.removesuffix(end)}.safetensors")
-            for end in (CERTIFIED, ".safetensors")
-            for path in self.folder.glob(f"{paper}/*/seed*/*{end}")
-        ]
-        files = sorted({path for path in found if _end(path) in ROLES})
+        files = [path for path in self._files(f"{paper}/*/seed*", ".safetensors") if _end(path) in ROLES]
         return self._records(paper, files, self.entries(paper))
+
+    def _files(self, folders: str, suffix: str, deleted: bool = True) -> list[Path]:
+        """Return the files in folders that end so, sorted; `deleted`: also those of which a certificate is left.
+
+        Hidden ones are of jobs at work.
+        """
+        ends = (suffix, CERTIFIED) if deleted else (suffix,)
+        found = [(path, end) for end in ends for path in self.folder.glob(f"{folders}/[!.]*{end}")]
+        return sorted({path.with_name(f"{path.name.removesuffix(end)}{suffix}") for path, end in found})
 
     def _records(self, paper: str, files: Iterable[Path], entries: Iterable[Entry]) -> list[Record]:
         """Return what files are, once for each scenario that shares one; of equals those of a chosen point first."""

@@ -142,3 +142,24 @@ def test_a_file_that_is_not_as_its_job_wrote_it_is_refused(root: Path, file: str
                 read(root=root)
         else:
             assert len(read(root=root))
+
+
+def test_what_jobs_at_work_write_is_not_read(root: Path) -> None:
+    before = len(results.evaluations(root=root)), len(results.traces(root=root))
+    for file in ("s/seed1/m+chosen.evaluation.csv", "s/seed1/m+chosen.unlearned.csv"):
+        path = root / "here/p" / file
+        path.with_name(f".part-7-{path.name}").write_text("role,met")
+    assert (len(results.evaluations(root=root)), len(results.traces(root=root))) == before
+
+
+def test_an_artefact_is_the_file_of_its_name_and_one_of_another_version_is_refused(root: Path) -> None:
+    make(root, "../artefacts/p/table.csv", "a\n1\n", "publish", {}, **make_entry("table").model_dump(mode="json"))
+    (root / "here/artefacts/p/table.rows.csv").write_text("its rows, seed by seed")
+    with pytest.raises(
+        UserError, match=r"there is no artefact 'table\.rows'; did you mean 'table'\? allowed: table\.$"
+    ):
+        results.artefact("p", "table.rows", root=root)
+    assert [*results.artefact("p", "table", root=root)] == ["paper", "a"]
+    make(root, "../artefacts/p/old.csv", "a\n1\n", "publish", {}, kind="table")
+    with pytest.raises(UserError, match=r"/p/old\.csv: was made by another version of fu; run snakemake again\.$"):
+        results.evaluations(root=root)
