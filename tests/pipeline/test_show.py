@@ -22,7 +22,7 @@ from tests.mistakes import sentence
 PAT50 = "fedosd/mnist-pat50/seed0"
 LAST = [
     "All that was made so far, on one page: results/smoke/index.html",
-    "Next: make reproduce PRESET=smoke PAPERS=fedosd  (makes the 25 others)",
+    "Next: make reproduce PRESET=smoke PAPERS=fedosd  (makes the 26 others)",
 ]
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
@@ -297,7 +297,7 @@ def test_a_run_for_targets_ends_with_these_and_their_tables(folder: Path, capsys
 def test_what_is_next_follows_from_what_is_made_and_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     config = read_yaml(ROOT / "config.yaml")
     some = {**config, "papers": ["safari"]}
-    assert show.next_step(Plan(some)) == "make reproduce PRESET=smoke PAPERS=safari  (makes the 7 others)"
+    assert show.next_step(Plan(some)) == "make reproduce PRESET=smoke PAPERS=safari  (makes the 8 others)"
     monkeypatch.setattr(Path, "exists", lambda _: True)
     larger = "(what it costs to go on to the next preset)"
     assert show.next_step(Plan(config)) == f"make plan PRESET=reduced  {larger}"
