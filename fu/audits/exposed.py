@@ -1,0 +1,92 @@
+"""Who is at risk: U-LiRA on the tenth of the forgotten samples that the original models expose most.
+
+RULI (arXiv 2506.13009) shows that a mean over random samples hides the few that a model gives away. Exposed is a sample
+by |mean margin of the original models - that of the retrained ones|, in units of their spread. The tenth is chosen on
+the half of the models that U-LiRA is fitted to, and judged on the other: chosen on the judged ones, the luckiest
+samples would seem exposed.
+
+The attacker is U-LiRA's, who also trains original models to see which samples to look at.
+
+It does not show who is exposed by the unlearning alone: samples that no original model gave away are not looked at.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fu.audits.models import FORGOTTEN, Floats, Models, check_repeats, fitted, halves, margins, tenth
+from fu.audits.ulira import attacked, folds
+
+LEAST = 4  # two a half
+SCORE = "exposed_auc"
+
+METRICS = {
+    "exposed_auc": {
+        "label": "Most exposed: AUC",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "U-LiRA AUC on the tenth of the forgotten samples that original models expose most, chosen on other "
+        "models",
+        "source": "after RULI (arXiv 2506.13009)",
+    },
+    "exposed_tpr_1": {
+        "label": "Most exposed: TPR at 1%",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "U-LiRA TPR at 1% on these; left out where there are fewer than 100 pairs with a retrained model",
+        "source": "after RULI (arXiv 2506.13009)",
+    },
+    "exposed_epsilon": {
+        "label": "Most exposed: epsilon",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "epsilon of the sum over these; below 0: worse than a coin",
+        "source": "Zanella-Béguelin et al. 2023, Jeffreys prior",
+    },
+    "exposed_epsilon_low": {
+        "label": "Most exposed: epsilon, at least",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "its lower end, as of epsilon; its ceiling is that of epsilon, too",
+        "source": "Zanella-Béguelin et al. 2023",
+    },
+    "exposed_epsilon_high": {
+        "label": "Most exposed: epsilon, at most",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "its upper end, as of epsilon",
+        "source": "Zanella-Béguelin et al. 2023",
+    },
+}
+
+
+def audit(models: Models) -> dict[str, float]:
+    """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
+    check_repeats(models, LEAST)
+    chosen = [most(*half) for half in zip(*map(halves, _margins(models)), strict=True)]
+    judged = [(one[:, best], other[:, best]) for best, (one, other) in zip(chosen, folds(models), strict=True)]
+    values = attacked("exposed", judged)
+    return {name: values[name] for name in METRICS if name in values}
+
+
+def found(values: Mapping[str, float]) -> bool:
+    """Return whether unlearned models are told from retrained ones by these samples: epsilon's lower end is above 0."""
+    return values["exposed_epsilon_low"] > 0
+
+
+def indices(models: Models) -> NDArray[np.int64]:
+    """Return which forgotten samples all original models expose most, the most exposed first."""
+    return most(*_margins(models))
+
+
+def most(original: Floats, retrained: Floats) -> NDArray[np.int64]:
+    """Return the tenth of samples whose margins [N, n] differ most, the first first; of equal ones the earlier."""
+    (mean, spread), (other, its) = fitted(original), fitted(retrained)
+    distance = np.abs(mean - other) / np.sqrt((spread + its) / 2)
+    return np.argsort(-distance, kind="stable")[: tenth(distance.size)]
+
+
+def _margins(models: Models) -> tuple[Floats, Floats]:
+    labels = models.labels[FORGOTTEN]
+    return margins(models.original[FORGOTTEN], labels), margins(models.retrained[FORGOTTEN], labels)

@@ -1,0 +1,100 @@
+"""What audits are given and what several need: margins, Gaussian fits to few models, areas under ROC curves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORGOTTEN, HELD_OUT, TRAIN, TEST = "forgotten", "held_out", "retained_train", "retained_test"
+PRIOR = 10  # models that the spread over all samples counts as, beside each sample's own spread
+FLOOR = 1e-4  # the least variance of a margin: what differs by less than .01 tells nobody anything
+NEAR_ZERO = 1e-12
+
+Floats = NDArray[np.float64]
+Logits = Mapping[str, NDArray[np.float32]]
+Fit = tuple[Floats, Floats]  # mean and variance [n]
+
+
+@dataclass(frozen=True)
+class Models:
+    """What repeats of three kinds of models of one scenario say of fixed probes.
+
+    `labels`: probe -> [n]; the others: probe -> logits [N, n, C]. N may differ between kinds: repeats that diverged are
+    left out. The probes are `FORGOTTEN` (training samples of the forgotten clients, as these trained on them, backdoor
+    included), `HELD_OUT` (samples of the same classes that no model trained on), `TRAIN` and `TEST` (of the retained).
+    """
+
+    labels: Mapping[str, NDArray[np.int64]]
+    unlearned: Logits
+    retrained: Logits
+    original: Logits
+
+
+def check_repeats(models: Models, least: int) -> None:
+    """Raise `ValueError` where there are fewer than `least` repeats of one of the kinds."""
+    kinds = {"unlearned": models.unlearned, "retrained": models.retrained, "original": models.original}
+    for kind, logits in kinds.items():
+        if (number := len(logits[FORGOTTEN])) < least:
+            raise ValueError(f"needs at least {least} {kind} models, got {number}")
+
+
+def margins(logits: NDArray[np.float32], labels: NDArray[np.int64]) -> Floats:
+    """Return log p_y - log(1 - p_y) [N, n] of logits [N, n, C], p_y the probability of a sample's own label.
+
+    Raises `ValueError` where a logit is not finite.
+    """
+    if not np.isfinite(logits).all():
+        raise ValueError("logits must be finite: repeats that diverged are to be left out")
+    others = logits.astype(np.float64)
+    index = np.broadcast_to(labels[:, None], (*logits.shape[:-1], 1))
+    own = np.take_along_axis(others, index, -1)[..., 0]
+    np.put_along_axis(others, index, -np.inf, -1)
+    top = others.max(-1)
+    others -= top[..., None]
+    return own - top - np.log(np.exp(others, out=others).sum(-1))
+
+
+def losses(values: Floats) -> Floats:
+    """Return the cross-entropy, in nats, that a margin stands for."""
+    return np.logaddexp(0, -values)
+
+
+def fitted(values: Floats) -> Fit:
+    """Return mean and variance over models of margins [N, n], for each sample; N is 2 at least."""
+    mean = values.mean(0)
+    return mean, moderated(((values - mean) ** 2).sum(0), len(values))
+
+
+def moderated(squares: Floats, number: int) -> Floats:
+    """Return the variances that sums of squares [..., n] over `number` models tell, drawn towards their mean over n.
+
+    s2 = ((N - 1) s_i2 + 10 mean_i s_i2) / (N - 1 + 10), at least .0001. Of few models that is nearly the one variance
+    for all samples of LiRA's variant for few shadows (Carlini et al. 2022, section VI-B), of many each sample's own.
+    """
+    freedom = number - 1
+    pooled = squares.mean(-1, keepdims=True) / freedom
+    return np.maximum((squares + PRIOR * pooled) / (freedom + PRIOR), FLOOR)
+
+
+def halves(values: Floats) -> tuple[Floats, Floats]:
+    """Return the models of even and of odd number."""
+    return values[::2], values[1::2]
+
+
+def tenth(number: int) -> int:
+    """Return how many a tenth of `number` are: one at least."""
+    return -(-number // 10)
+
+
+def area(positives: Floats, negatives: Floats) -> float:
+    """Return the share of pairs in which the positive scores higher, a tie counting half, of scores of any shape."""
+    ordered = np.sort(negatives, axis=None)
+    below, upto = (np.searchsorted(ordered, positives, side) for side in ("left", "right"))
+    return float((below + upto).mean() / (2 * ordered.size))
+
+
+def caught(positives: Floats, negatives: Floats, share: float) -> float:
+    """Return the largest share of positives above a threshold that at most `share` of the negatives exceed."""
+    allowed = int(share * negatives.size + 1e-9)
+    return float((positives > np.sort(negatives, axis=None)[-1 - allowed]).mean())

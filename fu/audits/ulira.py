@@ -1,0 +1,156 @@
+"""U-LiRA for a client: can somebody tell a model that unlearned the client from one that never had it?
+
+Hayes et al. 2024 (arXiv 2403.01218): for each example of the client, the log likelihood ratio of the margin under a
+Gaussian fitted to unlearned models and one fitted to retrained models. Half of the models, of even number, are fitted
+and the others judged, and the other way round. Ours: the client as a whole is the sum over its examples, called
+unlearned above 0, a threshold that nothing is searched for. Its false positive and false negative rate say which
+(epsilon, 0) the unlearning does not have.
+
+The attacker knows the examples, the training and the method, as he must train models of both kinds; he sees
+predictions of one model.
+
+It does not show what tells them apart: too much forgotten tells the forgotten client, too. It proves no small epsilon,
+as a better attack may exist, and no larger one than `ulira_epsilon_ceiling`.
+
+Both halves judge by the same difference between the halves' means, so that their errors rise and fall together: the
+rates are those of all N models, but count as those of N / 2. (Counted as N, 5% to 8% of repeats of retraining would be
+found at N = 8 where 2.5% are meant.)
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fu.audits.models import FORGOTTEN, Fit, Floats, Models, area, caught, check_repeats, fitted, halves, margins
+
+LEAST = 4  # two a half
+SCORE = "ulira_auc"
+GRID = 256  # quantiles of each posterior: ends of intervals to two digits
+ENDS = (0.025, 0.5, 0.975)
+
+METRICS = {
+    "ulira_auc": {
+        "label": "U-LiRA AUC",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "area under the ROC curve of the log likelihood ratio, unlearned against retrained, over all pairs "
+        "of an example and a model; a half: as a coin",
+        "source": "Hayes et al. 2024",
+    },
+    "ulira_tpr_1": {
+        "label": "U-LiRA TPR at 1%",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "share of pairs of an example and an unlearned model found with at most 1% false positives; left "
+        "out where there are fewer than 100 pairs with a retrained model",
+        "source": "Hayes et al. 2024",
+    },
+    "ulira_tpr_01": {
+        "label": "U-LiRA TPR at 0.1%",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "share of pairs of an example and an unlearned model found with at most 0.1% false positives; left "
+        "out where there are fewer than 1,000 pairs with a retrained model",
+        "source": "Carlini et al. 2022",
+    },
+    "ulira_epsilon": {
+        "label": "epsilon",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "max(log((1 - FPR) / FNR), log((1 - FNR) / FPR)) of the sum over examples above 0, each with its "
+        "posterior median; below 0: worse than a coin",
+        "source": "Zanella-Béguelin et al. 2023, Jeffreys prior",
+    },
+    "ulira_epsilon_low": {
+        "label": "epsilon, at least",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "the larger of both ratios' lower ends, each at 2.5%",
+        "source": "Zanella-Béguelin et al. 2023; an interval for each ratio: our choice",
+    },
+    "ulira_epsilon_high": {
+        "label": "epsilon, at most",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "the larger of both ratios' upper ends, each at 97.5%; of this attack, not of the best one",
+        "source": "Zanella-Béguelin et al. 2023; an interval for each ratio: our choice",
+    },
+    "ulira_epsilon_ceiling": {
+        "label": "epsilon, ceiling",
+        "unit": "nats",
+        "better": "neither",
+        "formula": "the lower end where no model is called wrong: the largest epsilon that so many models can prove. A "
+        "lower end at the ceiling may stand for any larger epsilon",
+        "source": "our choice",
+    },
+}
+
+Fold = tuple[Floats, Floats]  # log likelihood ratios of the judged half: unlearned [*, n], retrained [*, n]
+
+
+def audit(models: Models) -> dict[str, float]:
+    """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
+    check_repeats(models, LEAST)
+    return attacked("ulira", folds(models))
+
+
+def found(values: Mapping[str, float]) -> bool:
+    """Return whether unlearned models are told from retrained ones: the lower end of epsilon is above 0."""
+    return values["ulira_epsilon_low"] > 0
+
+
+def folds(models: Models) -> list[Fold]:
+    """Return the ratios of the odd models as fitted to the even ones, and of the even as fitted to the odd ones."""
+    both = [
+        halves(margins(logits[FORGOTTEN], models.labels[FORGOTTEN])) for logits in (models.unlearned, models.retrained)
+    ]
+    return [
+        (log_ratio(unlearned[1 - k], *fits), log_ratio(retrained[1 - k], *fits))
+        for unlearned, retrained in [both]
+        for k in (0, 1)
+        for fits in [(fitted(unlearned[k]), fitted(retrained[k]))]
+    ]
+
+
+def log_ratio(values: Floats, inside: Fit, outside: Fit) -> Floats:
+    """Return the log of the density of margins [N, n] under one Gaussian over that under another, in nats."""
+    return (
+        (values - outside[0]) ** 2 / outside[1] - (values - inside[0]) ** 2 / inside[1] + np.log(outside[1] / inside[1])
+    ) / 2
+
+
+def attacked(name: str, judged: Sequence[Fold]) -> dict[str, float]:
+    """Return AUC, true positives at few false ones, and epsilon with its ends and ceiling, of ratios by fold."""
+    unlearned, retrained = (np.concatenate([fold[k].ravel() for fold in judged]) for k in (0, 1))
+    values = {f"{name}_auc": area(unlearned, retrained)}
+    for label, share in (("1", 0.01), ("01", 0.001)):
+        if share * retrained.size >= 1:
+            values[f"{name}_tpr_{label}"] = caught(unlearned, retrained, share)
+    called = [[fold[k].sum(1) > 0 for fold in judged] for k in (0, 1)]
+    positives, negatives = (np.concatenate(several) for several in called)
+    n1, n0 = len(positives) / 2, len(negatives) / 2  # see the top
+    low, median, high = epsilon(negatives.mean() * n0, n0, (1 - positives.mean()) * n1, n1)
+    return values | {
+        f"{name}_epsilon": median,
+        f"{name}_epsilon_low": low,
+        f"{name}_epsilon_high": high,
+        f"{name}_epsilon_ceiling": epsilon(0, n0, 0, n1)[0],
+    }
+
+
+def epsilon(false_positives: float, negatives: float, false_negatives: float, positives: float) -> list[float]:
+    """Return lower end, median and upper end (95%) of epsilon, in nats, from the errors on models of both kinds.
+
+    Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and
+    each of the two ratios its equal-tailed interval; epsilon is the larger ratio, and its ends are the larger ends. The
+    posterior of the larger ratio itself would lie too high where both are equal, as at the midpoint of two Gaussians:
+    its interval covers the truth in 88%, this one in 95%. Numbers of models need not be whole.
+    """
+    from scipy.special import betaincinv  # half a second that others need not pay
+
+    at = (np.arange(GRID) + 0.5) / GRID
+    wrong = [(false_positives, negatives), (false_negatives, positives)]
+    error = [np.log(betaincinv(k + 0.5, n - k + 0.5, at)) for k, n in wrong]
+    right = [np.log(betaincinv(n - k + 0.5, k + 0.5, at)) for k, n in wrong]
+    ends = [np.quantile(np.subtract.outer(right[k], error[1 - k]), ENDS) for k in (0, 1)]
+    return [float(end) for end in np.maximum(*ends)]

@@ -1,0 +1,54 @@
+"""Models that are made up: logits with given margins, and Gaussian margins with a known part of the client left."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fu.audits.models import FORGOTTEN, HELD_OUT, TEST, TRAIN, Floats, Models
+
+CLASSES = 3
+PROBES = (FORGOTTEN, HELD_OUT, TRAIN, TEST)
+Given = ArrayLike | Mapping[str, ArrayLike]
+
+
+def labels_of(number: int) -> NDArray[np.int64]:
+    return np.arange(number) % CLASSES
+
+
+def logits_of(margins: ArrayLike) -> NDArray[np.float32]:
+    """Return logits [N, n, 3] of labels 0, 1, 2, 0, ... with these margins [N, n]: the other two classes are alike."""
+    values = np.asarray(margins, float)
+    logits = np.zeros((*values.shape, CLASSES), np.float32)
+    index = np.broadcast_to(labels_of(values.shape[1])[:, None], (*values.shape, 1))
+    np.put_along_axis(logits, index, (values + np.log(CLASSES - 1))[..., None].astype(np.float32), -1)
+    return logits
+
+
+def models_of(unlearned: Given, retrained: Given, original: Given) -> Models:
+    """Return models with these margins by probe; those of an array are the same on all probes."""
+    kinds = [
+        {probe: logits_of(values[probe] if isinstance(values, Mapping) else values) for probe in PROBES}
+        for values in (unlearned, retrained, original)
+    ]
+    return Models({probe: labels_of(logits.shape[1]) for probe, logits in kinds[0].items()}, *kinds)
+
+
+class World:
+    """Gaussian margins of n samples, which vary together by a share of .2; the original's mean is `shift` higher."""
+
+    def __init__(self, seed: int, samples: int = 30, shift: float = 3.0) -> None:
+        self.random = np.random.default_rng(seed)
+        self.spread = np.exp(self.random.normal(0, 0.3, samples))
+        self.gap = {FORGOTTEN: shift * self.random.uniform(0.5, 1.5, samples) * self.spread}
+
+    def margins(self, number: int, probe: str, share: float) -> Floats:
+        common, own = self.random.normal(size=(number, 1)), self.random.normal(size=(number, len(self.spread)))
+        noise = np.sqrt(0.2) * common + np.sqrt(0.8) * own
+        return 1 + self.spread * noise + share * self.gap.get(probe, 0)
+
+    def models(self, number: int, share: float) -> Models:
+        """Return N models of each kind, of which the unlearned ones are left a share of the distance."""
+        return models_of(
+            *({probe: self.margins(number, probe, left) for probe in PROBES} for left in (share, 0.0, 1.0))
+        )
