@@ -1,0 +1,96 @@
+"""KLoM on numbers worked out by hand, on Gaussians with a closed form, and the level of its test."""
+
+from itertools import combinations
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from fu.audits import klom
+from fu.audits.klom import divergence, p_value
+from fu.audits.models import FORGOTTEN, HELD_OUT, TEST, TRAIN, Floats, fitted
+from tests.audits.synthetic import World, models_of
+
+
+def test_the_divergence_of_two_gaussians() -> None:
+    narrow, wide = (np.array([0.0]), np.array([1.0])), (np.array([1.0]), np.array([4.0]))
+    assert divergence(wide, narrow) == pytest.approx([(4 - 1 - log(4) + 1) / 2])
+    assert divergence(narrow, wide) == pytest.approx([(1 / 4 - 1 + log(4) + 1 / 4) / 2])
+    assert divergence(wide, wide).tolist() == [0]
+
+
+def test_the_audit_by_hand() -> None:
+    around = np.array([[1.0], [1], [-1], [-1]])  # variance 4/3; halves are alike
+    apart = np.array([[2.0], [0], [0], [-2]])  # variance 8/3; halves have means 1 and -1, variance 2
+    zeros = np.zeros(3)
+    retrained = {FORGOTTEN: around + zeros, TRAIN: apart + zeros, HELD_OUT: around + zeros, TEST: around + zeros}
+    shifts = {FORGOTTEN: [1, 2, 4], TRAIN: [4, 0, 0], HELD_OUT: [0, 0, 0], TEST: [9, 9, 9]}
+    unlearned = {probe: values + shifts[probe] for probe, values in retrained.items()}
+    values = klom.audit(models_of(unlearned, retrained, retrained))
+    del values["klom_p"]
+    assert values == pytest.approx(
+        {
+            "klom_forgotten": (3 / 8 + 3 / 2 + 6) / 3,  # m2 / (2 * 4/3)
+            "klom_forgotten_95": 1.5 + 0.9 * 4.5,
+            "klom_forgotten_halves": 0,
+            "klom_forgotten_halves_95": 0,
+            "klom_train": 1,  # (16 / (2 * 8/3) + 0 + 0) / 3
+            "klom_train_95": 0.9 * 3,
+            "klom_train_halves": 1,  # 2 * 2 / (2 * 2)
+            "klom_train_halves_95": 1,
+            "klom_held_out": 0,
+            "klom_held_out_95": 0,
+            "klom_held_out_halves": 0,
+            "klom_held_out_halves_95": 0,
+        },
+        abs=1e-5,
+    )
+
+
+def test_of_many_models_it_is_the_closed_form_and_between_halves_nothing() -> None:
+    random = np.random.default_rng(0)
+    shift, spread = np.array([0.0, 1, 2, 0]), np.array([1.0, 1, 1, 2])
+    unlearned, retrained = shift + spread * random.normal(size=(20_000, 4)), random.normal(size=(20_000, 4))
+    found = divergence(fitted(unlearned), fitted(retrained))
+    assert found == pytest.approx([0, 1 / 2, 2, (4 - 1 - log(4)) / 2], abs=0.03)
+    assert divergence(fitted(retrained[::2]), fitted(retrained[1::2])).max() < 20 / 10_000  # 1 / N on average
+
+
+def test_halves_tell_what_no_difference_gives() -> None:
+    """Other repeats of retraining, as many as a half has, are as far from a half as the other half is."""
+    world = World(0)
+    both = []
+    for _ in range(100):
+        halves = klom.audit(world.models(16, 0.0))["klom_forgotten_halves"]
+        both.append((halves, klom.audit(world.models(8, 0.0))["klom_forgotten"]))
+    halves, repeats = np.array(both).T
+    assert abs(halves.mean() - repeats.mean()) < 3 * sqrt((halves.var() + repeats.var()) / 100)
+
+
+def statistic(one: Floats, other: Floats) -> float:
+    return float(np.percentile(divergence(fitted(one), fitted(other)), 95))
+
+
+def test_p_is_the_share_of_labellings_that_give_as_much() -> None:
+    random = np.random.default_rng(0)
+    values = 100 + random.normal(size=(7, 5))
+    values[:3] += 0.4
+    every = [
+        statistic(values[list(chosen)], np.delete(values, chosen, 0)) for chosen in combinations(range(7), 3)
+    ]  # 35, as likely each
+    exact = np.mean(np.array(every) >= every[0] - 1e-12)
+    assert 0.05 < exact < 0.95
+    assert p_value(values[:3], values[3:]) == pytest.approx((1 + 999 * exact) / 1000, abs=4 * sqrt(exact / 1000))
+
+
+def test_p_is_never_0_and_its_level_is_kept() -> None:
+    random = np.random.default_rng(1)
+    assert p_value(random.normal(100, 1, (16, 3)), random.normal(0, 1, (16, 3))) == 1 / 1000
+    drawn = [p_value(*random.normal(size=(2, 8, 3))) for _ in range(500)]
+    assert np.mean(np.array(drawn) < klom.LEVEL) == pytest.approx(0.05, abs=0.03)
+    assert np.mean(drawn) == pytest.approx(0.5, abs=0.05)
+
+
+def test_found_is_a_p_below_5_percent() -> None:
+    assert klom.found({"klom_p": 0.049})
+    assert not klom.found({"klom_p": 0.05})

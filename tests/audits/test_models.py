@@ -1,0 +1,65 @@
+"""What audits share, on numbers worked out by hand."""
+
+from math import log
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from fu.audits.models import area, caught, fitted, halves, losses, margins, tenth
+
+
+def test_a_margin_is_the_log_odds_of_the_own_label() -> None:
+    logits = np.log(np.array([[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [8, 1, 1]]], np.float32))
+    found = margins(logits, np.array([1, 2]))
+    # p = 2/6, 3/6; 1/3, 1/10
+    assert found == pytest.approx(np.log([[2 / 4, 3 / 3], [1 / 2, 1 / 9]]), abs=1e-6)
+    assert found.dtype == np.float64
+
+
+def test_margins_and_losses_keep_their_digits_where_a_probability_is_nearly_one_or_nothing() -> None:
+    logits = np.array([[[1000, 0, 0], [1000, 0, 0]]], np.float32)
+    found = margins(logits, np.array([0, 1]))
+    assert found == pytest.approx(np.array([[1000 - log(2), -1000]]), rel=1e-12)
+    assert losses(found)[0] == pytest.approx([0, 1000])
+    assert losses(np.array([40.0])) == pytest.approx(np.exp([-40.0]), rel=1e-9)
+
+
+def test_a_loss_is_the_cross_entropy() -> None:
+    logits = np.random.default_rng(0).normal(0, 3, (2, 5, 4)).astype(np.float32)
+    labels = np.array([3, 0, 1, 1, 2])
+    assert losses(margins(logits, labels)) == pytest.approx(-log_softmax(logits, -1)[:, np.arange(5), labels], rel=1e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_diverged_repeat_is_refused(bad: float) -> None:
+    logits = np.zeros((2, 3, 4), np.float32)
+    logits[1, 2, 3] = bad
+    with pytest.raises(ValueError, match="repeats that diverged are to be left out"):
+        margins(logits, np.zeros(3, np.int64))
+
+
+def test_the_spread_of_few_models_is_nearly_that_of_all_samples() -> None:
+    # squares 2, 0, 0, mean 2/3: (2 + 20/3) / 11 = 26/33, (20/3) / 11 = 20/33
+    mean, variance = fitted(np.array([[2.0, 4, 6], [4, 4, 6]]))
+    assert mean.tolist() == [3, 4, 6]
+    assert variance == pytest.approx([26 / 33, 20 / 33, 20 / 33])
+    # 91 models: variances 4 and 0, mean 2: (90 * 4 + 10 * 2) / 100 and 10 * 2 / 100
+    values = np.zeros((91, 2))
+    values[:90, 0] = np.tile([2, -2], 45)
+    assert fitted(values)[1] == pytest.approx([3.8, 0.2])
+    assert fitted(np.ones((2, 3)))[1].tolist() == [1e-4] * 3
+
+
+def test_areas_and_rates_are_counted() -> None:
+    assert area(np.array([1.0, 2]), np.array([0.0, 1])) == 3.5 / 4
+    negatives = np.random.default_rng(0).permutation(100.0 + np.arange(100))
+    positives = np.array([198, 198.5, 199, 300])
+    assert caught(positives, negatives, 0.01) == 3 / 4  # above 198, which one exceeds
+    assert caught(positives, negatives, 0.02) == 1
+    assert caught(positives, negatives, 0.001) == 1 / 4
+
+
+def test_a_tenth_is_one_at_least_and_halves_are_even_and_odd() -> None:
+    assert [tenth(number) for number in (1, 10, 11, 100)] == [1, 1, 2, 10]
+    assert [half.tolist() for half in halves(np.arange(5.0))] == [[0, 2, 4], [1, 3]]
