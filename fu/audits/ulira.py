@@ -18,6 +18,7 @@ found at N = 8 where 2.5% are meant.)
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def attacked(name: str, judged: Sequence[Fold]) -> dict[str, float]:
     called = [[fold[k].sum(1) > 0 for fold in judged] for k in (0, 1)]
     positives, negatives = (np.concatenate(several) for several in called)
     n1, n0 = len(positives) / 2, len(negatives) / 2  # see the top
-    low, median, high = epsilon(negatives.mean() * n0, n0, (1 - positives.mean()) * n1, n1)
+    low, median, high = epsilon(negatives.sum() / 2, n0, (~positives).sum() / 2, n1)
     return values | {
         f"{name}_epsilon": median,
         f"{name}_epsilon_low": low,
@@ -138,13 +139,16 @@ def attacked(name: str, judged: Sequence[Fold]) -> dict[str, float]:
     }
 
 
-def epsilon(false_positives: float, negatives: float, false_negatives: float, positives: float) -> list[float]:
+@cache
+def epsilon(
+    false_positives: float, negatives: float, false_negatives: float, positives: float
+) -> tuple[float, float, float]:
     """Return lower end, median and upper end (95%) of epsilon, in nats, from the errors on models of both kinds.
 
-    Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and
-    each of the two ratios its equal-tailed interval; epsilon is the larger ratio, and its ends are the larger ends. The
-    posterior of the larger ratio itself would lie too high where both are equal, as at the midpoint of two Gaussians:
-    its interval covers the truth in 88%, this one in 95%. Numbers of models need not be whole.
+    Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and each of the
+    two ratios its equal-tailed interval. Epsilon is the larger ratio; its ends are the larger ends. The posterior of the
+    larger ratio itself lies too high where both are equal, as with a threshold midway between two Gaussians: of 32 to
+    256 models its interval covers the truth in 90% to 94%, this one in 94% to 95%. Numbers of models need not be whole.
     """
     from scipy.special import betaincinv  # half a second that others need not pay
 
@@ -153,4 +157,5 @@ def epsilon(false_positives: float, negatives: float, false_negatives: float, po
     error = [np.log(betaincinv(k + 0.5, n - k + 0.5, at)) for k, n in wrong]
     right = [np.log(betaincinv(n - k + 0.5, k + 0.5, at)) for k, n in wrong]
     ends = [np.quantile(np.subtract.outer(right[k], error[1 - k]), ENDS) for k in (0, 1)]
-    return [float(end) for end in np.maximum(*ends)]
+    low, median, high = np.maximum(*ends).tolist()
+    return low, median, high

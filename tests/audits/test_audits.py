@@ -11,7 +11,7 @@ import pytest
 from fu import audits
 from fu.audits.models import Models
 from fu.pipeline.catalogue import Declared, metrics
-from tests.audits.synthetic import World, models_of
+from tests.audits.synthetic import PROBES, World, models_of
 
 MODULES = [importlib.import_module(f"fu.audits.{found.name}") for found in pkgutil.iter_modules(audits.__path__)]
 AUDITS = [module for module in MODULES if hasattr(module, "METRICS")]
@@ -106,3 +106,17 @@ def test_the_score_grows_with_what_is_left(module: ModuleType, number: int) -> N
         world = World(number)  # the same draws for all shares
         scores.append(np.mean([module.audit(world.models(number, share))[module.SCORE] for _ in range(20)]))
     assert np.diff(scores).min() > 0.005
+
+
+@deciding
+@pytest.mark.parametrize("noise", [0.3, 3.0])
+def test_a_step_of_noise_is_no_forgetting(module: ModuleType, noise: float) -> None:
+    world = World(4)
+    for _ in range(10):
+        original = {probe: world.margins(16, probe, 1.0) for probe in PROBES}
+        retrained = {probe: world.margins(16, probe, 0.0) for probe in PROBES}
+        unlearned = {
+            probe: world.margins(16, probe, 1.0) + noise * world.random.normal(size=values.shape)
+            for probe, values in original.items()
+        }
+        assert module.found(module.audit(models_of(unlearned, retrained, original)))

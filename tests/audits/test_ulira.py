@@ -1,6 +1,5 @@
 """U-LiRA on numbers worked out by hand, and its intervals on Gaussians with a known shift."""
 
-from functools import cache
 from math import exp, log, sqrt
 
 import numpy as np
@@ -14,11 +13,6 @@ from tests.audits.synthetic import World, models_of
 UNLEARNED = np.array([[2.0, 4, 6], [3, 4, 6], [4, 4, 6], [0, 0, 0]])
 RETRAINED = np.array([[-1.0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]])
 MODELS = models_of(UNLEARNED, RETRAINED, RETRAINED)
-
-
-@cache
-def of_64(*errors: int) -> list[float]:
-    return epsilon(errors[0], 64, errors[1], 64)
 
 
 def test_ratios_by_hand() -> None:
@@ -74,7 +68,7 @@ def test_the_interval_covers_the_true_epsilon(shift: float) -> None:
     truth = log((1 - rate) / rate)
     positives = (random.normal(0, 1, (1000, 64)) > shift / 2).sum(1)
     negatives = (random.normal(shift, 1, (1000, 64)) <= shift / 2).sum(1)
-    ends = [of_64(*map(int, wrong)) for wrong in zip(positives, negatives, strict=True)]
+    ends = [epsilon(one, 64, other, 64) for one, other in zip(positives, negatives, strict=True)]
     assert 930 <= sum(low <= truth <= high for low, _, high in ends) <= 970
 
 
