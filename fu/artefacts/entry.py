@@ -40,6 +40,7 @@ class Trial(Frozen):
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
     Where its files lie, as "scenario/trial": `trained`: of the trained model that it starts from, or that it is;
     `unlearned` and `recovered`: of its own models, if it has them; `evaluated`: those of its evaluations that are read.
+    `predicted`: where audits are read, of what its last models say in all seeds, and the models that it starts from.
     The chosen one of several is a trial, too: `selection` is the one that it follows, as "scenario/method", and
     `points` says which trial it is, by the one that is selected.
     """
@@ -52,6 +53,7 @@ class Trial(Frozen):
     unlearned: str = ""
     recovered: str = ""
     evaluated: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()
     selection: str = ""
     points: dict[str, str] = Field(default_factory=dict)
 
@@ -137,8 +139,9 @@ class Method(Frozen):
     """A method or a training (`trains`), and its trials in every scenario.
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
-    starts from did. `control`: it is no attempt to forget, as doing nothing. `chosen`: by scenario, the one chosen from
-    several trials, whichever it will be.
+    starts from did. `control`: it is no attempt to forget, as doing nothing. `left`: of a control that forgets in part,
+    its plug-in and how much of the forgotten client is left. `chosen`: by scenario, the one chosen from several trials,
+    whichever it will be.
     """
 
     name: str
@@ -148,6 +151,7 @@ class Method(Frozen):
     retrains: bool = False
     alike: bool = False
     control: bool = False
+    left: tuple[str, float] | None = None
     trains: bool = False
     trials: dict[str, tuple[Trial, ...]]
     chosen: dict[str, Trial] = Field(default_factory=dict)
@@ -169,6 +173,21 @@ class Claim(Frozen):
     )
     kind: Annotated[Name, Kind("claims")] = Field(description="the predicate (fu/claims): order, limit, equal, ...")
     params: dict[str, Any] = Field(default_factory=dict, description="its parameters (`Params` in the file)")
+
+
+class Audit(Frozen):
+    """An audit of repeated models, as its file declares it: its metrics, and the one that grows with what is left."""
+
+    plugin: Annotated[Name, Kind("audits")]
+    label: str
+    score: str
+    metrics: tuple[str, ...]
+    caveat: str
+
+    @property
+    def found(self) -> str:
+        """The metric that says whether it finds anything: 0 or 1."""
+        return f"{self.plugin}.found"
 
 
 class Display(Frozen):
@@ -197,14 +216,15 @@ class Entry(Display):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
     `predictions`: models are also compared with those of `against` by what they predict. `spreads`: the metrics in
-    parentheses; `also`: those that the kind reads beyond them. `methods`: trainings, then methods. `chooses`: the
-    chosen trial of each is shown, else all; `rule`: how it is chosen, in words. `names`: what people call a coordinate.
+    parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
+    trainings, then methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
+    `names`: what people call a coordinate.
     """
 
     paper: str
     artefact: str
     preset: str
-    reads: Literal["evaluations", "traces", "data", "nothing", "artefacts"]
+    reads: Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats"]
     predictions: bool = False
     chooses: bool
     rule: str = ""
@@ -214,6 +234,7 @@ class Entry(Display):
     metrics: tuple[Metric, ...]
     spreads: tuple[Metric, ...] = ()
     also: tuple[str, ...] = ()
+    audits: dict[str, Audit] = Field(default_factory=dict)
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
     claims: dict[str, Claim] = Field(default_factory=dict)

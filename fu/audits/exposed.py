@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from fu.audits.models import FORGOTTEN, Floats, Models, check_repeats, fitted, halves, margins, tenth
 from fu.audits.ulira import attacked, folds
 
+LABEL = "Most exposed"
+CAVEAT = "Most exposed: U-LiRA on the tenth of the examples that original models give away most; means hide them."
 LEAST = 4  # two a half
 SCORE = "exposed_auc"
 

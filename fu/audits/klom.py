@@ -34,6 +34,11 @@ from fu.audits.models import (
     moderated,
 )
 
+LABEL = "KLoM"
+CAVEAT = (
+    "KLoM: how far an example's margins over unlearned models lie from those over retrained ones, tested by "
+    "permutation of the models."
+)
 LEAST = 4  # of 8 models 70 labellings
 SCORE = "klom_forgotten_95"
 PERMUTATIONS, SEED = 999, 0

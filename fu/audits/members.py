@@ -16,7 +16,10 @@ import numpy as np
 
 from fu.audits.models import NEAR_ZERO, TEST, TRAIN, Floats, Logits, Models, area, check_repeats, losses, margins
 
+LABEL = "Members"
+CAVEAT = "Members: advantage of a loss threshold between retained clients' training and test samples."
 LEAST = 2  # a spread over retrained models
+SCORE = "members_unlearned"  # of the picture
 
 METRICS = {
     "members_original": {

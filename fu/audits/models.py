@@ -30,12 +30,17 @@ class Models:
     retrained: Logits
     original: Logits
 
+    @property
+    def repeats(self) -> dict[str, int]:
+        """How many models there are of each kind: none of one whose repeats have all diverged."""
+        kinds = {"unlearned": self.unlearned, "retrained": self.retrained, "original": self.original}
+        return {kind: len(logits[FORGOTTEN]) if logits else 0 for kind, logits in kinds.items()}
+
 
 def check_repeats(models: Models, least: int) -> None:
     """Raise `ValueError` where there are fewer than `least` repeats of one of the kinds."""
-    kinds = {"unlearned": models.unlearned, "retrained": models.retrained, "original": models.original}
-    for kind, logits in kinds.items():
-        if (number := len(logits[FORGOTTEN])) < least:
+    for kind, number in models.repeats.items():
+        if number < least:
             raise ValueError(f"needs at least {least} {kind} models, got {number}")
 
 

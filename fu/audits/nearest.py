@@ -26,7 +26,13 @@ import numpy as np
 
 from fu.audits.models import FORGOTTEN, Floats, Models, check_repeats, fitted, halves, margins
 
+LABEL = "Three-sample test"
+CAVEAT = (
+    "Three-sample test: a method passes where its models are shown to be nearer to retrained than to original "
+    "ones, p-values corrected for the number of methods (Holm); it is coarse."
+)
 LEAST = 5  # with four, p = 1/16 at best
+P = "nearest_p"  # corrected for the number of methods
 SCORE = "nearest_position"
 LEVEL = 0.05
 

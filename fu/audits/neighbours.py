@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from fu.audits.models import FORGOTTEN, NEAR_ZERO, TRAIN, Floats, Logits, Models, check_repeats, losses, margins, tenth
 
+LABEL = "Neighbours"
+CAVEAT = "Neighbours: retained examples nearest to forgotten ones; harm beyond what retraining does."
 LEAST = 2  # a spread over retrained models
+SCORE = "neighbours_loss"  # of the picture
 
 METRICS = {
     "neighbours_accuracy": {

@@ -24,6 +24,11 @@ import numpy as np
 
 from fu.audits.models import FORGOTTEN, Fit, Floats, Models, area, caught, check_repeats, fitted, halves, margins
 
+LABEL = "U-LiRA"
+CAVEAT = (
+    "U-LiRA: whether the client had been there is guessed of one model, by its examples' likelihood ratios; "
+    "what forgets too much is found, too."
+)
 LEAST = 4  # two a half
 SCORE = "ulira_auc"
 GRID = 256  # quantiles of each posterior: ends of intervals to two digits
@@ -145,8 +150,8 @@ def epsilon(
 ) -> tuple[float, float, float]:
     """Return lower end, median and upper end (95%) of epsilon, in nats, from the errors on models of both kinds.
 
-    Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and each of the
-    two ratios its equal-tailed interval. Epsilon is the larger ratio; its ends are the larger ends. The posterior of the
+    Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and each of
+    the two ratios its equal-tailed interval. Epsilon is the larger ratio; its ends are the larger ends. The posterior of the
     larger ratio itself lies too high where both are equal, as with a threshold midway between two Gaussians: of 32 to
     256 models its interval covers the truth in 90% to 94%, this one in 94% to 95%. Numbers of models need not be whole.
     """

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -17,7 +18,7 @@ from fu.data.partition import Indices
 from fu.federation import model_files
 
 MOST = 1000
-LABELS = "labels"  # in the place of a role
+LABELS, REPEATS = "labels", "repeats"  # in the place of a role
 
 
 def probes(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
@@ -29,6 +30,30 @@ def probes(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
     if len(gone) and data.mark is not None:
         found["triggered"] = data.triggered(gone)
     return found | {"retained": data.clean(_spread(np.concatenate(tested)))}
+
+
+def audited(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
+    """Return images [n, c, h, w] (or text [n, length]) and labels [n] of an audit's probes, by name.
+
+    `forgotten`: training samples of the forgotten clients as these trained on them, the backdoor included, or forgotten
+    samples; `held_out`: test samples of the same classes; `retained_train` and `retained_test`: of those who stay. Of
+    each at most `MOST`, at equal distances.
+    """
+    part, present = data.partition, [*data.forgotten, *data.retained]
+    trained = [data.train(client) for client in data.forgotten] + (
+        [data.clean(data.forgotten_samples)] if len(data.forgotten_samples) else []
+    )
+    x, y = (torch.cat(parts) for parts in zip(*trained, strict=True))
+    tested = part.global_test if len(part.global_test) else np.concatenate([part.test[client] for client in present])
+    alike = torch.isin(data.clean(tested)[1], y).cpu().numpy()
+    stay = part.global_test if len(part.global_test) else np.concatenate([part.test[one] for one in data.retained])
+    first = torch.from_numpy(_spread(np.arange(len(y)))).to(y.device)
+    return {
+        "forgotten": (x[first], y[first]),
+        "held_out": data.clean(_spread(tested[alike])),
+        "retained_train": data.clean(_spread(np.concatenate([data.rows[client] for client in data.retained]))),
+        "retained_test": data.clean(_spread(stay)),
+    }
 
 
 def save(path: Path, labels: Mapping[str, Tensor], models: Mapping[str, Mapping[str, Tensor]]) -> None:

@@ -36,6 +36,7 @@ NEEDED = {
     "projections": ("project", "Params"),
     "evaluation": ("METRICS", "evaluate"),
     "artefacts": ("READS", "make"),
+    "audits": ("METRICS", "SCORE", "LEAST", "LABEL", "CAVEAT", "audit"),
     "claims": ("statistics", "region", "operands", "Params"),
 }
 KINDS = tuple(NEEDED)
@@ -64,6 +65,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "SAMPLES": TypeAdapter(bool),
         "CONTINUES": TypeAdapter(bool),
         "CONTROL": TypeAdapter(bool),
+        "LEFT": TypeAdapter(str),
         "STATISTICS": TypeAdapter(bool),
     },
     "training": {
@@ -88,7 +90,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "SHADOWS": TypeAdapter(bool),
     },
     "artefacts": {
-        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing", "artefacts"]),
+        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
@@ -102,6 +104,11 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "PREDICTIONS": TypeAdapter(bool),
         "REPEATS": TypeAdapter(int),
         "BY_SEED": TypeAdapter(tuple[str, ...]),
+    },
+    "audits": {
+        "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
+        **{name: TypeAdapter(str) for name in ("SCORE", "LABEL", "CAVEAT", "P")},
+        "LEAST": TypeAdapter(int),
     },
     "claims": {"EXACT": TypeAdapter(bool)},
 }
@@ -275,28 +282,38 @@ def needs(method: str) -> set[str]:
 
 @cache
 def metrics() -> dict[str, Metric]:
-    """Return all metrics by name, as the evaluators declare them; `UserError` where two declare the same."""
-    several: list[tuple[str, Metric]] = []
-    for name in available("evaluation"):
-        with contextlib.suppress(UserError):  # reported where it is used
-            several += [(name, metric) for metric in metrics_of(name)]
+    """Return all metrics by name, as evaluators and audits declare them; `UserError` where two declare the same."""
+    several: list[tuple[str, str, Metric]] = []
+    for kind in ("evaluation", "audits"):
+        for name in available(kind):
+            with contextlib.suppress(UserError):  # reported where it is used
+                several += [(kind, name, metric) for metric in metrics_of(name, kind)]
     by_name: dict[str, Metric] = {}
-    for name, metric in several:
+    for kind, name, metric in several:
         if metric.name in by_name:
-            raise UserError(f"{name}.py (evaluation): METRICS: another evaluator has {metric.name!r}; rename it.")
+            raise UserError(f"{name}.py ({kind}): METRICS: another plug-in has {metric.name!r}; rename it.")
         by_name[metric.name] = metric
     return by_name
 
 
 @cache
-def metrics_of(evaluator: str) -> list[Metric]:
-    """Return the metrics that an evaluator declares; which models they tell apart is for the contract alone."""
+def metrics_of(plugin: str, kind: str = "evaluation") -> list[Metric]:
+    """Return the metrics that an evaluator or an audit declares.
+
+    Which models an evaluator's tell apart is for the contract alone.
+    """
     try:
-        written = declared("evaluation", evaluator)["METRICS"]
+        written = declared(kind, plugin)["METRICS"]
         metrics = [Declared(**{**fields, "name": name}) for name, fields in written.items()]
     except ValidationError as error:
-        raise UserError(first_problem(error, Declared, f"{evaluator}.py (evaluation): METRICS")) from None
+        raise UserError(first_problem(error, Declared, f"{plugin}.py ({kind}): METRICS")) from None
     return [Metric(**metric.model_dump(exclude={"tells"})) for metric in metrics]
+
+
+def audits_with(metrics: Iterable[str]) -> list[str]:
+    """Return the audits that have the metrics, in their order."""
+    home = {metric.name: audit for audit in available("audits") for metric in metrics_of(audit, "audits")}
+    return [*dict.fromkeys(home[name] for name in metrics if name in home)]
 
 
 @cache
@@ -327,7 +344,7 @@ def traced(evaluators: Sequence[str] | None = None) -> list[str]:
 
 
 def reads(kind: str) -> str:
-    """Return what an artefact kind is made from: evaluations, traces, data, nothing, or other artefacts."""
+    """Return what an artefact kind is made from: evaluations, traces, repeats, data, nothing, or other artefacts."""
     return str(declared("artefacts", kind)["READS"])
 
 
@@ -338,7 +355,7 @@ def also(kind: str) -> tuple[str, ...]:
 
 def chooses(kind: str, points: str = "chosen") -> bool:
     """Return whether an artefact shows the chosen trial of each method, as its `points` say."""
-    return reads(kind) in ("evaluations", "traces") and points == "chosen"
+    return reads(kind) in ("evaluations", "traces", "repeats") and points == "chosen"
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:

@@ -22,7 +22,7 @@ def shown(entry: Artefact, where: str) -> None:
     reads = catalogue.reads(entry.kind)
     if reads not in ("nothing", "artefacts") and not entry.scenarios:
         raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
-    if reads in ("evaluations", "traces") and not (entry.shown and entry.metrics):
+    if reads in ("evaluations", "traces", "repeats") and not (entry.shown and entry.metrics):
         raise UserError(
             f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
         )
@@ -205,7 +205,14 @@ def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], leas
 
 def _retrains(trial: Trial) -> bool:
     plugin = trial.method.plugin if trial.method else None
-    return bool(plugin and catalogue.declared("methods", plugin).get("RETRAINS"))
+    declared = catalogue.declared("methods", plugin) if plugin else {}
+    return bool(declared.get("RETRAINS")) and "LEFT" not in declared
+
+
+def _left(trial: Trial) -> Any:
+    """Return how much of the forgotten clients a control has left; None: it is none."""
+    plugin = trial.method.plugin if trial.method else None
+    return _params(trial).get(catalogue.declared("methods", plugin).get("LEFT")) if plugin else None
 
 
 def _params(trial: Trial) -> Mapping[str, Any]:
@@ -273,6 +280,46 @@ def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: st
             raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
         if catalogue.metrics()[metric].per == "client":
             of_clients(entry.kind, metric, settings, where)
+
+
+def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], where: str) -> None:
+    """Raise `UserError` unless all seeds of every scenario are repeats, enough for every audit, of models that forget.
+
+    Each training that a method starts from needs its own retraining in `against`.
+    """
+    home = {
+        metric.name: audit
+        for audit in catalogue.available("audits")
+        for metric in catalogue.metrics_of(audit, "audits")
+    }
+    for metric in entry.metrics:
+        if metric not in home:
+            raise UserError(f"{where}: no audit has the metric {metric!r}{nearest(metric, home)}.")
+        if len(seeds) < (least := catalogue.declared("audits", home[metric])["LEAST"]):
+            raise UserError(f"{where}: {metric!r} needs at least {least} repeats, but there are {len(seeds)} seeds.")
+    for scenario in entry.scenarios:
+        of = {one: grid.of(f"{name}/{scenario}", one)[0] for one in entry.shown}
+        data = next(iter(of.values())).settings.data
+        if not data.one_partition:
+            raise UserError(f"{where}: {scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
+        if data.forget is None or data.forget.requests > 1:
+            raise UserError(f"{where}: {scenario!r} needs data.forget with one request.")
+        if wrong := next((one for one in entry.against if not _retrains(of[one])), None):
+            raise UserError(
+                f"{where}: against: {wrong!r} is no retraining; kind {entry.kind} compares with nothing else."
+            )
+        started = {one.partition("+")[0]: shown for shown in entry.against for one in [of[shown].trained]}
+        if len(started) < len(entry.against):
+            raise UserError(f"{where}: against: two retrainings of {scenario!r} have the same training; name one.")
+        left = [_left(of[one]) for one in entry.methods]
+        if not {0, 1} <= {*left}:
+            raise UserError(
+                f"{where}: methods: kind {entry.kind} needs controls by which audits judge themselves: of which nothing "
+                "is left (retrain_partly with share: 0), and all (share: 1)."
+            )
+        for one in entry.methods:
+            if (training := of[one].trained.partition("+")[0]) not in started:
+                raise UserError(f"{where}: against: names no retraining by {training!r}, which {one!r} starts from.")
 
 
 def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:

@@ -34,7 +34,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     measured = {
         name: evaluations_with(read, of.evaluations) if reads == "evaluations" else [] for name, of in settings.items()
     }
-    methods = [_method(jobs, paper, name, chooses, measured) for name in shown.shown]
+    methods = [_method(jobs, paper, name, chooses, measured, reads == "repeats") for name in shown.shown]
     data = [of.data for of in settings.values()] if reads == "data" else []
     marked = catalogue.declared("artefacts", shown.kind).get("TRIGGERS")
     for name, of in settings.items():
@@ -55,6 +55,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
         seeds=tuple(jobs.seeds(paper)),
         metrics=metrics,
         also=catalogue.also(shown.kind),
+        audits={name: _audit(name) for name in catalogue.audits_with(shown.metrics)} if reads == "repeats" else {},
         spreads=tuple(known[metric.spread] for metric in metrics if metric.spread in known),
         scenarios=tuple(
             _scenario(jobs, preset, paper, shown, name, settings[name], measured[name]) for name in settings
@@ -107,13 +108,15 @@ def _scenario(
     )
 
 
-def _method(jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]]) -> artefacts.Method:
+def _method(
+    jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]], predicts: bool
+) -> artefacts.Method:
     source, grid = jobs.papers[paper], jobs.grid
     entry = source.trainings.get(name) or source.methods[name]
     declared = catalogue.declared("methods", entry.plugin) if name in source.methods and entry.plugin else {}
     scopes = {scenario: f"{paper}/{scenario}" for scenario in measured}
     chosen = {
-        scenario: _trial(jobs, scope, grid.chosen[scope, name], measured[scenario])
+        scenario: _trial(jobs, scope, grid.chosen[scope, name], measured[scenario], predicts)
         for scenario, scope in scopes.items()
         if chooses and (scope, name) in grid.chosen
     }
@@ -123,17 +126,26 @@ def _method(jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str
         in_paper=entry.in_paper,
         post_training=getattr(entry, "post_training", "none"),
         trains=name in source.trainings,
-        retrains=bool(declared.get("RETRAINS")),
+        retrains=bool(declared.get("RETRAINS")) and "LEFT" not in declared,
         control=bool(declared.get("CONTROL")),
+        left=(str(entry.plugin), entry.params[declared["LEFT"]]) if "LEFT" in declared else None,
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(
-                _trial(jobs, scope, point, None if scenario in chosen else measured[scenario])
+                _trial(jobs, scope, point, None if scenario in chosen else measured[scenario], predicts)
                 for point in grid.names[scope, name]
             )
             for scenario, scope in scopes.items()
         },
         chosen=chosen,
+    )
+
+
+def _audit(name: str) -> artefacts.Audit:
+    declared = catalogue.declared("audits", name)
+    metrics = tuple(metric.name for metric in catalogue.metrics_of(name, "audits"))
+    return artefacts.Audit(
+        plugin=name, label=declared["LABEL"], score=declared["SCORE"], metrics=metrics, caveat=declared["CAVEAT"]
     )
 
 
@@ -148,12 +160,15 @@ def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
     return "; ".join([usual, *(f"{', '.join(labels[rule])}: {rule}" for rule in others)])
 
 
-def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None) -> artefacts.Trial:
-    """Return a trial with the places of its models and of these of its evaluations.
+def _trial(
+    jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None, predicts: bool = False
+) -> artefacts.Trial:
+    """Return a trial with the places of its models and of these of its evaluations, and of what it `predicts`.
 
     None: a point of a grid that is shown by the files of the chosen one, whose own are not read.
     """
     trial, places = jobs.grid.trials[scope, name], {}
+    read = (name, trial.trained) if predicts and evaluations is not None else ()
     if evaluations is not None:
         places = {role: job.place for role, job in jobs.models(scope, name).items() if role != ORIGINAL}
     evaluated = [jobs.of(scope, name, "evaluate", evaluation=each) for each in evaluations or ()]
@@ -169,6 +184,7 @@ def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None)
         values=dict(trial.values),
         trained=jobs.of(scope, name, "train").place,
         evaluated=tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
+        predicted=tuple(jobs.first("predict", scenario=scope, trial=one).place for one in read),
         selection=jobs.first("select", scenario=folder, method=by).place if trial.points else "",
         points=dict(trial.points),
         **places,

@@ -60,6 +60,9 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
             files.append(_partition(entry, paths, scenario))
     elif entry.reads == "artefacts":
         files += [paths("publish", "rows", paper=entry.paper, artefact=name) for name in _judged(entry)]
+    elif entry.reads == "repeats":
+        files += [_predicted(entry, paths, place) for part in shown(entry) for place in part.trial.predicted]
+        files += list(selections(entry, paths).values())
     else:
         for part in shown(entry):
             for seed in entry.seeds:
@@ -72,7 +75,7 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
 
 def costs(entry: Entry, paths: Paths) -> list[str]:
     """Return the cost files of the models behind an artefact, for its provenance and for run times."""
-    if entry.reads not in ("evaluations", "traces"):
+    if entry.reads not in ("evaluations", "traces", "repeats"):
         return []
     models = [model for part in shown(entry) for model in part.trial.models.values()]
     return list(dict.fromkeys(_model(entry, paths, model, seed, "cost") for model in models for seed in entry.seeds))
@@ -107,8 +110,8 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     if entry.reads == "artefacts":
         of = {name: _csv(Path(path)) for name, path in zip(_judged(entry), inputs(entry, paths), strict=True)}
         return pd.concat([_statistics(entry, name, of) for name in entry.claims], ignore_index=True)
-    parts = []
-    for part in shown(entry) if entry.reads != "nothing" else ():
+    parts = [_audits(entry, paths, scenario) for scenario in entry.scenarios] if entry.reads == "repeats" else []
+    for part in shown(entry) if entry.reads in ("evaluations", "traces") else ():
         for seed in entry.seeds:
             rows = (
                 _evaluations(entry, paths, part, seed)
@@ -265,6 +268,55 @@ def _agreement(entry: Entry, paths: Paths, scenario: Scenario, seed: int) -> pd.
                     compared(says[probe], theirs[probe]) for theirs in others if probe in says and probe in theirs
                 ]
                 rows += [{**about, "metric": f"{name}_{probe}", "value": fmean(values)}] if values else []
+    return pd.DataFrame(rows)
+
+
+def _predicted(entry: Entry, paths: Paths, place: str) -> str:
+    scenario, _, trial = place.rpartition("/")
+    return paths("predict", "predictions", scenario=f"{entry.paper}/{scenario}", trial=trial)
+
+
+def _audits(entry: Entry, paths: Paths, scenario: Scenario) -> pd.DataFrame:
+    """Return what every audit says of the models of each method, whether it finds anything, and how many models it has.
+
+    They are compared with those of the retraining in `against` that has the same training, and of that training. Where
+    too many have diverged, an audit has no rows. P-values are corrected for the number of methods (Holm).
+    """
+    from fu.audits.models import Models
+    from fu.claims.judging import holm
+    from fu.evaluation import predictions
+
+    here = [part for part in shown(entry) if part.scenario == scenario.name and part.method != ORIGINAL]
+    again = {part.trial.trained: part.trial for part in here if part.method in entry.against}
+    tested = [part for part in here if part.method not in entry.against]
+    controls = {method.name for method in entry.methods if method.left or method.control}
+    said: dict[str, dict[str, float]] = {}
+    models = {}
+    for part in tested:
+        places = [part.trial.predicted[0], again[part.trial.trained].predicted[0], part.trial.predicted[1]]
+        files = [Path(_predicted(entry, paths, place)) for place in places]
+        loaded = [predictions.load(files[0], predictions.LABELS)]
+        loaded += [predictions.load(file, predictions.REPEATS) for file in files]
+        models[part.method] = Models(*({name: value.numpy() for name, value in one.items()} for one in loaded))
+        said[part.method] = {"repeats": models[part.method].repeats["unlearned"]}
+    for name in entry.audits:
+        audit = plugins.load("audits", name)
+        values = {method: audit.audit(of) for method, of in models.items() if min(of.repeats.values()) >= audit.LEAST}
+        judged = [method for method in values if method not in controls]
+        if hasattr(audit, "P"):
+            for method, p in zip(judged, holm([values[method][audit.P] for method in judged]), strict=True):
+                values[method][audit.P] = p
+        for method, of in values.items():
+            said[method] |= of
+            if hasattr(audit, "found"):
+                said[method][entry.audits[name].found] = float(audit.found(of))
+    rows = []
+    for part in tested:
+        role, model = [*part.trial.models.items()][-1]
+        about = {"scenario": scenario.name, "method": part.method, "trial": part.trial.name, "seed": -1, "round": -1}
+        rows += [
+            {**about, "stage": role, "model": model, "metric": m, "value": v} for m, v in said[part.method].items()
+        ]
     return pd.DataFrame(rows)
 
 

@@ -207,6 +207,8 @@ class Grid(Trials):
                     all_shown |= {(f"{name}/{scenario}", shown) for shown in entry.shown}
             if catalogue.reads(entry.kind) in ("evaluations", "traces"):
                 checks.drawn(self, name, entry, where)
+            if catalogue.reads(entry.kind) == "repeats":
+                checks.audited(self, name, entry, paper.seeds, where)
             if catalogue.reads(entry.kind) == "nothing":
                 checks.sampled(self, name, entry, where)
         for key in sorted(self.to_check[name]):  # over rows that a preset or an override leaves out nothing is judged

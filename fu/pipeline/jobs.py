@@ -137,7 +137,7 @@ class Jobs:
 
     def seeds(self, paper: str) -> list[int]:
         """The seeds of a paper: the user's, else the paper's, merged with preset and overrides."""
-        return self.config.seeds or self.papers[paper].seeds
+        return self.papers[paper].seeds
 
     def choosing(self, scenario: str) -> list[int]:
         """The seeds of a paper/scenario on which the points of a grid are compared."""
@@ -270,6 +270,20 @@ class Jobs:
         needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(models)))
         return specs.of_evaluation(planned, 0, tuple(models), evaluation), inputs, needs
 
+    def _predict(self, scenario: str, trial: str) -> Made:
+        planned, run = self.trial(f"{scenario}/{SEED}", trial), f"{scenario}/{SEED}"
+        [*_, last] = self.models(scenario, trial).values()
+        seeds = self.seeds(scenario.partition("/")[0])
+        inputs: Files = {
+            "data": self._dataset(planned),
+            "partition": self._partition_of(run),
+            "request": self._requests(run),
+            "models": [at(last.outputs["model"], seed) for seed in seeds],
+        }
+        seconds = estimates.evaluation_seconds(planned.settings, len(seeds))
+        needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(seeds)))
+        return specs.of_prediction(planned), inputs, needs
+
     def _select(self, scenario: str, method: str) -> Made:
         names = self.grid.names[scenario, method]
         settings, known = self.grid.of(scenario, method)[0].settings, catalogue.metrics()
@@ -319,11 +333,16 @@ class Jobs:
         return self.first("data", dataset=trial.settings.data.dataset).outputs["archive"]
 
     def _partition_of(self, run: str) -> str:
-        return self.first("partition", run=run).outputs["partition"]
+        return self._drawn(run, self.first("partition", run=run).outputs["partition"])
 
     def _requests(self, run: str) -> list[str]:
         asked = self.trial(run).settings.data.asked
-        return [self.first("request", run=run).outputs["request"]] if asked else []
+        return [self._drawn(run, self.first("request", run=run).outputs["request"])] if asked else []
+
+    def _drawn(self, run: str, path: str) -> str:
+        """Return the file of each seed, or where all share one partition that of the first."""
+        shared = self.trial(run).settings.data.one_partition
+        return at(path, self.seeds(run.partition("/")[0])[0]) if shared else path
 
     def _shared(self, run: str, name: str) -> Files:
         return {

@@ -34,6 +34,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
         "predictions": "{run}/{trial}.{evaluation}.predictions.safetensors",
     },
     "select": {"selection": "{scenario}/{method}.selected.json"},
+    "predict": {"predictions": "{scenario}/{trial}.predicted.safetensors"},
     "publish": {
         name: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
         for name, suffix in (

@@ -10,7 +10,7 @@ from fu.artefacts.entry import ORIGINAL
 from fu.federation.sgd import LocalSGD, LocalTraining
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Settings
-from fu.pipeline.stages import evaluate, partition, recover, request, shadow, train, unlearn
+from fu.pipeline.stages import evaluate, partition, predict, recover, request, shadow, train, unlearn
 from fu.pipeline.stages.common import Points, Spec, TrainingSpec
 from fu.plugins import Choice
 
@@ -152,6 +152,11 @@ def of_evaluation(trial: Trial, seed: int, roles: tuple[str, ...], evaluation: s
     return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)
 
 
+def of_prediction(trial: Trial) -> predict.Spec:
+    """Return the spec of what the models of all seeds predict."""
+    return predict.Spec(**_network(trial))
+
+
 MAKES = {"train": of_training, "shadow": of_shadows, "unlearn": of_unlearning, "recover": of_recovery}
 
 
@@ -163,12 +168,15 @@ def with_seed(spec: Spec, seed: int) -> Spec:
 
 
 def _shared(trial: Trial, seed: int) -> dict[str, Any]:
+    return {**_network(trial), "seed": seed}
+
+
+def _network(trial: Trial) -> dict[str, Any]:
     data = trial.settings.data
     return {
         "dataset": data.dataset,
         "attack": data.attack.name if data.attack else None,
         "model": trial.settings.model,
-        "seed": seed,
     }
 
 

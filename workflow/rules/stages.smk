@@ -138,6 +138,21 @@ use rule data as evaluate with:
         **engine.resources("evaluate"),
 
 
+use rule data as predict with:
+    """What the last models of a trial, one of each seed, say of fixed probes: audits compare these."""
+    input:
+        engine.inputs("predict", "data", "partition", "request", "models"),
+    output:
+        **engine.outputs("predict", "predictions"),
+    log:
+        plan.paths.log("predict"),
+    group:
+        engine.pack("predict")
+    threads: plan.config.threads
+    resources:
+        **engine.resources("predict"),
+
+
 use rule data as select with:
     """The point of a method's grid that is chosen, by its evaluations."""
     input:

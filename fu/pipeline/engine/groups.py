@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.stages.common import ModelSpec
+from fu.pipeline.stages.common import NetworkSpec
 
 HERE = ("data", "select", "publish")  # on the login node
 # The estimated seconds of a pack: what a submission costs is then about a hundredth, and the time limit that it asks
@@ -36,7 +36,7 @@ def places(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> dict[
     """Return, by certificate, the places of those of these jobs that are submitted with others."""
     places = {}
     for number, pack in enumerate(pack for pack in packs(plan, jobs, longest) if len(pack) > 1):
-        name = f"{(pack[0].names['run'] if computes(pack[0].stage) else pack[0].paper).replace('/', '-')}-{number}"
+        name = f"{_place(pack[0]).replace('/', '-')}-{number}"
         seconds, before = sum(job.seconds for job in pack), 0.0
         for job in pack:
             places[job.certificate] = Place(name, seconds, before)
@@ -69,11 +69,16 @@ def packs(plan: Plan, jobs: Iterable[Job], longest: float = LONGEST_S) -> list[l
 @cache
 def computes(stage: str) -> bool:
     """Whether the jobs of a stage compute with models, on a GPU where there is one."""
-    return issubclass(import_module(f"fu.pipeline.stages.{stage}").Spec, ModelSpec)
+    return issubclass(import_module(f"fu.pipeline.stages.{stage}").Spec, NetworkSpec)
 
 
 def _kind(job: Job, longest: float) -> str:
     """Return what the jobs of a pack have in common: a run, or a paper whose data they prepare; else the job itself."""
     if job.stage in HERE or job.seconds > longest:
         return job.certificate
-    return job.names["run"] if computes(job.stage) else job.paper
+    return _place(job)
+
+
+def _place(job: Job) -> str:
+    """Return the run of a job that computes with models, or the scenario where it is of all seeds; else the paper."""
+    return (job.names.get("run") or job.names["scenario"]) if computes(job.stage) else job.paper

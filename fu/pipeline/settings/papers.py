@@ -234,6 +234,8 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         stated[name] = set(alone.scenarios if varies else ())
         shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
         papers[name] = _with_shown(_expanded(merged, place, shown), place)
+        if config.seeds:
+            papers[name] = papers[name].model_copy(update={"seeds": config.seeds})
         grids[name] = _grids(layers[first])
         own = validate(Paper, layers[first], first).claims if below else {}
         claims[name] = {key for key, claim in merged.claims.items() if own.get(key) != claim}

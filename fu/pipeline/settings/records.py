@@ -66,6 +66,11 @@ class Data(Sharing, Strict):
     server_used: Count | None = Field(
         None, description="how many of these the server uses, so that clients hold the same for all numbers; null: all"
     )
+    one_partition: bool = Field(
+        False,
+        description="all seeds have the partition and the request of the first one, so that runs with other seeds are "
+        "repeats: they differ in first models and draws alone",
+    )
     forget: Forget | None = Field(None, description="which clients are to be forgotten; null: none")
     attack: Choice | None = Field(
         None, description="the backdoor planted in the forgotten clients' data (fu/attacks); null: none"

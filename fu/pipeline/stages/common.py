@@ -43,12 +43,17 @@ class Points(Spec):
     points: dict[str, Any]
 
 
-class ModelSpec(Spec):
-    """What every stage that computes with models reads."""
+class NetworkSpec(Spec):
+    """What every stage that computes with models reads, of whichever seeds."""
 
     dataset: Annotated[str, Kind("datasets")]
     attack: Annotated[str | None, Kind("attacks")]
     model: Annotated[Choice, Kind("models")]
+
+
+class ModelSpec(NetworkSpec):
+    """What a stage reads that computes with models of one seed."""
+
     seed: int
 
 

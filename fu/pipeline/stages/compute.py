@@ -33,6 +33,7 @@ from fu.federation.task import State, Task, Training
 from fu.pipeline.stages.common import (
     ModelFiles,
     ModelSpec,
+    NetworkSpec,
     Options,
     RoundsSpec,
     TrainingFiles,
@@ -71,14 +72,14 @@ def device_of(options: Options) -> torch.device:
     return torch.device(auto if options.device == "auto" else options.device)
 
 
-def data_of(spec: ModelSpec, files: ModelFiles, options: Options, poison: Poison) -> ClientData:
+def data_of(spec: NetworkSpec, files: ModelFiles, options: Options, poison: Poison) -> ClientData:
     """Return the clients' data on the device."""
     device = device_of(options)
     request = files.request[0] if files.request else None
     return clients.load(files.data, files.partition, spec.dataset, spec.attack, device, poison, request)
 
 
-def builder_of(spec: ModelSpec, data: ClientData) -> Callable[[], nn.Module]:
+def builder_of(spec: NetworkSpec, data: ClientData) -> Callable[[], nn.Module]:
     """Return a function that builds a fresh model, which raises `UserError` where it cannot be trained."""
     plugin, params = plugins.load("models", spec.model.name), plugins.params("models", spec.model, "model")
     classes, where = about(spec.dataset).classes, f"{plugins.place_of(plugin, 'build')}: build"

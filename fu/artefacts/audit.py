@@ -1,0 +1,223 @@
+"""What audits find of the forgotten client in every method's models, and what they find in controls.
+
+Of controls it is known how much of the client is left. An audit that finds something in one more retraining, or nothing
+where nothing was forgotten, or ranks what is left wrongly, is grey in that scenario: no method is judged by it. The
+smallest share left in that it finds, as all larger ones, is its resolution.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from math import isnan, nan
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fu.artefacts import drawing
+from fu.artefacts.entry import Audit, Entry, Method, Metric, Scenario
+from fu.artefacts.panels import LIKE, markdown
+from fu.artefacts.result import Result
+from fu.artefacts.words import in_a_row
+
+READS = "repeats"
+NEEDS = ("against",)
+GREY = "0.6"  # of an audit that judges nobody
+MODELS = "repeats"  # the row of the frame that says how many models did not diverge
+
+
+class Judged(NamedTuple):
+    """An audit in one scenario: what it says of each method, in whom it finds something, and why it judges nobody.
+
+    `resolution`: the smallest share left in that it finds, as all larger ones; None: not even all of it.
+    """
+
+    audit: Audit
+    values: Mapping[str, Mapping[str, float]]
+    found: Mapping[str, bool]
+    fails: str
+    resolution: float | None
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return what every audit says of every method, who passes, and a picture of the scores."""
+    judged = {scenario.name: audits(frame, entry, scenario) for scenario in entry.scenarios}
+    found = tidy(entry, judged)
+    shown = [(scenario.label, _panel(entry, frame, scenario, judged[scenario.name])) for scenario in entry.scenarios]
+    words = [in_words(entry, judged[scenario.name]) for scenario in entry.scenarios]
+    notes = _notes(entry, judged)
+    return Result(
+        found, f"{markdown(shown, words)}\n{notes}\n", _picture(entry, judged), shown, notes, words, beside=True
+    )
+
+
+def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged]:
+    """Return every audit of a scenario, judged by its controls."""
+    here = frame[frame["scenario"] == scenario.name]
+    rows: dict[str, dict[str, float]] = {}
+    for method, metric, value in zip(here["method"], here["metric"], here["value"], strict=True):
+        rows.setdefault(method, {})[metric] = value
+    several = []
+    for audit in entry.audits.values():
+        values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
+        values = {method: of for method, of in values.items() if of}
+        found = {method: bool(rows[method][audit.found]) for method in values if audit.found in rows[method]}
+        scores = {method: of[audit.score] for method, of in values.items() if audit.score in of}
+        several.append(Judged(audit, values, found, *controlled(entry, scores, found)))
+    return several
+
+
+def controlled(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bool]) -> tuple[str, float | None]:
+    """Return why an audit fails its own controls, or "", and its resolution.
+
+    `scores` and `found`: by method; an audit that only describes finds nothing anywhere, and fails nothing.
+    """
+    known = [method for method in entry.methods if method.name in found]
+    steps = sorted((method for method in known if method.left), key=_left)
+    never = [method for method in known if method.control or (method.left and _left(method) == 1)]
+    if wrong := next((one for one in steps if _left(one) == 0 and found[one.name]), None):
+        return f"it finds something in “{wrong.label}”", None
+    if wrong := next((one for one in never if not found[one.name]), None):
+        return f"it finds nothing in “{wrong.label}”", None
+    families = [[one for one in steps if _family(one) == family] for family in dict.fromkeys(map(_family, steps))]
+    for family in families:
+        for less, more in pairwise(family):
+            if found[less.name] and not found[more.name]:
+                return f"it finds something in “{less.label}” and nothing in “{more.label}”", None
+        for less, more in pairwise(one for one in family if found[one.name]):
+            if scores[less.name] > scores[more.name]:
+                return f"it scores “{less.label}” higher than “{more.label}”", None
+    longest = max(families, key=len, default=[])
+    return "", next((_left(one) for one in longest if found[one.name]), None)
+
+
+def _family(method: Method) -> str:
+    assert method.left
+    return method.left[0]
+
+
+def _left(method: Method) -> float:
+    assert method.left
+    return method.left[1]
+
+
+def tidy(entry: Entry, judged: Mapping[str, list[Judged]]) -> pd.DataFrame:
+    """Return a row for each scenario, method, audit and metric: its value, and what the audit finds.
+
+    `left`: of a control how much of the client is left; `found`: None where the audit only describes; `fails`: why no
+    method is judged by the audit, if it is not.
+    """
+    left = {method.name: method.left[1] if method.left else None for method in entry.methods}
+    rows = [
+        {"scenario": scenario, "method": method, "left": left[method], "audit": audit.audit.plugin, "metric": metric}
+        | {"value": value, "found": audit.found.get(method), "fails": audit.fails, "resolution": audit.resolution}
+        for scenario, audits in judged.items()
+        for audit in audits
+        for method, values in audit.values.items()
+        for metric, value in values.items()
+    ]
+    names = ["scenario", "method", "left", "audit", "metric", "value", "found", "fails", "resolution"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _shown(entry: Entry) -> list[Method]:
+    return [method for method in entry.methods if method.name not in entry.against]
+
+
+def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, audits: list[Judged]) -> pd.DataFrame:
+    """Return a row for each method; grey where an audit finds nothing, in the heading where it is not judged by."""
+    counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
+    repeats = dict(zip(counted["method"], counted["value"], strict=True))
+    lines = []
+    for method in _shown(entry):
+        number = int(repeats.get(method.name, 0))
+        row = {("", "Method"): method.marked + (f" ({number} models)" if number < len(entry.seeds) else "")}
+        for audit in audits:
+            of = audit.values.get(method.name, {})
+            for metric in (one for one in entry.metrics if one.name in audit.audit.metrics):
+                value = of.get(metric.name, nan)
+                grey = not audit.fails and audit.found.get(method.name) is False
+                text = "–" if isnan(value) else f"{_number(metric, value)}{f' {LIKE}' if grey else ''}"
+                row["", f"{metric.label} {LIKE}" if audit.fails else metric.label] = text
+        lines.append(row)
+    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
+
+
+def _number(metric: Metric, value: float) -> str:
+    digits = 3 if metric.unit in ("fraction", "probability") else 2
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def in_words(entry: Entry, audits: list[Judged]) -> list[str]:
+    """Say of each audit what it can see, in whom it finds something and in whom not; or why it judges nobody."""
+    said = []
+    for audit in audits:
+        name = audit.audit.label
+        tested = [m for m in _shown(entry) if m.name in audit.found and not m.left and not m.control]
+        if not audit.found:
+            continue
+        if audit.fails:
+            said.append(f"{name} judges nobody here, as {audit.fails}.")
+            continue
+        finds = [method.label for method in tested if audit.found[method.name]]
+        clean = [method.label for method in tested if not audit.found[method.name]]
+        words = [f"{name} sees a client of which {_share(audit.resolution)} left in"]
+        words += [f"finds something in {in_a_row(finds)}"] if finds else []
+        words += [f"nothing in {in_a_row(clean)}"] if clean else []
+        said.append(f"{'; '.join(words)}.")
+    return said
+
+
+def _share(resolution: float | None) -> str:
+    if resolution is None or resolution == 1:
+        return "all is"
+    return f"{100 * resolution:g}% or more is"
+
+
+def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:
+    """Explain rows, columns and marks."""
+    fails = any(audit.fails for audits in judged.values() for audit in audits)
+    parts = [
+        f"{len(entry.seeds)} models of each kind, which differ in first weights and draws alone: unlearned ones are "
+        "compared with as many retrained and original ones, by what they say of fixed samples.",
+        f"{LIKE}, grey: the audit finds nothing, which proves only that less is left than it can see.",
+    ]
+    if fails:
+        parts.append(f"A column with {LIKE} in its heading fails its own controls, so that no method is judged by it.")
+    return " ".join([*parts, *(audit.caveat for audit in entry.audits.values())])
+
+
+def _picture(entry: Entry, judged: Mapping[str, list[Judged]]) -> Figure:
+    """Return a panel for each audit and scenario: a dot for each method's score, filled where something is found."""
+    methods = _shown(entry)
+    scenarios = {scenario.name: scenario for scenario in entry.scenarios}
+    wide = rcParams["figure.figsize"][0]
+    columns = max(len(audits) for audits in judged.values())
+    high = (0.2 * len(methods) + 0.7) * len(judged)
+    figure = Figure(figsize=(wide, high), layout="constrained")
+    axes = figure.subplots(len(judged), columns, squeeze=False, sharey=True)
+    for row, (name, audits) in zip(axes, judged.items(), strict=True):
+        for axis, audit in zip(row, audits, strict=True):
+            _draw(axis, audit, methods)
+            drawing.head(axis, f"{audit.audit.label}, {scenarios[name].label}")
+    for row in axes:
+        row[0].set_yticks(range(len(methods)), [method.marked for method in methods])
+        row[0].invert_yaxis()
+    return figure
+
+
+def _draw(axis: Axes, audit: Judged, methods: list[Method]) -> None:
+    for place, method in enumerate(methods):
+        value = audit.values.get(method.name, {}).get(audit.audit.score)
+        if value is None:
+            continue
+        colour = (
+            GREY
+            if audit.fails or audit.found.get(method.name) is None
+            else drawing.colour(3 if method.left or method.control else 0)
+        )
+        found = audit.found.get(method.name, True)
+        axis.plot([value], [place], "o", color=colour, markerfacecolor=colour if found else "white", markersize=4.5)
+    axis.grid(axis="y", linewidth=0.4, color="0.9")
+    axis.set_axisbelow(True)

@@ -1,0 +1,41 @@
+"""Weights between the original model and a retrained one (our choice: a control that has forgotten in part).
+
+Retraining runs as it does (`retrain`); after its last round the weights are mixed. Stores nothing more than retraining;
+communicates what the training does.
+"""
+
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.federation.task import State, Task
+
+needs: set[str] = set()
+RETRAINS = True  # it is handed the scenario's training
+LEFT = "weight"  # the hyper-parameter that says how much of the original model is left
+ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
+DRAWS = 2_000  # names its draws, so that they are those of no other repeat of retraining
+
+
+class Params(BaseModel):
+    """Those of the training count, too."""
+
+    model_config = ConfigDict(extra="forbid")
+    weight: float = Field(
+        ge=0, le=1, examples=[0.5], description="of the original model's weights in the mean (our choice: 0 to 1)"
+    )
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at a freshly initialised model, another one than the original training's and retraining's."""
+    assert task.training is not None
+    return task.training.start(task.repeated(DRAWS))
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Train one round on retained clients; after the last return the mean with the original model."""
+    assert task.training is not None
+    found = task.training.step(task.repeated(DRAWS), state, round)
+    if round < task.rounds - 1:
+        return found
+    return replace(found, theta=p.weight * task.original_model + (1 - p.weight) * found.theta)

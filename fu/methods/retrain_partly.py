@@ -1,0 +1,60 @@
+"""Retraining with a share of the forgotten clients' samples left in (our choice: a control that has forgotten in part).
+
+Audits of what is left must rank these by the share: 0 is one more retraining, 1 one more training that forgets nothing.
+Which samples are left is the same in all repeats. Stores nothing; communicates what the training does.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.data.clients import ClientData
+from fu.federation.task import State, Task
+from fu.seeds import derive_integer
+
+needs: set[str] = set()
+RETRAINS = True  # it is handed the scenario's training
+LEFT = "share"  # the hyper-parameter that says how much of the forgotten clients is left
+STATISTICS = True  # as the training that it runs
+ESTIMATE = {"forgotten": 1, "retained": 1}  # how often they train in a round, for the plan
+DRAWS = 1_000  # names its draws, so that they are those of no other repeat of retraining
+
+
+class Params(BaseModel):
+    """Those of the training count, too."""
+
+    model_config = ConfigDict(extra="forbid")
+    share: float = Field(
+        ge=0, le=1, examples=[0.5], description="of each forgotten client's samples, left in (our choice: 0 to 1)"
+    )
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at a freshly initialised model, another one than the original training's and retraining's."""
+    assert task.training is not None
+    return task.training.start(_partly(task, p.share))
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Train one round on retained clients and what is left of the forgotten ones."""
+    assert task.training is not None
+    return task.training.step(_partly(task, p.share), state, round)
+
+
+def _partly(task: Task, share: float) -> Task:
+    """Return the task of a training in which forgotten clients take part with a share of their samples, rounded up."""
+    again = task.repeated(DRAWS)
+    if "partly" not in again.memory:
+        data = task.federation.data
+        rows = list(data.partition.train)
+        for client in task.forgotten:
+            random = np.random.default_rng(derive_integer("left in", client))
+            first = random.permutation(len(rows[client]))[: math.ceil(share * len(rows[client]))]
+            rows[client] = rows[client][np.sort(first)]
+        part = replace(data.partition, train=rows)
+        again.memory["partly"] = ClientData(data.x, data.y, part, data.classes, data.poison, data.mark, data.request)
+    there = task.forgotten if share else []
+    federation = again.federation.holding(again.memory["partly"])
+    return replace(again, federation=federation, forgotten=there, original=None)

@@ -1,0 +1,45 @@
+"""Keep what the models of a trial, one of each seed, say of fixed probes: audits compare these, and train nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fu.pipeline.stages.common import ModelFiles, NetworkSpec, Options, atomic_outputs, run
+
+
+class Spec(NetworkSpec):
+    """The data and the architecture."""
+
+    stage = "predict"
+
+
+@dataclass(frozen=True)
+class Files(ModelFiles):
+    """`models`: the last ones of the trial, one of each seed."""
+
+    models: list[Path]
+    predictions: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Write the probes' labels [n] and all logits [N, n, C]; a model that has diverged is left out."""
+    import torch
+
+    from fu.evaluation import predictions
+    from fu.federation import model_files
+    from fu.federation.network import Network
+    from fu.pipeline.stages.compute import builder_of, data_of
+
+    data = data_of(spec, files, options, "share")
+    network = Network(builder_of(spec, data)(), data.device)
+    probes = predictions.audited(data)
+    loaded = (model_files.load(path, network.layout)[0] for path in files.models)
+    thetas = [theta.to(data.device) for theta in loaded if theta is not None]
+    logits = {
+        name: torch.stack([network.logits(theta, x) for theta in thetas]) for name, (x, _) in probes.items() if thetas
+    }
+    with atomic_outputs(options, files.predictions) as (part,):
+        predictions.save(part, {name: labels for name, (_, labels) in probes.items()}, {predictions.REPEATS: logits})
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)
