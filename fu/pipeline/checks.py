@@ -212,7 +212,7 @@ def _retrains(trial: Trial) -> bool:
 def _left(trial: Trial) -> Any:
     """Return how much of the forgotten clients a control has left; None: it is none."""
     plugin = trial.method.plugin if trial.method else None
-    return _params(trial).get(catalogue.declared("methods", plugin).get("LEFT")) if plugin else None
+    return _params(trial).get(catalogue.declared("methods", plugin).get("LEFT", "")) if plugin else None
 
 
 def _params(trial: Trial) -> Mapping[str, Any]:
