@@ -24,6 +24,7 @@ from fu.artefacts.words import in_a_row
 READS = "repeats"
 NEEDS = ("against",)
 GREY = "0.6"  # of an audit that judges nobody
+SPREAD = 30  # between the smallest and the largest score, from where on the axis is logarithmic
 MODELS = "repeats"  # the row of the frame that says how many models did not diverge
 
 
@@ -59,7 +60,8 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
     for method, metric, value in zip(here["method"], here["metric"], here["value"], strict=True):
         rows.setdefault(method, {})[metric] = value
     several = []
-    for audit in entry.audits.values():
+    order = [metric.name for metric in entry.metrics]  # as keys of a spec are sorted
+    for audit in sorted(entry.audits.values(), key=lambda one: min(map(order.index, {*one.metrics} & {*order}))):
         values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
         values = {method: of for method, of in values.items() if of}
         found = {method: bool(rows[method][audit.found]) for method in values if audit.found in rows[method]}
@@ -191,33 +193,31 @@ def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:
 def _picture(entry: Entry, judged: Mapping[str, list[Judged]]) -> Figure:
     """Return a panel for each audit and scenario: a dot for each method's score, filled where something is found."""
     methods = _shown(entry)
-    scenarios = {scenario.name: scenario for scenario in entry.scenarios}
     wide = rcParams["figure.figsize"][0]
     columns = max(len(audits) for audits in judged.values())
-    high = (0.2 * len(methods) + 0.7) * len(judged)
-    figure = Figure(figsize=(wide, high), layout="constrained")
+    figure = Figure(figsize=(wide, (0.17 * len(methods) + 0.6) * len(judged)), layout="constrained")
     axes = figure.subplots(len(judged), columns, squeeze=False, sharey=True)
-    for row, (name, audits) in zip(axes, judged.items(), strict=True):
-        for axis, audit in zip(row, audits, strict=True):
+    for row, scenario in zip(axes, entry.scenarios, strict=True):
+        for axis, audit in zip(row, judged[scenario.name], strict=True):
             _draw(axis, audit, methods)
-            drawing.head(axis, f"{audit.audit.label}, {scenarios[name].label}")
-    for row in axes:
+            axis.set_xlabel(next((one.label for one in entry.metrics if one.name == audit.audit.score), "score"))
+            if scenario is entry.scenarios[0]:
+                drawing.head(axis, audit.audit.label)
         row[0].set_yticks(range(len(methods)), [method.marked for method in methods])
-        row[0].invert_yaxis()
+        row[0].set_ylabel(scenario.label)
+    axes[0, 0].invert_yaxis()  # of all, as they share it
     return figure
 
 
 def _draw(axis: Axes, audit: Judged, methods: list[Method]) -> None:
+    scores = {name: of[audit.audit.score] for name, of in audit.values.items() if audit.audit.score in of}
     for place, method in enumerate(methods):
-        value = audit.values.get(method.name, {}).get(audit.audit.score)
-        if value is None:
-            continue
-        colour = (
-            GREY
-            if audit.fails or audit.found.get(method.name) is None
-            else drawing.colour(3 if method.left or method.control else 0)
-        )
-        found = audit.found.get(method.name, True)
-        axis.plot([value], [place], "o", color=colour, markerfacecolor=colour if found else "white", markersize=4.5)
+        if method.name in scores:
+            found = audit.found.get(method.name)
+            known = GREY if audit.fails or found is None else drawing.colour(3 if method.left or method.control else 0)
+            face = "white" if found is False else known
+            axis.plot(scores[method.name], place, "o", color=known, markerfacecolor=face, markersize=4.5)
+    if scores and 0 < SPREAD * min(scores.values()) < max(scores.values()):
+        axis.set_xscale("log")
     axis.grid(axis="y", linewidth=0.4, color="0.9")
     axis.set_axisbelow(True)

@@ -314,8 +314,8 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
         left = [_left(of[one]) for one in entry.methods]
         if not {0, 1} <= {*left}:
             raise UserError(
-                f"{where}: methods: kind {entry.kind} needs controls by which audits judge themselves: of which nothing "
-                "is left (retrain_partly with share: 0), and all (share: 1)."
+                f"{where}: methods: kind {entry.kind} needs controls by which audits judge themselves, of which "
+                "nothing is left (retrain_partly with share: 0), and all (share: 1)."
             )
         for one in entry.methods:
             if (training := of[one].trained.partition("+")[0]) not in started:
