@@ -145,10 +145,11 @@ def epsilon(
 ) -> tuple[float, float, float]:
     """Return lower end, median and upper end (95%) of epsilon, in nats, from the errors on models of both kinds.
 
-    Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and each of the
-    two ratios its equal-tailed interval. Epsilon is the larger ratio; its ends are the larger ends. The posterior of the
-    larger ratio itself lies too high where both are equal, as with a threshold midway between two Gaussians: of 32 to
-    256 models its interval covers the truth in 90% to 94%, this one in 94% to 95%. Numbers of models need not be whole.
+    Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and each of
+    the two ratios its equal-tailed interval. Epsilon is the larger ratio; its ends are the larger ends. The posterior
+    of the larger ratio itself lies too high where both are equal, as with a threshold midway between two Gaussians: of
+    32 to 256 models its interval covers the truth in 90% to 94%, this one in 94% to 95%. Numbers of models need not be
+    whole.
     """
     from scipy.special import betaincinv  # half a second that others need not pay
 
