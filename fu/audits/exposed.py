@@ -1,9 +1,9 @@
 """Who is at risk: U-LiRA on the tenth of the forgotten samples that the original models expose most.
 
-RULI (arXiv 2506.13009) shows that a mean over random samples hides the few that a model gives away. Exposed is a sample
-by |mean margin of the original models - that of the retrained ones|, in units of their spread. The tenth is chosen on
-the half of the models that U-LiRA is fitted to, and judged on the other: chosen on the judged ones, the luckiest
-samples would seem exposed.
+Naderloui et al. 2025 (RULI, arXiv 2506.13009) show that a mean over random samples hides the few that a model gives
+away. Exposed is a sample by |mean margin of the original models - that of the retrained ones|, in units of their
+spread. The tenth is chosen on the half of the models that U-LiRA is fitted to, and judged on the other: chosen on the
+judged ones, the luckiest samples would seem exposed.
 
 The attacker is U-LiRA's, who also trains original models to see which samples to look at.
 
@@ -30,14 +30,14 @@ METRICS = {
         "better": "lower",
         "formula": "U-LiRA AUC on the tenth of the forgotten samples that original models expose most, chosen on other "
         "models",
-        "source": "after RULI (arXiv 2506.13009)",
+        "source": "after Naderloui et al. 2025 (RULI)",
     },
     "exposed_tpr_1": {
         "label": "Most exposed: TPR at 1%",
         "unit": "fraction",
         "better": "lower",
         "formula": "U-LiRA TPR at 1% on these; left out where there are fewer than 100 pairs with a retrained model",
-        "source": "after RULI (arXiv 2506.13009)",
+        "source": "after Naderloui et al. 2025 (RULI)",
     },
     "exposed_epsilon": {
         "label": "Most exposed: epsilon",

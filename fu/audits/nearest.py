@@ -1,12 +1,12 @@
 """The three-sample test: are unlearned models nearer to retrained ones than to original ones?
 
-After Bounliphone et al. 2015 (relative similarity of three samples) and the f-divergence tests of arXiv 2601.19755,
-which compare distributions of a model's outputs; here an observation is a model, given by its margins on the forgotten
-samples. Half of the retrained and original models give the direction in which these two differ, w = (mean of the
-original - mean of the retrained) / variance; each unlearned model of the other half is compared with the midpoint
-between a retrained and an original model of its own, along w, and the other way round. It is nearer to the retrained
-one where (u - (r + o) / 2) w < 0. No model is in two comparisons, and none is in the direction along which it is
-compared, so that the exact binomial test of P(nearer to the retrained) <= 1/2 keeps its level also where unlearned
+After the relative tests of Bounliphone et al. 2015 and of Ribero et al. 2026 (arXiv 2601.19755), which compare
+distributions by kernels; here an observation is a model, given by its margins on the forgotten samples, and there are
+too few for a kernel. Half of the retrained and original models give the direction in which these two differ, w = (mean
+of the original - mean of the retrained) / variance; each unlearned model of the other half is compared with the
+midpoint between a retrained and an original model of its own, along w, and the other way round. It is nearer to the
+retrained one where (u - (r + o) / 2) w < 0. No model is in two comparisons, and none is in the direction along which it
+is compared, so that the exact binomial test of P(nearer to the retrained) <= 1/2 keeps its level also where unlearned
 models truly lie midway: at most .05 where both kinds vary alike, measured up to .061 where original models vary three
 times as much as retrained ones and hardly differ otherwise. (The nearer of two means over all models passes up to 99.7%
 of unlearned models there.)

@@ -1,8 +1,9 @@
 """Harm to neighbours: what unlearning does to retained samples that look to the model like the forgotten ones.
 
-Ours: of the retained clients' training samples the tenth whose logits, averaged over original models, lie nearest
-(Euclidean) to those of a forgotten sample. Unlearned models' accuracy and loss on these, less those of retrained
-models, which lost the same data and so say what harm is due. It describes, and decides nothing: it has no `found`.
+Our choice: of the retained clients' training samples the tenth whose logits, averaged over original models, lie
+nearest (Euclidean) to those of a forgotten sample. Unlearned models' accuracy and loss on these, less those of
+retrained models, which lost the same data and so say what harm is due. It describes, and decides nothing: it has no
+`found`.
 
 Nobody attacks; whoever holds the retained data can measure it.
 

@@ -32,6 +32,7 @@ def test_they_are_chosen_on_the_models_that_are_fitted_and_judged_on_the_others(
     original[::2, 3] += 5  # even models expose sample 3, odd ones sample 6
     original[1::2, 6] -= 5
     unlearned = around(0, 0, 0, 2, 0, 0, -1, 0, 0, 0)
+    unlearned[1::2, 3] += 1.5  # so that the halves are not alike
     models = models_of(unlearned, retrained, original)
     (even, odd) = ulira.folds(models)
     judged = [(even[0][:, [3]], even[1][:, [3]]), (odd[0][:, [6]], odd[1][:, [6]])]

@@ -38,6 +38,15 @@ def test_the_audit_by_hand() -> None:
     assert not {"ulira_tpr_1", "ulira_tpr_01"} & set(values)  # 12 pairs
 
 
+def test_a_model_is_called_unlearned_by_the_sum_over_its_examples() -> None:
+    first = np.array([[3.0, -1], [-3, 1]]), np.array([[-2.0, 1], [-1, -1]])
+    second = np.array([[1.0, 1], [2, -1]]), np.array([[-1.0, 2], [-5, 4]])
+    values = ulira.attacked("it", [first, second])  # wrong are the second unlearned and the third retrained model
+    assert values["it_epsilon"] == epsilon(0.5, 2, 0.5, 2)[1]
+    # pairs won by 3, 2, 1 (thrice), -1 (twice) and -3, ties counting half
+    assert values["it_auc"] == (7 + 6.5 + 3 * 5.5 + 2 * 3.5 + 1) / 64
+
+
 @pytest.mark.parametrize(("samples", "expected"), [(24, set()), (25, {"1"}), (249, {"1"}), (250, {"1", "01"})])
 def test_a_rate_that_so_few_pairs_cannot_tell_is_left_out(samples: int, expected: set[str]) -> None:
     values = ulira.audit(World(0, samples).models(4, 1.0))
