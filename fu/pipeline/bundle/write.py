@@ -106,7 +106,8 @@ def _written(plan: Plan, artefacts: Sequence[Artefact], jobs: Jobs, old: Sequenc
     contents = {f"{root}/{name}": (root / name).read_bytes() for name in jobs}
     contents |= {name: file.content for name, file in described.items()} | {METADATA: f"{text}\n".encode()}
     commit = (git("rev-parse", "HEAD") or "unknown")[:DIGITS]
-    name = f"{plan.config.preset}-{commit}-{hashlib.sha256(contents[METADATA]).hexdigest()[:DIGITS]}.crate.zip"
+    digests = "".join(f"{name}{hashlib.sha256(contents[name]).hexdigest()}" for name in sorted(contents))
+    name = f"{plan.config.preset}-{commit}-{hashlib.sha256(digests.encode()).hexdigest()[:DIGITS]}.crate.zip"
     path, part = root / name, root / f".part-{os.getpid()}-{name}"
     try:
         with ZipFile(part, "w") as file:

@@ -103,6 +103,15 @@ def test_targets_say_which_artefacts_and_the_page_shows_no_others(plan: Plan, st
         bundle(plan, "toy_bras")
 
 
+def test_a_paper_of_ones_own_is_in_its_folder(stem: Path, with_toy: Path, mine: Path) -> None:
+    text = (with_toy / "papers/toy.yaml").read_text().replace("    published: true\n", "")
+    (mine / "papers").mkdir()
+    (mine / "papers/own.yaml").write_text(text)
+    copied(stem, "numbers", "own")
+    plan = Plan({"preset": "smoke", "papers": ["own"], "plugins": str(mine)})
+    assert contents(bundle(plan))["mine/papers/own.yaml"] == text.encode()
+
+
 def test_what_is_damaged_is_left_out_and_named_and_so_is_what_is_not_made(plan: Plan, stem: Path) -> None:
     copied(stem, "bars")
     stem.with_name("numbers.csv").write_text("x")
