@@ -63,8 +63,8 @@ def test_a_claim_reads_the_rows_of_its_operands_alone(name: str) -> None:
     operands = module.operands(p)
     given = rows(operands)
     found = module.statistics(given, p)
-    others = [given.assign(method="nobody"), given.assign(metric="nothing"), given.assign(stage="recovered")]
-    with_others = pd.concat([given, *others], ignore_index=True)
+    others = [{"method": "nobody"}, {"metric": "nothing"}, {"stage": "nowhere"}]
+    with_others = pd.concat([given, *(given.assign(value=2 * given["value"], **other) for other in others)])
     pd.testing.assert_frame_equal(module.statistics(with_others, p), found)
     for one in operands:
         own = (given["method"] == one.method) & (given["metric"] == one.metric)
