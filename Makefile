@@ -13,7 +13,7 @@
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
 # make test           set up, run lint, format, types, import contracts and tests: six minutes on two cores
 # make lint           the same without the tests
-# make contract       test plug-ins of your own                 PLUGINS=my_plugins
+# make contract       say of every plug-in whether it keeps the rules (docs/contract.md)    PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
 # make test-smoke     make every table and figure at smoke and check it; kill and submit small runs: minutes
 # make test-page      look at results/<preset>/index.html in Chromium and compile every .tex, where these are installed
@@ -121,13 +121,15 @@ lint: .venv/installed
 	$(BIN)/snakemake --lint
 
 contract: .venv/installed
-	FU_PLUGINS=$(call quoted,$(PLUGINS)) $(BIN)/python -m pytest -q tests/contract
+	@FU_PLUGINS=$(call quoted,$(PLUGINS)) $(BIN)/python -m pytest -qq -rN --tb=short --show-capture=no -o console_output_style=classic \
+	  -p tests.contract.report tests/contract
 
 show: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show cell $(call quoted,$(CELL)) $(CONFIG)
 
 docs: .venv/installed
 	@$(BIN)/python -m fu.pipeline.pages
+	@$(BIN)/python -m tests.contract.rules
 
 version: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show version
