@@ -283,7 +283,7 @@ def _audits(entry: Entry, paths: Paths, scenario: Scenario) -> pd.DataFrame:
     too many have diverged, an audit has no rows. P-values are corrected for the number of methods (Holm).
     """
     from fu.audits.models import Models
-    from fu.claims.judging import holm
+    from fu.claims.correction import holm
     from fu.evaluation import predictions
 
     here = [part for part in shown(entry) if part.scenario == scenario.name and part.method != ORIGINAL]
