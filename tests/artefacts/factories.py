@@ -229,7 +229,7 @@ def _audited(entry: Entry) -> Iterator[dict[str, Any]]:
             about |= {"stage": role, "model": model}
             yield {**about, "metric": "repeats", "value": len(entry.seeds)}
             for name, audit in entry.audits.items():
-                of = {metric: number(method, metric) for metric in audit.metrics}
+                of = {metric: number(trial, metric) for metric in audit.metrics}
                 of |= {} if name == "members" else {audit.found: 1.0}
                 yield from ({**about, "metric": metric, "value": value} for metric, value in of.items())
 

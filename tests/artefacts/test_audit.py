@@ -103,8 +103,8 @@ def test_weights_between_are_ranked_among_themselves_alone() -> None:
 def test_cells_and_headings() -> None:
     result = made(make_audit(), make_rows())
     [(_, panel)] = result.panels or []
-    shown = {line[0]: tuple(line[1:]) for line in panel.to_numpy().tolist()}
-    assert [name for _, name in panel.columns] == [
+    shown = dict(zip(panel.iloc[:, 0], panel.iloc[:, 1:].itertuples(index=False, name=None), strict=True))
+    assert [*panel.columns.get_level_values(1)] == [
         "Method",
         *("KLoM, p " + LIKE, "KLoM, forgotten, 95th percentile " + LIKE),  # it finds something in the retrained, too
         *("U-LiRA AUC", "Neighbours: loss"),

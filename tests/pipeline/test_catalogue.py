@@ -314,7 +314,7 @@ PLUGIN = {
     "projections": "class Params: pass\ndef project(): pass\n",
     "evaluation": EVALUATOR,
     "artefacts": "READS = 'nothing'\n\ndef make(): pass\n",
-    "audits": "METRICS = {}\nSCORE = LABEL = CAVEAT = 'x'\nLEAST = 2\ndef audit(): pass\n",
+    "audits": "METRICS = {}\nSCORE = 'x'\nLABEL = 'x'\nCAVEAT = 'x'\nLEAST = 2\ndef audit(): pass\n",
     "claims": "class Params: pass\ndef operands(): pass\ndef statistics(): pass\ndef region(): pass\n",
 }
 
