@@ -1,0 +1,75 @@
+"""Relearning: train the last models of a trial on, one of each seed, and measure what comes back after every round."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from fu.federation.sgd import LocalTraining
+from fu.pipeline.stages.common import ModelFiles, NetworkSpec, Options, atomic_outputs, run, write_rows
+from fu.plugins import Kind
+
+COLUMNS = ("seed", "attack", "round", "metric", "value")
+ORIGINAL = "original"  # in place of an attack: the original model, as it is
+
+
+class Spec(NetworkSpec):
+    """How clients train, on how many samples of each forgotten client, and which evaluators measure."""
+
+    stage = "relearn"
+    local: LocalTraining
+    rounds: int
+    samples: int
+    clients_per_round: int | None
+    with_replacement: bool
+    seeds: tuple[int, ...]
+    traced: Annotated[tuple[str, ...], Kind("evaluation")]
+
+
+@dataclass(frozen=True)
+class Files(ModelFiles):
+    """`models`: the last ones of the trial, `originals`: those that it starts from; one of each seed."""
+
+    models: list[Path]
+    originals: list[Path]
+    relearned: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Write a row for each seed, attack, round and metric; round 0 is before the attack, and of the original model.
+
+    A seed in which either model has diverged is left out; a run that diverges ends with the round before.
+    """
+    from fu.federation import model_files, relearning
+    from fu.federation.local import Federation
+    from fu.federation.task import Task
+    from fu.pipeline.stages.compute import builder_of, data_of, measured
+
+    data = data_of(spec, files, options, "share")
+    build, (taught, others) = builder_of(spec, data), relearning.shared_out(data, spec.samples)
+    federation = Federation(build(), taught, spec.local, "relearning", 0)
+    drawn = (spec.clients_per_round, spec.with_replacement)
+    rows: list[dict[str, Any]] = []
+    for seed, *paths in zip(spec.seeds, files.originals, files.models, strict=True):
+        original, theta = (model_files.load(path, federation.layout)[0] for path in paths)
+        if original is None or theta is None:
+            continue
+        original, own = original.to(data.device), federation.seeded(seed)
+        named = {"original": original, "clients_per_round": drawn[0], "with_replacement": drawn[1]}
+        task = Task(own, build, data.forgotten, data.retained, spec.rounds, seed, **named)  # type: ignore[arg-type]
+        measure = measured(Task(own.holding(others), build, [], [], 0, seed, original), spec.traced)
+        rows += _rows(seed, ORIGINAL, measure, [original])
+        for attack in relearning.ATTACKS:
+            rows += _rows(seed, attack, measure, relearning.relearned(task, theta.to(data.device), attack))
+    with atomic_outputs(options, files.relearned) as (part,):
+        write_rows(part, rows, COLUMNS)
+
+
+def _rows(seed: int, attack: str, measure: Callable[[Any], dict[str, float]], thetas: Iterable[Any]) -> Iterator[Any]:
+    for round, theta in enumerate(thetas):
+        for metric, value in measure(theta).items():
+            yield {"seed": seed, "attack": attack, "round": round, "metric": metric, "value": value}
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)
