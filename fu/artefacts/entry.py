@@ -14,6 +14,7 @@ MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
 Role = Literal["original", "unlearned", "recovered"]
 RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "recovery.lr"}
 HELD = "training_samples"  # metric of the rows that say, client by client, how many samples each trains on
+FORGET_SET = "forget_set_accuracy"  # metric by which relearning is judged where there is no backdoor
 SECONDS = "seconds"  # metric of the rows that say what a model took; they differ from run to run
 
 
@@ -41,6 +42,7 @@ class Trial(Frozen):
     Where its files lie, as "scenario/trial": `trained`: of the trained model that it starts from, or that it is;
     `unlearned` and `recovered`: of its own models, if it has them; `evaluated`: those of its evaluations that are read.
     `predicted`: where audits are read, of what its last models say in all seeds, and the models that it starts from.
+    `relearned`: where relearning is read, of what comes back in its last models.
     The chosen one of several is a trial, too: `selection` is the one that it follows, as "scenario/method", and
     `points` says which trial it is, by the one that is selected.
     """
@@ -54,6 +56,7 @@ class Trial(Frozen):
     recovered: str = ""
     evaluated: tuple[str, ...] = ()
     predicted: tuple[str, ...] = ()
+    relearned: str = ""
     selection: str = ""
     points: dict[str, str] = Field(default_factory=dict)
 
@@ -102,6 +105,14 @@ class Asked(Frozen):
     number: int
 
 
+class Relearning(Frozen):
+    """How models of so many repeats train on: for how many rounds, on how many samples of each forgotten client."""
+
+    rounds: int
+    samples: int
+    repeats: int
+
+
 class Scenario(Frozen):
     """A scenario: rounds of training and after the request (None: no request).
 
@@ -111,6 +122,7 @@ class Scenario(Frozen):
     `partition`: the scenario in whose folder the partition lies. `sampling`: where a training draws
     clients and takes so many steps a round. `asked`: the request, if there is one and the kind of artefact draws
     requests; `requests`: how many come in a row, at equal distances in the rounds after the first.
+    `relearning`: where that is read.
     """
 
     name: str
@@ -127,6 +139,7 @@ class Scenario(Frozen):
     model: str = ""
     sampling: Sampling | None = None
     asked: Asked | None = None
+    relearning: Relearning | None = None
 
     @property
     def request_rounds(self) -> list[int]:
@@ -224,7 +237,7 @@ class Entry(Display):
     paper: str
     artefact: str
     preset: str
-    reads: Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats"]
+    reads: Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats", "relearned"]
     predictions: bool = False
     chooses: bool
     rule: str = ""

@@ -90,7 +90,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "SHADOWS": TypeAdapter(bool),
     },
     "artefacts": {
-        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats"]),
+        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats", "relearned"]),
         "ALSO": TypeAdapter(tuple[str, ...]),
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
@@ -355,7 +355,7 @@ def also(kind: str) -> tuple[str, ...]:
 
 def chooses(kind: str, points: str = "chosen") -> bool:
     """Return whether an artefact shows the chosen trial of each method, as its `points` say."""
-    return reads(kind) in ("evaluations", "traces", "repeats") and points == "chosen"
+    return reads(kind) in ("evaluations", "traces", "repeats", "relearned") and points == "chosen"
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:

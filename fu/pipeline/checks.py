@@ -5,12 +5,12 @@ from itertools import product
 from typing import Any, get_args
 
 from fu import plugins
-from fu.artefacts.entry import ORIGINAL, Claim, Role
+from fu.artefacts.entry import FORGET_SET, ORIGINAL, Claim, Role
 from fu.claims.rows import Operand
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
-from fu.pipeline.specs import Trial, Trials
+from fu.pipeline.specs import RELEARNED, Trial, Trials
 from fu.plugins import Choice
 
 MEASURED = ("evaluate_every", "evaluate_last", "traced")  # of what a phase inherits, what does not change its draws
@@ -22,7 +22,7 @@ def shown(entry: Artefact, where: str) -> None:
     reads = catalogue.reads(entry.kind)
     if reads not in ("nothing", "artefacts") and not entry.scenarios:
         raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
-    if reads in ("evaluations", "traces", "repeats") and not (entry.shown and entry.metrics):
+    if reads in ("evaluations", "traces", "repeats", "relearned") and not (entry.shown and entry.metrics):
         raise UserError(
             f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
         )
@@ -300,28 +300,60 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
                 f"{where}: {metric!r} needs at least {least} repeats, got {len(seeds)} seed{'s' * (len(seeds) != 1)}."
             )
     for scenario in entry.scenarios:
-        of = {one: grid.of(f"{name}/{scenario}", one)[0] for one in entry.shown}
-        data = next(iter(of.values())).settings.data
-        if not data.one_partition:
-            raise UserError(f"{where}: {scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
-        if data.forget is None or data.forget.requests > 1:
-            raise UserError(f"{where}: {scenario!r} needs data.forget with one request.")
-        if wrong := next((one for one in entry.against if not _retrains(of[one])), None):
-            raise UserError(
-                f"{where}: against: {wrong!r} is no retraining; kind {entry.kind} compares with nothing else."
-            )
-        started = {one.partition("+")[0]: shown for shown in entry.against for one in [of[shown].trained]}
-        if len(started) < len(entry.against):
-            raise UserError(f"{where}: against: two retrainings of {scenario!r} have the same training; name one.")
-        left = [_left(of[one]) for one in entry.methods]
+        repeated(grid, name, scenario, entry, where)
+        left = [_left(grid.of(f"{name}/{scenario}", one)[0]) for one in entry.methods]
         if not {0, 1} <= {*left}:
             raise UserError(
                 f"{where}: methods: kind {entry.kind} needs controls by which audits judge themselves, of which "
                 "nothing is left (retrain_partly with share: 0), and all (share: 1)."
             )
-        for one in entry.methods:
-            if (training := of[one].trained.partition("+")[0]) not in started:
-                raise UserError(f"{where}: against: names no retraining by {training!r}, which {one!r} starts from.")
+
+
+def relearned(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], where: str) -> None:
+    """Raise `UserError` unless models of two seeds or more can train on, and what comes back is measured."""
+    known = [metric for one in RELEARNED for metric in catalogue.declared("evaluation", one)["TRACE"]]
+    for metric in entry.metrics:
+        if metric not in known:
+            raise UserError(
+                f"{where}: {metric!r} is not measured in relearning{nearest(metric, known)}; allowed: "
+                f"{', '.join(known)}."
+            )
+    if FORGET_SET not in entry.metrics:
+        raise UserError(f"{where}: metrics: kind {entry.kind} needs {FORGET_SET}.")
+    for scenario in entry.scenarios:
+        repeated(grid, name, scenario, entry, where)
+        settings = grid.trials[f"{name}/{scenario}", ORIGINAL].settings
+        data, about = settings.data, settings.relearning
+        if data.forget is None or data.forget.samples:
+            raise UserError(f"{where}: {scenario!r} needs data.forget.clients: kind {entry.kind} trains clients on.")
+        if "asr" in entry.metrics and data.attack is None:
+            raise UserError(f"{where}: {scenario!r} has no data.attack, so no asr.")
+        if (number := len(seeds[: about.repeats])) < 2:
+            raise UserError(f"{where}: kind {entry.kind} needs at least 2 repeats of {scenario!r}, got {number}.")
+        _, train, held_out = data.fewest
+        if about.samples >= train - held_out:
+            raise UserError(
+                f"{where}: relearning.samples of {scenario!r}: {about.samples} of the smallest client's at most "
+                f"{train - held_out} training samples leave none to measure on; take fewer."
+            )
+
+
+def repeated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str) -> None:
+    """Raise `UserError` unless the seeds of a scenario are repeats, and `against` names each training's retraining."""
+    of = {one: grid.of(f"{name}/{scenario}", one)[0] for one in entry.shown}
+    data = next(iter(of.values())).settings.data
+    if not data.one_partition:
+        raise UserError(f"{where}: {scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
+    if data.forget is None or data.forget.requests > 1:
+        raise UserError(f"{where}: {scenario!r} needs data.forget with one request.")
+    if wrong := next((one for one in entry.against if not _retrains(of[one])), None):
+        raise UserError(f"{where}: against: {wrong!r} is no retraining; kind {entry.kind} compares with nothing else.")
+    started = {one.partition("+")[0]: shown for shown in entry.against for one in [of[shown].trained]}
+    if len(started) < len(entry.against):
+        raise UserError(f"{where}: against: two retrainings of {scenario!r} have the same training; name one.")
+    for one in entry.methods:
+        if (training := of[one].trained.partition("+")[0]) not in started:
+            raise UserError(f"{where}: against: names no retraining by {training!r}, which {one!r} starts from.")
 
 
 def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:

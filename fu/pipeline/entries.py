@@ -34,7 +34,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     measured = {
         name: evaluations_with(read, of.evaluations) if reads == "evaluations" else [] for name, of in settings.items()
     }
-    methods = [_method(jobs, paper, name, chooses, measured, reads == "repeats") for name in shown.shown]
+    methods = [_method(jobs, paper, name, chooses, measured, reads) for name in shown.shown]
     data = [of.data for of in settings.values()] if reads == "data" else []
     marked = catalogue.declared("artefacts", shown.kind).get("TRIGGERS")
     for name, of in settings.items():
@@ -105,18 +105,19 @@ def _scenario(
         model=_called("models", settings.model.name),
         sampling=_sampling(settings),
         asked=_asked(settings.data.forget) if draws else None,
+        relearning=_relearning(settings, jobs.seeds(paper)) if catalogue.reads(shown.kind) == "relearned" else None,
     )
 
 
 def _method(
-    jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]], predicts: bool
+    jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]], reads: str
 ) -> artefacts.Method:
     source, grid = jobs.papers[paper], jobs.grid
     entry = source.trainings.get(name) or source.methods[name]
     declared = catalogue.declared("methods", entry.plugin) if name in source.methods and entry.plugin else {}
     scopes = {scenario: f"{paper}/{scenario}" for scenario in measured}
     chosen = {
-        scenario: _trial(jobs, scope, grid.chosen[scope, name], measured[scenario], predicts)
+        scenario: _trial(jobs, scope, grid.chosen[scope, name], measured[scenario], reads)
         for scenario, scope in scopes.items()
         if chooses and (scope, name) in grid.chosen
     }
@@ -132,7 +133,7 @@ def _method(
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(
-                _trial(jobs, scope, point, None if scenario in chosen else measured[scenario], predicts)
+                _trial(jobs, scope, point, None if scenario in chosen else measured[scenario], reads)
                 for point in grid.names[scope, name]
             )
             for scenario, scope in scopes.items()
@@ -160,15 +161,14 @@ def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
     return "; ".join([usual, *(f"{', '.join(labels[rule])}: {rule}" for rule in others)])
 
 
-def _trial(
-    jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None, predicts: bool = False
-) -> artefacts.Trial:
-    """Return a trial with the places of its models and of these of its evaluations, and of what it `predicts`.
+def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None, reads: str = "") -> artefacts.Trial:
+    """Return a trial with the places of its models and of these of its evaluations, and of what else is read.
 
     None: a point of a grid that is shown by the files of the chosen one, whose own are not read.
     """
     trial, places = jobs.grid.trials[scope, name], {}
-    read = (name, trial.trained) if predicts and evaluations is not None else ()
+    own = evaluations is not None
+    read = (name, trial.trained) if reads == "repeats" and own else ()
     if evaluations is not None:
         places = {role: job.place for role, job in jobs.models(scope, name).items() if role != ORIGINAL}
     evaluated = [jobs.of(scope, name, "evaluate", evaluation=each) for each in evaluations or ()]
@@ -185,6 +185,7 @@ def _trial(
         trained=jobs.of(scope, name, "train").place,
         evaluated=tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
         predicted=tuple(jobs.first("predict", scenario=scope, trial=one).place for one in read),
+        relearned=jobs.first("relearn", scenario=scope, trial=name).place if reads == "relearned" and own else "",
         selection=jobs.first("select", scenario=folder, method=by).place if trial.points else "",
         points=dict(trial.points),
         **places,
@@ -216,6 +217,12 @@ def _asked(forget: Forget | None) -> artefacts.Asked | None:
     if forget.samples is not None:
         return artefacts.Asked(level="sample", number=forget.samples)
     return artefacts.Asked(level="client", number=forget.gone // forget.requests)
+
+
+def _relearning(settings: Settings, seeds: Sequence[int]) -> artefacts.Relearning:
+    """Return how models train on."""
+    about = settings.relearning
+    return artefacts.Relearning(rounds=about.rounds, samples=about.samples, repeats=len(seeds[: about.repeats]))
 
 
 def _called(kind: str, name: str) -> str:

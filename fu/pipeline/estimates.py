@@ -101,14 +101,27 @@ def shadows_seconds(settings: Settings) -> float:
     return start_seconds(settings) + settings.shadows.number * (training + _forward_seconds(settings, rows))
 
 
+def relearning_seconds(settings: Settings, models: int) -> float:
+    """Return the seconds of training so many models on, by retained and by forgotten clients, measured every round.
+
+    A forgotten client is counted with all its samples.
+    """
+    phase, rounds = "recovery" if settings.recovery else "unlearning", settings.relearning.rounds
+    training = _steps_seconds(settings, phase, ALL_CLIENTS, rounds=rounds)
+    rows = 2 * (rounds + 1) * (_tested(settings) + _forgotten(settings))
+    return start_seconds(settings) + models * (training + _forward_seconds(settings, rows))
+
+
 def _rounds(settings: Settings, phase: str) -> int:
     after = settings.unlearning.rounds if settings.unlearning else 0
     rounds: int = getattr(settings, phase).rounds if phase != "recovery" else (settings.total_rounds or 0) - after
     return rounds
 
 
-def _steps_seconds(settings: Settings, phase: str, trained: Mapping[str, float], part: float = 1) -> float:
-    """Return the seconds of the gradient steps of a phase, on a part of every client's samples."""
+def _steps_seconds(
+    settings: Settings, phase: str, trained: Mapping[str, float], part: float = 1, rounds: int | None = None
+) -> float:
+    """Return the seconds of the gradient steps of a phase, on a part of every client's samples; `rounds`: its own."""
     data, local = settings.data, getattr(settings, phase)
     present = local.clients_per_round or data.clients - data.absent
     gone = 0 if local.clients_per_round else min(data.forget.gone if data.forget else 0, present - 1)
@@ -117,7 +130,7 @@ def _steps_seconds(settings: Settings, phase: str, trained: Mapping[str, float],
     of_client = part * _kept(settings) * (1 - data.validation_share) / data.clients
     each = local.local_steps or (local.local_epochs or 1) * math.ceil(of_client / local.batch_size)
     share, here = _share(settings), speed(settings)
-    steps = _rounds(settings, phase) * (share * clients * each + (1 - share))
+    steps = (_rounds(settings, phase) if rounds is None else rounds) * (share * clients * each + (1 - share))
     return steps * (here.step + here.sample * local.batch_size) / 1000
 
 

@@ -63,6 +63,9 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
     elif entry.reads == "repeats":
         files += [_predicted(entry, paths, place) for part in shown(entry) for place in part.trial.predicted]
         files += list(selections(entry, paths).values())
+    elif entry.reads == "relearned":
+        files += [_relearned(entry, paths, part) for part in _attacked(entry)]
+        files += list(selections(entry, paths).values())
     else:
         for part in shown(entry):
             for seed in entry.seeds:
@@ -75,7 +78,7 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
 
 def costs(entry: Entry, paths: Paths) -> list[str]:
     """Return the cost files of the models behind an artefact, for its provenance and for run times."""
-    if entry.reads not in ("evaluations", "traces", "repeats"):
+    if entry.reads not in ("evaluations", "traces", "repeats", "relearned"):
         return []
     models = [model for part in shown(entry) for model in part.trial.models.values()]
     return list(dict.fromkeys(_model(entry, paths, model, seed, "cost") for model in models for seed in entry.seeds))
@@ -107,6 +110,8 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     """Return the frame of an entry with its chosen trials."""
     if entry.reads == "data":
         return pd.DataFrame(_examples(entry, paths) if entry.attacks else _held(entry, paths))
+    if entry.reads == "relearned":
+        return pd.concat([_came_back(entry, paths, part) for part in _attacked(entry)], ignore_index=True)
     if entry.reads == "artefacts":
         of = {name: _csv(Path(path)) for name, path in zip(_judged(entry), inputs(entry, paths), strict=True)}
         return pd.concat([_statistics(entry, name, of) for name in entry.claims], ignore_index=True)
@@ -318,6 +323,22 @@ def _audits(entry: Entry, paths: Paths, scenario: Scenario) -> pd.DataFrame:
             {**about, "stage": role, "model": model, "metric": m, "value": v} for m, v in said[part.method].items()
         ]
     return pd.DataFrame(rows)
+
+
+def _attacked(entry: Entry) -> list[Shown]:
+    """Return the trials whose last models train on: the original model is what they are compared with."""
+    return [part for part in shown(entry) if part.method != ORIGINAL]
+
+
+def _relearned(entry: Entry, paths: Paths, part: Shown) -> str:
+    scenario, _, trial = part.trial.relearned.rpartition("/")
+    return paths("relearn", "relearned", scenario=f"{entry.paper}/{scenario}", trial=trial)
+
+
+def _came_back(entry: Entry, paths: Paths, part: Shown) -> pd.DataFrame:
+    """Return seed, attack, round, metric and value of a trial; the attack `original`: of the model it starts from."""
+    rows = _csv(Path(_relearned(entry, paths, part)))
+    return rows.assign(scenario=part.scenario, method=part.method, trial=part.trial.name)
 
 
 def _traces(entry: Entry, paths: Paths, part: Shown, seed: int) -> pd.DataFrame:

@@ -209,6 +209,8 @@ class Grid(Trials):
                 checks.drawn(self, name, entry, where)
             if catalogue.reads(entry.kind) == "repeats":
                 checks.audited(self, name, entry, paper.seeds, where)
+            if catalogue.reads(entry.kind) == "relearned":
+                checks.relearned(self, name, entry, paper.seeds, where)
             if catalogue.reads(entry.kind) == "nothing":
                 checks.sampled(self, name, entry, where)
         for key in sorted(self.to_check[name]):  # over rows that a preset or an override leaves out nothing is judged

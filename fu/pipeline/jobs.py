@@ -284,6 +284,22 @@ class Jobs:
         needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(seeds)))
         return specs.of_prediction(planned), inputs, needs
 
+    def _relearn(self, scenario: str, trial: str) -> Made:
+        planned, run = self.trial(f"{scenario}/{SEED}", trial), f"{scenario}/{SEED}"
+        original = self.grid.trials[scenario, ORIGINAL]
+        seeds = self.seeds(scenario.partition("/")[0])[: original.settings.relearning.repeats]
+        [*_, last] = self.models(scenario, trial).values()
+        first = self.of(scenario, trial, "train")
+        inputs: Files = {
+            "data": self._dataset(planned),
+            "partition": self._partition_of(run),
+            "request": self._requests(run),
+            "models": [at(last.outputs["model"], seed) for seed in seeds],
+            "originals": [at(first.outputs["model"], seed) for seed in seeds],
+        }
+        needs = _needs(planned, estimates.relearning_seconds(original.settings, len(seeds)), estimates.SMALL_FILES_MB)
+        return specs.of_relearning(original, seeds), inputs, needs
+
     def _select(self, scenario: str, method: str) -> Made:
         names = self.grid.names[scenario, method]
         settings, known = self.grid.of(scenario, method)[0].settings, catalogue.metrics()

@@ -35,6 +35,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
     },
     "select": {"selection": "{scenario}/{method}.selected.json"},
     "predict": {"predictions": "{scenario}/{trial}.predicted.safetensors"},
+    "relearn": {"relearned": "{scenario}/{trial}.relearned.csv"},
     "publish": {
         name: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
         for name, suffix in (

@@ -1,6 +1,6 @@
 """From settings to specs: the values that each stage reads. No job imports this."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +10,11 @@ from fu.artefacts.entry import ORIGINAL
 from fu.federation.sgd import LocalSGD, LocalTraining
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import Method, Phase, Settings
-from fu.pipeline.stages import evaluate, partition, predict, recover, request, shadow, train, unlearn
+from fu.pipeline.stages import evaluate, partition, predict, recover, relearn, request, shadow, train, unlearn
 from fu.pipeline.stages.common import Points, Spec, TrainingSpec
 from fu.plugins import Choice
+
+RELEARNED = ("backdoor", "forget_set", "utility")  # evaluators that say what comes back in relearning
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,26 @@ def of_evaluation(trial: Trial, seed: int, roles: tuple[str, ...], evaluation: s
 def of_prediction(trial: Trial) -> predict.Spec:
     """Return the spec of what the models of all seeds predict."""
     return predict.Spec(**_network(trial))
+
+
+def of_relearning(original: Trial, seeds: Sequence[int]) -> relearn.Spec:
+    """Return the spec of training on models of these seeds.
+
+    It is the same for all trials of a scenario: that of its original model says how clients train on, as after
+    unlearning, whatever the methods have for settings of their own.
+    """
+    settings = original.settings
+    phase = settings.recovery or settings.unlearning
+    assert phase is not None
+    about = _phase(phase)
+    return relearn.Spec(
+        **_network(original),
+        **{name: about[name] for name in ("local", "clients_per_round", "with_replacement")},
+        rounds=settings.relearning.rounds,
+        samples=settings.relearning.samples,
+        seeds=tuple(seeds),
+        traced=tuple(one for one in RELEARNED if settings.data.attack or one != "backdoor"),
+    )
 
 
 MAKES = {"train": of_training, "shadow": of_shadows, "unlearn": of_unlearning, "recover": of_recovery}

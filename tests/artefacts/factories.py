@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fu import plugins
-from fu.artefacts.entry import HELD, ORIGINAL, Asked, Audit, Claim, Entry, Method, Sampling, Scenario, Trial
+from fu.artefacts.entry import HELD, ORIGINAL, Asked, Audit, Claim, Entry, Method, Relearning, Sampling, Scenario, Trial
 from fu.artefacts.result import Result, write
 from fu.pipeline import catalogue
 from fu.seeds import derive_integer
@@ -28,6 +28,7 @@ ROUNDS = {"unlearned": range(3), "recovered": range(2, 5)}  # of a trace: before
 DEVICE = {"device": "toy", "threads": 1}
 CLIENTS = 3  # of metrics that every client has
 AUDITED = ("ulira_auc", "members_unlearned")
+RELEARNED = ("forget_set_accuracy", "r_acc")
 LOST = 3  # the round in which a run diverges
 
 # Evaluation -> its metrics: two of them, as a scenario may have several.
@@ -81,7 +82,7 @@ def make_entry(
         metrics = ("client_accuracy",) if optima else ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
     needs = catalogue.declared("artefacts", kind).get("NEEDS", ())
-    measured = reads in ("evaluations", "traces", "repeats")
+    measured = reads in ("evaluations", "traces", "repeats", "relearned")
     ours = make_method(*(make_trial(rate) for rate in rates))
     scenario = Scenario(
         name="small",
@@ -96,7 +97,7 @@ def make_entry(
         asked=Asked(level="client", number=1),
     )
     known = catalogue.metrics()
-    metrics = AUDITED if reads == "repeats" else metrics
+    metrics = {"repeats": AUDITED, "relearned": RELEARNED}.get(reads, metrics)
     shown = tuple(known[name] for name in metrics) if measured else ()
     values: dict[str, Any] = {
         "paper": "toy",
@@ -125,6 +126,9 @@ def make_entry(
         values["claims"] = {"first": make_claim("Ours is above 0."), "second": make_claim("It is so again.")}
     if reads == "repeats":
         values |= {"audits": {name: make_audit(name) for name in ("ulira", "members")}, "against": ("scratch",)}
+    elif reads == "relearned":
+        about = Relearning(rounds=3, samples=5, repeats=len(SEEDS))
+        values |= {"scenarios": (scenario.model_copy(update={"relearning": about}),), "against": ("scratch",)}
     elif compares:
         values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
         values["methods"] = tuple(as_training(method) for method in values["methods"])
@@ -167,6 +171,8 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
         return judged({"first": {"small": [2.0, 3.0, 4.0]}, "second": {"small": [-1.0, 1.0]}})
     if entry.reads == "data":
         return pd.DataFrame(_examples() if entry.attacks else _holdings())
+    if entry.reads == "relearned":
+        return pd.DataFrame(_relearned(entry))
     rows: list[dict[str, Any]] = []
     if entry.reads == "repeats":
         rows = [*_audited(entry)]
@@ -234,6 +240,17 @@ def _audited(entry: Entry) -> Iterator[dict[str, Any]]:
                 yield from ({**about, "metric": metric, "value": value} for metric, value in of.items())
 
 
+def _relearned(entry: Entry) -> Iterator[dict[str, Any]]:
+    """Yield curves under both attacks, and the original models' levels."""
+    for scenario, method, trial, _ in _shown(entry):
+        for seed, metric in product(entry.seeds, entry.metrics) if method != ORIGINAL else ():
+            about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed, "metric": metric.name}
+            yield {**about, "attack": ORIGINAL, "round": 0, "value": number(trial, metric.name, seed)}
+            for attack, round in product(("retained", "forgotten"), range(4)):
+                value = number(trial, metric.name, seed, attack, round)
+                yield {**about, "attack": attack, "round": round, "value": value}
+
+
 def _evaluated(entry: Entry, trial: str, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:
     read = [*(metric.name for metric in entry.metrics), *catalogue.also(entry.kind)]
     of_clients = [name for name in read if name in _METRICS and _METRICS[name].per == "client"]
@@ -281,6 +298,8 @@ def diverge(frame: pd.DataFrame, trial: str = CHOSEN, seeds: tuple[int, ...] = (
     if "trial" not in frame:
         return frame
     here = (frame["trial"] == trial) & frame["seed"].isin(seeds)
+    if "attack" in frame:  # of relearning, in which such a seed has no rows
+        return frame[~here]
     if (frame["round"] >= 0).any():  # of traces
         gone, seconds = here & (frame["stage"] == "recovered"), frame["metric"] == "seconds"
         left = frame[~gone | seconds].copy()

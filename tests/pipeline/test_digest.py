@@ -23,7 +23,7 @@ from fu.pipeline import digest as digests
 from fu.pipeline.catalogue import KINDS, available
 from fu.pipeline.digest import UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.stages import predict, request
+from fu.pipeline.stages import predict, relearn, request
 from fu.pipeline.syntax import DECLARED
 from fu.plugins import Choice
 from tests.mistakes import sentence
@@ -439,6 +439,17 @@ def base(stage: str) -> BaseModel:
         return request.Spec(seed=0, clients=1, samples=None, requests=1)
     if stage == "predict":  # nothing of this paper is audited
         return predict.Spec(dataset="digits", attack=None, model=Choice(name="mlp"))
+    if stage == "relearn":
+        return relearn.Spec(
+            **{
+                "dataset": "digits_shifted",
+                "attack": None,
+                "model": Choice(name="mlp"),
+                "local": made("smoke").job("train", names["train"]).spec.model_dump()["local"],
+            },
+            **{"rounds": 1, "samples": 1, "clients_per_round": None, "with_replacement": False},
+            **{"seeds": (0,), "traced": ("forget_set", "utility")},
+        )
     found = made("smoke").job(stage, names[stage]).spec
     return found.model_copy(update={"traced": ("utility",)} if "traced" in type(found).model_fields else {})
 
@@ -463,6 +474,7 @@ def stages() -> dict[str, str]:
         "recover free": of("recover", projection=None),
         **{f"recover {name}": of("recover", projection=Choice(name=name)) for name in available("projections")},
         "recover unattacked": of("recover", projection=None, attack=None),
+        "relearn": of("relearn"),
         "select": of("select"),
         **{f"publish {name}": of("publish", kind=name) for name in available("artefacts")},
     }
@@ -485,7 +497,7 @@ def edit(path: Path) -> None:
 
 
 MEASURING = {"train", "unlearn", "recover", "evaluate"}
-COMPUTING = {*MEASURING, "shadow"}
+COMPUTING = {*MEASURING, "shadow", "relearn"}
 ALL = {"data", "partition", "request", *COMPUTING, "predict", "select", "publish"}
 ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recover away_from_original"}
 
@@ -503,7 +515,8 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("partitions/pat.py", {"partition pat"}),
         ("attacks/patch.py", ATTACKED),
         ("histories/last_local_models.py", {"train"}),
-        ("evaluation/utility.py", MEASURING),
+        ("evaluation/utility.py", {*MEASURING, "relearn"}),
+        ("evaluation/forget_set.py", {"relearn"}),
         ("evaluation/conflicts.py", {"unlearn watched"}),
         ("evaluation/trace.py", {*COMPUTING, "publish"}),
         ("evaluation/selection.py", {"select"}),
@@ -513,6 +526,7 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("data/clients.py", {*COMPUTING, "publish"}),
         ("federation/driver.py", COMPUTING),
         ("federation/recovery.py", {"recover"}),
+        ("federation/relearning.py", {"relearn"}),
         ("artefacts/curves.py", {"publish curves"}),
         ("artefacts/table.py", {"publish membership", "publish table"}),
         ("artefacts/result.py", {"publish"}),
@@ -520,6 +534,7 @@ ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recove
         ("pipeline/stages/request.py", {"request"}),
         ("pipeline/stages/select.py", {"select"}),
         ("pipeline/stages/shadow.py", {"shadow"}),
+        ("pipeline/stages/relearn.py", {"relearn"}),
         ("pipeline/stages/compute.py", COMPUTING),
         ("pipeline/stages/common.py", ALL),
         ("pipeline/frames.py", {"publish"}),
@@ -548,7 +563,7 @@ def test_what_no_stage_can_read_touches_none(whole: Path) -> None:
         (["scikit-learn"], {"data"}),
         (["torch"], {"partition", *COMPUTING, "publish"}),
         (["safetensors"], {*COMPUTING, "publish"}),
-        (["scipy"], {"unlearn fedosd", "publish gains", "publish matrix", "publish verdicts"}),
+        (["scipy"], {"unlearn fedosd", "publish gains", "publish matrix", "publish relearning", "publish verdicts"}),
         (["pandas"], {"publish"}),
         (["matplotlib"], {"publish"}),
         (["torchvision", "pydantic", "tqdm", "psutil", "PyYAML", "snakemake", "pytest"], set()),

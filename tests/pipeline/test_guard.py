@@ -74,7 +74,8 @@ AUDIT: dict[str, Any] = {  # every audit, on as few repeats as they need
     "seeds": [0, 1, 2, 3, 4],
     "settings": {"model": {"params": {"hidden": 8}}, "training": {"rounds": 1}},
     "artefacts": {
-        name: {"methods": ["partly.0", "partly.all"], "against": ["retraining"]} for name in ("remains", "harm")
+        name: {"methods": ["partly.0", "partly.all"], "against": ["retraining"]}
+        for name in ("remains", "harm", "relearning")
     },
 }
 TRAININGS: dict[str, Any] = {
@@ -207,7 +208,7 @@ def artefacts() -> dict[str, Any]:
     first, *others = [name for name in all_scenarios if name not in (SAMPLED, KEPT)]
     kept = [name for name, about in all_methods.items() if "trained_by" in about]
     found: dict[str, Any] = {}
-    for kind in (one for one in available("artefacts") if reads(one) != "repeats"):
+    for kind in (one for one in available("artefacts") if reads(one) not in ("repeats", "relearned")):
         tuned = [name for name, about in all_methods.items() if about["settings"]["grid"] is GRID]
         shown = [name for name in all_methods if name not in kept] if chooses(kind) or reads(kind) == "data" else tuned
         about: dict[str, Any] = {

@@ -153,6 +153,21 @@ use rule data as predict with:
         **engine.resources("predict"),
 
 
+use rule data as relearn with:
+    """What comes back of the forgotten client when the last models of a trial, one of each seed, train on."""
+    input:
+        engine.inputs("relearn", "data", "partition", "request", "models", "originals"),
+    output:
+        **engine.outputs("relearn", "relearned"),
+    log:
+        plan.paths.log("relearn"),
+    group:
+        engine.pack("relearn")
+    threads: plan.config.threads
+    resources:
+        **engine.resources("relearn"),
+
+
 use rule data as select with:
     """The point of a method's grid that is chosen, by its evaluations."""
     input:

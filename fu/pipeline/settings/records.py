@@ -256,6 +256,17 @@ class Shadows(Strict):
     )
 
 
+class Relearning(Strict):
+    """Training on after unlearning, to see what comes back (Siddiqui et al. 2025), with the rates of post-training.
+
+    Without post-training with those of unlearning; a method's own settings do not count.
+    """
+
+    rounds: Count = Field(10, description="for how many rounds (our choice)")
+    samples: Count = Field(10, description="on how many samples of each forgotten client, where it trains (our choice)")
+    repeats: Count | None = Field(None, description="with the models of how many seeds, the first ones; null: all")
+
+
 class Settings(Strict):
     """All that the models and numbers of one scenario depend on. Without unlearning, its settings are left out."""
 
@@ -268,6 +279,7 @@ class Settings(Strict):
         None, description="rounds of unlearning and post-training together; null: there is no post-training"
     )
     shadows: Shadows = Field(Shadows(), description="shadow models, where an evaluator needs them")  # type: ignore[call-arg]
+    relearning: Relearning = Field(Relearning(), description="training on after unlearning, to see what comes back")  # type: ignore[call-arg]
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "

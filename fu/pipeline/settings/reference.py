@@ -68,6 +68,11 @@ SECTIONS = (
         "overrides: {fats: {settings: {shadows: {number: 16}}}}",
     ),
     Section(
+        "settings.relearning",
+        records.Relearning,
+        "overrides: {audit: {settings: {relearning: {samples: 20, repeats: 8}}}}",
+    ),
+    Section(
         "settings.unlearning",
         records.Unlearning,
         "overrides: {fedosd: {settings: {unlearning: {rounds: 4, conflicts: true}}}}",

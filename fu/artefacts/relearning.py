@@ -1,0 +1,247 @@
+"""Relearning: how soon what a model forgot comes back when it trains on, beside a retrained model that trains on, too.
+
+After Siddiqui et al. 2025 (arXiv 2505.22310): what comes back sooner than after retraining was not gone. It is back in the first round after
+which the ASR (without a backdoor, the accuracy on forgotten samples that no attack trains on) is at least .95 of the
+original model's. Rounds of a method and of the retraining of its training are compared by a permutation of ranks
+(Mann-Whitney, on one side), corrected over methods (Holm). Each attack is judged by controls first, as an audit is.
+"""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from fu.artefacts import notes
+from fu.artefacts.audit import controlled
+from fu.artefacts.drawing import Look, handles, head, legend, looks, panels, show_shares
+from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Method, Scenario
+from fu.artefacts.panels import LIKE, markdown
+from fu.artefacts.result import Result
+from fu.artefacts.statistics import summaries
+from fu.artefacts.words import in_a_row
+from fu.claims.correction import holm
+
+READS = "relearned"
+NEEDS = ("against",)
+BY_SEED = ("rounds_retained", "rounds_forgotten")
+ATTACKS = {"retained": "retained clients train", "forgotten": "the forgotten client trains"}
+SHARE = 0.95  # of the original model's level, where something is back
+LEVEL = 0.05
+RESAMPLES, SEED = 19_999, 0  # exact up to eight repeats, which have 12,870 labellings
+CONTROL: dict[str, Any] = {"linewidth": 3.2, "zorder": 1.5}
+GREYS = ("0.15", "0.6")  # of the retrainings
+LEVELS: dict[str, Any] = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 0.5}
+CURVE = ["scenario", "method", "attack", "metric", "round"]
+
+
+class Judged(NamedTuple):
+    """An attack in one scenario: each method's rounds by repeat (inf: never), p-values, and why it judges nobody."""
+
+    rounds: Mapping[str, list[float]]
+    p: Mapping[str, float]
+    fails: str
+
+    def sooner(self, method: str) -> bool:
+        """Whether what the method forgot comes back sooner than what a retrained model never knew."""
+        return self.p.get(method, 1.0) < LEVEL
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return the curves, mean and deviation over repeats; the table says how soon what was forgotten is back."""
+    found, times = summaries(frame, CURVE), until(frame)
+    judged = {one.name: {attack: judge(entry, one, times, attack) for attack in ATTACKS} for one in entry.scenarios}
+    shown = [(one.label, _panel(entry, one, found, judged[one.name])) for one in entry.scenarios]
+    words = [in_words(entry, one, found, judged[one.name]) for one in entry.scenarios]
+    said = _notes(entry)
+    body = f"{markdown(shown, words)}\n{said}\n"
+    return Result(found, body, _picture(entry, found), shown, said, words, beside=True)
+
+
+def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return after how many rounds what was forgotten is back; never counts as one round more than there are."""
+    times = until(frame)
+    late = times["scenario"].map({one.name: _last(one) + 1.0 for one in entry.scenarios})
+    stages = {
+        (one.name, method.name): [*entry.trial(one.name, method).models][-1]
+        for one in entry.scenarios
+        for method in entry.methods
+    }
+    return times.assign(
+        value=times["rounds"].where(times["rounds"] < inf, late),
+        metric="rounds_" + times["attack"],
+        stage=[stages[key] for key in zip(times["scenario"], times["method"], strict=True)],
+    )
+
+
+def until(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return scenario, method, trial, seed, attack and the first of the `rounds` after which it is back (inf: none)."""
+    keys = ["scenario", "method", "trial", "seed"]
+    attacked = frame[frame["metric"] == "asr"]["scenario"].unique()
+    here = frame[frame["metric"] == np.where(frame["scenario"].isin(attacked), "asr", FORGET_SET)]
+    levels = here[here["attack"] == ORIGINAL].set_index(keys)["value"].rename("level")
+    rows = here[here["attack"] != ORIGINAL].join(levels, on=keys)
+    back = rows["value"].round(9) >= (SHARE * rows["level"]).round(9)
+    times = rows.assign(rounds=rows["round"].where(back, inf).astype(float))
+    return times.groupby([*keys, "attack"], sort=False)["rounds"].min().reset_index()
+
+
+def judge(entry: Entry, scenario: Scenario, times: pd.DataFrame, attack: str) -> Judged:
+    """Return what an attack says of every method of a scenario of which two models or more are left."""
+    here = times[(times["scenario"] == scenario.name) & (times["attack"] == attack)]
+    rounds = {str(method): [*part["rounds"]] for method, part in here.groupby("method", sort=False)}
+
+    def trained(method: Method) -> str:
+        return entry.trial(scenario.name, method).trained
+
+    again = {trained(one): rounds.get(one.name, []) for one in entry.methods if one.name in entry.against}
+    tested = [one for one in entry.methods if one.name not in entry.against and len(rounds.get(one.name, [])) > 1]
+    p = {one.name: p_value(rounds[one.name], again[trained(one)]) for one in tested if len(again[trained(one)]) > 1}
+    judged = [one.name for one in tested if one.name in p and not (one.left or one.control)]
+    p |= dict(zip(judged, holm([p[name] for name in judged]), strict=True))
+    scores = {name: -float(np.minimum(rounds[name], _last(scenario) + 1).mean()) for name in p}
+    fails, _ = controlled(entry, scores, {name: value < LEVEL for name, value in p.items()})
+    return Judged(rounds, p, fails)
+
+
+def p_value(rounds: list[float], control: list[float]) -> float:
+    """Return the chance of ranks so low or lower, were both alike; equal rounds have their mean rank."""
+    from scipy import stats  # a second that others need not pay
+
+    ranks = stats.rankdata([*rounds, *control])
+    tested = stats.permutation_test(
+        (ranks[: len(rounds)], ranks[len(rounds) :]),
+        lambda own, _, axis: own.sum(axis),
+        vectorized=True,
+        alternative="less",
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(SEED),
+    )
+    return float(tested.pvalue)
+
+
+def mean_rounds(rounds: list[float], last: int) -> str:
+    """Return the mean; where some models never are back, that it is more than if they were after the last round."""
+    if not rounds:
+        return "–"
+    return f"{'> ' if max(rounds) > last else ''}{np.minimum(rounds, last).mean():.1f}"
+
+
+def _last(scenario: Scenario) -> int:
+    assert scenario.relearning
+    return scenario.relearning.rounds
+
+
+def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapping[str, Judged]) -> pd.DataFrame:
+    """Return a row for each method, retraining first; grey where nothing comes back sooner than after retraining."""
+    assert scenario.relearning
+    here = found[found["scenario"] == scenario.name].set_index(CURVE[1:])["mean"]
+    last, lines = _last(scenario), []
+    for method in sorted(entry.methods, key=lambda one: one.name not in entry.against):
+        number = len(next(iter(judged.values())).rounds.get(method.name, []))
+        fewer = f" ({number} models)" if number < scenario.relearning.repeats else ""
+        row = {("", "Method"): method.marked + fewer}
+        for attack, one in judged.items():
+            text = mean_rounds(one.rounds.get(method.name, []), last)
+            grey = not one.fails and method.name in one.p and not one.sooner(method.name)
+            heading = f"rounds {LIKE}" if one.fails else "rounds"
+            row[ATTACKS[attack], heading] = f"{text} {LIKE}" if grey else text
+            for metric in entry.metrics:
+                ends = [here.get((method.name, attack, metric.name, round)) for round in (0, last)]
+                texts = ["–" if end is None else f"{end:.3f}" for end in ends]
+                row[ATTACKS[attack], metric.label] = " → ".join(texts)
+        lines.append(row)
+    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
+
+
+def in_words(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapping[str, Judged]) -> list[str]:
+    """Say where the original models stand, and of each attack whom it finds out, or why it judges nobody."""
+    last, said = _last(scenario), []
+    here = found[(found["scenario"] == scenario.name) & (found["attack"] == ORIGINAL)]
+    for metric in entry.metrics:
+        levels = sorted({f"{level:.3f}" for level in here[here["metric"] == metric.name]["mean"]})
+        said += (
+            [f"{metric.label} of the original models: {' to '.join([*levels[:1], *levels[1:][-1:]])}."]
+            if levels
+            else []
+        )
+    for attack, one in judged.items():
+        when = f"Where {ATTACKS[attack]}"
+        compared = [m for m in entry.methods if m.name in entry.against]
+        again = in_a_row([f"{m.label}: {mean_rounds(one.rounds.get(m.name, []), last)} rounds" for m in compared])
+        if one.fails:
+            said.append(f"{when}, nobody is judged, as {one.fails} ({again}).")
+            continue
+        tested = [m for m in entry.methods if m.name in one.p and not (m.left or m.control)]
+        early = in_a_row([m.label for m in tested if one.sooner(m.name)])
+        others = in_a_row([m.label for m in tested if not one.sooner(m.name)])
+        parts = [f"it is back sooner than after retraining in {early}"] if early else []
+        parts += [f"it is not shown to be in {others}" if early else f"it is not shown to be back sooner in {others}"]
+        said.append(f"{when}, {'; '.join(parts[: 2 if others else 1])} ({again}).")
+    return said
+
+
+def _notes(entry: Entry) -> str:
+    """Explain what was done, columns and marks."""
+    done = [one.relearning for one in entry.scenarios if one.relearning]
+    how = [
+        f"{one.repeats} models of each method train on for {one.rounds} rounds with the rates of post-training: all "
+        f"retained clients, or the forgotten client on {one.samples} of its samples, which are the same for all models "
+        "and are not measured on."
+        for one in done
+    ]
+    return " ".join(
+        [
+            *dict.fromkeys(how),
+            "Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least "
+            f"{SHARE:g} of the original model's, mean over models; 0: it is so before anybody trains; >: some models "
+            "never are, and count as if they were after the last round.",
+            f"{LIKE}, grey: not significantly sooner than with retraining; in a heading: the attack fails its own "
+            "controls, so that no method is judged by it.",
+            "The other columns: before the attack → after it.",
+            *notes.spread(entry, "Bands"),
+            *([entry.note] if entry.note else []),
+            *notes.marks(entry),
+        ]
+    )
+
+
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    """Draw a panel for each scenario, attack and metric: a line for each method, thick ones for retraining."""
+    methods = [method for method in entry.methods if method.name not in entry.against]
+    again = [method for method in entry.methods if method.name in entry.against]
+    greys = {method.name: {"color": GREYS[k % len(GREYS)], **CONTROL} for k, method in enumerate(again)}
+    places = [(scenario, attack) for scenario in entry.scenarios for attack in ATTACKS]
+    figure, lines = panels(len(places), len(entry.metrics), 2.4)
+    styles = looks(methods)
+    for line, (scenario, attack) in zip(lines, places, strict=True):
+        head(line[0], f"{scenario.label}: {ATTACKS[attack]}")
+        for axis, metric in zip(line, entry.metrics, strict=True):
+            here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
+            for level in here[here["attack"] == ORIGINAL]["mean"].unique():
+                axis.axhline(level, **LEVELS)
+            own = here[here["attack"] == attack]
+            for name, style in greys.items():
+                part = own[own["method"] == name]
+                axis.plot(part["round"], part["mean"], **style)
+            for name, look in styles.items():
+                _draw(axis, own[own["method"] == name], look)
+            axis.set(xlabel="round", ylabel=metric.label)
+            axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    for k in range(len(entry.metrics)):
+        show_shares([line[k] for line in lines])
+    signs = [Line2D([], [], label=method.marked, **greys[method.name]) for method in again]
+    legend(figure, [*handles(methods), *signs, Line2D([], [], label="ω⁰", **LEVELS)])
+    return figure
+
+
+def _draw(axis: Axes, part: pd.DataFrame, look: Look) -> None:
+    axis.plot(part["round"], part["mean"], **look.line(len(part)))
+    several = part[part["n"] > 1]
+    low, high = several["mean"] - several["std"], several["mean"] + several["std"]
+    axis.fill_between(several["round"], low, high, color=look.colour, alpha=0.1, linewidth=0)

@@ -1,0 +1,225 @@
+"""The table and curves of relearning: rounds worked out by hand, on written curves of four models each."""
+
+from math import inf
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fu.artefacts import relearning
+from fu.artefacts.entry import Entry, Method, Relearning, Scenario, Trial
+from fu.artefacts.panels import LIKE
+from fu.artefacts.relearning import until
+from fu.pipeline import catalogue
+from tests.artefacts.factories import make_entry
+
+LAST = 3
+LEFT = {"none": 0.0, "half": 0.5, "all": 1.0}
+# Method -> the round after which each of four models is back where its retained clients train; its training.
+ROUNDS: dict[str, list[float]] = {
+    "again": [3, inf, inf, 3],
+    "none": [inf, 3, 3, inf],
+    "half": [1, 0, 1, 1],
+    "all": [0, 0, 0, 0],
+    "soon": [0, 1, 0, 0],
+    "late": [inf, inf, inf, inf],
+    "sampled": [2, 2, 2, 2],
+    "sampled.again": [1, 2, 2, 2],
+}
+LEVEL = 0.8  # of the original model: .76 is back
+
+
+def make(**changes: Any) -> Entry:
+    """Return the artefact of controls and three methods, one of another training."""
+    about: dict[str, Any] = {"in_paper": True, "post_training": "none"}
+    methods = []
+    for name in ROUNDS:
+        trained = f"small/{'fats' if name.startswith('sampled') else 'original'}"
+        trial = Trial(name=name, rate=0.1, values={}, trained=trained, unlearned=f"small/{name}")
+        kind = {"left": ("partly", LEFT[name]) if name in LEFT else None}
+        methods.append(Method(name=name, label=name.title(), trials={"small": (trial,)}, **kind, **about))
+    relearned = Relearning(rounds=LAST, samples=5, repeats=4)
+    laid = Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), relearning=relearned)
+    known = catalogue.metrics()
+    values = {"scenarios": (laid,), "methods": tuple(methods), "against": ["again", "sampled.again"], "chosen": {}}
+    values |= {"metrics": (known["forget_set_accuracy"], known["r_acc"])}
+    return make_entry("relearning").model_copy(update={**values, **changes})
+
+
+def curve(back: float) -> list[float]:
+    """Return values by round that are back at one round for the first time, and not thereafter."""
+    return [0.76 if round == back else 0.7599 for round in range(LAST + 1)]
+
+
+def make_rows(rounds: dict[str, list[float]] | None = None, metric: str = "forget_set_accuracy") -> pd.DataFrame:
+    """Return the frame: where the forgotten client trains, all are back after one round."""
+    rows: list[dict[str, Any]] = []
+    for name, of in {**ROUNDS, **(rounds or {})}.items():
+        for seed, back in enumerate(of):
+            about = {"scenario": "small", "method": name, "trial": name, "seed": seed, "metric": metric}
+            values = {"original": [LEVEL], "retained": curve(back), "forgotten": curve(1)}
+            rows += [
+                {**about, "attack": attack, "round": round, "value": value}
+                for attack, several in values.items()
+                for round, value in enumerate(several)
+            ]
+    return pd.DataFrame(rows)
+
+
+def judged(rounds: dict[str, list[float]] | None = None, attack: str = "retained") -> relearning.Judged:
+    entry = make()
+    return relearning.judge(entry, entry.scenarios[0], until(make_rows(rounds)), attack)
+
+
+def test_it_is_back_in_the_first_round_at_95_percent_of_the_original_s_level() -> None:
+    assert judged().rounds == ROUNDS
+    assert judged(attack="forgotten").rounds == {name: [1.0] * 4 for name in ROUNDS}
+
+
+def test_each_model_is_measured_by_its_own_original() -> None:
+    frame = make_rows()
+    here = (frame["attack"] == "original") & (frame["method"] == "soon") & (frame["seed"] == 1)
+    times = until(frame.assign(value=frame["value"].mask(here, 0.81)))  # .7695 of it is never reached
+    soon = times[(times["method"] == "soon") & (times["attack"] == "retained")]
+    assert [*soon["rounds"]] == [0, inf, 0, 0]
+
+
+def test_a_backdoor_is_what_counts_where_there_is_one() -> None:
+    frame = pd.concat([make_rows(metric="asr"), make_rows({"soon": [2, 2, 2, 2]})])
+    times = until(frame)
+    assert [*times[(times["method"] == "soon") & (times["attack"] == "retained")]["rounds"]] == [0, 1, 0, 0]
+    assert len(times) == len(ROUNDS) * 4 * 2
+
+
+@pytest.mark.parametrize(
+    ("own", "control", "p"),
+    [
+        ([0, 0, 0, 0], [3, 3, inf, inf], 1 / 70),  # the lowest of 70 labellings of eight
+        ([3, 3, inf, inf], [0, 0, 0, 0], 1.0),
+        ([0, 2], [1, 3], 2 / 6),  # ranks 1 + 3: as low are {1, 2} and {1, 3}
+        ([1, 1], [1, 1], 1.0),
+        ([inf, inf], [inf, inf], 1.0),
+    ],
+)
+def test_the_p_value_counts_labellings(own: list[float], control: list[float], p: float) -> None:
+    assert relearning.p_value(own, control) == pytest.approx(p)
+
+
+def test_p_values_are_those_of_the_retraining_of_the_same_training_corrected_for_methods() -> None:
+    """Of three methods, the lowest p counts three times; controls' are as they are."""
+    p = judged().p
+    assert p["all"] == pytest.approx(1 / 70)
+    assert p["soon"] == pytest.approx(3 / 70)
+    assert p["sampled"] == 1.0  # against its own retraining, which is sooner; against the other it would be low
+    assert p["late"] == 1.0
+    assert "again" not in p
+    assert judged().sooner("soon")
+    assert not judged().sooner("late")
+
+
+def test_an_attack_that_fails_its_controls_judges_nobody() -> None:
+    assert judged().fails == ""
+    assert judged({"none": [0, 0, 0, 0]}).fails == "it finds something in “None”"
+    assert judged({"half": [0, 0, 0, 0], "all": [1, 1, 1, 1]}).fails == "it scores “Half” higher than “All”"
+    assert judged({"all": [3, 3, 3, inf]}).fails == "it finds nothing in “All”"
+    assert judged(attack="forgotten").fails == "it finds nothing in “All”"  # retrained models are back as soon
+
+
+@pytest.mark.parametrize(
+    ("rounds", "text"),
+    [
+        ([0.0, 1.0, 0.0, 0.0], "0.2"),
+        ([3.0, inf, inf, 3.0], "> 3.0"),
+        ([1.0, inf], "> 2.0"),
+        ([3.0, 2.0], "2.5"),
+        ([], "–"),
+    ],
+)
+def test_rounds_in_a_cell(rounds: list[float], text: str) -> None:
+    assert relearning.mean_rounds(rounds, LAST) == text
+
+
+def test_cells_and_headings() -> None:
+    result = relearning.make(make_rows(), make())
+    [(label, panel)] = result.panels or []
+    shown = {row[0]: row[1:] for row in panel.itertuples(index=False, name=None)}
+    assert label == "Small"
+    assert [*panel.columns] == [
+        ("", "Method"),
+        *(("retained clients train", name) for name in ("rounds", "Forget-set accuracy", "R-Acc")),
+        *(("the forgotten client trains", name) for name in (f"rounds {LIKE}", "Forget-set accuracy", "R-Acc")),
+    ]
+    assert [*shown] == ["Again", "Sampled.Again", "None", "Half", "All", "Soon", "Late", "Sampled"]
+    assert shown["Again"][:3] == ("> 3.0", "0.760 → 0.760", "– → –")  # .7599 and .76
+    assert shown["Soon"][0] == "0.2"
+    assert shown["Late"][0] == f"> 3.0 {LIKE}"
+    assert shown["Sampled"][0] == f"2.0 {LIKE}"
+    assert {row[3] for row in shown.values()} == {"1.0"}
+
+
+def test_in_words() -> None:
+    entry = make()
+    frame = make_rows()
+    [words] = relearning.make(frame, entry).words
+    again = "Again: > 3.0 rounds and Sampled.Again: 1.8 rounds"
+    assert words == [
+        "Forget-set accuracy of the original models: 0.800.",
+        "Where retained clients train, it is back sooner than after retraining in Soon; it is not shown to be in Late "
+        f"and Sampled ({again}).",
+        "Where the forgotten client trains, nobody is judged, as it finds nothing in “All” (Again: 1.0 rounds and "
+        "Sampled.Again: 1.0 rounds).",
+    ]
+    nobody = relearning.make(make_rows({"soon": [3, inf, 3, inf]}), entry).words[0][1]
+    assert nobody == (
+        f"Where retained clients train, it is not shown to be back sooner in Soon, Late and Sampled ({again})."
+    )
+
+
+def test_fewer_models_than_repeats_are_said() -> None:
+    frame = make_rows()
+    frame = frame[(frame["method"] != "late") | (frame["seed"] > 1)]
+    [(_, panel)] = relearning.make(frame, make()).panels or []
+    assert "Late (2 models)" in {*panel.iloc[:, 0]}
+    lost = frame[frame["method"] != "late"]
+    [(_, panel)] = relearning.make(lost, make()).panels or []
+    row = panel[panel.iloc[:, 0] == "Late (0 models)"].iloc[0]
+    assert [*row][1:3] == ["–", "– → –"]
+
+
+def test_without_a_retrained_model_nobody_is_judged() -> None:
+    frame = make_rows()
+    entry = make()
+    one = relearning.judge(entry, entry.scenarios[0], until(frame[frame["method"] != "again"]), "retained")
+    assert set(one.p) == {"sampled"}
+    alone = frame[~frame["method"].isin(["again", "sampled"]) | (frame["seed"] == 0)]
+    assert set(relearning.judge(entry, entry.scenarios[0], until(alone), "retained").p) == set()
+
+
+def test_the_rows_by_seed() -> None:
+    rows = relearning.by_seed(make_rows(), make())
+    again = rows[(rows["method"] == "again") & (rows["metric"] == "rounds_retained")]
+    assert [*zip(again["seed"], again["value"], strict=True)] == [(0, 3), (1, 4), (2, 4), (3, 3)]
+    assert set(rows["metric"]) == set(relearning.BY_SEED)
+    assert set(rows["stage"]) == {"unlearned"}
+
+
+def test_the_picture_has_a_panel_for_each_attack_with_retraining_thick_and_the_original_dashed() -> None:
+    figure = relearning.make(make_rows(), make()).figure
+    retained, _, forgotten, _ = figure.axes  # beside each the panel of R-Acc
+    assert [axis.get_title("left") for axis in (retained, forgotten)] == [
+        "Small: retained clients train",
+        "Small: the forgotten client trains",
+    ]
+    dashed, *lines = retained.lines
+    assert [*np.asarray(dashed.get_ydata())] == [LEVEL, LEVEL]
+    assert dashed.get_linestyle() == "--"
+    assert [line.get_linewidth() == relearning.CONTROL["linewidth"] for line in lines] == [True] * 2 + [False] * 6
+    soon = np.asarray(lines[5].get_ydata())
+    assert soon == pytest.approx([(3 * 0.76 + 0.7599) / 4, (0.76 + 3 * 0.7599) / 4, 0.7599, 0.7599])
+
+
+def test_what_was_done_is_said() -> None:
+    notes = relearning.make(make_rows(), make()).notes
+    assert notes.startswith("4 models of each method train on for 3 rounds with the rates of post-training: all ")
+    assert "on 5 of its samples" in notes
