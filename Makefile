@@ -6,11 +6,14 @@
 # make why            say what would be made, and what changed  TARGETS
 # make plan           say what it would cost: jobs, hours, memory, disk, data   TARGETS
 # make verify         check that all results are as they were made and every artefact follows from its inputs
+# make bundle         put what was made into one zip to hand over: no models, no data (docs/sharing.md)   TARGETS
+# make verify BUNDLE=...    check one: nothing in it was changed, nothing is missing
+# make compare A=... B=...  say what differs between two runs: results folders (results/smoke) or bundles
 # make status         say what runs, waits, failed and why      TARGETS; on a cluster from any terminal
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
 # make test           set up, run lint, format, types, import contracts and tests: six minutes on two cores
 # make lint           the same without the tests
-# make contract       test plug-ins of your own                 PLUGINS=my_plugins
+# make contract       say of every plug-in whether it keeps the rules (docs/contract.md)    PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
 # make test-smoke     make every table and figure at smoke and check it; kill and submit small runs: minutes
 # make test-page      look at results/<preset>/index.html in Chromium and compile every .tex, where these are installed
@@ -29,7 +32,7 @@ CORES ?= all
 BIN := .venv/bin
 
 # User input is text: neither make nor the shell runs any of it.
-GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS
+GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B
 UNKNOWN := $(filter-out $(GIVEN),$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 define line_break
 
@@ -52,7 +55,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-engines test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify plan benchmark benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-engines test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -118,13 +121,15 @@ lint: .venv/installed
 	$(BIN)/snakemake --lint
 
 contract: .venv/installed
-	FU_PLUGINS=$(call quoted,$(PLUGINS)) $(BIN)/python -m pytest -q tests/contract
+	@FU_PLUGINS=$(call quoted,$(PLUGINS)) $(BIN)/python -m pytest -qq -rN --tb=short --show-capture=no -o console_output_style=classic \
+	  -p tests.contract.report tests/contract
 
 show: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show cell $(call quoted,$(CELL)) $(CONFIG)
 
 docs: .venv/installed
 	@$(BIN)/python -m fu.pipeline.pages
+	@$(BIN)/python -m tests.contract.rules
 
 version: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show version
@@ -138,8 +143,14 @@ ifneq ($(COPY),)
 status: export PYTHONPATH := $(COPY)
 status: export PYTHONSAFEPATH := 1
 endif
-why verify plan status: .venv/installed
+why bundle plan status: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
+
+verify: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show $(if $(BUNDLE),check $(call quoted,$(BUNDLE)),verify $(targets) $(CONFIG))
+
+compare: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show compare $(call quoted,$(A)) $(call quoted,$(B))
 
 test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files

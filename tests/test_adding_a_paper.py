@@ -8,27 +8,19 @@ import pandas as pd
 import pytest
 
 from fu import plugins
-from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
+from tests.pages import block, configure, page, write
 from tests.workflow.project import from_repository
 
-PAGE = (ROOT / "docs/adding-a-paper.md").read_text()
+PAGE = page("adding-a-paper")
 NAME = "mine"
-
-
-def block(language: str) -> str:
-    """Return the page's one block of code in a language."""
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.S)
-    return str(found)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """What the page says to write."""
-    for language, path in zip(("yaml", "csv"), re.findall(r"Save\s+this\s+as `(.*?)`", PAGE), strict=True):
-        (tmp_path / path).parent.mkdir(parents=True)
-        (tmp_path / path).write_text(block(language))
+    write(PAGE, tmp_path)
     return tmp_path / "my_folder"
 
 
@@ -67,8 +59,17 @@ def test_a_preset_of_ones_own_scales_it_down(folder: Path) -> None:
     assert (trial.settings.training.rounds, planned.seeds(NAME)) == (5, [0])
 
 
+def test_a_paper_of_ones_own_needs_no_source(folder: Path) -> None:
+    paper = folder / "papers/mine.yaml"
+    text = paper.read_text()
+    assert text.count(", source: section 2") == 1
+    for source in ("", ", source: our choice"):
+        paper.write_text(text.replace(", source: section 2", source))
+        assert Plan(values(folder)).jobs()
+
+
 def test_a_paper_of_the_name_of_one_of_ours_is_refused(folder: Path) -> None:
-    (folder / "papers/fats.yaml").write_text(block("yaml"))
+    (folder / "papers/fats.yaml").write_text(block(PAGE, "yaml"))
     has(sentence(lambda: Plan(values(folder))), "papers/fats.yaml: workflow/papers already has a file of this name")
 
 
@@ -86,12 +87,7 @@ def test_printed_numbers_that_are_not_there_are_refused(folder: Path) -> None:
 @pytest.mark.whole
 def test_the_page_ends_with_a_table_and_verdicts(folder: Path) -> None:
     project = from_repository(folder.parent / "project")
-    kept = [
-        line
-        for line in (project.root / "config.yaml").read_text().splitlines()
-        if not line.startswith(("preset:", "papers:", "plugins:"))
-    ]
-    (project.root / "config.yaml").write_text("\n".join([*kept, block("text")]))
+    configure(PAGE, project.root / "config.yaml")
     folder.rename(project.root / "my_folder")
     project.snakemake()
     made = project.root / "results/paper/artefacts/mine"

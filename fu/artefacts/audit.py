@@ -200,9 +200,9 @@ def _picture(entry: Entry, judged: Mapping[str, list[Judged]]) -> Figure:
     for row, scenario in zip(axes, entry.scenarios, strict=True):
         for axis, audit in zip(row, judged[scenario.name], strict=True):
             _draw(axis, audit, methods)
-            axis.set_xlabel(next((one.label for one in entry.metrics if one.name == audit.audit.score), "score"))
             if scenario is entry.scenarios[0]:
-                drawing.head(axis, audit.audit.label)
+                score = next((one.label for one in entry.metrics if one.name == audit.audit.score), "")
+                drawing.head(axis, score if audit.audit.label in score else f"{audit.audit.label}: {score}")
         row[0].set_yticks(range(len(methods)), [method.marked for method in methods])
         row[0].set_ylabel(scenario.label)
     axes[0, 0].invert_yaxis()  # of all, as they share it
@@ -219,5 +219,6 @@ def _draw(axis: Axes, audit: Judged, methods: list[Method]) -> None:
             axis.plot(scores[method.name], place, "o", color=known, markerfacecolor=face, markersize=4.5)
     if scores and 0 < SPREAD * min(scores.values()) < max(scores.values()):
         axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
     axis.grid(axis="y", linewidth=0.4, color="0.9")
     axis.set_axisbelow(True)

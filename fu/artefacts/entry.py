@@ -29,7 +29,7 @@ class Metric(Frozen):
     unit: str
     better: Literal["lower", "higher", "neither"]
     formula: str
-    source: str
+    source: str = ""
     spread: str | None = None
     per: Literal["model", "client"] = "model"
 
@@ -355,7 +355,10 @@ class Entry(Display):
     @property
     def definitions(self) -> str:
         """What the metrics are."""
-        return " ".join(f"{metric.label}: {metric.formula} ({metric.source})." for metric in self.metrics)
+        return " ".join(
+            f"{metric.label}: {metric.formula}{f' ({metric.source})' if metric.source else ''}."
+            for metric in self.metrics
+        )
 
 
 def _data(scenario: Scenario) -> str:

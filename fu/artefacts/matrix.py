@@ -43,19 +43,21 @@ def _own(name: str, label: str, unit: str, formula: str, source: str) -> Metric:
 
 
 SHAO = "Shao et al. 2024, Definitions 4.1 to 4.3"
+PROBED = "our choice: parameters tell nothing of what a model says"
+TIMED = "our choice: what forgetting costs whoever computes it"
 OWN = (  # columns that are shown wherever the frame has what they need
     _own("V", "V", "points", "mean accuracy that retained clients lose against the repeats", SHAO),
     _own("S", "S", "points", "mean accuracy that all clients lose against ω⁰", SHAO),
     _own("Q", "Q", "points", "mean distance of the retained clients' losses, against ω⁰, from their mean", SHAO),
     *(
-        _own(f"{name}_{which}", f"{label}, {which}", "fraction", f"{formula}, on {which} samples", "our choice")
+        _own(f"{name}_{which}", f"{label}, {which}", "fraction", f"{formula}, on {which} samples", PROBED)
         for which in ("forgotten", "retained")
         for name, label, formula in (
             ("disagreement", "Disagreement", "share of predictions other than a repeat's"),
             ("variation", "Variation", "total variation between predicted probabilities and a repeat's"),
         )
     ),
-    _own(SECONDS, "Seconds", "seconds", "computation of clients and server, no evaluation", "our choice"),
+    _own(SECONDS, "Seconds", "seconds", "computation of clients and server, no evaluation", TIMED),
 )
 
 

@@ -10,9 +10,11 @@ from fu.types import Name, Strict
 class Params(Strict):
     """An operand, its rivals in the same metric and stage, and how far it must be ahead of each."""
 
-    of: Operand = Field(description="what is said to be ahead")
-    among: list[Name] = Field(min_length=1, description="methods or trainings that it is compared with")
-    side: Side = Field(description="above or below")
+    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to be ahead")
+    among: list[Name] = Field(
+        examples=[["federaser", "sfu"]], min_length=1, description="methods or trainings that it is compared with"
+    )
+    side: Side = Field(examples=["below"], description="above or below")
     margin: float = Field(0.0, ge=0, description="by how much more than nothing, in the metric's unit")
 
 

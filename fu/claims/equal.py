@@ -10,9 +10,9 @@ from fu.types import Strict
 class Params(Strict):
     """Two operands and how far they may be apart."""
 
-    of: Operand = Field(description="what is said to equal the other")
-    than: Operand = Field(description="what it is compared with")
-    margin: float = Field(gt=0, description="differences below it count as none, in the metric's unit")
+    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to equal the other")
+    than: Operand = Field(examples=[{"method": "federaser", "metric": "asr"}], description="what it is compared with")
+    margin: float = Field(gt=0, examples=[0.02], description="differences below it count as none, in the metric's unit")
 
 
 def operands(p: Params) -> list[Operand]:

@@ -12,8 +12,8 @@ EXACT = True  # every number must lie in the region, not their mean
 class Params(Strict):
     """An operand and its value."""
 
-    of: Operand = Field(description="what is said to have the value")
-    value: float = Field(description="in the metric's unit")
+    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to have the value")
+    value: float = Field(examples=[0.0], description="in the metric's unit")
     tolerance: float = Field(0.0, ge=0, description="how far from it still counts, for rounding")
 
 

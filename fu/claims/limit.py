@@ -10,9 +10,11 @@ from fu.types import Strict
 class Params(Strict):
     """An operand and its limit."""
 
-    of: Operand = Field(description="what is said to be above or below")
-    side: Side = Field(description="above or below")
-    limit: float = Field(description="in the metric's unit")
+    of: Operand = Field(
+        examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to be above or below"
+    )
+    side: Side = Field(examples=["below"], description="above or below")
+    limit: float = Field(examples=[0.1], description="in the metric's unit")
 
 
 def operands(p: Params) -> list[Operand]:

@@ -10,9 +10,11 @@ from fu.types import Strict
 class Params(Strict):
     """Two operands and how far they must be apart."""
 
-    of: Operand = Field(description="what is said to be above or below")
-    than: Operand = Field(description="what it is compared with")
-    side: Side = Field(description="above or below")
+    of: Operand = Field(
+        examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to be above or below"
+    )
+    than: Operand = Field(examples=[{"method": "federaser", "metric": "asr"}], description="what it is compared with")
+    side: Side = Field(examples=["below"], description="above or below")
     margin: float = Field(0.0, ge=0, description="by how much more than nothing, in the metric's unit")
 
 

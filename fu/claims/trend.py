@@ -18,9 +18,9 @@ from fu.types import Strict
 class Params(Strict):
     """An operand, the coordinate that it follows, and how much it must change in all."""
 
-    of: Operand = Field(description="what is said to rise or fall")
-    along: str = Field(description="a coordinate of scenarios, or a setting of grids (params.lambda)")
-    way: Literal["rising", "falling"] = Field(description="rising or falling")
+    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to rise or fall")
+    along: str = Field(examples=["p"], description="a coordinate of scenarios, or a setting of grids (params.lambda)")
+    way: Literal["rising", "falling"] = Field(examples=["falling"], description="rising or falling")
     margin: float = Field(0.0, ge=0, description="by how much more than nothing from end to end, in the metric's unit")
 
 

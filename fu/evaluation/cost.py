@@ -48,14 +48,14 @@ METRICS = {
         "unit": "time steps",
         "better": "lower",
         "formula": "time steps that rebuild a model from before the request, and are no unlearning time",
-        "source": "our choice",
+        "source": "our choice: what keeping every model would save",
     },
     "bytes_up": {
         "label": "Bytes up",
         "unit": "bytes",
         "better": "lower",
         "formula": "updates sent to the server, 4 bytes per number",
-        "source": "our choice",
+        "source": "our choice: what crosses the network",
         "tells": {"original": "lower", "broken": "lower"},
     },
     "bytes_down": {
@@ -63,7 +63,7 @@ METRICS = {
         "unit": "bytes",
         "better": "lower",
         "formula": "models sent to clients, 4 bytes per number",
-        "source": "our choice",
+        "source": "our choice: what crosses the network",
         "tells": {"original": "lower", "broken": "lower"},
     },
     "stored": {
@@ -71,7 +71,7 @@ METRICS = {
         "unit": "bytes",
         "better": "lower",
         "formula": "histories and kept models that the method reads",
-        "source": "our choice",
+        "source": "our choice: what a server must keep beforehand",
     },
 }
 

@@ -1,4 +1,4 @@
-"""Accuracy on what the forgotten clients hold: what a model still knows, or owes to others (our choice).
+"""Accuracy on what the forgotten clients hold: what a model still knows, or owes to others (our choice: beside R-Acc).
 
 A client whose classes others hold, too, is served well by a model that never saw its data: retraining shows how well.
 """

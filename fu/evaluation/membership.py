@@ -78,7 +78,7 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; a half: as a coin",
-        "source": "our choice",
+        "source": "our choice: accuracy depends on a threshold",
         "spread": "mia_auc_std",
     },
     "mia_auc_std": {
@@ -86,7 +86,7 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "sample standard deviation over 100 attacks",
-        "source": "our choice",
+        "source": "our choice: as of accuracy and precision",
     },
     "mia_tpr_1": {
         "label": "MIA TPR at 1%",
@@ -101,7 +101,7 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "sample standard deviation over 100 attacks",
-        "source": "our choice",
+        "source": "our choice: as of accuracy and precision",
     },
     "mia_auc_trained": {
         "label": "MIA AUC, members that trained",
@@ -117,21 +117,21 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "sample standard deviation over 100 attacks",
-        "source": "our choice",
+        "source": "our choice: as of accuracy and precision",
     },
     "mia_members": {
         "label": "Members",
         "unit": "samples",
         "better": "neither",
         "formula": "members under attack, beside as many non-members of the same classes",
-        "source": "our choice",
+        "source": "our choice: of few, numbers say little",
     },
     "mia_members_trained": {
         "label": "Members that trained",
         "unit": "samples",
         "better": "neither",
         "formula": "those that were in a batch of the training",
-        "source": "our choice",
+        "source": "our choice: of few, numbers say little",
     },
     "lira_advantage": {
         "label": "LiRA advantage",
@@ -177,7 +177,8 @@ METRICS = {
         "formula": "area under the ROC curve of the share of the shadows' pool z with r(x) >= r(z), r = p / Pr, Pr = "
         "((1 + a) p_out + 1 - a) / 2, a = 0.3; p: the class's own probability, p_out: its mean over the shadow models "
         "that did not train on the sample",
-        "source": "Zarifzadeh et al. 2024, offline, gamma 1 (our choice); from one shadow model on",
+        "source": "Zarifzadeh et al. 2024, offline, gamma 1 (our choice, for as many z below x as above); from one "
+        "shadow model on",
     },
     "rmia_auc_trained": {
         "label": "RMIA AUC, members that trained",

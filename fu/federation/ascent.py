@@ -5,8 +5,8 @@ from torch import Tensor
 from fu.federation.network import Hook
 
 CLIP = (
-    "largest norm of the ascending client's gradient in a step; 0: not clipped. FedOSD's published framework can clip "
-    "and by default does not; whether the printed runs did is unknown"
+    "largest norm of the ascending client's gradient in a step; 0: not clipped. FedOSD's published code can clip and "
+    "by default does not; whether the printed runs did is unknown"
 )
 
 

@@ -29,7 +29,8 @@ class Params(BaseModel):
     interval: int | None = Field(
         None,
         gt=0,
-        description="stored rounds per calibration round (original: 1); null: stored rounds / calibration rounds",
+        description="stored rounds per calibration round; null: stored over calibration rounds (FedOSD "
+        "section 4.1: 10)",
     )
     calibration_ratio: float = Field(
         1.0, gt=0, le=1, description="share of the local steps: all (FedOSD Table 12; Liu et al. 2021: a half)"

@@ -28,8 +28,8 @@ class Params(BaseModel):
     noise_std: float = Field(
         0.01,
         ge=0,
-        description="s: our choice, .01 to .025 are used in practice; s = D / (sqrt 2 (sqrt(log(1/beta) + epsilon) - "
-        "sqrt(log(1/beta)))) for a bound D on the distance to the retrained model (Zhang et al. 2023)",
+        description="s: our choice, as .01 to .025 are used in practice; s = D / (sqrt 2 (sqrt(log(1/beta) + epsilon) "
+        "- sqrt(log(1/beta)))) for a bound D on the distance to the retrained model (Zhang et al. 2023)",
     )
 
 

@@ -53,8 +53,8 @@ class Params(BaseModel):
         description="what Gamma is made of: squared gradients of single samples (Liu et al. 2022) or of the batch, the "
         "Hessian's diagonal, or nothing",
     )
-    beta1: float = Field(0.9, ge=0, lt=1, description="momentum of the gradient: as Adam and AdaHessian")
-    beta2: float = Field(0.999, ge=0, lt=1, description="momentum of the curvature: likewise")
+    beta1: float = Field(0.9, ge=0, lt=1, description="momentum of the gradient (Kingma and Ba 2015; Yao et al. 2021)")
+    beta2: float = Field(0.999, ge=0, lt=1, description="momentum of the curvature (as beta1: Yao et al. 2021)")
     block: int = Field(
         3, ge=1, description="over how many numbers in a row the diagonal is averaged: Liu et al. 2022; 1: not at all"
     )
@@ -64,7 +64,9 @@ class Params(BaseModel):
         gt=0,
         description="added to Gamma: our choice, the least power of ten with which MNIST is learned at rate .001",
     )
-    client_weights: Literal["samples", "equal"] = Field("samples", description="as in FedAvg")
+    client_weights: Literal["samples", "equal"] = Field(
+        "samples", description="how clients count: our choice, as in FedAvg"
+    )
 
 
 class Preconditioner:

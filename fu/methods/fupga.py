@@ -33,11 +33,13 @@ class Params(BaseModel):
     radius_share: float = Field(1 / 3, gt=0, description="a third (FedOSD appendix B.1)")
     random_models: int = Field(10, gt=0, description="ten random models (FedOSD appendix B.1)")
     clip: float = Field(0, ge=0, description=CLIP)
-    momentum: float = Field(0, ge=0, lt=1, description="of the ascent, zero at a round's start: 0 (FedOSD: plain SGD)")
+    momentum: float = Field(
+        0, ge=0, lt=1, description="of the ascent, zero at a round's start (FedOSD section 4.1: SGD)"
+    )
     stop_distance: float = Field(
         0,
         ge=0,
-        description="squared distance to w_u beyond which the client stops for good; 0: it never stops (FedOSD)",
+        description="squared distance to w_u beyond which the client stops for good; 0: it never stops (FedOSD B.1)",
     )
 
 

@@ -35,7 +35,11 @@ class Params(BaseModel):
         "lambda^(100 / R), so that equally little of the original is left; null: lambda as it is",
     )
     degradation_share: float = Field(
-        0.8, ge=0, le=1, description="share of the rounds with degradation, the rest is guidance alone: our choice"
+        0.8,
+        ge=0,
+        le=1,
+        description="share of the rounds with degradation, the rest is guidance alone: our choice, "
+        "as Zhao et al. could not be consulted",
     )
     schedule: Literal["split", "alternating", "both"] = Field(
         "split",

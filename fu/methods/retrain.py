@@ -21,7 +21,8 @@ class Params(BaseModel):
     repeat: int = Field(
         0,
         ge=0,
-        description="which of several retrainings, each with a first model and draws of its own (our choice)",
+        description="which of several retrainings, each with a first model and draws of its own: our choice, as their "
+        "spread is the noise of retraining; 0: the paper's",
     )
 
 

@@ -35,8 +35,8 @@ class Params(BaseModel):
         0.95,
         gt=0,
         le=1,
-        description="kept share of the inputs' squared norm, which sets the rank r; 1: all of it (our choice; Saha et "
-        "al. 2021, from whom the idea comes, keep .95 to .99)",
+        description="kept share of the inputs' squared norm, which sets the rank r; 1: all of it; our choice, as Saha "
+        "et al. 2021, from whom the idea comes, keep .95 to .99",
     )
     clip: float = Field(0, ge=0, description=CLIP)
 

@@ -21,8 +21,8 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    embedding: int = Field(8, gt=0, description="dimension of a character's embedding")
-    hidden: int = Field(256, gt=0, description="units of each of the two layers")
+    embedding: int = Field(8, gt=0, description="dimension of a character's embedding (FATS section 6.1.2)")
+    hidden: int = Field(256, gt=0, description="units of each of the two layers (FATS section 6.1.2)")
 
 
 def build(shape: tuple[int], classes: int, p: Params) -> nn.Module:

@@ -2,9 +2,9 @@
 
 Pre-activation blocks h + alpha f(h / beta), convolutions with scaled weight standardisation and a gain per channel, no
 biases but the last layer's; beta^2 is the expected variance of the block's input. The stem for small images (3 x 3,
-stride 1, no pooling) and stride 2 wherever the width changes are our choice. Four stages of two blocks: 11,215,332
-parameters at C = 100. FedOSD's code keeps two stages, `widths` [128, 256] after a stem of 64: 2,650,852, the number
-that its code has.
+stride 1, no pooling) and stride 2 wherever the width changes are our choice, as images have 32 pixels. Four stages of
+two blocks: 11,215,332 parameters at C = 100. FedOSD's code keeps two stages, `widths` [128, 256] after a stem of 64:
+2,650,852, the number that its code has.
 """
 
 from typing import Annotated
@@ -27,7 +27,7 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    stem: int = Field(64, gt=0, description="channels of the stem (ResNet-18: 64)")
+    stem: int = Field(64, gt=0, description="channels of the stem (ResNet-18, He et al. 2016)")
     widths: list[Annotated[int, Field(gt=0)]] = Field(
         [64, 128, 256, 512],
         min_length=1,

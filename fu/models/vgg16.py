@@ -28,10 +28,12 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     weights: Literal["imagenet", "random"] = Field(
-        "imagenet", description="what the features start from; imagenet: torchvision's file, downloaded or in its cache"
+        "imagenet",
+        description="what the features start from (FATS section 6.1.2); imagenet: torchvision's file, "
+        "downloaded or in its cache",
     )
     channels: tuple[Width, Width, Width, Width, Width] = Field(
-        CHANNELS, description="channels of each stage's convolutions (VGG16)"
+        CHANNELS, description="channels of each stage's convolutions (Simonyan and Zisserman 2015)"
     )
 
     @model_validator(mode="after")

@@ -20,7 +20,10 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     beta: float = Field(
-        0.5, gt=0, allow_inf_nan=False, description="concentration; the smaller, the fewer classes a client (FATS: .5)"
+        0.5,
+        gt=0,
+        allow_inf_nan=False,
+        description="concentration; the smaller, the fewer classes a client (FATS section 6.1.1)",
     )
 
 

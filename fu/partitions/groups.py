@@ -23,10 +23,14 @@ class Params(BaseModel):
         0.4,
         gt=0,
         allow_inf_nan=False,
-        description="concentration; the smaller, the further apart (.1, .4, .7)",
+        description="concentration; the smaller, the further apart (Shao et al. 2024, Table 2: .1, .4, .7)",
     )
-    first: int = Field(4, gt=0, description="how many clients are the first group (our choice)")
-    share: float = Field(0.38, gt=0, lt=1, description="of all samples, those of the first group (our choice)")
+    first: int = Field(
+        4, gt=0, description="how many clients are the first group: our choice, four of ten for P_J = .38"
+    )
+    share: float = Field(
+        0.38, gt=0, lt=1, description="of all samples, those of the first group (Shao et al. 2024, Table 2: P_J)"
+    )
 
 
 def check(clients: int, classes: int, p: Params) -> None:

@@ -20,8 +20,8 @@ class Params(BaseModel):
         100,
         gt=0,
         strict=True,
-        description="training samples below which an owner is no client. FATS: 100 in all, which are 90 to train where "
-        "a tenth is kept to test (FEMNIST), 80 where a fifth is (Shakespeare)",
+        description="training samples below which an owner is no client. FATS section 6.1.1: 100 in all, which are "
+        "90 to train where a tenth is kept to test (FEMNIST), 80 where a fifth is (Shakespeare)",
     )
 
 

@@ -15,7 +15,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     class_share: Share = Field(
-        gt=0, examples=[0.2], description="share of all classes that a client holds: FedOSD's Pat-20 is .2"
+        gt=0, examples=[0.2], description="share of all classes that a client holds (FedOSD section 4.1: Pat-20 is .2)"
     )
 
 

@@ -180,14 +180,14 @@ def available(kind: str) -> list[str]:
 
 def check(kind: str, name: str, where: str) -> None:
     """Raise `UserError` where a kind has no plug-in of that name, or the plug-in is incomplete."""
-    if name not in available(kind) and not _begun(kind, name):
+    if name not in available(kind) and not begun(kind, name):
         raise UserError(f"{where}: there is no {kind} plug-in {name!r}{nearest(name, available(kind))}.")
     declared(kind, name)
     if kind == "evaluation":
         metrics_of(name)
 
 
-def _begun(kind: str, name: str) -> bool:
+def begun(kind: str, name: str) -> bool:
     """Return whether a file defines some of the names in `NEEDED`: an unfinished plug-in."""
     if name.isidentifier():
         module = f"fu.{kind}.{name}"

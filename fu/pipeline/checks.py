@@ -296,7 +296,9 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
         if metric not in home:
             raise UserError(f"{where}: no audit has the metric {metric!r}{nearest(metric, home)}.")
         if len(seeds) < (least := catalogue.declared("audits", home[metric])["LEAST"]):
-            raise UserError(f"{where}: {metric!r} needs at least {least} repeats, but there are {len(seeds)} seeds.")
+            raise UserError(
+                f"{where}: {metric!r} needs at least {least} repeats, got {len(seeds)} seed{'s' * (len(seeds) != 1)}."
+            )
     for scenario in entry.scenarios:
         of = {one: grid.of(f"{name}/{scenario}", one)[0] for one in entry.shown}
         data = next(iter(of.values())).settings.data

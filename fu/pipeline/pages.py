@@ -16,6 +16,7 @@ from fu.pipeline.digest import ROOT
 from fu.pipeline.settings import papers, reference
 from fu.pipeline.settings.records import Paper, Scenario
 from fu.pipeline.settings.reference import rows
+from fu.pipeline.settings.sources import origin_of
 
 ORIGINS = {
     "paper": "Settings as the paper states them",
@@ -222,11 +223,6 @@ def _defaults(paper: Paper) -> Iterator[tuple[str, str, Any, str]]:
             if field.is_required():
                 continue
             yield f"`{plugin}`", f"params.{field.alias or name}", field.default, field.description or ""
-
-
-def origin_of(source: str) -> str:
-    """Return where a value comes from; of several origins, the one farthest from the paper."""
-    return "ours" if "our choice" in source else "code" if "authors'" in source or "'s code" in source else "paper"
 
 
 if __name__ == "__main__":

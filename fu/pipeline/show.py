@@ -1,9 +1,12 @@
 """Show where results are, what exists, the command that makes one result, what would be made, or what is damaged.
 
-Also what it would cost.
+Also what it would cost. Bundles what was made, checks a bundle, and compares two runs.
 
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
 python -m fu.pipeline.show results|why|verify|plan|status [target ...] [key=value ...]
+python -m fu.pipeline.show bundle [target ...] [key=value ...]
+python -m fu.pipeline.show check BUNDLE
+python -m fu.pipeline.show compare A B  (exit code 1: numbers differ, 2: a mistake)
 python -m fu.pipeline.show unlock  (refuses while a run lives)
 python -m fu.pipeline.show version
 """
@@ -26,6 +29,8 @@ from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
 from fu.pipeline import commands, costs, explain
+from fu.pipeline.bundle import check, write
+from fu.pipeline.compare import runs as comparison
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import runs
 from fu.pipeline.engine.status import planned, status
@@ -190,9 +195,23 @@ def main(arguments: list[str]) -> None:
             problems = list(explain.verify(plan, plan.asked(targets)))
             print("\n".join(problems) or explain.summary(plan, plan.asked(targets)))
             sys.exit(bool(problems))
+        case ["bundle", *_]:
+            for sentence in write.write(Plan(_config(pairs)), targets):
+                print(sentence)
+        case ["check", bundle]:
+            problems, summary = check.check(Path(bundle))
+            print("\n".join(problems) or summary)
+            sys.exit(bool(problems))
+        case ["compare", first, second]:
+            if not (first and second):
+                raise UserError("compare: needs two runs, as in `make compare A=results/smoke B=theirs.crate.zip`.")
+            found = comparison.compare(Path(first), Path(second))
+            print("\n".join(found.lines))
+            sys.exit(not found.equal)
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show results|cell|why|verify|plan|status|unlock|version; "
+                "usage: python -m fu.pipeline.show "
+                "results|cell|why|verify|plan|status|bundle|check|compare|unlock|version; "
                 "`make help` lists what make does."
             )
 
@@ -217,4 +236,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except UserError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2 if sys.argv[1:2] == ["compare"] else 1)

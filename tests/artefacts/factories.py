@@ -30,7 +30,7 @@ CLIENTS = 3  # of metrics that every client has
 LOST = 3  # the round in which a run diverges
 
 # Evaluation -> its metrics: two of them, as a scenario may have several.
-_METRICS = catalogue.metrics()
+_METRICS = {metric.name: metric for name in catalogue.available("evaluation") for metric in catalogue.metrics_of(name)}
 OF_MODELS = [name for name, metric in _METRICS.items() if metric.per == "model" and name != "conflicts"]
 EVALUATIONS = {"evaluation": OF_MODELS, "conflicts": ["conflicts"]}
 

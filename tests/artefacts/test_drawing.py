@@ -23,11 +23,11 @@ from fu.artefacts.drawing import (
 )
 from fu.artefacts.entry import Method
 from fu.artefacts.style import Figures
+from fu.pipeline.catalogue import available
 from tests.artefacts.factories import made, make_across, make_entry, make_frame, make_scratch
-from tests.contract.names import plugins_of
 
 TABLES = ("bounds", "gains", "membership", "runtime", "sampling_table", "table")
-DRAWN = [kind for kind in plugins_of("artefacts") if kind not in TABLES]
+DRAWN = [kind for kind in available("artefacts") if kind not in TABLES]
 
 
 def methods(*names: str) -> list[Method]:

@@ -87,6 +87,8 @@ def test_metrics_are_defined_with_their_source() -> None:
     (metric,) = make_entry("table", metrics=("distance",)).metrics
     entry = make_entry("table", metrics=("distance", "conflicts"))
     assert entry.definitions.startswith(f"Distance: {metric.formula} (FedOSD section 4.2, Figure 5). NC: ")
+    bare = entry.model_copy(update={"metrics": (metric.model_copy(update={"source": ""}),)})
+    assert bare.definitions == f"Distance: {metric.formula}."
 
 
 @pytest.mark.parametrize(

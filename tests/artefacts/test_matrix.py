@@ -10,8 +10,9 @@ from matplotlib.text import Text
 
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
 from fu.artefacts.floor import gap, noise_floor
-from fu.artefacts.matrix import AGAIN
+from fu.artefacts.matrix import AGAIN, OWN
 from fu.pipeline import catalogue
+from fu.pipeline.settings.sources import origin_of
 from tests.artefacts.factories import LOST, cells, made, make_entry
 
 # Within seeds, the squared deviations of ASR add up to .0008 and .0024: s² is their sum over 4 degrees of freedom.
@@ -274,3 +275,7 @@ def test_a_cell_like_retraining_is_grey_and_all_labels_lie_inside() -> None:
     assert len(boxes) > 12
     assert min(min(box.x0, box.y0) for box in boxes) >= -1
     assert max(box.x1 for box in boxes) <= figure.bbox.x1 + 1
+
+
+def test_a_column_of_its_own_has_a_source() -> None:
+    assert [metric.name for metric in OWN if not origin_of(metric.source)] == []

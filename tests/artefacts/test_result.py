@@ -17,13 +17,13 @@ from fu.artefacts.drawing import styled
 from fu.artefacts.panels import tex as escaped
 from fu.artefacts.result import Result
 from fu.artefacts.style import Figures
+from fu.pipeline.catalogue import available
 from tests.artefacts.factories import made, make_entry, make_frame, readable, written
-from tests.contract.names import plugins_of
 
 DOLLARS = r"$5, $x_{ and \frac{1$"
 
 
-@pytest.mark.parametrize("kind", plugins_of("artefacts"))
+@pytest.mark.parametrize("kind", available("artefacts"))
 def test_a_dollar_is_no_formula(kind: str, tmp_path: Path) -> None:
     plain = make_entry(kind)
     scenarios = tuple(found.model_copy(update={"label": DOLLARS}) for found in plain.scenarios)
@@ -37,7 +37,7 @@ def test_a_dollar_is_no_formula(kind: str, tmp_path: Path) -> None:
     assert not any(text.get_parse_math() for text in texts)
 
 
-@pytest.mark.parametrize("kind", plugins_of("artefacts"))
+@pytest.mark.parametrize("kind", available("artefacts"))
 def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Path) -> None:
     entry = make_entry(kind, title="Table 7: a & b", caption="All of <it>.")
     _, _, html, tex, *_ = written(made(entry), entry, tmp_path)

@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import result
 from fu.artefacts.panels import latex, tex
+from fu.pipeline.catalogue import available
 from tests.artefacts.factories import made, readable
 from tests.artefacts.hostile import HOSTILE, hostile
 from tests.artefacts.typeset import compiled
-from tests.contract.names import plugins_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph")
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Glyph")
 def test_tex_of_every_kind_is_compiled_whatever_things_are_called(tmp_path: Path) -> None:
     files = []
     Figure().savefig(tmp_path / "thing.pdf")
-    for kind in plugins_of("artefacts"):
+    for kind in available("artefacts"):
         entry = hostile(kind)
         text = result.latex(made(entry), entry)
         files.append(tmp_path / f"{kind}.tex")

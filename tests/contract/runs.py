@@ -14,10 +14,11 @@ from fu.federation.checkpoint import Checkpoint, flat
 from fu.federation.driver import Outcome, drive
 from fu.federation.kept import KeptModels
 from fu.federation.task import State, Task
-from fu.pipeline.catalogue import available, declared, needs
+from fu.pipeline.catalogue import declared, needs
 from fu.pipeline.stages.compute import kind_of, measured, training_of
 from fu.plugins import Choice
 from fu.training import fats
+from tests.contract.names import sound
 from tests.factories import (
     KINDS,
     default_params,
@@ -30,7 +31,7 @@ from tests.factories import (
 
 ROUNDS = 3
 FOLDER = TemporaryDirectory()
-TRACED = [name for name in available("evaluation") if "TRACE" in declared("evaluation", name)]
+TRACED = [name for name in sound("evaluation") if "TRACE" in declared("evaluation", name)]
 
 
 class KilledError(Exception):

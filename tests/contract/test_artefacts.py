@@ -16,24 +16,28 @@ from tests.artefacts.factories import ROUNDS, SEEDS, diverge, made, make_entry, 
 from tests.contract.names import plugins_of
 
 KINDS = plugins_of("artefacts")
-MEASURED = [kind for kind in KINDS if reads(kind) in ("evaluations", "traces")]
-CHOOSING = [kind for kind in KINDS if chooses(kind)]
+MEASURED = plugins_of("artefacts", lambda kind: reads(kind) in ("evaluations", "traces"))
+CHOOSING = plugins_of("artefacts", lambda kind: chooses(kind))
+TRACED = plugins_of("artefacts", lambda kind: reads(kind) == "traces")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_reads_one_of_five(kind: str) -> None:
+    """`READS` is evaluations, traces, data, artefacts or nothing."""
     assert reads(kind) == plugins.load("artefacts", kind).READS
     assert reads(kind) in {"evaluations", "traces", "data", "nothing", "artefacts"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_that_compares_predictions_reads_evaluations_and_says_against_what(kind: str) -> None:
+    """With `PREDICTIONS` it reads evaluations, and `NEEDS` has `against`."""
     about = declared("artefacts", kind)
     assert not about.get("PREDICTIONS") or (reads(kind) == "evaluations" and "against" in about.get("NEEDS", ()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_is_made_the_same_twice_with_preset_and_data_stated(kind: str, tmp_path: Path) -> None:
+    """Two calls of `make` give the same seven files, byte for byte; they state preset and data, and show no `nan`."""
     entry, files = make_entry(kind), []
     for folder in ("one", "two"):
         result = made(entry)
@@ -53,6 +57,7 @@ def test_an_artefact_is_made_the_same_twice_with_preset_and_data_stated(kind: st
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_is_made_without_opening_a_file(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make` opens no file: all numbers are in the frame."""
     entry = make_entry(kind)
     frame = make_frame(entry)
     made(entry, frame)  # libraries may read their own files the first time
@@ -69,6 +74,7 @@ def test_an_artefact_is_made_without_opening_a_file(kind: str, monkeypatch: pyte
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_leaves_its_frame_unchanged(kind: str) -> None:
+    """`make` leaves the frame as it is."""
     entry = make_entry(kind)
     frame = make_frame(entry)
     made(entry, frame)
@@ -77,6 +83,7 @@ def test_an_artefact_leaves_its_frame_unchanged(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MEASURED)
 def test_rows_of_methods_that_the_paper_lacks_are_marked(kind: str) -> None:
+    """A method that the paper lacks has a * behind its label (`method.marked`)."""
     entry = make_entry(kind)
     assert re.search(r"Ours\S* \*", made(entry).body)
     printed = tuple(method.model_copy(update={"in_paper": True}) for method in entry.methods)
@@ -85,6 +92,7 @@ def test_rows_of_methods_that_the_paper_lacks_are_marked(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CHOOSING)
 def test_only_the_chosen_trial_is_shown(kind: str) -> None:
+    """Where `points` is chosen, only the chosen point of a method's grid is shown."""
     alone, among = made(make_entry(kind, rates=(0.2,))).frame, made(make_entry(kind)).frame
     pd.testing.assert_frame_equal(among, alone)
     other = made(make_entry(kind, chosen={"small": {"ours": "ours+lr0.4"}})).frame
@@ -99,6 +107,7 @@ def test_only_the_chosen_trial_is_shown(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_diverged_run_does_not_block_an_artefact(kind: str, tmp_path: Path) -> None:
+    """A run that diverged stops nothing, and the page of evaluations says 'diverged'."""
     for seeds in ((0,), (0, 1)):
         entry = make_entry(kind, seeds=seeds)
         result = made(entry, diverge(make_frame(entry)))
@@ -109,8 +118,9 @@ def test_a_diverged_run_does_not_block_an_artefact(kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if reads(kind) == "traces"])
+@pytest.mark.parametrize("kind", TRACED)
 def test_a_run_that_diverged_early_shows_no_infinite_number(kind: str, rounds: int) -> None:
+    """A run that diverged in its first rounds makes no number infinite."""
     entry = make_entry(kind, metrics=("steps", "client_rounds"))
     frame = diverge(make_frame(entry), seeds=SEEDS)
     frame = frame[(frame["metric"] == "seconds") | (frame["round"] < rounds)]  # without post-training: one trace

@@ -28,6 +28,7 @@ def samples() -> list[Indices]:
 
 @pytest.mark.parametrize("name", plugins_of("attacks"))
 def test_a_draw_is_repeatable_and_marks_a_share_of_every_clients_samples(name: str) -> None:
+    """`draw` returns the same for the same generator: plain arrays, and some of every client's samples, each once."""
     given = samples()
     (marked, one), (again, two) = drawn(name, given), drawn(name, given)
     assert [part.tolist() for part in given] == [part.tolist() for part in samples()]
@@ -47,6 +48,7 @@ def test_a_draw_is_repeatable_and_marks_a_share_of_every_clients_samples(name: s
 def test_a_mark_changes_images_and_labels_and_leaves_its_inputs_unchanged(
     name: str, shape: tuple[int, int, int]
 ) -> None:
+    """`mark` returns finite copies of images and labels, changed, and leaves what it is given as it is."""
     module, (_, what) = plugins.load("attacks", name), drawn(name, samples(), shape)
     random = torch.Generator().manual_seed(0)
     x, y = torch.randn(20, *shape, generator=random), torch.randint(CLASSES, (20,), generator=random)

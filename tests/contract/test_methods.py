@@ -19,17 +19,20 @@ from tests.contract.test_documentation import documentation
 from tests.factories import KINDS, default_params
 
 WITH_STEPS = pairs_of("methods", "training")
-CONTROLS = [name for name in plugins_of("methods") if declared("methods", name).get("CONTROL")]
+CONTROLS = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL"))
+WITH_ROUNDS = pairs_of("methods", "training", only=lambda kind, name: not declared(kind, name).get("CONTROL"))
 
 
 @pytest.mark.parametrize("name", plugins_of("methods"))
 def test_a_method_needs_histories_that_the_training_can_record(name: str) -> None:
+    """`needs` names histories that a training can record."""
     assert plugins.load("methods", name).needs == needs(name)
     assert needs(name) <= set(KINDS)
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: str, name: str) -> None:
+    """`start` and each `step` return a finite float32 model [d] without gradient; it moves unless it is a control."""
     module, task = plugins.load(kind, name), task_for(kind, name)
     p, control = default_params(module.Params), kind == "methods" and declared(kind, name).get("CONTROL", False)
     state = module.start(task, p)
@@ -44,7 +47,18 @@ def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: 
         assert all(isinstance(value, Tensor | float | int) for value in flat(vars(following)).values())
         assert flat(vars(following)).keys() == flat(vars(state)).keys()
         state = following
-    assert not control or task.federation.cost == Cost()
+
+
+@pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
+def test_what_clients_do_is_counted(kind: str, name: str) -> None:
+    """Clients' work is counted, as `local_updates` does, unless the docstring says that it 'communicates nothing' or
+    that 'No client takes part'.
+    """
+    module, task = plugins.load(kind, name), task_for(kind, name)
+    p = default_params(module.Params)
+    state = module.start(task, p)
+    for round in range(2):
+        state = module.step(task, p, state, round)
     nobody = ("communicates nothing", "No client takes part")  # what a plug-in says of itself
     trains = not any(words in documentation(kind, name) for words in nobody)
     assert (task.federation.cost.client_rounds > 0) is trains
@@ -53,6 +67,7 @@ def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path: Path) -> None:
+    """A control (`CONTROL`) is done from the start, costs nothing and needs no history."""
     module, (task, outcome) = plugins.load("methods", name), driven("methods", name, tmp_path)
     start = module.start(task_for("methods", name), default_params(module.Params))
     assert module.done(start)
@@ -64,6 +79,7 @@ def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path:
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_run_is_repeatable_bit_for_bit(kind: str, name: str, tmp_path: Path) -> None:
+    """Two runs give the same bits, whatever numbers Python's and torch's global generators draw."""
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
     torch.manual_seed(0)
@@ -85,6 +101,7 @@ def inputs_of(task: Task) -> list[Tensor]:
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
+    """`step` leaves data, original model, histories and the state that it is given as they are."""
     module, task = plugins.load(kind, name), task_for(kind, name)
     p = default_params(module.Params)
     copies = [value.clone() for value in inputs_of(task)]
@@ -98,8 +115,11 @@ def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("killed_after", [1, 2])
-@pytest.mark.parametrize(("kind", "name"), [pair for pair in WITH_STEPS if pair[1] not in CONTROLS])
+@pytest.mark.parametrize(("kind", "name"), WITH_ROUNDS)
 def test_a_killed_run_resumes_to_the_same_bytes(kind: str, name: str, killed_after: int, tmp_path: Path) -> None:
+    """A run that is killed resumes from its checkpoint to the same bytes and costs: `State` carries all that a round
+    needs.
+    """
     (tmp_path / "whole").mkdir()
     whole_task, whole = driven(kind, name, tmp_path / "whole")
     with pytest.raises(KilledError):

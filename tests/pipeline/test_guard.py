@@ -70,6 +70,13 @@ OFFICIAL: dict[str, Any] = {
     "held_out": 20,
     "absent": 1,
 }
+AUDIT: dict[str, Any] = {  # every audit, on as few repeats as they need
+    "seeds": [0, 1, 2, 3, 4],
+    "settings": {"model": {"params": {"hidden": 8}}, "training": {"rounds": 1}},
+    "artefacts": {
+        name: {"methods": ["partly.0", "partly.all"], "against": ["retraining"]} for name in ("remains", "harm")
+    },
+}
 TRAININGS: dict[str, Any] = {
     "guard.fedavg": {**ABOUT, "plugin": "fedavg", "params": {"client_weights": "equal"}},
     "guard.safari": {**ABOUT, "plugin": "safari", "grid": {"params.q": [0.25, 0.75]}},
@@ -200,7 +207,7 @@ def artefacts() -> dict[str, Any]:
     first, *others = [name for name in all_scenarios if name not in (SAMPLED, KEPT)]
     kept = [name for name, about in all_methods.items() if "trained_by" in about]
     found: dict[str, Any] = {}
-    for kind in available("artefacts"):
+    for kind in (one for one in available("artefacts") if reads(one) != "repeats"):
         tuned = [name for name, about in all_methods.items() if about["settings"]["grid"] is GRID]
         shown = [name for name in all_methods if name not in kept] if chooses(kind) or reads(kind) == "data" else tuned
         about: dict[str, Any] = {
@@ -252,10 +259,10 @@ def planned(mine: Path) -> Plan:
     """A plan of everything that there is, and of a method of one's own."""
     (mine / "methods").mkdir()
     (mine / "methods/mine.py").write_text((ROOT / "fu/methods/retrain.py").read_text())
-    config = {"preset": "smoke", "papers": ["fedosd"], "plugins": str(mine), "device": "cpu"}
+    config = {"preset": "smoke", "papers": ["fedosd", "audit"], "plugins": str(mine), "device": "cpu"}
     Plan(config)  # knows the folder now
     laid = {"scenarios": scenarios(), "methods": methods(), "artefacts": artefacts()}
-    plan = Plan({**config, "overrides": {"fedosd": {**laid, "trainings": TRAININGS}}})
+    plan = Plan({**config, "overrides": {"fedosd": {**laid, "trainings": TRAININGS}, "audit": AUDIT}})
     plan.papers["fedosd"] = plan.papers["fedosd"].model_copy(
         update={"claims": claims()}
     )  # the paper's own need it whole
@@ -263,7 +270,7 @@ def planned(mine: Path) -> Plan:
 
 
 def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: Path) -> None:
-    jobs = list(planned.jobs(*[key for key in planned.artefacts if key[1].startswith("guard_")]))
+    jobs = list(planned.jobs(*[key for key in planned.artefacts if key[0] == "audit" or key[1].startswith("guard_")]))
     orders: list[dict[str, Any]] = []
     for k, job in enumerate(jobs):
         _, _, module, *argv = shlex.split(commands.complete(planned, job, "python"))

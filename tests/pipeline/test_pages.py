@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from fu.pipeline import catalogue, pages
 from fu.pipeline.settings import papers
 from fu.plugins import load
@@ -53,20 +51,6 @@ def test_the_sourced_values_of_a_paper_have_their_place() -> None:
         ("`m`", "total_rounds", 3, S),
         ("`m`", "params.loss", "uce", S),
     ]
-
-
-@pytest.mark.parametrize(
-    ("source", "origin"),
-    [
-        ("section 4.1", "paper"),
-        ("authors' code: 6/7", "code"),
-        ("a third (FedOSD's code)", "code"),
-        ("section 4.1: one of two; which one is our choice (authors' README: .05)", "ours"),
-        ("our choice: .95", "ours"),
-    ],
-)
-def test_an_origin_is_the_one_farthest_from_the_paper(source: str, origin: str) -> None:
-    assert pages.origin_of(source) == origin
 
 
 def test_a_page_that_nothing_makes_any_more_is_removed(tmp_path: Path) -> None:

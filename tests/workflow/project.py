@@ -19,7 +19,10 @@ from typing import Any, TypeVar
 import fu.pipeline.show  # noqa: F401 (so that forks have its libraries)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TRACKED = ("fu", "workflow", "profiles", "envs", "Snakefile", "config.yaml", "cluster.yaml", "Makefile")
+TRACKED = (
+    *("fu", "workflow", "profiles", "envs", "Snakefile", "config.yaml", "cluster.yaml", "Makefile"),
+    *("CITATION.cff", "LICENSE"),
+)
 T = TypeVar("T")
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.workflow.project import Graph, Job, Project
 
-METHOD = '''"""Mine (our choice). Stores nothing; communicates one model."""
+METHOD = '''"""Mine. Stores nothing; communicates one model."""
 
 from pydantic import BaseModel
 
@@ -40,12 +40,12 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     """Shrink."""
     return State(0.9 * task.original_model)
 '''
-EVALUATOR = '''"""Norm of the model (our choice)."""
+EVALUATOR = '''"""Norm of the model."""
 
 from fu.evaluation.context import Context
 
 METRICS = {
-    "norm": {"label": "Norm", "unit": "1", "better": "neither", "formula": "||w||", "source": "our choice"},
+    "norm": {"label": "Norm", "unit": "1", "better": "neither", "formula": "||w||"},
 }
 
 
@@ -101,8 +101,8 @@ HARMLESS = [
     ("fu/pipeline/engine/fork_server.py", "the job's process was killed", "somebody killed the job"),
     ("config.yaml", "threads: 1 ", "threads: 2 "),
     ("config.yaml", "device: auto ", "device: cpu "),
-    ("workflow/papers/toy.yaml", "  unlearning:\n    rounds: {value: 2, source: a test}",
-     "  unlearning:\n    rounds: {value: 2, source: another source}"),
+    ("workflow/papers/toy.yaml", "  unlearning:\n    rounds: {value: 2, source: \"our choice: a test\"}",
+     "  unlearning:\n    rounds: {value: 2, source: section 4}"),
 ]  # fmt: skip
 
 

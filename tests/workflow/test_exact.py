@@ -182,7 +182,7 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
     nothing = "Nothing to do at preset 'toy'{}: everything is up to date with the current settings, code and data."
     assert why(project) == [nothing.format("")]
     after_an_edit(project)
-    project.edit("workflow/papers/toy.yaml", "[0.001, 0.02], source: a test}}", "[0.001, 0.03], source: a test}}")
+    project.edit("workflow/papers/toy.yaml", "[0.001, 0.02], source: ", "[0.001, 0.03], source: ")
     pinned(project, "scikit-learn")
     flip(project.root / RUN / "fupga+lr0.02.recovered.safetensors")
     (project.root / RUN / "retraining.evaluation.made.json").unlink()

@@ -91,10 +91,14 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         assert run[4:] == (["--", *value.split()] if value.split() else [])
         assert shown == ["python", "", "-m", "fu.pipeline.show", "results", *value.split()]
         assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.show", "cell", value]]
+        assert make.calls("verify", f"BUNDLE={value}") == [["python", "", "-m", "fu.pipeline.show", "check", value]]
+        runs = make.calls("compare", f"A={value}", f"B=x{value}")
+        assert runs == [["python", "", "-m", "fu.pipeline.show", "compare", value, f"x{value}"]]
         assert make.calls("contract", f"PLUGINS={value}") == [["python", value, "-m", "pytest", "-q", "tests/contract"]]
     for value in WILD[::5]:
-        (plan,) = make.calls("plan", f"TARGETS={value}", "PRESET=paper")
-        assert plan == ["python", "", "-m", "fu.pipeline.show", "plan", *value.split(), 'preset= "paper" ']
+        for name in ("plan", "bundle", "verify"):
+            (called,) = make.calls(name, f"TARGETS={value}", "PRESET=paper")
+            assert called == ["python", "", "-m", "fu.pipeline.show", name, *value.split(), 'preset= "paper" ']
         speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
         assert speed[2:] == ["-m", "benchmarks.fedavg_round", f"--data-dir={value}"]
         (peers,) = make.calls("benchmark-peers", f"DATA_DIR={value}")
@@ -112,7 +116,7 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
     ],
 )
 def test_an_unknown_variable_is_refused_by_name(make: Make, word: str, hint: str) -> None:
-    given = "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS"
+    given = "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B"
     done = make("reproduce", "CORES=1", word)
     assert done.returncode == 2
     said = f" *** there is no variable {hint} allowed: {given}; all other settings are in config.yaml.  Stop.\n"
@@ -209,7 +213,8 @@ def test_setting_up_begins_with_what_it_installs_and_how_much(make: Make) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "PLUGINS", "CORES", "PYTHON", "PROFILE"]
+    "name",
+    ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "PLUGINS", "CORES", "PYTHON", "PROFILE", "BUNDLE", "A", "B"],
 )
 def test_a_line_break_is_refused(make: Make, name: str) -> None:
     for words, environment in (((f"{name}=a\ntouch ran",), {}), ((), {name: "a\ntouch ran"})):

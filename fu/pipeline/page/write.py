@@ -65,9 +65,14 @@ def write(path: Path, preset: str, description: str, papers: dict[str, Planned])
         part.unlink(missing_ok=True)
 
 
-def render(root: Path, preset: str, description: str, papers: dict[str, Planned]) -> str:
-    """Return the page of what lies below `root`: of the planned papers in their order, then of others."""
-    artefacts, wrong = read(root / "artefacts")
+def render(
+    root: Path, preset: str, description: str, papers: dict[str, Planned], some: list[Artefact] | None = None
+) -> str:
+    """Return the page of what lies below `root`: of the planned papers in their order, then of others.
+
+    `some`: of these artefacts alone, which were read and found to be as their jobs wrote them.
+    """
+    artefacts, wrong = read(root / "artefacts") if some is None else (some, [])
     chain = Chain(root)
     made = {artefact.key: artefact for artefact in artefacts}
     names = [*papers, *sorted({paper for paper, _ in made} - {*papers})]

@@ -17,6 +17,7 @@ from fu.errors import UserError, first_problem, nearest
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS
 from fu.pipeline.settings.records import Artefact, Config, Method, Paper, Preset, Scenario, Trained, Vary
+from fu.pipeline.settings.sources import unsaid, unsourced
 from fu.pipeline.settings.types import DEEPEST, LARGEST, TOO_LARGE, check_plain
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -149,18 +150,10 @@ def without_sources(tree: Any) -> Any:
     return {key: without_sources(below) for key, below in tree.items()}
 
 
-def unsourced(tree: Any, path: str) -> list[str]:
-    """Return the paths of leaves that have no source."""
-    if isinstance(tree, dict):
-        if set(tree) == {"value", "source"}:
-            return [] if isinstance(tree["source"], str) and tree["source"].strip() else [path]
-        return [leaf for key, below in tree.items() for leaf in unsourced(below, f"{path}.{key}")]
-    return [path]
-
-
 def read_paper(name: str) -> dict[str, Any]:
-    """Return a paper's plain values; in one of this repository's a value without a source is refused."""
+    """Return a paper's plain values; in one of this repository's what has no source is refused."""
     raw = load("papers", name, "paper")
+    wrong: list[str] = []
     parts: dict[str, Any] = {"settings": raw.get("settings", {}), "seeds": raw.get("seeds", {})}
     for group in ("scenarios", "trainings", "methods"):
         entries = raw.get(group)
@@ -168,14 +161,15 @@ def read_paper(name: str) -> dict[str, Any]:
             if isinstance(entry, dict):
                 parts[f"{group}.{key}.settings"] = entry.get("settings", {})
                 parts[f"{group}.{key}.params"] = entry.get("params", {})
+                wrong += unsaid(entry.get("source", ""), f"{group}.{key}") if group != "scenarios" else []
                 parts |= {f"{group}.{key}.{part}": entry.get(part, {}) for part in ("methods", "trainings", "grid")}
                 vary = entry.get("vary", {})
                 for short, coordinate in vary.items() if isinstance(vary, dict) else ():
                     if isinstance(coordinate, dict):
                         parts[f"{group}.{key}.vary.{short}.values"] = coordinate.get("values", {})
-    missing = [path for part, tree in parts.items() for path in unsourced(tree, part)]
-    if missing and files("papers")[name].is_relative_to(ROOT / "workflow"):
-        raise UserError(f"{name}.yaml: {missing[0]}: has no source; write {{value: ..., source: ...}}.")
+    wrong = [text for part, tree in parts.items() for text in unsourced(tree, part)] + wrong
+    if wrong and files("papers")[name].is_relative_to(ROOT / "workflow"):
+        raise UserError(f"{name}.yaml: {wrong[0]}.")
     plain: dict[str, Any] = without_sources(raw)
     return plain
 

@@ -246,10 +246,13 @@ class Recovery(Phase):
 class Shadows(Strict):
     """Shadow models of evaluators that infer membership: each trains as the attacked one did, on half of the data."""
 
-    number: Count = Field(8, description="how many are trained (Shokri et al. 2017: 20 to 100; our choice)")
+    number: Count = Field(
+        8, description="how many are trained: our choice, for time; Shokri et al. 2017 train 20 to 100"
+    )
     most: Count | None = Field(
         2000,
-        description="how many samples each of an attack's sets has at most, drawn at random (our choice); null: all",
+        description="how many samples each of an attack's sets has at most, drawn at random: our choice, for time; "
+        "null: all",
     )
 
 
@@ -365,7 +368,7 @@ class Algorithm(Strict):
     """A training or a method, as tables name it."""
 
     label: str = Field(description="how tables name it")
-    source: str = Field(description="who proposed it, or which variant it is")
+    source: str = Field("", description="who proposed it, or which variant it is (asked of this repository's papers)")
     in_paper: bool = Field(True, description="false: marked as not in the paper")
     shown_in: Annotated[list[Name], Different] = Field(
         default_factory=list, description="artefacts to show it in, in addition to those that list it"

@@ -107,7 +107,7 @@ SECTIONS = (
         "overrides:\n"
         "  fedosd:\n"
         "    trainings:\n"
-        "      momentum: {label: FedAvg with momentum, plugin: fedavg, in_paper: false, source: our own,\n"
+        "      momentum: {label: FedAvg with momentum, plugin: fedavg, in_paper: false,\n"
         "        settings: {training: {momentum: 0.9}}}\n"
         "    artefacts: {table8: {trainings: [momentum]}}",
     ),
@@ -118,7 +118,7 @@ SECTIONS = (
         "  fedosd:\n"
         "    methods:\n"
         "      fedosd.ascent: {label: FedOSD with ascent, plugin: fedosd, params: {loss: ascent},\n"
-        "        in_paper: false, source: our own, shown_in: [table8]}",
+        "        in_paper: false, shown_in: [table8]}",
     ),
     Section(
         "artefacts.{name}",

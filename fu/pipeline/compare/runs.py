@@ -1,0 +1,166 @@
+"""Compare two runs, each a folder of results or a bundle: what made them, which files are equal, which numbers differ.
+
+The numbers are those of `numbers.py`, for each artefact that both have.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from fu.errors import UserError
+from fu.pipeline import certificate
+from fu.pipeline.bundle.check import Jobs, jobs_behind, opened
+from fu.pipeline.compare.numbers import Numbers, compared
+from fu.pipeline.page.made import DIGITS, Artefact, read
+from fu.pipeline.paths import CERTIFIED, OUTPUTS
+
+LINES = 20  # of differences that are printed
+NAMED = 10  # names in a line
+
+
+class Side(NamedTuple):
+    """One of two runs. `jobs`: those of the artefacts, and all behind them."""
+
+    name: str
+    artefacts: dict[str, Artefact]
+    wrong: list[str]
+    jobs: Jobs
+
+
+class Comparison(NamedTuple):
+    """Two runs compared, in words. `equal`: no number in artefacts of both differs, and none is damaged."""
+
+    lines: list[str]
+    equal: bool
+
+
+def compare(first: Path, second: Path) -> Comparison:
+    """Compare two runs; `UserError` where one is neither a results folder nor a bundle, or they share no artefact."""
+    with _side("A", first) as a, _side("B", second) as b:
+        shared = sorted(a.artefacts.keys() & b.artefacts.keys())
+        wrong = [f"{side.name}: {text}" for side in (a, b) for text in side.wrong]
+        if not shared:
+            text = f"{first} and {second}: have no artefact in common, so nothing can be compared."
+            raise UserError(" ".join([text, *wrong]))
+        found = [compared(name, a.artefacts[name], b.artefacts[name]) for name in shared]
+        lines = [f"A: {first}, B: {second}", *wrong]
+        for one, other in ((a, b), (b, a)):
+            if alone := one.artefacts.keys() - other.artefacts.keys():
+                lines.append(f"Only in {one.name}: {_listed(alone)}")
+        lines += [*_made(a, b, shared), *_files(a, b, shared), *_told(found)]
+        return Comparison(lines, not wrong and not any(numbers.differences for numbers in found))
+
+
+@contextmanager
+def _side(name: str, path: Path) -> Iterator[Side]:
+    """Read a run; the files of a bundle are there as long as they are needed."""
+    if not path.is_dir():
+        with opened(path) as bundle:
+            yield _read(name, bundle.root)
+    elif (path / "artefacts").is_dir():
+        yield _read(name, path)
+    else:
+        raise UserError(f"{path}: has no folder artefacts, so it is none of a preset's results, as results/smoke is.")
+
+
+def _read(name: str, root: Path) -> Side:
+    artefacts, wrong = read(root / "artefacts")
+    good = {"_".join(artefact.key): artefact for artefact in artefacts if artefact.file("rows.csv").is_file()}
+    wrong += [
+        f"{target}: was made by an earlier version of fu, without rows."
+        for artefact in artefacts
+        if (target := "_".join(artefact.key)) not in good
+    ]
+    first = [str(artefact.file(CERTIFIED[1:]).relative_to(root)) for artefact in good.values()]
+    jobs, _ = jobs_behind(first, cache(lambda one: certificate.read(root / one)))
+    return Side(name, good, wrong, jobs)
+
+
+def _listed(names: Iterable[str]) -> str:
+    several = sorted(names)
+    more = f" and {len(several) - NAMED} more" if len(several) > NAMED else ""
+    return ", ".join(several[:NAMED]) + more
+
+
+# ---- what made them ------------------------------------------------------------------------------------------
+
+
+def _made(a: Side, b: Side, shared: Sequence[str]) -> Iterator[str]:
+    """Yield what made the shared artefacts, where it differs."""
+    sides = [[_about(side.artefacts[name]) for name in shared] for side in (a, b)]
+    same = []
+    for key in dict.fromkeys(key for side in sides for about in side for key in about):
+        first, second = (sorted({about.get(key, "none") for about in side}) for side in sides)
+        if first == second:
+            same.append(key)
+        else:
+            yield f"{key}: {', '.join(first)} in A, {', '.join(second)} in B"
+    yield f"Equal in both: {', '.join(same) or 'nothing of what made them'}"
+    common = sorted(a.jobs.keys() & b.jobs.keys())
+    for what, of in (("settings", "spec"), ("code", "code")):
+        other = Counter(a.jobs[job].stage for job in common if getattr(a.jobs[job], of) != getattr(b.jobs[job], of))
+        if other:
+            counts = ", ".join(f"{other[stage]} of {stage}" for stage in OUTPUTS if other[stage])
+            yield f"Jobs with other {what}: {other.total()} of {len(common)} ({counts})"
+
+
+def _about(artefact: Artefact) -> dict[str, str]:
+    about = artefact.about
+    edited = "" if about["clean"] in (True, None) else ", edited"
+    return {
+        "commit": f"{(about['commit'] or 'unknown')[:DIGITS]}{edited}",
+        "preset": about["preset"],
+        "devices": " and ".join(about["devices"]) or "none",
+        "threads": " and ".join(map(str, about["threads"])) or "none",
+        **{f"version of {library}": text for library, text in about["versions"].items()},
+    }
+
+
+def _files(a: Side, b: Side, shared: Sequence[str]) -> Iterator[str]:
+    """Yield which files of the shared artefacts, and how many behind all, are equal byte for byte."""
+    number, unequal = 0, dict[str, list[str]]()
+    for name in shared:
+        first, second = (side.artefacts[name].made.outputs for side in (a, b))
+        number += len({**first, **second})
+        stem = f"{a.artefacts[name].path.name}."
+        if others := [file for file in {**first, **second} if _digest(first, file) != _digest(second, file)]:
+            unequal[name] = [file.removeprefix(stem) for file in others]
+    equal = number - sum(map(len, unequal.values()))
+    yield f"Artefacts in both: {len(shared)}; of their files {equal} of {number} are equal byte for byte"
+    yield from (f"  {name}: not {', '.join(others)}" for name, others in [*unequal.items()][:NAMED])
+    if len(unequal) > NAMED:
+        yield f"  and of {len(unequal) - NAMED} more artefacts"
+    both, same = Counter[str](), Counter[str]()
+    for job in a.jobs.keys() & b.jobs.keys():
+        first, second = a.jobs[job].outputs, b.jobs[job].outputs
+        for file in first.keys() & second.keys():
+            if a.jobs[job].stage != "publish" and not file.endswith(".cost.json"):  # which holds seconds
+                both[a.jobs[job].stage] += 1
+                same[a.jobs[job].stage] += first[file][1] == second[file][1]
+    if both:
+        counts = ", ".join(f"{same[stage]} of {both[stage]} of {stage}" for stage in OUTPUTS if both[stage])
+        yield f"Files behind them, by their digests: {counts} are equal"
+
+
+def _digest(outputs: Mapping[str, Sequence[str]], file: str) -> str:
+    return outputs[file][1] if file in outputs else "missing"
+
+
+def _told(found: Sequence[Numbers]) -> Iterator[str]:
+    """Yield which numbers differ, the worst first."""
+    times, moved = sum(numbers.times for numbers in found), sum(numbers.moved for numbers in found)
+    if times:
+        yield f"Measured times, which differ from run to run: {moved} of {times} differ"
+    several = [one for numbers in found for one in numbers.differences]
+    differences = sorted(several, key=lambda one: one.rank, reverse=True)
+    number = sum(numbers.compared for numbers in found)
+    if not differences:
+        yield f"Numbers: all {number} are equal"
+        return
+    yield f"Numbers: {number} compared; cells that differ: {len(differences)}, the worst first:"
+    yield from (f"  {one}" for one in differences[:LINES])
+    if len(differences) > LINES:
+        yield f"  and {len(differences) - LINES} more"

@@ -1,0 +1,103 @@
+"""Two runs are compared whether they are folders or bundles, and what made them is told beside what differs."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fu.errors import UserError
+from fu.pipeline import show
+from fu.pipeline.compare.runs import LINES, compare
+from tests.artefacts.factories import make_entry
+from tests.pipeline.compare.runs import Row, run
+from tests.pipeline.page.folder import ROOT, certify, copied, put
+
+ROWS: list[Row] = [{"seed": seed, "value": seed} for seed in range(3)]
+ENTRY = make_entry("table")
+
+
+def changed(value: float) -> list[Row]:
+    return [*ROWS[:2], {"seed": 2, "value": value}]
+
+
+def test_equal_runs_are_equal() -> None:
+    a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, ROWS)
+    found = compare(a, b)
+    assert found.equal
+    assert found.lines == [
+        "A: a, B: b",
+        "Equal in both: commit, preset, devices, threads, version of python, version of torch",
+        "Artefacts in both: 2; of their files 18 of 18 are equal byte for byte",
+        "Files behind them, by their digests: 1 of 1 of train, 1 of 1 of evaluate are equal",
+        "Numbers: all 5 are equal",  # three rows, and one number in each table
+    ]
+
+
+def test_what_made_runs_and_what_differs_between_them_is_told() -> None:
+    a = run(Path("a"), ENTRY, ROWS)
+    shutil.rmtree("results")
+    about: dict[str, Any] = {
+        "commit": "fedcba" * 6,
+        "clean": False,
+        "versions": {"python": "3.12.1", "torch": "2.14.0"},
+    }
+    copied(put(ENTRY, **about, devices=["another"]), "only")
+    training = ROOT / "toy/small/seed0/original.trained"
+    training.with_name("original.trained.csv").write_text("another")
+    certify(training, "train")
+    b = run(Path("b"), ENTRY, changed(3), **about)
+    found = compare(a, b)
+    assert not found.equal
+    assert found.lines[1:3] == ["Only in A: toy_other", "Only in B: toy_only"]
+    for line in (
+        "commit: abcdefabcdef in A, fedcbafedcba, edited in B",
+        "version of torch: 2.13.0 in A, 2.14.0 in B",
+        "devices: toy in A, another in B",
+        "Equal in both: preset, threads, version of python",
+        "Artefacts in both: 1; of their files 7 of 9 are equal byte for byte",
+        "  toy_thing: not json, rows.csv",
+        "Files behind them, by their digests: 0 of 1 of train, 1 of 1 of evaluate are equal",
+        "  toy_thing  small, ours, recovered, asr, seed 2: 2 -> 3 (+1, 0.77 standard deviations over seeds)",
+    ):  # variances over seeds: 1 and 7/3
+        assert line in found.lines
+
+
+def test_many_differences_are_cut_and_counted() -> None:
+    rows = [{"seed": 0, "round": k, "value": 1} for k in range(LINES + 5)]
+    a = run(Path("a"), ENTRY, rows)
+    b = run(Path("b"), ENTRY, [{**row, "value": 2} for row in rows])
+    lines = compare(a, b).lines
+    assert lines[-1] == "  and 5 more"
+    assert sum("1 -> 2 (+1)" in line for line in lines) == LINES
+    assert f"Numbers: {LINES + 7} compared; cells that differ: {LINES + 5}, the worst first:" in lines
+
+
+def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
+    a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, ROWS)
+    (b / "artefacts/toy/thing.csv").write_text("x")
+    found = compare(a, b)
+    assert "B: toy_thing: thing.csv is not as its job wrote it." in found.lines
+    assert "Only in A: toy_thing" in found.lines
+    assert not found.equal
+
+
+def test_what_cannot_be_compared_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    a = run(Path("a"), ENTRY, ROWS)
+    Path("empty/artefacts").mkdir(parents=True)
+    for other, sentence in (
+        ("results", "results: has no folder artefacts, so it is none of a preset's results, as results/smoke is."),
+        ("gone", "gone: there is no such file."),
+        ("empty", "a and empty: have no artefact in common, so nothing can be compared."),
+    ):
+        with pytest.raises(UserError) as refused:
+            compare(a, Path(other))
+        assert str(refused.value) == sentence
+    with pytest.raises(UserError, match=r"^compare: needs two runs, as in `make compare A=results/smoke B=theirs"):
+        show.main(["compare", "a", ""])
+    b = run(Path("b"), ENTRY, changed(3))
+    for second, status in (("a", 0), ("results/smoke", 1), (str(b), 1)):
+        with pytest.raises(SystemExit) as ended:
+            show.main(["compare", "a", second])
+        assert ended.value.code == status
+    assert capsys.readouterr().out.count("A: a, B: ") == 3

@@ -1,0 +1,137 @@
+"""Repeats and audits in the plan: one partition for all seeds, one job of predictions a trial, what an edit runs."""
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+
+from fu.errors import UserError
+from fu.pipeline.plan import Plan
+from tests.pipeline.test_room import changed, jobs, of
+
+CONTROLS = ["partly.0", "partly.all"]
+SEEDS = (0, 1, 2, 3, 4)
+
+
+def overrides(shown: dict[str, Any] | None = None, **parts: Any) -> dict[str, Any]:
+    """Return five repeats of a table of FedOSD, FATS and controls."""
+    about = {"methods": [*CONTROLS, "fedosd", "fats"], "against": ["retraining", "retraining.fats"], **(shown or {})}
+    return {"seeds": [*SEEDS], "artefacts": {"remains": about}, **parts}
+
+
+def planned(shown: dict[str, Any] | None = None, **parts: Any) -> Plan:
+    return Plan({"preset": "smoke", "papers": ["audit"], "overrides": {"audit": overrides(shown, **parts)}})
+
+
+@cache
+def plain() -> Plan:
+    return planned()
+
+
+def test_all_seeds_share_the_partition_and_the_request_of_the_first() -> None:
+    assert of(plain(), "partition", "remains") == ["audit/mnist-pat50/seed0"]
+    assert of(plain(), "request", "remains") == ["audit/mnist-pat50/seed0"]
+    for seed in SEEDS:
+        run = f"audit/mnist-pat50/seed{seed}"
+        for stage in ("train", "unlearn"):
+            job = plain().job(stage, {"run": run, "trial": "original" if stage == "train" else "fedosd"})
+            home = plain().paths("partition", "partition", run="audit/mnist-pat50/seed0")
+            assert job.inputs["partition"] == home
+            assert job.spec.model_dump()["seed"] == seed
+        asked = plain().paths("request", "request", run="audit/mnist-pat50/seed0")
+        assert plain().job("unlearn", {"run": run, "trial": "fedosd"}).inputs["request"] == [asked]
+
+
+def test_without_it_every_seed_has_its_own() -> None:
+    plan = Plan({"preset": "smoke", "papers": ["fedosd"], "seeds": [3, 4]})
+    found = {job.names["run"] for job in plan.jobs(("fedosd", "table8")) if job.stage == "partition"}
+    assert found == {f"fedosd/mnist-{deal}/seed{seed}" for deal in ("iid", "pat20", "pat50") for seed in (3, 4)}
+
+
+def test_the_jobs_behind_a_table() -> None:
+    names = Counter(key.partition(" ")[0] for key in jobs(plain(), "remains"))
+    trained = 2 * len(SEEDS)  # FedAvg's and FATS's
+    unlearned = 6 * len(SEEDS)  # two retrainings, two controls, FedOSD, FATS
+    assert names == {
+        **{"data": 1, "partition": 1, "request": 1, "train": trained, "unlearn": unlearned},
+        **{"recover": len(SEEDS), "predict": 8, "publish": 1},
+    }
+
+
+def test_predictions_are_of_the_last_models_of_all_seeds() -> None:
+    job = plain().job("predict", {"scenario": "audit/mnist-pat50", "trial": "fedosd"})
+    runs = [f"audit/mnist-pat50/seed{seed}" for seed in SEEDS]
+    assert job.inputs["models"] == [plain().paths("recover", "model", run=run, trial="fedosd") for run in runs]
+    original = plain().job("predict", {"scenario": "audit/mnist-pat50", "trial": "original"})
+    assert original.inputs["models"] == [plain().paths("train", "model", run=run, trial="original") for run in runs]
+    assert job.spec == original.spec
+    assert job.stem == "results/smoke/audit/mnist-pat50/fedosd.predicted"
+
+
+def test_a_method_is_compared_with_the_retraining_of_its_own_training() -> None:
+    spec: Any = plain().job("publish", {"paper": "audit", "artefact": "remains"}).spec
+    places = {method.name: method.trials["mnist-pat50"][0] for method in spec.methods}
+    assert places["fats"].predicted == ("mnist-pat50/fats", "mnist-pat50/fats.training")
+    assert places["fedosd"].predicted == ("mnist-pat50/fedosd", "mnist-pat50/original")
+    assert places["retraining.fats"].trained == places["fats"].trained != places["retraining"].trained
+    left = {method.name: method.left for method in spec.methods if method.left}
+    assert left == {"partly.0": ("retrain_partly", 0), "partly.all": ("retrain_partly", 1)}
+    assert [method.name for method in spec.methods if method.retrains] == ["retraining", "retraining.fats"]
+
+
+def test_the_whole_of_smoke_stays_within_its_jobs() -> None:
+    assert len([*Plan({"preset": "smoke", "papers": ["audit"]}).jobs()]) <= 250
+
+
+RATE = {"methods": {"fedosd": {"settings": {"unlearning": {"lr": 0.07}}}}}
+
+
+def test_another_rate_of_a_method_runs_its_models_alone() -> None:
+    """Post-training and what they predict have the same specs and files, but other contents."""
+    own = {f"unlearn audit/mnist-pat50/seed{seed} fedosd" for seed in SEEDS}
+    assert changed(plain(), planned(**RATE), "remains") == own | {"publish audit remains"}  # which says the rate
+
+
+def test_a_further_repeat_runs_its_own_jobs_and_what_compares() -> None:
+    more = planned(seeds=[*SEEDS, 5])
+    found = changed(plain(), more, "remains")
+    assert {key for key in found if "seed" in key} == {key for key in jobs(more, "remains") if "seed5" in key}
+    assert {key for key in found if "seed" not in key} == {
+        *(key for key in jobs(more, "remains") if key.startswith("predict ")),
+        "publish audit remains",
+    }
+
+
+def test_another_metric_makes_the_table_alone() -> None:
+    other = planned({"metrics": ["ulira_auc", "klom_p"]})
+    assert changed(plain(), other, "remains") == {"publish audit remains"}
+
+
+ALL = ["partly.0", "partly.all", "fedosd"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"seeds": [0, 1, 2, 3]}, "'nearest_position' needs at least 5 repeats, got 4 seeds"),
+        ({"shown": {"metrics": ["asr"]}}, "no audit has the metric 'asr'"),
+        ({"shown": {"metrics": ["ulira_acu"]}}, "there is no metric 'ulira_acu'; did you mean 'ulira_auc'?"),
+        ({"settings": {"data": {"one_partition": False}}}, "'mnist-pat50' needs data.one_partition: true"),
+        ({"shown": {"against": ["retraining", "partly.all"]}}, "'partly.all' is no retraining"),
+        ({"shown": {"against": ["retraining"]}}, "against: names no retraining by 'fats.training', which 'fats'"),
+        ({"shown": {"methods": ALL, "against": []}}, "kind audit needs against"),
+        ({"shown": {"methods": ["partly.0", "fedosd"], "against": ["retraining"]}}, "needs controls by which audits"),
+        ({"settings": {"data": {"forget": {"clients": 2, "requests": 2}}}}, "needs data.forget with one request"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(parts: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        planned(**parts)
+    assert sentence in str(caught.value)
+    assert str(caught.value).count(". ") == 0
+
+
+def test_seeds_of_the_config_are_counted_too() -> None:
+    with pytest.raises(UserError, match="'ulira_auc' needs at least 4 repeats, got 1 seed\\."):
+        Plan({"preset": "smoke", "papers": ["audit"], "seeds": [7]})

@@ -1,0 +1,112 @@
+"""What `make contract` says of plug-ins of one's own, line by line; where its rules stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fu.pipeline.catalogue import KINDS
+from fu.pipeline.digest import ROOT
+from tests.contract import rules, test_attacks, test_documentation, test_evaluation, test_partitions
+
+GOOD = '''"""Turned: the updates the other way round. A test."""
+
+from pydantic import BaseModel
+
+
+class Params(BaseModel, extra="forbid"):
+    """None."""
+
+
+def project(task, p, theta, delta):
+    """Return them."""
+    return -delta
+'''
+BAD = GOOD.replace("return -delta", "return delta.neg_()")
+
+
+def contract(folder: Path) -> tuple[int, list[str]]:
+    """Return the status and the lines of the command behind `make contract`."""
+    (options,) = re.findall(r"-m pytest (-qq.*?tests/contract)\n", (ROOT / "Makefile").read_text(), re.S)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options.replace("\\\n", " ").split()],
+        cwd=ROOT,
+        env={"PATH": "", "FU_PLUGINS": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, (done.stdout + done.stderr).splitlines()
+
+
+def put(folder: Path, **files: str) -> Path:
+    """Write projections into a folder."""
+    for name, text in files.items():
+        (folder / "projections").mkdir(exist_ok=True)
+        (folder / f"projections/{name}.py").write_text(text)
+    return folder
+
+
+def test_every_plugin_has_a_line_with_what_it_is_and_the_rules_that_it_breaks(tmp_path: Path) -> None:
+    unreadable, half = "x = (\n", '"""Half."""\n\nclass Params:\n    pass\n'
+    folder = put(tmp_path, good=GOOD, bad=BAD, unreadable=unreadable, half=half, helper='"""Help."""\nx = 1\n')
+    status, lines = contract(folder)
+    about = {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.startswith("projections/")}
+    assert about == {
+        "projections/helper.py": "Help no plug-in: defines none of project, Params",
+        "projections/good.py": "Turned: the updates the other way round passed",
+        "projections/bad.py": "Turned: the updates the other way round breaks: `project` returns finite updates "
+        "[m, d], changed, the same twice, and leaves what it is given as it is",
+        "projections/unreadable.py": f"breaks: {folder}/projections/unreadable.py: line 1: '(' was never closed",
+        "projections/half.py": f"Half breaks: {folder}/projections/half.py: lacks project; a plug-in of projections "
+        "defines project, Params",
+    }
+    assert status == 1
+    text = "\n".join(lines)
+    assert len(re.findall(r"^_+ test_", text, re.M)) == 1, "details of the one that has any"
+    assert re.search(r"tests/contract/test_projections.py:\d+: in test_a_projection", text)
+    assert lines[-1] == "1 of 4 plug-ins passed; the rules: docs/contract.md"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nowhere", "PLUGINS: there is no folder '{folder}'."),
+        ("projections", "PLUGINS: {folder} holds no plug-in; write one to <kind>/<name>.py, kinds are methods, "),
+        ("", "{folder}/projection: there is no kind of plug-in 'projection'; did you mean 'projections'? allowed: "),
+    ],
+)
+def test_a_folder_without_plugins_is_refused_in_one_sentence(tmp_path: Path, name: str, words: str) -> None:
+    put(tmp_path, helper="x = 1\n")
+    (tmp_path / "projection").mkdir()
+    (tmp_path / "projection/mine.py").write_text(GOOD)
+    folder = tmp_path / name
+    status, lines = contract(folder)
+    assert status == pytest.ExitCode.USAGE_ERROR
+    [line] = filter(None, lines)
+    assert line.startswith(f"ERROR: {words.format(folder=folder)}")
+
+
+def test_the_page_of_the_rules_is_current() -> None:
+    """`make docs` renews it."""
+    assert rules.PAGE.read_text() == rules.page()
+
+
+def test_a_rule_is_the_docstring_of_a_test_and_stands_under_its_kinds() -> None:
+    used, documented = test_documentation.test_a_plugin_can_be_used, test_evaluation.test_an_evaluator_knows_no_method
+    assert rules.words(documented) == "No method is named in the code: an evaluator judges models, whoever made them"
+    assert rules.words(contract) == "Return the status and the lines of the command behind `make contract`"
+    assert rules.kinds_of(used) == list(KINDS)
+    assert rules.kinds_of(documented) == ["evaluation"]
+    assert rules.kinds_of(test_attacks.test_a_mark_changes_images_and_labels_and_leaves_its_inputs_unchanged) == [
+        "attacks"
+    ]
+    assert rules.kinds_of(test_evaluation.test_some_evaluator_tells_each_bad_model) == []
+    of = rules.rules()
+    assert list(of) == list(KINDS)
+    assert all(rules.words(used) in of[kind] for kind in KINDS)
+    assert [kind for kind in KINDS if rules.words(documented) in of[kind]] == ["evaluation"]
+    deals = test_partitions.test_a_partition_deals_every_sample_at_most_once_and_every_client_some
+    assert f"- {rules.words(deals)}.\n" in rules.page().partition("## Partitions\n")[2].partition("\n## ")[0] + "\n"

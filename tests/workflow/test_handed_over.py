@@ -1,0 +1,52 @@
+"""A finished run, handed over as a bundle: checked, compared, unpacked where it was never computed."""
+
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from fu import results
+from fu.pipeline.paths import ARTEFACT
+from tests.workflow.project import Project, with_toy
+
+
+@pytest.fixture
+def bundled(project: Project) -> Path:
+    """The bundle of the toy paper's run."""
+    said = project.show("bundle").splitlines()
+    assert len(said) == 1  # nothing is left out, and all of it is what today's code would make
+    return project.root / said[0].partition(": ")[0]
+
+
+def test_a_bundle_of_a_run_is_right_equals_the_run_and_is_unpacked_as_what_the_run_has_left(
+    project: Project, bundled: Path, tmp_path: Path
+) -> None:
+    done = project.make("verify", f"BUNDLE={bundled}")
+    assert done.returncode == 0, done.stdout
+    assert ": 8 artefacts at preset 'toy'; every file is as it was made" in done.stdout
+    with ZipFile(bundled) as file:
+        names = file.namelist()
+        there = with_toy(tmp_path / "there")
+        file.extractall(there.root)
+    assert not [name for name in names if name.endswith((".safetensors", ".npz"))]
+    assert len([name for name in names if "/artefacts/" in name]) == 8 * (len(ARTEFACT) + 1)
+    there.expect(set())
+    table = results.artefact("toy", "numbers", root=there.root / "results")
+    assert len(table) == len(results.artefact("toy", "numbers", root=project.root / "results"))
+
+    page = there.root / "results/toy/index.html"
+    linked = [name for name in names if f'href="{name.removeprefix("results/toy/")}"' in page.read_text()]
+    assert len(linked) == 8 * (len(ARTEFACT) + 1)
+
+    same = project.make("compare", f"A={bundled}", f"B={there.root}/results/toy")
+    assert same.returncode == 0, same.stdout
+    assert "of their files 72 of 72 are equal byte for byte" in same.stdout
+    assert "Measured times, which differ from run to run: 0 of " in same.stdout
+
+
+def test_a_bundle_that_was_changed_fails(project: Project, bundled: Path) -> None:
+    with ZipFile(bundled, "a") as file:
+        file.writestr("more", "")
+    done = project.make("verify", f"BUNDLE={bundled}")
+    assert done.returncode != 0
+    assert f"{bundled}: neither a certificate nor ro-crate-metadata.json names 'more'.\n" in done.stdout
