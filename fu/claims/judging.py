@@ -5,13 +5,15 @@ intervals of 95%; else it is undecided. Under several rivals it must hold agains
 decides only what is exact.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import inf, isfinite, nan, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+
+from fu.claims.correction import holm
 
 LEVEL = 0.025  # on one side
 MOST = 1000  # seeds, beyond which it is not said how many would decide
@@ -83,15 +85,6 @@ def stands(found: pd.DataFrame, region: Region, exact: bool = False) -> dict[str
         str(unit): all(_within(value, region, exact) for value in part["value"])
         for unit, part in found.groupby("unit", sort=False)
     }
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Return p-values so corrected that the chance of one false rejection or more stays below the level (Holm 1979)."""
-    corrected, largest = [nan] * len(p), 0.0
-    for rank, k in enumerate(np.argsort(p, kind="stable")):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[k]))
-        corrected[k] = largest
-    return corrected
 
 
 def _tested(unit: pd.DataFrame, region: Region, exact: bool) -> list[Tested]:

@@ -334,7 +334,7 @@ def _said(entry: Entry, models: "dict[str, Models]") -> dict[str, dict[str, floa
 
     Where too many have diverged, an audit says nothing. P-values are corrected for the number of methods (Holm).
     """
-    from fu.claims.judging import holm
+    from fu.claims.correction import holm
 
     controls = {method.name for method in entry.methods if method.left or method.control}
     said: dict[str, dict[str, float]] = {method: {"repeats": of.repeats["unlearned"]} for method, of in models.items()}

@@ -82,10 +82,10 @@ def _facts(kind: str, name: str) -> Iterator[str]:
     declared: dict[str, Any] = catalogue.declared(kind, name)
     if needs := declared.get("needs"):
         yield f"Needs the history {', '.join(f'`{history}`' for history in sorted(needs))}."
-    if kind == "evaluation":
+    if kind in ("evaluation", "audits"):
         cells = [
             (f"`{metric.name}`", metric.label, metric.formula, metric.unit, metric.better, metric.source)
-            for metric in catalogue.metrics_of(name)
+            for metric in catalogue.metrics_of(name, kind)
         ]
         yield rows(("metric", "label", "formula", "unit", "better", "source"), cells)
     if kind == "datasets":

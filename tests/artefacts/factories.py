@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fu import plugins
-from fu.artefacts.entry import HELD, ORIGINAL, Asked, Claim, Entry, Method, Sampling, Scenario, Trial
+from fu.artefacts.entry import HELD, ORIGINAL, Asked, Audit, Claim, Entry, Method, Sampling, Scenario, Trial
 from fu.artefacts.result import Result, write
 from fu.pipeline import catalogue
 from fu.seeds import derive_integer
@@ -27,6 +27,7 @@ CHOSEN = "ours+lr0.2"
 ROUNDS = {"unlearned": range(3), "recovered": range(2, 5)}  # of a trace: before the first round, and after each
 DEVICE = {"device": "toy", "threads": 1}
 CLIENTS = 3  # of metrics that every client has
+AUDITED = ("ulira_auc", "members_unlearned")
 LOST = 3  # the round in which a run diverges
 
 # Evaluation -> its metrics: two of them, as a scenario may have several.
@@ -80,7 +81,7 @@ def make_entry(
         metrics = ("client_accuracy",) if optima else ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
     needs = catalogue.declared("artefacts", kind).get("NEEDS", ())
-    measured = reads in ("evaluations", "traces")
+    measured = reads in ("evaluations", "traces", "repeats")
     ours = make_method(*(make_trial(rate) for rate in rates))
     scenario = Scenario(
         name="small",
@@ -95,6 +96,7 @@ def make_entry(
         asked=Asked(level="client", number=1),
     )
     known = catalogue.metrics()
+    metrics = AUDITED if reads == "repeats" else metrics
     shown = tuple(known[name] for name in metrics) if measured else ()
     values: dict[str, Any] = {
         "paper": "toy",
@@ -121,7 +123,9 @@ def make_entry(
     }
     if reads == "artefacts":
         values["claims"] = {"first": make_claim("Ours is above 0."), "second": make_claim("It is so again.")}
-    if compares:
+    if reads == "repeats":
+        values |= {"audits": {name: make_audit(name) for name in ("ulira", "members")}, "against": ("scratch",)}
+    elif compares:
         values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
         values["methods"] = tuple(as_training(method) for method in values["methods"])
         values |= {"x": "p", "lines": ("n",), "against": ("scratch",), "stages": ("original",)}
@@ -129,6 +133,13 @@ def make_entry(
         best = as_training(make_scratch()).model_copy(update={"name": "best", "label": "Best"})
         values |= {"methods": (*values["methods"], best), "against": ("best", "scratch"), "x": None}
     return Entry(**{**values, **changes})
+
+
+def make_audit(name: str) -> Audit:
+    """Return an audit as its file declares it."""
+    about, metrics = catalogue.declared("audits", name), catalogue.metrics_of(name, "audits")
+    given = {"label": about["LABEL"], "score": about["SCORE"], "caveat": about["CAVEAT"]}
+    return Audit(plugin=name, metrics=tuple(metric.name for metric in metrics), **given)
 
 
 def make_across(*trials: Trial, x: str = "unlearning.lr", **changes: Any) -> Entry:
@@ -157,7 +168,9 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     if entry.reads == "data":
         return pd.DataFrame(_examples() if entry.attacks else _holdings())
     rows: list[dict[str, Any]] = []
-    for scenario, method, trial, models in _shown(entry) if entry.reads != "nothing" else ():
+    if entry.reads == "repeats":
+        rows = [*_audited(entry)]
+    for scenario, method, trial, models in _shown(entry) if entry.reads in ("evaluations", "traces") else ():
         for seed in entry.seeds:
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed}
             found = (
@@ -206,6 +219,19 @@ def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:
             trials = method.trials[scenario.name]
             for trial in (entry.trial(scenario.name, method),) if entry.chooses else trials:
                 yield scenario.name, method.name, trial.name, trial.models
+
+
+def _audited(entry: Entry) -> Iterator[dict[str, Any]]:
+    for scenario, method, trial, models in _shown(entry):
+        if method not in (ORIGINAL, *entry.against):
+            role, model = [*models.items()][-1]
+            about = {"scenario": scenario, "method": method, "trial": trial, "seed": -1, "round": -1}
+            about |= {"stage": role, "model": model}
+            yield {**about, "metric": "repeats", "value": len(entry.seeds)}
+            for name, audit in entry.audits.items():
+                of = {metric: number(trial, metric) for metric in audit.metrics}
+                of |= {} if name == "members" else {audit.found: 1.0}
+                yield from ({**about, "metric": metric, "value": value} for metric, value in of.items())
 
 
 def _evaluated(entry: Entry, trial: str, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:

@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fu.artefacts import audit
-from fu.artefacts.entry import Audit, Entry, Method, Scenario, Trial
+from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.panels import LIKE
 from fu.pipeline import catalogue
 from tests.artefacts.factories import made, make_entry
+from tests.artefacts.factories import make_audit as audit_named
 
 LEFT = {"none": 0.0, "tenth": 0.1, "half": 0.5, "all": 1.0}
 NAMES = ("again", *LEFT, "nothing", "good", "bad")
@@ -30,16 +32,15 @@ def make_audit(**changes: Any) -> Entry:
     laid = (Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4)),)
     known = catalogue.metrics()
     audits = {
-        name: Audit(
-            plugin=name,
-            label=name.title(),
-            score=score,
-            metrics=tuple(one.name for one in catalogue.metrics_of(name, "audits")),
-            caveat=f"On {name}.",
-        )
-        for name, score in (("klom", "klom_forgotten_95"), ("neighbours", "neighbours_loss"), ("ulira", "ulira_auc"))
+        name: audit_named(name).model_copy(update={"label": name.title()}) for name in ("klom", "neighbours", "ulira")
     }
-    values = {"scenarios": laid, "methods": tuple(methods), "against": ["again"], "x": None, "lines": []}
+    values: dict[str, Any] = {
+        "scenarios": laid,
+        "methods": tuple(methods),
+        "against": ["again"],
+        "x": None,
+        "lines": [],
+    }
     values |= {"metrics": tuple(known[name] for name in METRICS), "audits": audits, "reads": "repeats"}
     return make_entry("audit").model_copy(update={**values, "chosen": {}, **changes})
 
@@ -101,10 +102,9 @@ def test_weights_between_are_ranked_among_themselves_alone() -> None:
 
 def test_cells_and_headings() -> None:
     result = made(make_audit(), make_rows())
-    assert result.panels is not None
-    (_, panel), *_ = result.panels
-    shown = {row[0]: row[1:] for row in panel.itertuples(index=False, name=None)}
-    assert [name for _, name in panel.columns] == [
+    [(_, panel)] = result.panels or []
+    shown = dict(zip(panel.iloc[:, 0], panel.iloc[:, 1:].itertuples(index=False, name=None), strict=True))
+    assert [*panel.columns.get_level_values(1)] == [
         "Method",
         *("KLoM, p " + LIKE, "KLoM, forgotten, 95th percentile " + LIKE),  # it finds something in the retrained, too
         *("U-LiRA AUC", "Neighbours: loss"),
@@ -118,7 +118,7 @@ def test_cells_and_headings() -> None:
 def test_fewer_models_than_seeds_are_said() -> None:
     frame = make_rows()
     frame.loc[(frame["method"] == "good") & (frame["metric"] == "repeats"), "value"] = 1.0
-    (_, panel), *_ = made(make_audit(), frame).panels or []
+    [(_, panel)] = made(make_audit(), frame).panels or []
     assert "Good (1 models)" in {*panel.iloc[:, 0]}
     assert "Tenth" in {*panel.iloc[:, 0]}
 
@@ -146,9 +146,9 @@ def test_the_tidy_rows() -> None:
 def test_the_picture_fills_what_is_found_and_greys_who_judges_nobody() -> None:
     figure = made(make_audit(), make_rows()).figure
     klom, ulira, _ = figure.axes
-    at = {int(line.get_ydata()[0]): line for line in ulira.lines}
+    at = {int(np.asarray(line.get_ydata())[0]): line for line in ulira.lines}
     order = [name for name in NAMES if name != "again"]
-    assert [at[k].get_xdata()[0] for k in range(len(order))] == [SCORES[name] for name in order]
+    assert [np.asarray(at[k].get_xdata())[0] for k in range(len(order))] == [SCORES[name] for name in order]
     assert [at[k].get_markerfacecolor() == "white" for k in range(len(order))] == [not FOUND[name] for name in order]
     assert {line.get_color() for line in klom.lines} == {audit.GREY}
     assert [text.get_text() for text in klom.get_yticklabels()] == [name.title() for name in order]
@@ -159,6 +159,6 @@ def test_a_method_without_models_has_a_row_without_numbers() -> None:
     frame = make_rows()
     frame = frame[(frame["method"] != "bad") | (frame["metric"] == "repeats")].copy()
     frame.loc[frame["method"] == "bad", "value"] = 0.0
-    (_, panel), *_ = made(make_audit(), frame).panels or []
+    [(_, panel)] = made(make_audit(), frame).panels or []
     row = panel[panel.iloc[:, 0].str.startswith("Bad")].iloc[0]
     assert [*row] == ["Bad (0 models)", "–", "–", "–", "–"]

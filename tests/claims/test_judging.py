@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.claims.judging import LEVEL, Verdict, holm, judge, overall, stands
+from fu.claims.correction import holm
+from fu.claims.judging import LEVEL, Verdict, judge, overall, stands
 
 ABOVE, BELOW, WITHIN = (0.0, inf), (-inf, 0.0), (-1.0, 1.0)
 

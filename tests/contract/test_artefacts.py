@@ -23,9 +23,9 @@ TRACED = plugins_of("artefacts", lambda kind: reads(kind) == "traces")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_reads_one_of_five(kind: str) -> None:
-    """`READS` is evaluations, traces, data, artefacts or nothing."""
+    """`READS` is evaluations, traces, repeats, data, artefacts or nothing."""
     assert reads(kind) == plugins.load("artefacts", kind).READS
-    assert reads(kind) in {"evaluations", "traces", "data", "nothing", "artefacts"}
+    assert reads(kind) in {"evaluations", "traces", "repeats", "data", "nothing", "artefacts"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,6 +25,7 @@ FUNCTIONS = {
     "projections": ("project",),
     "evaluation": ("evaluate",),
     "artefacts": ("make",),
+    "audits": ("audit",),
     "claims": ("operands", "statistics", "region"),
 }
 
@@ -57,6 +58,7 @@ def test_every_kind_has_the_plugins_that_this_project_is_about() -> None:
         "projections": {"away_from_original"},
         "evaluation": {"utility", "backdoor", "distance", "conflicts", "predicted_classes", "accuracy", "cost"},
         "artefacts": {"table", "curves", "classes", "across", "runtime", "losses", "images", "verdicts"},
+        "audits": {"ulira", "klom", "nearest", "exposed", "neighbours", "members"},
         "claims": {"order", "limit", "equal", "trend", "best", "exact"},
     }
     assert set(about) == set(KINDS) == set(FUNCTIONS)

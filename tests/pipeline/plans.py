@@ -17,7 +17,7 @@ SETTINGS: dict[str, Any] = WRITTEN["settings"]
 RATES: list[float] = SETTINGS["grid"]["unlearning.lr"]
 MADE = {stage: end for end, stage in MAKERS.items()}
 LOCAL = ("lr", "lr_decay", "batch_size", "local_epochs")
-PAPERS = ("fedosd", "safari", "fats", "tradeoffs")
+PAPERS = ("fedosd", "safari", "fats", "tradeoffs", "audit")
 # No artefact shows what begins at the unlearned models of FedOSD or FUPGA, so that their grids are free to change.
 ALONE = {"table5": {"methods": ["fedosd"]}, "recovery_rate": {"methods": ["fedrecovery.rates-free"]}}
 

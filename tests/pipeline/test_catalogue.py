@@ -210,9 +210,7 @@ def test_a_tilde_is_one_s_home_for_the_plan_and_its_jobs(mine: Path, monkeypatch
 def test_two_evaluators_of_one_metric_are_told_in_one_sentence(mine: Path) -> None:
     about = declared("evaluation", "distance")["METRICS"]["distance"]
     write(mine / "evaluation/mine.py", f"METRICS = {{'asr': {about}}}\n\n\ndef evaluate(context):\n    return {{}}\n")
-    with pytest.raises(
-        UserError, match=r"^mine\.py \(evaluation\): METRICS: another evaluator has 'asr'; rename it\.$"
-    ):
+    with pytest.raises(UserError, match=r"^mine\.py \(evaluation\): METRICS: another plug-in has 'asr'; rename it\.$"):
         Plan({**config(mine), "overrides": {}})
 
 
@@ -316,6 +314,7 @@ PLUGIN = {
     "projections": "class Params: pass\ndef project(): pass\n",
     "evaluation": EVALUATOR,
     "artefacts": "READS = 'nothing'\n\ndef make(): pass\n",
+    "audits": "METRICS = {}\nSCORE = 'x'\nLABEL = 'x'\nCAVEAT = 'x'\nLEAST = 2\ndef audit(): pass\n",
     "claims": "class Params: pass\ndef operands(): pass\ndef statistics(): pass\ndef region(): pass\n",
 }
 
@@ -365,7 +364,7 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
         ("evaluation", '"label":', '"tells": {"original": "worse"}, "label":',
          "mine.py (evaluation): METRICS: tells.original: Input should be 'lower' or 'higher', got 'worse'."),
         ("artefacts", "'nothing'", "'all'",
-         "mine.py: READS: Input should be 'evaluations', 'traces', 'data', 'nothing' or 'artefacts'"),
+         "mine.py: READS: Input should be 'evaluations', 'traces', 'data', 'nothing', 'artefacts' or 'repeats'"),
         ("artefacts", "'nothing'", "'nothing'\nALSO = 'asr'",
          "mine.py: ALSO: Input should be a valid tuple, got 'asr'."),
         ("artefacts", "'nothing'", "'nothing'\nMARKS = 1",

@@ -23,7 +23,7 @@ from fu.pipeline import digest as digests
 from fu.pipeline.catalogue import KINDS, available
 from fu.pipeline.digest import UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.stages import request
+from fu.pipeline.stages import predict, request
 from fu.pipeline.syntax import DECLARED
 from fu.plugins import Choice
 from tests.mistakes import sentence
@@ -437,6 +437,8 @@ def base(stage: str) -> BaseModel:
     }
     if stage == "request":  # with an attack there is none
         return request.Spec(seed=0, clients=1, samples=None, requests=1)
+    if stage == "predict":  # nothing of this paper is audited
+        return predict.Spec(dataset="digits", attack=None, model=Choice(name="mlp"))
     found = made("smoke").job(stage, names[stage]).spec
     return found.model_copy(update={"traced": ("utility",)} if "traced" in type(found).model_fields else {})
 
@@ -484,7 +486,7 @@ def edit(path: Path) -> None:
 
 MEASURING = {"train", "unlearn", "recover", "evaluate"}
 COMPUTING = {*MEASURING, "shadow"}
-ALL = {"data", "partition", "request", *COMPUTING, "select", "publish"}
+ALL = {"data", "partition", "request", *COMPUTING, "predict", "select", "publish"}
 ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recover away_from_original"}
 
 

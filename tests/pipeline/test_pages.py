@@ -17,8 +17,9 @@ def test_every_plugin_and_hyper_parameter_is_on_its_page() -> None:
             params = getattr(load(kind, name), "Params", None)
             for field, about in params.model_fields.items() if params else ():
                 assert f"| `{about.alias or field}` |" in page
+    both = pages.plugins_page("evaluation") + pages.plugins_page("audits")
     for metric in catalogue.metrics().values():
-        assert f"| `{metric.name}` | {metric.label} |" in pages.plugins_page("evaluation")
+        assert f"| `{metric.name}` | {metric.label} |" in both
 
 
 def test_a_paper_page_has_every_target_method_and_source() -> None:

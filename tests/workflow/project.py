@@ -242,5 +242,5 @@ def with_paper(root: Path, name: str) -> Project:
     shutil.copy2(Path(__file__).parent / f"{name}.yaml", root / "workflow/papers")
     (root / "workflow/presets/toy.yaml").write_text("description: a test\n")
     project.edit("config.yaml", "preset: smoke", "preset: toy")
-    project.edit("config.yaml", "papers: [fedosd, safari, fats, tradeoffs]", f"papers: [{name}]")
+    project.edit("config.yaml", "papers: [fedosd, safari, fats, tradeoffs, audit]", f"papers: [{name}]")
     return project
