@@ -28,7 +28,11 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return epsilon of each method over the number of repeats, and since when its verdict stays."""
     found = tidy(frame, entry)
     text = [
-        section(scenario.label, _table(found[found["scenario"] == scenario.name], entry), below=in_words(found, entry, scenario))
+        section(
+            scenario.label,
+            _table(found[found["scenario"] == scenario.name], entry),
+            below=in_words(found, entry, scenario),
+        )
         for scenario in entry.scenarios
     ]
     notes = (
@@ -71,9 +75,13 @@ def in_words(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
         since, last = settled(verdicts), max(verdicts)
         word = "told from retraining" if verdicts[last] else "not told from retraining"
         if len(verdicts) == 1:
-            said.setdefault(f"With N = {last} {word}, which nothing smaller can be compared with", []).append(method.label)
+            said.setdefault(f"With N = {last} {word}, which nothing smaller can be compared with", []).append(
+                method.label
+            )
         elif since is None:
-            said.setdefault(f"Only with the last N = {last} {word}, so that the verdict has not settled", []).append(method.label)
+            said.setdefault(f"Only with the last N = {last} {word}, so that the verdict has not settled", []).append(
+                method.label
+            )
         else:
             said.setdefault(f"From N = {since} on {word}", []).append(method.label)
     return ["\n".join(f"- {what}: {', '.join(labels)}." for what, labels in said.items())] if said else []

@@ -32,7 +32,11 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     for scenario in entry.scenarios:
         here = found[found["scenario"] == scenario.name]
         below = in_words(here, method) if len(here) else ["Too few models are left that did not diverge."]
-        text.append(section(scenario.label, _table(here, names), below=below) if len(here) else f"## {scenario.label}\n\n{below[0]}\n")
+        text.append(
+            section(scenario.label, _table(here, names), below=below)
+            if len(here)
+            else f"## {scenario.label}\n\n{below[0]}\n"
+        )
     said = " ".join(
         [
             "Margin: log p - log(1 - p) of the sample's own label, mean over repeats. Exposed: by how far original and "
@@ -56,7 +60,12 @@ def in_words(here: pd.DataFrame, method: Method) -> list[str]:
 
 def _table(here: pd.DataFrame, names: dict[str, str]) -> list[dict[str, str]]:
     return [
-        {"Exposed": GROUPS[row["exposed"]], "Place": str(row["place"]), "Sample": str(row["sample"]), "Label": str(row["label"])}
+        {
+            "Exposed": GROUPS[row["exposed"]],
+            "Place": str(row["place"]),
+            "Sample": str(row["sample"]),
+            "Label": str(row["label"]),
+        }
         | {name: f"{row[kind]:.2f}" for kind, name in names.items()}
         for row in here.to_dict("records")
     ]

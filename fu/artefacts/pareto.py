@@ -5,7 +5,7 @@ references one more retraining, of which nothing is left, and doing nothing, whi
 """
 
 from collections.abc import Iterable, Sequence
-from math import nan
+from math import isnan, nan
 from typing import NamedTuple
 
 import pandas as pd
@@ -56,7 +56,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     for scenario in entry.scenarios:
         for metric in entry.metrics:
             here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
-            text.append(section(f"{scenario.label}: {metric.label}", _table(here, entry, metric), below=in_words(here, entry)))
+            text.append(
+                section(f"{scenario.label}: {metric.label}", _table(here, entry, metric), below=in_words(here, entry))
+            )
     devices = "; ".join(sorted({str(one) for one in frame["device"].dropna()}))
     notes = (
         "Lower left is better: less cost, less left. Costs add up unlearning and post-training (bytes stored: the larger "
@@ -74,7 +76,8 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
         here = frame[frame["scenario"] == scenario.name]
         judged = audits(frame, entry, scenario)
         means = {
-            method.name: spent(here[here["method"] == method.name]).groupby("metric")["value"].mean() for method in _shown(entry)
+            method.name: spent(here[here["method"] == method.name]).groupby("metric")["value"].mean()
+            for method in _shown(entry)
         }
         for metric in entry.metrics:
             audit = next(one for one in judged if metric.name in one.audit.metrics)
@@ -84,7 +87,6 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
                     for method in _shown(entry)
                     if metric.name in audit.values.get(method.name, {})
                 ]
-                points = [point for point in points if point.cost == point.cost]
                 best = set() if audit.fails else {point.method.name for point in front(points)}
                 rows += [
                     {"scenario": scenario.name, "metric": metric.name, "method": method.name, "cost": cost}
@@ -97,9 +99,9 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 def front(points: Iterable[Point]) -> list[Point]:
     """Return the points that no other is below in one and not above in the other, the cheapest first.
 
-    Doing nothing is left out: it costs nothing, and would be on every front.
+    Doing nothing is left out: it costs nothing, and would be on every front. So is whose cost is not known.
     """
-    asked = [point for point in points if not point.method.control]
+    asked = [point for point in points if not point.method.control and not isnan(point.cost)]
     best = [
         one
         for one in asked
@@ -113,7 +115,9 @@ def front(points: Iterable[Point]) -> list[Point]:
 
 def _shown(entry: Entry) -> list[Method]:
     """Return methods, one more retraining and doing nothing: what has forgotten in part is no way to forget."""
-    return [method for method in entry.methods if method.name not in entry.against and not (method.left and method.left[1])]
+    return [
+        method for method in entry.methods if method.name not in entry.against and not (method.left and method.left[1])
+    ]
 
 
 def _table(here: pd.DataFrame, entry: Entry, metric: Metric) -> list[dict[str, str]]:
@@ -121,7 +125,10 @@ def _table(here: pd.DataFrame, entry: Entry, metric: Metric) -> list[dict[str, s
     for method in _shown(entry):
         own = here[here["method"] == method.name]
         if len(own):
-            costs = {COSTS[row["cost"]]: f"{row['spent']:.4g}" for row in own.to_dict("records")}
+            costs = {
+                COSTS[row["cost"]]: "–" if isnan(row["spent"]) else f"{row['spent']:.4g}"
+                for row in own.to_dict("records")
+            }
             rows.append({"Method": method.marked, metric.label: f"{own['left'].iloc[0]:.3f}", **costs})
     return rows or [{"Method": "–"}]
 
@@ -135,7 +142,9 @@ def in_words(here: pd.DataFrame, entry: Entry) -> list[str]:
     labels = {method.name: method.label for method in entry.methods}
     counted = here[here["front"]].groupby("method", sort=False)["cost"].nunique()
     always = [labels[name] for name, number in counted.items() if number == here["cost"].nunique()]
-    never = [labels[name] for name in here["method"].unique() if name not in counted.index and not _control(entry, name)]
+    never = [
+        labels[name] for name in here["method"].unique() if name not in counted.index and not _control(entry, name)
+    ]
     said = [f"On every front: {in_a_row(always)}."] if always else []
     return said + ([f"On none: {in_a_row(never)}."] if never else [])
 
@@ -154,10 +163,12 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     named = []
     for row, (scenario, metric) in zip(axes, groups, strict=True):
         for axis, (cost, label) in zip(row, COSTS.items(), strict=True):
-            here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name) & (found["cost"] == cost)]
+            here = found[
+                (found["scenario"] == scenario.name) & (found["metric"] == metric.name) & (found["cost"] == cost)
+            ]
             points = [
                 Point(next(m for m in entry.methods if m.name == name), value, left)
-                for name, value, left in here[["method", "spent", "left"]].itertuples(index=False)
+                for name, value, left in here[["method", "spent", "left"]].dropna().itertuples(index=False)
             ]
             _draw(axis, points, fails=bool(len(here) and here["fails"].iloc[0]))
             axis.set(xlabel=label, ylabel=metric.label)
@@ -218,5 +229,3 @@ def label_points(axis: Axes, points: Sequence[Point]) -> None:
                 break
         text.set(position=((box.x0 - place[0]) / scale, far * dy), ha="left")
         taken.append(box)
-
-

@@ -24,7 +24,8 @@ TERMS = (
     "Each claim is a predicate over the numbers of its table or figure, seed by seed. It holds, or does not, where a "
     "t-test at 2.5% on one side says so, corrected for the number of scenarios (Holm); else it is undecided. In all it "
     "holds where it does in every scenario that is judged, and does not with one. Intervals of 95% are of the mean "
-    "over seeds, not corrected. Of one seed only what has no noise is judged. Paper: the same predicate, of the "
+    "over seeds, not corrected. A number with an interval of its own, as an audit's, is decided where all of it lies on "
+    "one side, not corrected either. Of one seed only what has no noise is judged. Paper: the same predicate, of the "
     "numbers that it prints, without a test."
 )
 

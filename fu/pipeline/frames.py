@@ -32,7 +32,7 @@ COLUMNS = [
 ]
 COMPARED = ("forgotten", "retained")  # probes on which models are compared
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
-SILENT = "no numbers: runs diverged, or the preset leaves them out"
+SILENT = "no numbers: runs diverged, the preset leaves them out, or an audit fails its own controls"
 EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
 EXPOSED = 7  # pictures of those that are most exposed, and as many of those that are least
 
