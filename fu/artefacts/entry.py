@@ -218,8 +218,8 @@ class Entry(Display):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
     `predictions`: models are also compared with those of `against` by what they predict. `pictures`: samples are shown
-    as pictures. `firsts`: of how many of the first repeats audits are read (none: of all alone). `spreads`: the metrics in
-    parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
+    as pictures. `firsts`: of how many of the first repeats audits are read (none: of all alone). `spreads`: the metrics
+    in parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
     trainings, then methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
     `names`: what people call a coordinate.
     """

@@ -13,8 +13,9 @@ from matplotlib.patches import Patch
 
 from fu.artefacts import drawing
 from fu.artefacts.entry import Entry, Method, Scenario
-from fu.artefacts.panels import section
+from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
+from fu.artefacts.words import in_a_row
 from fu.claims.rows import ends
 
 READS = "repeats"
@@ -27,20 +28,15 @@ COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling",
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return epsilon of each method over the number of repeats, and since when its verdict stays."""
     found = tidy(frame, entry)
-    text = [
-        section(
-            scenario.label,
-            _table(found[found["scenario"] == scenario.name], entry),
-            below=in_words(found, entry, scenario),
-        )
-        for scenario in entry.scenarios
-    ]
+    shown = [(one.label, _table(found[found["scenario"] == one.name], entry)) for one in entry.scenarios]
+    words = [in_words(found, entry, scenario) for scenario in entry.scenarios]
     notes = (
-        "N: the first repeats of each kind of model. Filled: told from retraining, as the lower end is above 0. In grey: "
-        "what N models cannot prove, whatever is left; an interval of 95% that begins there may stand for any epsilon. "
-        "The same models are in every larger N, so that a verdict that stays is no repeated test."
+        "N: the first repeats of each kind of model. Filled: told from retraining: the lower end is above 0. In grey, "
+        "above the ceiling: what N models cannot prove, whatever is left; a lower end at the ceiling may stand for any "
+        "larger epsilon. A larger N holds the models of all smaller ones, so that their verdicts are not independent."
     )
-    return Result(found, "\n".join(text) + f"\n{notes}\n", _picture(entry, found), notes=notes)
+    body = f"{markdown(shown, words)}\n{notes}\n"
+    return Result(found, body, _picture(entry, found), shown, notes, words, beside=True)
 
 
 def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -75,25 +71,22 @@ def in_words(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
         since, last = settled(verdicts), max(verdicts)
         word = "told from retraining" if verdicts[last] else "not told from retraining"
         if len(verdicts) == 1:
-            said.setdefault(f"With N = {last} {word}, which nothing smaller can be compared with", []).append(
-                method.label
-            )
+            word = f"With N = {last} {word}, which no smaller N can be compared with"
         elif since is None:
-            said.setdefault(f"Only with the last N = {last} {word}, so that the verdict has not settled", []).append(
-                method.label
-            )
+            word = f"Only with the last N = {last} {word}, so that the verdict has not settled"
         else:
-            said.setdefault(f"From N = {since} on {word}", []).append(method.label)
-    return ["\n".join(f"- {what}: {', '.join(labels)}." for what, labels in said.items())] if said else []
+            word = f"From N = {since} on {word}"
+        said.setdefault(word, []).append(method.label)
+    return [f"{word}: {in_a_row(labels)}." for word, labels in said.items()]
 
 
 def _shown(entry: Entry) -> list[Method]:
     return [method for method in entry.methods if method.name not in entry.against]
 
 
-def _table(found: pd.DataFrame, entry: Entry) -> list[dict[str, str]]:
+def _table(found: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     labels = {method.name: method.marked for method in entry.methods}
-    return [
+    rows = [
         {
             "Method": labels[row["method"]],
             "N": str(row["repeats"]),
@@ -103,12 +96,13 @@ def _table(found: pd.DataFrame, entry: Entry) -> list[dict[str, str]]:
         }
         for row in found.to_dict("records")
     ]
+    return plain(rows or [{"Method": "–"}])
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     """Return a panel for each scenario and method."""
     methods = _shown(entry)
-    figure, lines = drawing.panels(len(entry.scenarios), len(methods), 1.35)
+    figure, lines = drawing.panels(len(entry.scenarios), len(methods), 1.6)
     top, bottom = found["high"].max(), found["low"].min()
     for row, scenario in zip(lines, entry.scenarios, strict=True):
         for axis, method in zip(row, methods, strict=True):

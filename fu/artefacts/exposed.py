@@ -4,14 +4,19 @@ Each as it was trained on, a backdoor included, with its label and its mean marg
 method's models: where an unlearned model's lies near the original's, the sample is still exposed.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 import pandas as pd
 from matplotlib import rcParams
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts import drawing, notes
 from fu.artefacts.entry import Entry, Method, Scenario
-from fu.artefacts.panels import section
+from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
 from fu.artefacts.wrapping import fit
 
@@ -28,15 +33,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found = frame.reindex(columns=COLUMNS)
     method = next(one for one in entry.methods if one.name not in entry.against)
     names = {"original": "Original", "retrained": "Retrained", "unlearned": method.marked}
-    text = []
-    for scenario in entry.scenarios:
-        here = found[found["scenario"] == scenario.name]
-        below = in_words(here, method) if len(here) else ["Too few models are left that did not diverge."]
-        text.append(
-            section(scenario.label, _table(here, names), below=below)
-            if len(here)
-            else f"## {scenario.label}\n\n{below[0]}\n"
-        )
+    of = {one.name: found[found["scenario"] == one.name] for one in entry.scenarios}
+    shown = [(one.label, _table(of[one.name], names)) for one in entry.scenarios]
+    words = [in_words(of[one.name], method) for one in entry.scenarios]
     said = " ".join(
         [
             "Margin: log p - log(1 - p) of the sample's own label, mean over repeats. Exposed: by how far original and "
@@ -44,41 +43,43 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
             *notes.marks(entry),
         ]
     )
-    return Result(found, "\n".join(text) + f"\n{said}\n", _picture(frame, entry, names), notes=said)
+    body = f"{markdown(shown, words)}\n{said}\n"
+    return Result(found, body, _picture(frame, entry, names), shown, said, words, beside=True)
 
 
 def in_words(here: pd.DataFrame, method: Method) -> list[str]:
     """Say to how many of the most exposed the method's models are nearer to original than to retrained ones."""
+    if here.empty:
+        return ["Too few models are left that did not diverge."]
     most = here[here["exposed"] == "most"]
     away = [(most["unlearned"] - most[kind]).abs() for kind in ("original", "retrained")]
     count = int((away[0] < away[1]).sum())
     return [
-        f"On {count} of the {len(most)} most exposed of {most['of'].iloc[0]} samples the margin of {method.label} is nearer to that of "
-        "original models than to that of retrained ones."
+        f"On {count} of the {len(most)} most exposed of {most['of'].iloc[0]} samples the margin of {method.label} is "
+        "nearer to that of original models than to that of retrained ones."
     ]
 
 
-def _table(here: pd.DataFrame, names: dict[str, str]) -> list[dict[str, str]]:
-    return [
+def _table(here: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    rows = [
         {
-            "Exposed": GROUPS[row["exposed"]],
-            "Place": str(row["place"]),
-            "Sample": str(row["sample"]),
-            "Label": str(row["label"]),
+            **{"Exposed": GROUPS[row["exposed"]], "Place": str(row["place"])},
+            **{"Sample": str(row["sample"]), "Label": str(row["label"])},
+            **{name: f"{row[kind]:.2f}" for kind, name in names.items()},
         }
-        | {name: f"{row[kind]:.2f}" for kind, name in names.items()}
         for row in here.to_dict("records")
     ]
+    return plain(rows or [{"Exposed": "–"}])
 
 
-def _picture(frame: pd.DataFrame, entry: Entry, names: dict[str, str]) -> Figure:
+def _picture(frame: pd.DataFrame, entry: Entry, names: Mapping[str, str]) -> Figure:
     wide = rcParams["figure.figsize"][0]
     lines = [(scenario, group) for scenario in entry.scenarios for group in GROUPS]
     most = max((len(part) for _, part in frame.groupby(["scenario", "exposed"])), default=1) if len(frame) else 1
     size = (wide - LABELS) / most
-    figure = Figure(figsize=(wide, (size + 0.55) * len(lines)), layout="constrained")
+    figure = Figure(figsize=(wide, (size + 0.42) * len(lines)), layout="constrained")
     axes = figure.subplots(2 * len(lines), most, squeeze=False, height_ratios=[size, 0.22] * len(lines))
-    marks = {
+    marks: dict[str, dict[str, Any]] = {
         "original": {"marker": "s", "color": drawing.colour(3)},
         "retrained": {"marker": "o", "color": "0.35", "markerfacecolor": "white"},
         "unlearned": {"marker": "D", "color": drawing.colour(0)},
@@ -104,7 +105,7 @@ def _picture(frame: pd.DataFrame, entry: Entry, names: dict[str, str]) -> Figure
                 strip.spines["bottom"].set_visible(True)
     for row in axes[1::2]:
         row[0].set_ylabel("margin", rotation=0, ha="right", va="center", fontsize=rcParams["xtick.labelsize"])
-    styles = {"linestyle": "none", "markersize": 4}
+    styles: dict[str, Any] = {"linestyle": "none", "markersize": 4}
     drawing.legend(figure, [Line2D([], [], label=names[kind], **styles, **style) for kind, style in marks.items()])
     return figure
 
@@ -113,11 +114,11 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
     """Return the whole numbers between which all margins lie."""
     if frame.empty:
         return -1, 1
-    values = frame[["original", "retrained", "unlearned"]]
-    return float(values.min(axis=None) // 1), float(-(-values.max(axis=None) // 1))
+    values = frame[["original", "retrained", "unlearned"]].to_numpy(float)
+    return float(np.floor(values.min())), float(np.ceil(values.max()))
 
 
-def _head(axis: object, scenario: Scenario, group: str, entry: Entry) -> None:
+def _head(axis: Axes, scenario: Scenario, group: str, entry: Entry) -> None:
     text = f"{scenario.label}\n{GROUPS[group]}" if len(entry.scenarios) > 1 else GROUPS[group]
     shown = fit(text, 72 * LABELS, rcParams["axes.labelsize"])
-    axis.set_ylabel(shown, rotation=0, ha="right", va="center")  # type: ignore[attr-defined]
+    axis.set_ylabel(shown, rotation=0, ha="right", va="center")

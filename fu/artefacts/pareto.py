@@ -5,7 +5,7 @@ references one more retraining, of which nothing is left, and doing nothing, whi
 """
 
 from collections.abc import Iterable, Sequence
-from math import isnan, nan
+from math import ceil, floor, isnan, log10, nan
 from typing import NamedTuple
 
 import pandas as pd
@@ -18,7 +18,7 @@ from matplotlib.transforms import Bbox
 from fu.artefacts import drawing
 from fu.artefacts.audit import GREY, audits
 from fu.artefacts.entry import SECONDS, Entry, Method, Metric
-from fu.artefacts.panels import section
+from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
 from fu.artefacts.spending import spent
 from fu.artefacts.words import in_a_row
@@ -52,21 +52,24 @@ class Point(NamedTuple):
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return every method's costs beside its scores, and who is on a front."""
     found = tidy(frame, entry)
-    text = []
-    for scenario in entry.scenarios:
-        for metric in entry.metrics:
-            here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
-            text.append(
-                section(f"{scenario.label}: {metric.label}", _table(here, entry, metric), below=in_words(here, entry))
-            )
+    of = {
+        (scenario, metric): found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
+        for scenario in entry.scenarios
+        for metric in entry.metrics
+    }
+    shown = [(f"{one.label}: {metric.label}", _table(here, entry, metric)) for (one, metric), here in of.items()]
+    words = [in_words(here, entry) for here in of.values()]
+    names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric in of)
     devices = "; ".join(sorted({str(one) for one in frame["device"].dropna()}))
     notes = (
-        "Lower left is better: less cost, less left. Costs add up unlearning and post-training (bytes stored: the larger "
-        "of both), mean over repeats; one that diverged counts as far as it ran. On the front is who costs less, or "
-        "leaves less, than any other; doing nothing is not. Scores are estimates: neighbours on a front may be tied."
+        "Lower left is better: less cost, less left. Costs add up unlearning and post-training (bytes stored: the "
+        "larger of both), mean over repeats; one that diverged counts as far as it ran. On the front is whom no other "
+        "beats in cost or score without being worse in the other; doing nothing is left out. Scores are estimates: "
+        "neighbours on a front may be tied."
     )
     notes += f" Seconds: {devices}; they differ from run to run." if devices else ""
-    return Result(found, "\n".join(text) + f"\n{notes}\n", _picture(entry, found), notes=notes)
+    body = f"{markdown(shown, words)}\n{notes}\n"
+    return Result(found, body, _picture(entry, found), shown, notes, words, names, beside=True)
 
 
 def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -120,7 +123,7 @@ def _shown(entry: Entry) -> list[Method]:
     ]
 
 
-def _table(here: pd.DataFrame, entry: Entry, metric: Metric) -> list[dict[str, str]]:
+def _table(here: pd.DataFrame, entry: Entry, metric: Metric) -> pd.DataFrame:
     rows = []
     for method in _shown(entry):
         own = here[here["method"] == method.name]
@@ -130,7 +133,7 @@ def _table(here: pd.DataFrame, entry: Entry, metric: Metric) -> list[dict[str, s
                 for row in own.to_dict("records")
             }
             rows.append({"Method": method.marked, metric.label: f"{own['left'].iloc[0]:.3f}", **costs})
-    return rows or [{"Method": "–"}]
+    return plain(rows or [{"Method": "–"}])
 
 
 def in_words(here: pd.DataFrame, entry: Entry) -> list[str]:
@@ -141,7 +144,7 @@ def in_words(here: pd.DataFrame, entry: Entry) -> list[str]:
         return [f"No front is drawn, as the audit judges nobody here: {reason}."]
     labels = {method.name: method.label for method in entry.methods}
     counted = here[here["front"]].groupby("method", sort=False)["cost"].nunique()
-    always = [labels[name] for name, number in counted.items() if number == here["cost"].nunique()]
+    always = [labels[str(name)] for name, number in counted.items() if number == here["cost"].nunique()]
     never = [
         labels[name] for name in here["method"].unique() if name not in counted.index and not _control(entry, name)
     ]
@@ -158,7 +161,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     groups = [(scenario, metric) for scenario in entry.scenarios for metric in entry.metrics]
     wide = rcParams["figure.figsize"][0]
     lines = -(-len(COSTS) // 2)
-    figure = Figure(figsize=(wide, 2.1 * lines * len(groups)), layout="constrained")
+    figure = Figure(figsize=(wide, 2.4 * lines * len(groups)), layout="constrained")
     axes = figure.subplots(lines * len(groups), 2, squeeze=False).reshape(len(groups), -1)
     named = []
     for row, (scenario, metric) in zip(axes, groups, strict=True):
@@ -182,10 +185,15 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
 
 
 def _draw(axis: Axes, points: Sequence[Point], fails: bool) -> None:
-    positive = [point.cost for point in points if point.cost > 0]
+    positive = [point.cost for point in points if point.cost > 0 and not point.method.control]
     if positive:
-        axis.set_xscale("symlog", linthresh=min(positive), linscale=0.5)
-        axis.set_xlim(-0.15 * min(positive), 3 * max(positive))
+        low, high = min(positive), max(positive)
+        axis.set_xscale("symlog", linthresh=low, linscale=0.5)
+        axis.set_xlim(-0.15 * low, 3 * high)
+        decades = [10.0**k for k in range(ceil(log10(low)), floor(log10(3 * high)) + 1)]
+        axis.set_xticks([0, *decades[:: ceil(len(decades) / 5)]])
+        axis.minorticks_off()
+        axis.xaxis.set_major_formatter(lambda value, _: amount(value))
     for method, cost, left in points:
         colour = GREY if fails else "0.2" if method.left or method.control else drawing.colour(0)
         face = "white" if method.left or method.control else colour
@@ -195,6 +203,14 @@ def _draw(axis: Axes, points: Sequence[Point], fails: bool) -> None:
         steps = [[point.cost for point in best], [point.left for point in best]]
         axis.plot(*steps, drawstyle="steps-post", color=drawing.colour(0), linewidth=1.2, zorder=2)
     axis.margins(y=0.15)
+
+
+def amount(value: float) -> str:
+    """Return a number as it stands at an axis: 0.1, 100, 10k, 1M."""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{sign}"
+    return f"{value:g}"
 
 
 def label_points(axis: Axes, points: Sequence[Point]) -> None:
@@ -216,6 +232,7 @@ def label_points(axis: Axes, points: Sequence[Point]) -> None:
             textcoords="offset points",
             fontsize=rcParams["xtick.labelsize"],
             va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
             arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.5", "shrinkA": 0, "shrinkB": 0},
             annotation_clip=False,
         )

@@ -111,7 +111,7 @@ def _tested(unit: pd.DataFrame, region: Region, exact: bool) -> list[Tested]:
 
 
 def _of_interval(against: str, values: "np.ndarray[tuple[int], np.dtype[np.float64]]", region: Region) -> Tested:
-    """Return the test of one number of no seed, given with both ends of its own interval: all of it, or none, counts."""
+    """Return the test of one number of no seed, given with the ends of its own interval: all of it or none counts."""
     low, middle, high = sorted(values.tolist())
     inside, outside = region[0] < low and high < region[1], high <= region[0] or low >= region[1]
     slack = min(low - region[0], region[1] - high)

@@ -107,7 +107,7 @@ class ClientData:
         return batch_of(x), y
 
     def trained_on(self, samples: Indices) -> tuple[Tensor, Tensor]:
-        """Return images [n, c, h, w] and labels [n] as whoever holds them trains on them, by their rows in the data set.
+        """Return images [n, c, h, w] and labels [n] by rows of the data set, as whoever holds them trains on them.
 
         Those of an attacked client have its trigger and label where they are backdoored.
         """
