@@ -52,14 +52,14 @@ class Point(NamedTuple):
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return every method's costs beside its scores, and who is on a front."""
     found = tidy(frame, entry)
-    of = {
-        (scenario, metric): found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
+    parts = [
+        (scenario, metric, found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)])
         for scenario in entry.scenarios
         for metric in entry.metrics
-    }
-    shown = [(f"{one.label}: {metric.label}", _table(here, entry, metric)) for (one, metric), here in of.items()]
-    words = [in_words(here, entry) for here in of.values()]
-    names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric in of)
+    ]
+    shown = [(f"{one.label}: {metric.label}", _table(here, entry, metric)) for one, metric, here in parts]
+    words = [in_words(here, entry) for _, _, here in parts]
+    names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric, _ in parts)
     devices = "; ".join(sorted({str(one) for one in frame["device"].dropna()}))
     notes = (
         "Lower left is better: less cost, less left. Costs add up unlearning and post-training (bytes stored: the "
