@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from fu.artefacts import drawing
-from fu.artefacts.audit import GREY, audits
+from fu.artefacts.audit import GREY, SPREAD, audits
 from fu.artefacts.entry import SECONDS, Entry, Method, Metric
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
@@ -188,12 +188,15 @@ def _draw(axis: Axes, points: Sequence[Point], fails: bool) -> None:
     positive = [point.cost for point in points if point.cost > 0 and not point.method.control]
     if positive:
         low, high = min(positive), max(positive)
-        axis.set_xscale("symlog", linthresh=low, linscale=0.5)
-        axis.set_xlim(-0.15 * low, 3 * high)
-        decades = [10.0**k for k in range(ceil(log10(low)), floor(log10(3 * high)) + 1)]
-        axis.set_xticks([0, *decades[:: ceil(len(decades) / 5)]])
-        axis.minorticks_off()
-        axis.xaxis.set_major_formatter(lambda value, _: amount(value))
+        if high > SPREAD * low:
+            axis.set_xscale("symlog", linthresh=low, linscale=0.5)
+            decades = [10.0**k for k in range(ceil(log10(low)), floor(log10(high)) + 1)]
+            axis.set_xticks([0, *decades[:: ceil(len(decades) / 5)]])
+            axis.set_xlim(-0.15 * low, 3 * high)
+        else:
+            axis.set_xlim(-0.05 * high, 1.3 * high)
+    axis.minorticks_off()
+    axis.xaxis.set_major_formatter(lambda value, _: amount(value))
     for method, cost, left in points:
         colour = GREY if fails else "0.2" if method.left or method.control else drawing.colour(0)
         face = "white" if method.left or method.control else colour
