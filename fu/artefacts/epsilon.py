@@ -45,7 +45,7 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     audit = next(one for one in entry.audits.values() if middle in one.metrics)
     names = dict(zip((middle, *ends(middle), f"{middle}_ceiling", audit.found), COLUMNS[3:], strict=True))
     rows = frame[frame["metric"].isin(names)]
-    wide = rows.pivot_table("value", ["scenario", "method", "first"], "metric").reset_index()
+    wide = rows.pivot_table("value", ["scenario", "method", "first"], "metric").reset_index().rename_axis(columns=None)
     wide = wide.rename(columns={"first": "repeats", **names}).reindex(columns=COLUMNS)
     wide = wide.astype({"repeats": int, "found": bool})
     place = [[one.name for one in several] for several in (entry.scenarios, entry.methods)]

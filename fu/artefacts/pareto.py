@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from fu.artefacts import drawing
-from fu.artefacts.audit import GREY, SPREAD, audits
+from fu.artefacts.audit import GREY, audits
 from fu.artefacts.entry import SECONDS, Entry, Method, Metric
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
@@ -37,6 +37,7 @@ COSTS = {
 }
 COLUMNS = ["scenario", "metric", "method", "cost", "spent", "left", "front", "fails"]
 SIZE = 4.5  # of a point
+SPREAD = 10  # between the least and the largest cost, from where on the axis is logarithmic
 PLACES = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)]  # of a name, seen from its point
 FAR = (6, 12, 20, 30, 42, 56)  # points between a point and its name, the nearest that is free
 
