@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 from fu import plugins
 from fu.artefacts.entry import ORIGINAL, Claim, Role
-from fu.claims.rows import Operand
+from fu.claims.rows import Operand, ends
+from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
@@ -299,9 +300,25 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
             raise UserError(
                 f"{where}: {metric!r} needs at least {least} repeats, got {len(seeds)} seed{'s' * (len(seeds) != 1)}."
             )
+    declared = catalogue.declared("artefacts", entry.kind)
+    if declared.get("FIRSTS"):
+        lacking = [end for end in ends(entry.metrics[0]) if end not in entry.metrics]
+        if lacking:
+            raise UserError(f"{where}: metrics: kind {entry.kind} needs {lacking[0]!r} beside {entry.metrics[0]!r}.")
+    if declared.get("SCORES"):
+        scores = {catalogue.declared("audits", audit)["SCORE"] for audit in home.values()}
+        if wrong := next((one for one in entry.metrics if one not in scores), None):
+            raise UserError(
+                f"{where}: metrics: kind {entry.kind} shows how much is left, and {wrong!r} does not say it; allowed: "
+                f"{', '.join(sorted(scores))}."
+            )
+    if declared.get("PICTURES"):
+        pictured(entry, home, where)
     for scenario in entry.scenarios:
         of = {one: grid.of(f"{name}/{scenario}", one)[0] for one in entry.shown}
         data = next(iter(of.values())).settings.data
+        if declared.get("PICTURES") and about(data.dataset).text:
+            raise UserError(f"{where}: kind {entry.kind} shows images, but {data.dataset} of {scenario!r} is text.")
         if not data.one_partition:
             raise UserError(f"{where}: {scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
         if data.forget is None or data.forget.requests > 1:
@@ -314,7 +331,7 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
         if len(started) < len(entry.against):
             raise UserError(f"{where}: against: two retrainings of {scenario!r} have the same training; name one.")
         left = [_left(of[one]) for one in entry.methods]
-        if not {0, 1} <= {*left}:
+        if not (declared.get("PICTURES") or {0, 1} <= {*left}):
             raise UserError(
                 f"{where}: methods: kind {entry.kind} needs controls by which audits judge themselves, of which "
                 "nothing is left (retrain_partly with share: 0), and all (share: 1)."
@@ -322,6 +339,20 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
         for one in entry.methods:
             if (training := of[one].trained.partition("+")[0]) not in started:
                 raise UserError(f"{where}: against: names no retraining by {training!r}, which {one!r} starts from.")
+
+
+def pictured(entry: Artefact, home: Mapping[str, str], where: str) -> None:
+    """Raise `UserError` unless one audit that says which samples are exposed, and one method, are named.
+
+    `home`: metric -> audit.
+    """
+    able = [one for one in catalogue.available("audits") if catalogue.defines("audits", one, "indices")]
+    if len(used := {home[metric] for metric in entry.metrics}) != 1 or not used <= {*able}:
+        allowed = ", ".join(metric for metric, audit in home.items() if audit in able)
+        raise UserError(f"{where}: metrics: kind {entry.kind} needs one of an audit that ranks samples: {allowed}.")
+    shown = [one for one in entry.methods if one not in entry.against]
+    if len(shown) != 1:
+        raise UserError(f"{where}: methods: kind {entry.kind} shows one, got {', '.join(shown) or 'none'}.")
 
 
 def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
