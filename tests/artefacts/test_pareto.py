@@ -5,12 +5,14 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fu.artefacts import pareto
 from fu.artefacts.audit import GREY
 from fu.artefacts.entry import Entry
-from fu.artefacts.pareto import Point
+from fu.artefacts.pareto import Point, label_points
 from fu.pipeline import catalogue
 from tests.artefacts.factories import made
 from tests.artefacts.test_audit import SCORES, make_audit, make_rows
@@ -71,15 +73,23 @@ def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None
     assert np.asarray(steps.get_xydata()).tolist() == [[32.0, 0.8], [122.0, 0.49]]
 
 
-def test_names_cover_no_other_and_stay_within_the_panel() -> None:
-    figure = made(entry(), rows()).figure
-    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    up = next(axis for axis in figure.axes if axis.get_xlabel() == "bytes up")
-    assert {text.get_text() for text in up.texts} == {"None", "Nothing", "Good", "Bad"}
-    names = [Text.get_window_extent(text, renderer) for text in up.texts]  # without the line to the point
+def test_names_cover_no_other_and_no_point_and_stay_within_the_panel() -> None:
+    figure = Figure(figsize=(3.5, 2.4))
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    axis = figure.subplots()
+    axis.set(xlim=(0, 100), ylim=(0, 1))
+    known = [method for method in entry().methods if method.name in BYTES]
+    places = [(95, 0.5), (95, 0.5), (96, 0.55), (97, 0.97), (94, 0.45), (3, 0.5), (3, 0.52)]
+    points = [Point(method, *place) for method, place in zip(known, places, strict=True)]
+    label_points(axis, points)
+    names = [Text.get_window_extent(text, renderer) for text in axis.texts]  # without the line to the point
+    assert sorted(text.get_text() for text in axis.texts) == sorted(method.marked for method in known)
     assert not any(one.overlaps(other) for one, other in combinations(names, 2))
-    frame = up.get_window_extent(renderer)
-    assert all(frame.x0 <= one.x0 and one.x1 <= frame.x1 + 1 for one in names)
+    frame = axis.get_window_extent(renderer)
+    assert all(frame.x0 <= one.x0 and one.x1 <= frame.x1 for one in names)
+    assert all(frame.y0 <= one.y0 and one.y1 <= frame.y1 for one in names)
+    drawn = axis.transData.transform(places)
+    assert not any(one.contains(*place) for one in names for place in drawn)
 
 
 @pytest.mark.parametrize(
