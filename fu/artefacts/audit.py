@@ -8,6 +8,7 @@ smallest share left in that it finds, as all larger ones, is its resolution.
 from collections.abc import Mapping
 from itertools import pairwise
 from math import isnan, nan
+from statistics import fmean
 from typing import NamedTuple
 
 import pandas as pd
@@ -23,6 +24,7 @@ from fu.artefacts.words import in_a_row
 
 READS = "repeats"
 NEEDS = ("against",)
+BY_SEED = ("found", "in_order")  # shares of the audits that decide something
 GREY = "0.6"  # of an audit that judges nobody
 SPREAD = 30  # between the smallest and the largest score, from where on the axis is logarithmic
 MODELS = "repeats"  # the row of the frame that says how many models did not diverge
@@ -70,6 +72,40 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
     return several
 
 
+def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return what audits say of each method: the metrics, and in which share of the audits it is found.
+
+    An audit that fails its own controls says nothing of other methods; of controls all do, and in which share of them
+    the scores of those that are found grow with what is left.
+    """
+    numbers: dict[tuple[str, str], dict[str, float]] = {}
+    named = {metric.name for metric in entry.metrics}
+    controls = {method.name for method in entry.methods if method.left or method.control}
+    for scenario in entry.scenarios:
+        judged = [audit for audit in audits(frame, entry, scenario) if audit.found]
+        for method in _shown(entry):
+            said = [one for one in judged if method.name in one.found and (method.name in controls or not one.fails)]
+            values = {key: value for one in said for key, value in one.values[method.name].items() if key in named}
+            if said:
+                values["found"] = fmean(one.found[method.name] for one in said)
+                if method.name in controls:
+                    values["in_order"] = fmean(not misordered(entry, _scores(one), one.found) for one in said)
+            numbers[scenario.name, method.name] = values
+    rows = frame.drop_duplicates(["scenario", "method"])[["scenario", "method", "trial", "stage", "seed"]]
+    return pd.DataFrame(
+        [
+            {**row, "metric": metric, "value": value}
+            for row in rows.to_dict("records")
+            for metric, value in numbers.get((row["scenario"], row["method"]), {}).items()
+        ]
+    )
+
+
+def _scores(judged: Judged) -> dict[str, float]:
+    score = judged.audit.score
+    return {method: of[score] for method, of in judged.values.items() if score in of}
+
+
 def controlled(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bool]) -> tuple[str, float | None]:
     """Return why an audit fails its own controls, or "", and its resolution.
 
@@ -82,16 +118,28 @@ def controlled(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bo
         return f"it finds something in “{wrong.label}”", None
     if wrong := next((one for one in never if not found[one.name]), None):
         return f"it finds nothing in “{wrong.label}”", None
-    families = [[one for one in steps if _family(one) == family] for family in dict.fromkeys(map(_family, steps))]
-    for family in families:
+    if wrong_order := misordered(entry, scores, found):
+        return wrong_order, None
+    longest = max(_families(entry, found), key=len, default=[])
+    return "", next((_left(one) for one in longest if found[one.name]), None)
+
+
+def misordered(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bool]) -> str:
+    """Return which two controls an audit ranks wrongly, or ""; of scores only those count that it finds."""
+    for family in _families(entry, found):
         for less, more in pairwise(family):
             if found[less.name] and not found[more.name]:
-                return f"it finds something in “{less.label}” and nothing in “{more.label}”", None
+                return f"it finds something in “{less.label}” and nothing in “{more.label}”"
         for less, more in pairwise(one for one in family if found[one.name]):
             if scores[less.name] > scores[more.name]:
-                return f"it scores “{less.label}” higher than “{more.label}”", None
-    longest = max(families, key=len, default=[])
-    return "", next((_left(one) for one in longest if found[one.name]), None)
+                return f"it scores “{less.label}” higher than “{more.label}”"
+    return ""
+
+
+def _families(entry: Entry, found: Mapping[str, bool]) -> list[list[Method]]:
+    """Return the controls of each plug-in, less left first."""
+    steps = sorted((method for method in entry.methods if method.left and method.name in found), key=_left)
+    return [[one for one in steps if _family(one) == family] for family in dict.fromkeys(map(_family, steps))]
 
 
 def _family(method: Method) -> str:

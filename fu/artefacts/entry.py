@@ -119,7 +119,8 @@ class Scenario(Frozen):
     `family`: the label without coordinates (None: it has none). `data` names the data set for people, `replaces` the
     paper's own where the preset has another in its place. `at`: its coordinates by their short names.
     `original`: the trial of the original model (None: it is not shown).
-    `partition`: the scenario in whose folder the partition lies. `sampling`: where a training draws
+    `partition`: the scenario in whose folder the partition lies. `attack`: what marks samples that are shown as
+    pictures, if anything does. `sampling`: where a training draws
     clients and takes so many steps a round. `asked`: the request, if there is one and the kind of artefact draws
     requests; `requests`: how many come in a row, at equal distances in the rounds after the first.
     `relearning`: where that is read.
@@ -136,6 +137,7 @@ class Scenario(Frozen):
     at: dict[str, float | int | str] = Field(default_factory=dict)
     original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
     partition: str = ""
+    attack: str | None = None
     model: str = ""
     sampling: Sampling | None = None
     asked: Asked | None = None
@@ -228,8 +230,9 @@ class Display(Frozen):
 class Entry(Display):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
-    `predictions`: models are also compared with those of `against` by what they predict. `spreads`: the metrics in
-    parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
+    `predictions`: models are also compared with those of `against` by what they predict. `pictures`: samples are shown
+    as pictures. `firsts`: of how many of the first repeats audits are read (none: of all alone). `spreads`: the metrics
+    in parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
     trainings, then methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
     `names`: what people call a coordinate.
     """
@@ -239,6 +242,8 @@ class Entry(Display):
     preset: str
     reads: Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats", "relearned"]
     predictions: bool = False
+    pictures: bool = False
+    firsts: tuple[int, ...] = ()
     chooses: bool
     rule: str = ""
     citation: str

@@ -22,6 +22,7 @@ from fu.artefacts.entry import ORIGINAL, SECONDS, Entry, Metric, Scenario, Trial
 from fu.artefacts.floor import LEVEL, Floor, gap, noise_floor
 from fu.artefacts.panels import LIKE, markdown
 from fu.artefacts.result import Result
+from fu.artefacts.spending import SPENT, spent
 from fu.artefacts.statistics import Evaluated, evaluated
 from fu.artefacts.words import in_a_row
 from fu.evaluation.trace import COUNTS
@@ -32,7 +33,6 @@ REPEATS = 3  # that `against` names at least
 NEEDS = ("against",)
 ALSO = ("client_accuracy", "client_samples", "client_forgotten", "seconds")
 AGAIN = "repeats of retraining"  # the row of the floor, which is no single method
-SPENT = (*COUNTS, SECONDS)
 STEPS = (1, 2, 5, 10)  # half-widths at which the colours of the picture change
 GREY = "0.82"
 SMALL, FAR = 1e-12, 100.0  # half-width and distance where repeats do not differ, and a model does
@@ -88,15 +88,9 @@ def columns(entry: Entry, found: pd.DataFrame) -> list[Metric]:
 
 
 def final(rows: pd.DataFrame, trial: Trial) -> pd.DataFrame:
-    """Return metric, seed, client and value of a trial's last model, from the rows of all; costs are of all phases.
-
-    Of bytes stored the larger number counts, of all else that is spent the sum. A model that was not asked to forget
-    has no costs: its training is none.
-    """
+    """Return metric, seed, client and value of a trial's last model, from the rows of all; costs are of all phases."""
     last = rows[rows["stage"] == [*trial.models][-1]]
-    spent = rows[rows["metric"].isin(SPENT) & rows["seed"].isin(last["seed"]) & (rows["stage"] != ORIGINAL)]
-    phases = spent.groupby(["metric", "seed"])["value"].agg(["sum", "max"]).reset_index()
-    phases["value"] = phases["sum"].where(phases["metric"] != "stored", phases["max"])
+    phases = spent(rows[rows["seed"].isin(last["seed"])])
     return pd.concat([last[~last["metric"].isin(SPENT)], phases])[["metric", "seed", "client", "value"]]
 
 

@@ -1,7 +1,7 @@
 """Panels of a table as Markdown, HTML, LaTeX and pictures; numbers stand below each other at the decimal point."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 from math import ceil
@@ -50,6 +50,11 @@ def section(heading: str, rows: list[Any] | pd.DataFrame, above: str = "", below
     """Return rows as a table of Markdown below a heading, with the words above and below it."""
     table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
     return "\n\n".join(filter(None, [f"## {heading}", above, table, *below])) + "\n"
+
+
+def plain(rows: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+    """Return the rows of a panel whose columns have no groups."""
+    return pd.DataFrame(rows).pipe(lambda part: part.set_axis(pd.MultiIndex.from_product([[""], part.columns]), axis=1))
 
 
 def markdown(panels: Panels, words: Words = ()) -> str:

@@ -1,9 +1,10 @@
 """Relearning: how soon what a model forgot comes back when it trains on, beside a retrained model that trains on, too.
 
-After Siddiqui et al. 2025 (arXiv 2505.22310): what comes back sooner than after retraining was not gone. It is back in the first round after
-which the ASR (without a backdoor, the accuracy on forgotten samples that no attack trains on) is at least .95 of the
-original model's. Rounds of a method and of the retraining of its training are compared by a permutation of ranks
-(Mann-Whitney, on one side), corrected over methods (Holm). Each attack is judged by controls first, as an audit is.
+After Siddiqui et al. 2025 (arXiv 2505.22310): what comes back sooner than after retraining was not gone. It is back in
+the first round after which the ASR (without a backdoor, the accuracy on forgotten samples that no attack trains on) is
+at least .95 of the original model's. Rounds of a method and of the retraining of its training are compared by a
+permutation of ranks (Mann-Whitney, on one side), corrected over methods (Holm). Each attack is judged by controls
+first, as an audit is.
 """
 
 from collections.abc import Mapping

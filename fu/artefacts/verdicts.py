@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fu.artefacts.entry import Claim, Entry
-from fu.artefacts.panels import Panels
+from fu.artefacts.panels import Panels, plain
 from fu.artefacts.result import Result, of_table
 from fu.claims.judging import MOST, Judged, Region, judge, overall, stands
 
@@ -24,7 +24,8 @@ TERMS = (
     "Each claim is a predicate over the numbers of its table or figure, seed by seed. It holds, or does not, where a "
     "t-test at 2.5% on one side says so, corrected for the number of scenarios (Holm); else it is undecided. In all it "
     "holds where it does in every scenario that is judged, and does not with one. Intervals of 95% are of the mean "
-    "over seeds, not corrected. Of one seed only what has no noise is judged. Paper: the same predicate, of the "
+    "over seeds, not corrected. A number with its own interval, as an audit's, is decided where all of it lies on one "
+    "side, not corrected either. Of one seed only what has no noise is judged. Paper: the same predicate, of the "
     "numbers that it prints, without a test."
 )
 
@@ -115,11 +116,7 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
         }
         for row in each.to_dict("records")
     ]
-    return [(label, _panel(part)) for label, part in (("Claims", rows), ("In each scenario", lines))]
-
-
-def _panel(rows: list[dict[str, str]]) -> pd.DataFrame:
-    return pd.DataFrame(rows).pipe(lambda part: part.set_axis(pd.MultiIndex.from_product([[""], part.columns]), axis=1))
+    return [(label, plain(part)) for label, part in (("Claims", rows), ("In each scenario", lines))]
 
 
 def _several(verdicts: "pd.Series[str]") -> str:

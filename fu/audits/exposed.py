@@ -67,7 +67,7 @@ METRICS = {
 def audit(models: Models) -> dict[str, float]:
     """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
     check_repeats(models, LEAST)
-    chosen = [most(*half) for half in zip(*map(halves, _margins(models)), strict=True)]
+    chosen = [ranked(*half)[: tenth(half[0].shape[1])] for half in zip(*map(halves, _margins(models)), strict=True)]
     judged = [(one[:, best], other[:, best]) for best, (one, other) in zip(chosen, folds(models), strict=True)]
     values = attacked("exposed", judged)
     return {name: value for name, value in values.items() if name not in UNSAID}
@@ -79,15 +79,15 @@ def found(values: Mapping[str, float]) -> bool:
 
 
 def indices(models: Models) -> NDArray[np.int64]:
-    """Return which forgotten samples all original models expose most, the most exposed first."""
-    return most(*_margins(models))
+    """Return the forgotten samples in the order in which all original models expose them, the most exposed first."""
+    return ranked(*_margins(models))
 
 
-def most(original: Floats, retrained: Floats) -> NDArray[np.int64]:
-    """Return the tenth of samples whose margins [N, n] differ most, the first first; of equal ones the earlier."""
+def ranked(original: Floats, retrained: Floats) -> NDArray[np.int64]:
+    """Return samples in the order in which their margins [N, n] differ, most first; of equal ones the earlier first."""
     (mean, spread), (other, its) = fitted(original), fitted(retrained)
     distance = np.abs(mean - other) / np.sqrt((spread + its) / 2)
-    return np.argsort(-distance, kind="stable")[: tenth(distance.size)]
+    return np.argsort(-distance, kind="stable")
 
 
 def _margins(models: Models) -> tuple[Floats, Floats]:

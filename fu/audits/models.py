@@ -36,6 +36,11 @@ class Models:
         kinds = {"unlearned": self.unlearned, "retrained": self.retrained, "original": self.original}
         return {kind: len(logits[FORGOTTEN]) if logits else 0 for kind, logits in kinds.items()}
 
+    def first(self, number: int) -> "Models":
+        """Return the same of so many of the first models of each kind; all of a kind that has fewer."""
+        kinds = (self.unlearned, self.retrained, self.original)
+        return Models(self.labels, *({probe: of[:number] for probe, of in kind.items()} for kind in kinds))
+
 
 def check_repeats(models: Models, least: int) -> None:
     """Raise `ValueError` where there are fewer than `least` repeats of one of the kinds."""

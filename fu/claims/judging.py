@@ -1,7 +1,8 @@
 """How sure it is that a mean over seeds lies in a region: t-tests of both answers, corrected for several units (Holm).
 
 A claim holds in a unit where the mean lies inside, does not where it lies outside, each at 2.5% on one side, as with
-intervals of 95%; else it is undecided. Under several rivals it must hold against all, and fails with one. One seed
+intervals of 95%; else it is undecided. A number with an interval of its own (of 95%, not corrected) is inside where all
+of it is, and outside where none is. Under several rivals it must hold against all, and fails with one. One seed
 decides only what is exact.
 """
 
@@ -41,7 +42,10 @@ class Judged(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """One mean against a region: what speaks against inside and against outside (p-values), and how far inside."""
+    """One mean against a region: what speaks against inside and against outside (p-values), and how far inside.
+
+    `ends`: of a number that comes with an interval of its own.
+    """
 
     against: str
     mean: float
@@ -50,6 +54,7 @@ class Tested(NamedTuple):
     inside: float
     outside: float
     slack: float
+    ends: tuple[float, float] | None = None
 
 
 def judge(found: pd.DataFrame, region: Region, exact: bool = False) -> list[Judged]:
@@ -62,9 +67,9 @@ def judge(found: pd.DataFrame, region: Region, exact: bool = False) -> list[Judg
         verdict: Verdict = "holds" if held <= LEVEL else "does not hold" if failed <= LEVEL else "undecided"
         nearest = min(tests, key=lambda one: one.slack)
         needed = _needed(nearest, LEVEL / len(units) / len(tests)) if verdict == "undecided" else nan
-        half = _half(nearest.std, nearest.n, LEVEL)
-        mean = nearest.mean
-        judged.append(Judged(unit, verdict, nearest.against, mean, mean - half, mean + half, nearest.n, needed))
+        half, mean = _half(nearest.std, nearest.n, LEVEL), nearest.mean
+        ends = nearest.ends or (mean - half, mean + half)
+        judged.append(Judged(unit, verdict, nearest.against, mean, *ends, nearest.n, needed))
     return judged
 
 
@@ -91,6 +96,9 @@ def _tested(unit: pd.DataFrame, region: Region, exact: bool) -> list[Tested]:
     tests = []
     for against, part in unit.groupby("against", sort=False):
         values = part["value"].to_numpy(float)
+        if not exact and (part["seed"] == NO_SEED).all() and len(values) > 1:
+            tests.append(_of_interval(str(against), values, region))
+            continue
         if exact or (part["seed"] == NO_SEED).all():
             within = all(_within(value, region, exact) for value in values)
             inside, outside = (0.0, 1.0) if within else (1.0, 0.0)
@@ -100,6 +108,14 @@ def _tested(unit: pd.DataFrame, region: Region, exact: bool) -> list[Tested]:
         slack = min(mean - region[0], region[1] - mean)
         tests.append(Tested(str(against), mean, std, len(values), inside, outside, slack))
     return tests
+
+
+def _of_interval(against: str, values: "np.ndarray[tuple[int], np.dtype[np.float64]]", region: Region) -> Tested:
+    """Return the test of one number of no seed, given with the ends of its own interval: all of it or none counts."""
+    low, middle, high = sorted(values.tolist())
+    inside, outside = region[0] < low and high < region[1], high <= region[0] or low >= region[1]
+    slack = min(low - region[0], region[1] - high)
+    return Tested(against, middle, nan, 1, float(not inside), float(not outside), slack, (low, high))
 
 
 def _within(value: float, region: Region, closed: bool) -> bool:

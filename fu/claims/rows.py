@@ -31,6 +31,11 @@ class Operand(Strict):
     )
 
 
+def ends(metric: str) -> tuple[str, str]:
+    """Return the names of the lower and the upper end of a number's own interval."""
+    return f"{metric}_low", f"{metric}_high"
+
+
 def pick(rows: pd.DataFrame, operand: Operand) -> pd.DataFrame:
     """Return the rows of an operand."""
     found = rows[(rows["method"] == operand.method) & (rows["metric"] == operand.metric)]

@@ -106,6 +106,19 @@ class ClientData:
             x, y = self.x.index_select(0, index), self.y.index_select(0, index)
         return batch_of(x), y
 
+    def trained_on(self, samples: Indices) -> tuple[Tensor, Tensor]:
+        """Return images [n, c, h, w] and labels [n] by rows of the data set, as whoever holds them trains on them.
+
+        Those of an attacked client have its trigger and label where they are backdoored.
+        """
+        x, y = self.clean(samples)
+        for client, (marked_x, marked_y) in self._own.items():
+            held = np.isin(samples, self.rows[client])
+            places = self.places(client, samples[held]).to(self.device)
+            at = torch.from_numpy(held).to(self.device)
+            x[at], y[at] = batch_of(marked_x[places]), marked_y[places]
+        return x, y
+
     def held_out(self, client: int, split: Literal["validation", "test"]) -> tuple[Tensor, Tensor]:
         """Return a client's validation or test images [n, c, h, w] and labels [n]: never with a trigger."""
         return self.clean(getattr(self.partition, split)[client])

@@ -18,7 +18,7 @@ from fu.data.partition import Indices
 from fu.federation import model_files
 
 MOST = 1000
-LABELS, REPEATS = "labels", "repeats"  # in the place of a role
+LABELS, ROWS, REPEATS = "labels", "rows", "repeats"  # in the place of a role
 
 
 def probes(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
@@ -40,20 +40,21 @@ def audited(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
     each at most `MOST`, at equal distances.
     """
     part, present = data.partition, [*data.forgotten, *data.retained]
-    trained = [data.train(client) for client in data.forgotten] + (
-        [data.clean(data.forgotten_samples)] if len(data.forgotten_samples) else []
-    )
-    x, y = (torch.cat(parts) for parts in zip(*trained, strict=True))
+    _, y = data.trained_on(_forgotten(data))
     tested = part.global_test if len(part.global_test) else np.concatenate([part.test[client] for client in present])
     alike = torch.isin(data.clean(tested)[1], y).cpu().numpy()
     stay = part.global_test if len(part.global_test) else np.concatenate([part.test[one] for one in data.retained])
-    first = torch.from_numpy(_spread(np.arange(len(y)))).to(y.device)
     return {
-        "forgotten": (x[first], y[first]),
+        "forgotten": data.trained_on(audited_rows(data)),
         "held_out": data.clean(_spread(tested[alike])),
         "retained_train": data.clean(_spread(np.concatenate([data.rows[client] for client in data.retained]))),
         "retained_test": data.clean(_spread(stay)),
     }
+
+
+def audited_rows(data: ClientData) -> Indices:
+    """Return which samples of the data set are an audit's `forgotten` probe, in its order."""
+    return _spread(_forgotten(data))
 
 
 def save(path: Path, labels: Mapping[str, Tensor], models: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -63,8 +64,16 @@ def save(path: Path, labels: Mapping[str, Tensor], models: Mapping[str, Mapping[
 
 
 def load(path: Path, role: str) -> dict[str, Tensor]:
-    """Return a model's logits [n, C] by probe, or the probes' `LABELS` [n]; nothing of a model that has diverged."""
+    """Return a model's logits [n, C] by probe, or the probes' `LABELS` [n]; nothing of a model that has diverged.
+
+    Of an audit's predictions `ROWS` [n], too: which samples of the data set the forgotten ones are.
+    """
     return {name.removeprefix(f"{role}."): value for name, value in model_files.read(path, f"{role}.")[0].items()}
+
+
+def _forgotten(data: ClientData) -> Indices:
+    """Return which samples the forgotten clients train on, and the forgotten samples of others."""
+    return np.concatenate([*(data.rows[client] for client in data.forgotten), data.forgotten_samples])
 
 
 def _spread(rows: Indices) -> Indices:

@@ -1,8 +1,8 @@
 """Relearning: train a model on that has unlearned, and watch whether what it forgot comes back.
 
-After Siddiqui et al. 2025 (arXiv 2505.22310), where models train on after unlearning, on retained data alone or with few forgotten samples,
-and what they say of the other forgotten samples is compared with what a retrained model says after the same training.
-Here the retained clients train as in any round, or the forgotten clients alone, on a few samples each.
+After Siddiqui et al. 2025 (arXiv 2505.22310), where models train on after unlearning, on retained data alone or with
+few forgotten samples, and what they say of forgotten samples is compared with what a retrained model says after the
+same training. Here the retained clients train as in any round, or the forgotten clients alone, on a few samples each.
 """
 
 from collections.abc import Iterator

@@ -103,6 +103,9 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "CLIENTS": TypeAdapter(bool),
         "PREDICTIONS": TypeAdapter(bool),
         "REPEATS": TypeAdapter(int),
+        "FIRSTS": TypeAdapter(bool),
+        "PICTURES": TypeAdapter(bool),
+        "SCORES": TypeAdapter(bool),
         "BY_SEED": TypeAdapter(tuple[str, ...]),
     },
     "audits": {

@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 from fu import plugins
 from fu.artefacts.entry import FORGET_SET, ORIGINAL, Claim, Role
-from fu.claims.rows import Operand
+from fu.claims.rows import Operand, ends
+from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
 from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
@@ -299,10 +300,27 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
             raise UserError(
                 f"{where}: {metric!r} needs at least {least} repeats, got {len(seeds)} seed{'s' * (len(seeds) != 1)}."
             )
+    declared = catalogue.declared("artefacts", entry.kind)
+    if declared.get("FIRSTS"):
+        lacking = [end for end in ends(entry.metrics[0]) if end not in entry.metrics]
+        if lacking:
+            raise UserError(f"{where}: metrics: kind {entry.kind} needs {lacking[0]!r} beside {entry.metrics[0]!r}.")
+    if declared.get("SCORES"):
+        scores = {catalogue.declared("audits", audit)["SCORE"] for audit in home.values()}
+        if wrong := next((one for one in entry.metrics if one not in scores), None):
+            raise UserError(
+                f"{where}: metrics: kind {entry.kind} shows how much is left, and {wrong!r} does not say it; allowed: "
+                f"{', '.join(sorted(scores))}."
+            )
+    if declared.get("PICTURES"):
+        pictured(entry, home, where)
     for scenario in entry.scenarios:
         repeated(grid, name, scenario, entry, where)
+        data = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.data
+        if declared.get("PICTURES") and about(data.dataset).text:
+            raise UserError(f"{where}: kind {entry.kind} shows images, but {data.dataset} of {scenario!r} is text.")
         left = [_left(grid.of(f"{name}/{scenario}", one)[0]) for one in entry.methods]
-        if not {0, 1} <= {*left}:
+        if not (declared.get("PICTURES") or {0, 1} <= {*left}):
             raise UserError(
                 f"{where}: methods: kind {entry.kind} needs controls by which audits judge themselves, of which "
                 "nothing is left (retrain_partly with share: 0), and all (share: 1)."
@@ -323,17 +341,17 @@ def relearned(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wh
     for scenario in entry.scenarios:
         repeated(grid, name, scenario, entry, where)
         settings = grid.trials[f"{name}/{scenario}", ORIGINAL].settings
-        data, about = settings.data, settings.relearning
+        data, training = settings.data, settings.relearning
         if data.forget is None or data.forget.samples:
             raise UserError(f"{where}: {scenario!r} needs data.forget.clients: kind {entry.kind} trains clients on.")
         if "asr" in entry.metrics and data.attack is None:
             raise UserError(f"{where}: {scenario!r} has no data.attack, so no asr.")
-        if (number := len(seeds[: about.repeats])) < 2:
+        if (number := len(seeds[: training.repeats])) < 2:
             raise UserError(f"{where}: kind {entry.kind} needs at least 2 repeats of {scenario!r}, got {number}.")
         _, train, held_out = data.fewest
-        if about.samples >= train - held_out:
+        if training.samples >= train - held_out:
             raise UserError(
-                f"{where}: relearning.samples of {scenario!r}: {about.samples} of the smallest client's at most "
+                f"{where}: relearning.samples of {scenario!r}: {training.samples} of the smallest client's at most "
                 f"{train - held_out} training samples leave none to measure on; take fewer."
             )
 
@@ -354,6 +372,20 @@ def repeated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str
     for one in entry.methods:
         if (training := of[one].trained.partition("+")[0]) not in started:
             raise UserError(f"{where}: against: names no retraining by {training!r}, which {one!r} starts from.")
+
+
+def pictured(entry: Artefact, home: Mapping[str, str], where: str) -> None:
+    """Raise `UserError` unless one audit that says which samples are exposed, and one method, are named.
+
+    `home`: metric -> audit.
+    """
+    able = [one for one in catalogue.available("audits") if catalogue.defines("audits", one, "indices")]
+    if len(used := {home[metric] for metric in entry.metrics}) != 1 or not used <= {*able}:
+        allowed = ", ".join(metric for metric, audit in home.items() if audit in able)
+        raise UserError(f"{where}: metrics: kind {entry.kind} needs one of an audit that ranks samples: {allowed}.")
+    shown = [one for one in entry.methods if one not in entry.against]
+    if len(shown) != 1:
+        raise UserError(f"{where}: methods: kind {entry.kind} shows one, got {', '.join(shown) or 'none'}.")
 
 
 def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:

@@ -1,6 +1,7 @@
 """What a table or figure is told: its entry, with the labels, values and file names of all that it shows."""
 
 from collections.abc import Sequence
+from itertools import count, takewhile
 
 from fu import plugins
 from fu.artefacts import entry as artefacts
@@ -35,8 +36,10 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
         name: evaluations_with(read, of.evaluations) if reads == "evaluations" else [] for name, of in settings.items()
     }
     methods = [_method(jobs, paper, name, chooses, measured, reads) for name in shown.shown]
-    data = [of.data for of in settings.values()] if reads == "data" else []
-    marked = catalogue.declared("artefacts", shown.kind).get("TRIGGERS")
+    declared = catalogue.declared("artefacts", shown.kind)
+    pictures = bool(declared.get("PICTURES"))
+    data = [of.data for of in settings.values()] if reads == "data" or pictures else []
+    marked = declared.get("TRIGGERS")
     for name, of in settings.items():
         if marked and of.data.attack is None:
             raise UserError(f"{grid.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
@@ -47,7 +50,9 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
         preset=jobs.config.preset,
         figures=jobs.config.figures,
         reads=reads,  # type: ignore[arg-type]
-        predictions=catalogue.declared("artefacts", shown.kind).get("PREDICTIONS", False),
+        predictions=declared.get("PREDICTIONS", False),
+        pictures=pictures,
+        firsts=_firsts(shown, len(jobs.seeds(paper))) if declared.get("FIRSTS") else (),
         chooses=chooses,
         rule=_rule(jobs, paper, [method for method in methods if method.chosen]),
         citation=source.citation,
@@ -63,7 +68,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
         methods=tuple(methods),
         claims=claims,
         datasets=tuple(one.dataset for one in data),
-        attacks=tuple(one.attack.name for one in data if marked and one.attack),
+        attacks=tuple(one.attack.name for one in data if (marked or pictures) and one.attack),
         names={
             short: coordinate.label or short
             for name in scopes
@@ -87,7 +92,8 @@ def _scenario(
     papers_own = str(inherited(jobs.grid.where[paper], source, name)[0]["data"]["dataset"])
     is_replaced = preset.replace_datasets.get(papers_own, papers_own) != papers_own
     starts = {source.methods[source.methods[one].unlearned_from or one].trained_by for one in shown.methods}
-    draws = catalogue.declared("artefacts", shown.kind).get("REQUESTS")
+    declared = catalogue.declared("artefacts", shown.kind)
+    draws, pictures = declared.get("REQUESTS"), declared.get("PICTURES")
     coordinates = "".join(f", {short} = {stated.at[short]}" for short in stated.vary)
     on = f" [on {_called('datasets', dataset)}]" if is_replaced else ""
     return artefacts.Scenario(
@@ -102,6 +108,7 @@ def _scenario(
         at=dict(stated.at),
         original=_trial(jobs, scope, ORIGINAL, measured) if ORIGINAL in starts else None,
         partition=jobs.first("partition", run=f"{scope}/{SEED}").place,
+        attack=settings.data.attack.name if pictures and settings.data.attack else None,
         model=_called("models", settings.model.name),
         sampling=_sampling(settings),
         asked=_asked(settings.data.forget) if draws else None,
@@ -148,6 +155,12 @@ def _audit(name: str) -> artefacts.Audit:
     return artefacts.Audit(
         plugin=name, label=declared["LABEL"], score=declared["SCORE"], metrics=metrics, caveat=declared["CAVEAT"]
     )
+
+
+def _firsts(shown: Artefact, repeats: int) -> tuple[int, ...]:
+    """Return of how many of the first repeats audits are read: twice as many each time, and of all."""
+    least = max(catalogue.declared("audits", name)["LEAST"] for name in catalogue.audits_with(shown.metrics))
+    return (*takewhile(lambda number: number < repeats, (least * 2**k for k in count())), repeats)
 
 
 def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:

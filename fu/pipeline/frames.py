@@ -1,15 +1,15 @@
 """The tidy data frame behind an artefact: its input files, and their rows.
 
-Columns: scenario, method, trial, model, seed, stage, round, metric, client, value, device, published. Rows with
+Columns: scenario, method, trial, model, seed, stage, round, metric, client, value, device, published, first. Rows with
 `published` are the paper's own numbers. Seed and round are -1 where a row has none, client is NaN; `device` is given
-with the seconds of a run.
+with the seconds of a run, `first` (how many of the first repeats were audited) with what an audit says.
 """
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,14 +23,18 @@ from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
 from fu.pipeline.paths import Paths
 
+if TYPE_CHECKING:
+    from fu.audits.models import Models
+
 COLUMNS = [
     *("scenario", "method", "trial", "model", "seed", "stage", "round"),
-    *("metric", "client", "value", "device", "published"),
+    *("metric", "client", "value", "device", "published", "first"),
 ]
 COMPARED = ("forgotten", "retained")  # probes on which models are compared
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
-SILENT = "no numbers: runs diverged, or the preset leaves them out"
+SILENT = "no numbers: runs diverged, the preset leaves them out, or an audit fails its own controls"
 EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
+EXPOSED = 7  # pictures of those that are most exposed, and as many of those that are least
 
 
 class Shown(NamedTuple):
@@ -63,6 +67,10 @@ def inputs(entry: Entry, paths: Paths) -> list[str]:
     elif entry.reads == "repeats":
         files += [_predicted(entry, paths, place) for part in shown(entry) for place in part.trial.predicted]
         files += list(selections(entry, paths).values())
+        for part in _tested(entry) if entry.also else ():
+            files += [path for seed in entry.seeds for _, _, path in _traced(entry, paths, part, seed)]
+        for scenario in entry.scenarios if entry.pictures else ():
+            files += [paths("data", "archive", dataset=scenario.dataset), _partition(entry, paths, scenario)]
     elif entry.reads == "relearned":
         files += [_relearned(entry, paths, part) for part in _attacked(entry)]
         files += list(selections(entry, paths).values())
@@ -115,7 +123,11 @@ def read(entry: Entry, paths: Paths, published: Path | None) -> pd.DataFrame:
     if entry.reads == "artefacts":
         of = {name: _csv(Path(path)) for name, path in zip(_judged(entry), inputs(entry, paths), strict=True)}
         return pd.concat([_statistics(entry, name, of) for name in entry.claims], ignore_index=True)
+    if entry.pictures:
+        return pd.DataFrame([row for scenario in entry.scenarios for row in _exposed(entry, paths, scenario)])
     parts = [_audits(entry, paths, scenario) for scenario in entry.scenarios] if entry.reads == "repeats" else []
+    if entry.reads == "repeats" and entry.also:
+        parts.append(pd.DataFrame(_spending(entry, paths)))
     for part in shown(entry) if entry.reads in ("evaluations", "traces") else ():
         for seed in entry.seeds:
             rows = (
@@ -284,26 +296,53 @@ def _predicted(entry: Entry, paths: Paths, place: str) -> str:
 def _audits(entry: Entry, paths: Paths, scenario: Scenario) -> pd.DataFrame:
     """Return what every audit says of the models of each method, whether it finds anything, and how many models it has.
 
-    They are compared with those of the retraining in `against` that has the same training, and of that training. Where
-    too many have diverged, an audit has no rows. P-values are corrected for the number of methods (Holm).
+    Where the entry names numbers of `firsts`, it is said of so many of the first repeats, too.
+    """
+    models, rows = _models(entry, paths, scenario), []
+    for first in entry.firsts or (len(entry.seeds),):
+        said = _said(entry, {method: of.first(first) for method, of in models.items()})
+        for part in (one for one in _tested(entry) if one.scenario == scenario.name):
+            role, model = [*part.trial.models.items()][-1]
+            about = {"scenario": scenario.name, "method": part.method, "trial": part.trial.name, "seed": -1}
+            about |= {"round": -1, "stage": role, "model": model, "first": first}
+            rows += [{**about, "metric": metric, "value": value} for metric, value in said[part.method].items()]
+    return pd.DataFrame(rows)
+
+
+def _tested(entry: Entry) -> list[Shown]:
+    """Return what is audited: methods, but not the retraining that they are compared with."""
+    return [part for part in shown(entry) if part.method not in (ORIGINAL, *entry.against)]
+
+
+def _models(entry: Entry, paths: Paths, scenario: Scenario) -> "dict[str, Models]":
+    """Return by method what its models and those that it is compared with say of an audit's probes.
+
+    These are of the retraining in `against` that has the same training, and of that training.
     """
     from fu.audits.models import Models
-    from fu.claims.correction import holm
     from fu.evaluation import predictions
 
-    here = [part for part in shown(entry) if part.scenario == scenario.name and part.method != ORIGINAL]
+    here = [part for part in shown(entry) if part.scenario == scenario.name]
     again = {part.trial.trained: part.trial for part in here if part.method in entry.against}
-    tested = [part for part in here if part.method not in entry.against]
-    controls = {method.name for method in entry.methods if method.left or method.control}
-    said: dict[str, dict[str, float]] = {}
     models = {}
-    for part in tested:
+    for part in (one for one in _tested(entry) if one.scenario == scenario.name):
         places = [part.trial.predicted[0], again[part.trial.trained].predicted[0], part.trial.predicted[1]]
         files = [Path(_predicted(entry, paths, place)) for place in places]
         loaded = [predictions.load(files[0], predictions.LABELS)]
         loaded += [predictions.load(file, predictions.REPEATS) for file in files]
         models[part.method] = Models(*({name: value.numpy() for name, value in one.items()} for one in loaded))
-        said[part.method] = {"repeats": models[part.method].repeats["unlearned"]}
+    return models
+
+
+def _said(entry: Entry, models: "dict[str, Models]") -> dict[str, dict[str, float]]:
+    """Return by method what every audit says, and how many models there are.
+
+    Where too many have diverged, an audit says nothing. P-values are corrected for the number of methods (Holm).
+    """
+    from fu.claims.correction import holm
+
+    controls = {method.name for method in entry.methods if method.left or method.control}
+    said: dict[str, dict[str, float]] = {method: {"repeats": of.repeats["unlearned"]} for method, of in models.items()}
     for name in entry.audits:
         audit = plugins.load("audits", name)
         values = {method: audit.audit(of) for method, of in models.items() if min(of.repeats.values()) >= audit.LEAST}
@@ -315,14 +354,59 @@ def _audits(entry: Entry, paths: Paths, scenario: Scenario) -> pd.DataFrame:
             said[method] |= of
             if hasattr(audit, "found"):
                 said[method][entry.audits[name].found] = float(audit.found(of))
-    rows = []
-    for part in tested:
-        role, model = [*part.trial.models.items()][-1]
-        about = {"scenario": scenario.name, "method": part.method, "trial": part.trial.name, "seed": -1, "round": -1}
-        rows += [
-            {**about, "stage": role, "model": model, "metric": m, "value": v} for m, v in said[part.method].items()
-        ]
-    return pd.DataFrame(rows)
+    return said
+
+
+def _spending(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
+    """Yield what each phase of every method took in all, repeat by repeat; of one that diverged up to there."""
+    for part in _tested(entry):
+        for seed in entry.seeds:
+            about = {"scenario": part.scenario, "method": part.method, "trial": part.trial.name, "seed": seed}
+            for role, model, path in _traced(entry, paths, part, seed):
+                phase = {**about, "round": -1, "stage": role, "model": model}
+                for row in _csv(Path(path)).tail(1).to_dict("records"):
+                    yield from ({**phase, "metric": name, "value": row[name]} for name in entry.also if name in row)
+                if SECONDS in entry.also:
+                    yield {**phase, **_spent(entry, paths, model, seed)}
+
+
+def _exposed(entry: Entry, paths: Paths, scenario: Scenario) -> Iterator[dict[str, Any]]:
+    """Yield the forgotten samples that original models expose most, then those that they expose least.
+
+    Each with its place among all (1: most), its row in the data set, label and picture [h, w, c] in [0, 1] as it was
+    trained on, and its mean margin under original, retrained and unlearned models. Where too many have diverged: none.
+    """
+    import torch
+
+    from fu.audits.models import FORGOTTEN, margins
+    from fu.data import clients
+    from fu.data.dataset import about
+    from fu.evaluation import predictions
+
+    [part] = [one for one in _tested(entry) if one.scenario == scenario.name]
+    [name] = entry.audits
+    audit, models = plugins.load("audits", name), _models(entry, paths, scenario)[part.method]
+    if min(models.repeats.values()) < audit.LEAST:
+        return
+    rows = predictions.load(Path(_predicted(entry, paths, part.trial.predicted[0])), predictions.ROWS)[FORGOTTEN]
+    archive = Path(paths("data", "archive", dataset=scenario.dataset))
+    held = Path(_partition(entry, paths, scenario))
+    data = clients.load(archive, held, scenario.dataset, scenario.attack, torch.device("cpu"), "share")
+    x, y = data.trained_on(rows.numpy())
+    facts, order = about(scenario.dataset), audit.indices(models)
+    pixels = (x.permute(0, 2, 3, 1) * torch.tensor(facts.std) + torch.tensor(facts.mean)).clamp(0, 1).numpy()
+    kinds = {"original": models.original, "retrained": models.retrained, "unlearned": models.unlearned}
+    means = {kind: margins(of[FORGOTTEN], models.labels[FORGOTTEN]).mean(0) for kind, of in kinds.items()}
+    number = min(EXPOSED, len(order) // 2)
+    for which, places in (("most", range(number)), ("least", range(len(order) - number, len(order)))):
+        for place in places:
+            k = order[place]
+            yield {
+                **{"scenario": scenario.name, "method": part.method, "exposed": which, "place": place + 1},
+                **{"of": len(order), "sample": int(rows[k]), "label": int(y[k])},
+                **{kind: float(mean[k]) for kind, mean in means.items()},
+                "pixels": pixels[k],
+            }
 
 
 def _attacked(entry: Entry) -> list[Shown]:

@@ -14,7 +14,7 @@ from fu.pipeline.stages import evaluate, partition, predict, recover, relearn, r
 from fu.pipeline.stages.common import Points, Spec, TrainingSpec
 from fu.plugins import Choice
 
-RELEARNED = ("backdoor", "forget_set", "utility")  # evaluators that say what comes back in relearning
+RELEARNED = ("backdoor", "clients", "forget_set")  # evaluators that say what comes back in relearning
 
 
 @dataclass(frozen=True)

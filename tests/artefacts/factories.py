@@ -28,7 +28,9 @@ ROUNDS = {"unlearned": range(3), "recovered": range(2, 5)}  # of a trace: before
 DEVICE = {"device": "toy", "threads": 1}
 CLIENTS = 3  # of metrics that every client has
 AUDITED = ("ulira_auc", "members_unlearned")
-RELEARNED = ("forget_set_accuracy", "r_acc")
+RELEARNED = ("forget_set_accuracy", "retained_accuracy")
+EPSILON = ("ulira_epsilon", "ulira_epsilon_low", "ulira_epsilon_high", "ulira_epsilon_ceiling")
+ENDS = (("low", -0.5), ("high", 1.0))
 LOST = 3  # the round in which a run diverges
 
 # Evaluation -> its metrics: two of them, as a scenario may have several.
@@ -97,7 +99,10 @@ def make_entry(
         asked=Asked(level="client", number=1),
     )
     known = catalogue.metrics()
-    metrics = {"repeats": AUDITED, "relearned": RELEARNED}.get(reads, metrics)
+    metrics = RELEARNED if reads == "relearned" else metrics
+    if reads == "repeats":
+        scored = ("exposed_auc",) if declared.get("PICTURES") else ("ulira_auc",) if declared.get("SCORES") else AUDITED
+        metrics = EPSILON if declared.get("FIRSTS") else scored
     shown = tuple(known[name] for name in metrics) if measured else ()
     values: dict[str, Any] = {
         "paper": "toy",
@@ -118,14 +123,17 @@ def make_entry(
         "scenarios": () if reads == "nothing" and "scenarios" not in needs else (scenario,),
         "methods": (make_scratch(), ours) if measured else (),
         "x": "size" if "x" in needs else None,
-        "datasets": ("digits",) if reads == "data" else (),
+        "datasets": ("digits",) if reads == "data" or declared.get("PICTURES") else (),
         "attacks": ("patch",) if declared.get("TRIGGERS") else (),
         "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},
     }
     if reads == "artefacts":
         values["claims"] = {"first": make_claim("Ours is above 0."), "second": make_claim("It is so again.")}
     if reads == "repeats":
-        values |= {"audits": {name: make_audit(name) for name in ("ulira", "members")}, "against": ("scratch",)}
+        used = catalogue.audits_with(metrics)
+        values |= {"audits": {name: make_audit(name) for name in used}, "against": ("scratch",)}
+        values |= {"also": catalogue.also(kind), "pictures": bool(declared.get("PICTURES"))}
+        values["firsts"] = (4, 8) if declared.get("FIRSTS") else ()
     elif reads == "relearned":
         about = Relearning(rounds=3, samples=5, repeats=len(SEEDS))
         values |= {"scenarios": (scenario.model_copy(update={"relearning": about}),), "against": ("scratch",)}
@@ -174,8 +182,10 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     if entry.reads == "relearned":
         return pd.DataFrame(_relearned(entry))
     rows: list[dict[str, Any]] = []
+    if entry.pictures:
+        return pd.DataFrame(_exposed(entry))
     if entry.reads == "repeats":
-        rows = [*_audited(entry)]
+        rows = [*_audited(entry), *(_spent(entry) if entry.also else [])]
     for scenario, method, trial, models in _shown(entry) if entry.reads in ("evaluations", "traces") else ():
         for seed in entry.seeds:
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed}
@@ -189,7 +199,7 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     theirs = {"scenario": "small", "seed": -1, "round": -1, "published": True}
     for (method, stage, metric), value in (published or {}).items():
         rows.append({**theirs, "method": method, "stage": stage, "metric": metric, "value": value})
-    frame = pd.DataFrame(rows, columns=[*COLUMNS[:8], "client", *COLUMNS[8:]])
+    frame = pd.DataFrame(rows, columns=[*COLUMNS[:8], "client", *COLUMNS[8:], "first"])
     frame["published"] = frame["published"].eq(True).astype(bool)
     return frame.astype({"seed": int, "round": int, "value": float})
 
@@ -228,15 +238,16 @@ def _shown(entry: Entry) -> Iterator[tuple[str, str, str, dict[str, str]]]:
 
 
 def _audited(entry: Entry) -> Iterator[dict[str, Any]]:
-    for scenario, method, trial, models in _shown(entry):
+    for (scenario, method, trial, models), first in product(_shown(entry), entry.firsts or (len(entry.seeds),)):
         if method not in (ORIGINAL, *entry.against):
             role, model = [*models.items()][-1]
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": -1, "round": -1}
-            about |= {"stage": role, "model": model}
+            about |= {"stage": role, "model": model, "first": first}
             yield {**about, "metric": "repeats", "value": len(entry.seeds)}
             for name, audit in entry.audits.items():
                 of = {metric: number(trial, metric) for metric in audit.metrics}
                 of |= {} if name == "members" else {audit.found: 1.0}
+                of |= {f"ulira_epsilon_{end}": of["ulira_epsilon"] + by for end, by in ENDS} if entry.firsts else {}
                 yield from ({**about, "metric": metric, "value": value} for metric, value in of.items())
 
 
@@ -249,6 +260,26 @@ def _relearned(entry: Entry) -> Iterator[dict[str, Any]]:
             for attack, round in product(("retained", "forgotten"), range(4)):
                 value = number(trial, metric.name, seed, attack, round)
                 yield {**about, "attack": attack, "round": round, "value": value}
+
+
+def _spent(entry: Entry) -> Iterator[dict[str, Any]]:
+    device = f"{DEVICE['device']}, {DEVICE['threads']} thread(s)"
+    for (scenario, method, trial, models), seed in product(_shown(entry), entry.seeds):
+        about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed, "round": -1}
+        for (stage, model), metric in product(models.items(), entry.also):
+            if method not in (ORIGINAL, *entry.against):
+                value = number(trial, stage, metric, seed)
+                yield {**about, "stage": stage, "model": model, "metric": metric, "value": value, "device": device}
+
+
+def _exposed(entry: Entry) -> Iterator[dict[str, Any]]:
+    image, methods = np.linspace(0, 1, 64).reshape(8, 8, 1), [one for one in entry.methods if one.name != "scratch"]
+    for method, (which, places) in product(methods, {"most": (1, 2), "least": (9, 10)}.items()):
+        for place in places:
+            trial = entry.trial("small", method).name
+            margins = {kind: number(trial, kind, place) for kind in ("original", "retrained", "unlearned")}
+            about = {"scenario": "small", "method": method.name, "exposed": which, "place": place, "of": 10}
+            yield {**about, "sample": 100 + place, "label": place % 10, **margins, "pixels": image}
 
 
 def _evaluated(entry: Entry, trial: str, models: dict[str, str], seed: int) -> Iterator[dict[str, Any]]:

@@ -162,3 +162,25 @@ def test_a_method_without_models_has_a_row_without_numbers() -> None:
     [(_, panel)] = made(make_audit(), frame).panels or []
     row = panel[panel.iloc[:, 0].str.startswith("Bad")].iloc[0]
     assert [*row] == ["Bad (0 models)", "–", "–", "–", "–"]
+
+
+def test_rows_say_of_controls_what_every_audit_finds_and_of_methods_what_those_do_that_pass() -> None:
+    found = audit.by_seed(make_rows(), make_audit())
+    of = {(row["method"], row["metric"]): row["value"] for row in found.to_dict("records")}
+    assert of["none", "found"] == 0.5  # KLoM finds something in it, and U-LiRA nothing
+    assert of["all", "found"] == of["nothing", "found"] == 1
+    assert (of["good", "found"], of["bad", "found"]) == (0, 1)  # of U-LiRA alone
+    assert of["all", "in_order"] == 1
+    assert of["bad", "ulira_auc"] == 0.8
+    assert ("bad", "klom_p") not in of
+    assert of["all", "klom_p"] == 0.0312
+    assert ("bad", "in_order") not in of
+    assert {*found["seed"]} == {-1}
+    assert "again" not in {*found["method"]}
+
+
+def test_scores_out_of_order_are_said_in_rows() -> None:
+    found = audit.by_seed(make_rows({"half": 0.91}), make_audit())
+    ranked = found[found["metric"] == "in_order"].set_index("method")["value"]
+    assert ranked["all"] == 0  # of both audits: KLoM's score is ten times U-LiRA's
+    assert found[(found["method"] == "bad")].empty  # no audit passes its controls

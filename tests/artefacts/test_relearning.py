@@ -43,7 +43,7 @@ def make(**changes: Any) -> Entry:
     laid = Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), relearning=relearned)
     known = catalogue.metrics()
     values = {"scenarios": (laid,), "methods": tuple(methods), "against": ["again", "sampled.again"], "chosen": {}}
-    values |= {"metrics": (known["forget_set_accuracy"], known["r_acc"])}
+    values |= {"metrics": (known["forget_set_accuracy"], known["retained_accuracy"])}
     return make_entry("relearning").model_copy(update={**values, **changes})
 
 
@@ -147,8 +147,11 @@ def test_cells_and_headings() -> None:
     assert label == "Small"
     assert [*panel.columns] == [
         ("", "Method"),
-        *(("retained clients train", name) for name in ("rounds", "Forget-set accuracy", "R-Acc")),
-        *(("the forgotten client trains", name) for name in (f"rounds {LIKE}", "Forget-set accuracy", "R-Acc")),
+        *(("retained clients train", name) for name in ("rounds", "Forget-set accuracy", "Acc of those who stay")),
+        *(
+            ("the forgotten client trains", name)
+            for name in (f"rounds {LIKE}", "Forget-set accuracy", "Acc of those who stay")
+        ),
     ]
     assert [*shown] == ["Again", "Sampled.Again", "None", "Half", "All", "Soon", "Late", "Sampled"]
     assert shown["Again"][:3] == ("> 3.0", "0.760 → 0.760", "– → –")  # .7599 and .76
@@ -206,7 +209,7 @@ def test_the_rows_by_seed() -> None:
 
 def test_the_picture_has_a_panel_for_each_attack_with_retraining_thick_and_the_original_dashed() -> None:
     figure = relearning.make(make_rows(), make()).figure
-    retained, _, forgotten, _ = figure.axes  # beside each the panel of R-Acc
+    retained, _, forgotten, _ = figure.axes  # beside each the panel of those who stay
     assert [axis.get_title("left") for axis in (retained, forgotten)] == [
         "Small: retained clients train",
         "Small: the forgotten client trains",

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from fu.audits.models import area, caught, fitted, halves, losses, margins, tenth
+from fu.audits.models import TEST, area, caught, fitted, halves, losses, margins, tenth
+from tests.audits.synthetic import models_of
 
 
 def test_a_margin_is_the_log_odds_of_the_own_label() -> None:
@@ -63,3 +64,10 @@ def test_areas_and_rates_are_counted() -> None:
 def test_a_tenth_is_one_at_least_and_halves_are_even_and_odd() -> None:
     assert [tenth(number) for number in (1, 10, 11, 100)] == [1, 1, 2, 10]
     assert [half.tolist() for half in halves(np.arange(5.0))] == [[0, 2, 4], [1, 3]]
+
+
+def test_the_first_models_are_those_of_each_kind_on_every_probe() -> None:
+    few, many = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(4, 3)
+    models = models_of(unlearned=few, retrained=many, original=many).first(3)
+    assert models.repeats == {"unlearned": 2, "retrained": 3, "original": 3}
+    assert np.array_equal(margins(models.retrained[TEST], models.labels[TEST]).round(4), many[:3])

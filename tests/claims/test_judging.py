@@ -156,3 +156,23 @@ def test_of_draws_without_an_effect_at_most_one_in_twenty_holds(units: int, seed
         held += any(one.verdict == "holds" for one in judge(table, ABOVE))
     assert held / draws <= 0.05
     assert held / draws == pytest.approx(LEVEL, abs=0.006)  # and it is no less than it claims
+
+
+@pytest.mark.parametrize(
+    ("values", "region", "expected"),
+    [
+        ([-0.5, 0.1, 0.9], (-inf, 1.0), "holds"),
+        ([-0.5, 0.1, 1.0], (-inf, 1.0), "undecided"),
+        ([0.9, 1.5, 2.0], (-inf, 1.0), "undecided"),
+        ([1.0, 1.5, 2.0], (-inf, 1.0), "does not hold"),
+        ([-2.0, 0.0, 2.0], WITHIN, "undecided"),  # both ends are outside, on different sides
+        ([-0.5, 0.0, 0.5], WITHIN, "holds"),
+    ],
+)
+def test_a_number_with_an_interval_of_its_own_is_decided_where_all_of_it_lies_on_one_side(
+    values: list[float], region: tuple[float, float], expected: Verdict
+) -> None:
+    [one] = judge(frame({"a": values}, seed=-1), region)
+    assert one.verdict == expected
+    assert (one.mean, one.low, one.high, one.n) == (values[1], values[0], values[2], 1)
+    assert isnan(one.needed)

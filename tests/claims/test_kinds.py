@@ -150,3 +150,14 @@ def test_rows_are_those_of_method_metric_stage_and_place() -> None:
     assert number(at={"params.q": 0.3}) == number(at={"nothing": 1}) == number(metric="r_acc") == 0
     assert number(stage="recovered") == 0
     assert len(pick(rows(), Operand(method="original", metric="asr"))) == 2
+
+
+def test_interval_is_a_number_with_its_ends_where_there_are_all_three() -> None:
+    about = {"method": "ours", "point": "ours", "stage": "unlearned", "seed": -1, "round": -1}
+    numbers = {"epsilon": 0.4, "epsilon_low": 0.1, "epsilon_high": 0.9}
+    given = [{**about, "scenario": "a", "metric": metric, "value": value} for metric, value in numbers.items()]
+    given += [{**about, "scenario": "b", "metric": "epsilon", "value": 0.5}]
+    of = {"method": "ours", "metric": "epsilon"}
+    each, region = made("interval", pd.DataFrame(given), of=of, side="below", limit=1)
+    assert each == {("a", ""): [0.4, 0.1, 0.9]}
+    assert region == (-inf, 1)

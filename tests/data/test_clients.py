@@ -81,6 +81,19 @@ def test_chosen_rows_of_a_client_come_in_the_order_asked_for() -> None:
         assert torch.equal(chosen_y, y[rows])
 
 
+@pytest.mark.parametrize("poison", ["share", "all"])
+def test_samples_of_any_clients_come_as_these_train_on_them_in_the_order_asked_for(poison: Poison) -> None:
+    part = part_of([0, 2], 0.5)
+    data = make_data(part, poison=poison)
+    rows = np.concatenate([part.train[client][::-1] for client in (2, 1, 0)])
+    x, y = data.trained_on(rows)
+    own = [tuple(held.flip(0) for held in data.train(client)) for client in (2, 1, 0)]
+    assert torch.equal(x, torch.cat([images for images, _ in own]))
+    assert torch.equal(y, torch.cat([labels for _, labels in own]))
+    assert not torch.equal(y, data.y[torch.from_numpy(rows)])
+    assert torch.equal(data.x[torch.from_numpy(rows)], make_data(part).x[torch.from_numpy(rows)])  # a copy was marked
+
+
 def test_the_backdoored_view_of_a_forgotten_client_holds_all_its_training_samples() -> None:
     part = part_of([2], share=0.3)
     data = client_data(part, "share")

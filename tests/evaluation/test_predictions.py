@@ -44,6 +44,33 @@ def test_probes_of_forgotten_samples_are_these_whoever_holds_them() -> None:
     assert same(found["retained"], data, np.concatenate([part.test[0], part.test[2]]))
 
 
+def test_an_audit_knows_which_samples_the_forgotten_are_and_sees_them_as_they_were_trained_on() -> None:
+    part = make_partition()
+    data = make_data(part, poison="share", asked=[1])
+    rows = predictions.audited_rows(data)
+    assert rows.tolist() == part.train[1].tolist()
+    x, y = predictions.audited(data)["forgotten"]
+    marked = torch.from_numpy(np.isin(rows, part.backdoored))
+    clean, triggered = data.clean(rows), data.triggered(rows)
+    assert 0 < marked.sum() < len(rows)
+    assert torch.equal(y, torch.where(marked, triggered[1], clean[1]))
+    assert torch.equal(x[marked], triggered[0][marked])
+    assert torch.equal(x[~marked], clean[0][~marked])
+
+
+def test_an_audits_forgotten_samples_are_those_of_forgotten_clients_then_those_asked_for_at_equal_distances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part = make_partition(trigger=False)
+    asked = np.sort(np.array([part.train[0][2], part.train[1][0], part.train[2][5]]))
+    data = replace_request(make_data(part), Request(np.array([1]), asked))
+    gone = [*part.train[1][~np.isin(part.train[1], asked)], *asked]
+    assert predictions.audited_rows(data).tolist() == gone
+    assert same(predictions.audited(data)["forgotten"], data, np.array(gone))
+    monkeypatch.setattr(predictions, "MOST", 7)
+    assert predictions.audited_rows(data).tolist() == [gone[len(gone) * k // 7] for k in range(7)]
+
+
 def replace_request(data: ClientData, request: Request) -> ClientData:
     return ClientData(data.x, data.y, data.partition, data.classes, "all", data.mark, request)
 

@@ -132,6 +132,58 @@ def test_what_cannot_be_audited_is_refused(parts: dict[str, Any], sentence: str)
     assert str(caught.value).count(". ") == 0
 
 
+PLOTS = [
+    ({"settles": {"metrics": ["ulira_epsilon", "ulira_epsilon_low"]}}, "epsilon needs 'ulira_epsilon_high' beside"),
+    (
+        {"costs": {"metrics": ["ulira_epsilon"]}},
+        "how much is left, and 'ulira_epsilon' does not say it; allowed: exposed",
+    ),
+    ({"exposed": {"metrics": ["ulira_auc"]}}, "kind exposed needs one of an audit that ranks samples: exposed_auc, "),
+    ({"exposed": {"methods": ["fedosd", "mode"]}}, "methods: kind exposed shows one, got fedosd, mode"),
+]
+
+
+@pytest.mark.parametrize(("changed_parts", "sentence"), PLOTS)
+def test_what_cannot_be_plotted_is_refused(changed_parts: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Plan({"preset": "smoke", "papers": ["audit"], "overrides": {"audit": {"artefacts": changed_parts}}})
+    assert sentence in str(caught.value)
+    assert str(caught.value).count(". ") == 0
+
+
+def test_pictures_of_text_are_refused() -> None:
+    text = {
+        "data": {"dataset": "letters", "samples": 2000, "split": "official", "test": "global", "train_share": None}
+        | {"partition": {"name": "natural", "params": {"minimum": 15}}},
+        "model": {"name": "lstm", "params": {"hidden": 4}},
+    }
+    scenarios = {"letters": {"label": "Letters", "settings": text}}
+    artefacts = {"exposed": {"scenarios": ["letters"]}}
+    laid = {"overrides": {"audit": {"scenarios": scenarios, "artefacts": artefacts}}}
+    with pytest.raises(UserError, match="kind exposed shows images, but letters of 'letters' is text\\."):
+        Plan({"preset": "smoke", "papers": ["audit"], **laid})
+
+
+def test_a_plot_of_repeats_names_their_numbers_and_reads_the_same_predictions() -> None:
+    plan = Plan({"preset": "smoke", "papers": ["audit"], "seeds": [*range(11)]})
+    spec: Any = plan.job("publish", {"paper": "audit", "artefact": "settles"}).spec
+    assert spec.firsts == (4, 8, 11)
+    assert plan.job("publish", {"paper": "audit", "artefact": "remains"}).spec.model_dump()["firsts"] == ()
+
+
+def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_and_partition() -> None:
+    plan = Plan({"preset": "smoke", "papers": ["audit"]})
+    read = {
+        name: plan.job("publish", {"paper": "audit", "artefact": name}).inputs["results"]
+        for name in ("costs", "exposed")
+    }
+    run = "results/smoke/audit/mnist-pat50/seed7"
+    assert {f"{run}/fedosd.unlearned.csv", f"{run}/fedosd.recovered.csv"} <= {*read["costs"]}
+    assert not [path for path in read["costs"] if "/retraining" in path and path.endswith(".csv")]
+    home = "results/smoke/audit/mnist-pat50/seed0/partition.npz"
+    assert {"results/smoke/data/digits.npz", home} <= {*read["exposed"]}
+
+
 def test_seeds_of_the_config_are_counted_too() -> None:
     with pytest.raises(UserError, match="'ulira_auc' needs at least 4 repeats, got 1 seed\\."):
         Plan({"preset": "smoke", "papers": ["audit"], "seeds": [7]})

@@ -364,7 +364,8 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
         ("evaluation", '"label":', '"tells": {"original": "worse"}, "label":',
          "mine.py (evaluation): METRICS: tells.original: Input should be 'lower' or 'higher', got 'worse'."),
         ("artefacts", "'nothing'", "'all'",
-         "mine.py: READS: Input should be 'evaluations', 'traces', 'data', 'nothing', 'artefacts', 'repeats' or 'relearned'"),
+         "mine.py: READS: Input should be 'evaluations', 'traces', 'data', 'nothing', 'artefacts', 'repeats' or "
+         "'relearned'"),
         ("artefacts", "'nothing'", "'nothing'\nALSO = 'asr'",
          "mine.py: ALSO: Input should be a valid tuple, got 'asr'."),
         ("artefacts", "'nothing'", "'nothing'\nMARKS = 1",

@@ -74,8 +74,11 @@ AUDIT: dict[str, Any] = {  # every audit, on as few repeats as they need
     "seeds": [0, 1, 2, 3, 4],
     "settings": {"model": {"params": {"hidden": 8}}, "training": {"rounds": 1}},
     "artefacts": {
-        name: {"methods": ["partly.0", "partly.all"], "against": ["retraining"]}
-        for name in ("remains", "harm", "relearning")
+        **{
+            name: {"methods": ["partly.0", "partly.all"], "against": ["retraining"]}
+            for name in ("remains", "harm", "settles", "costs", "relearning")
+        },
+        "exposed": {"methods": ["partly.all"]},
     },
 }
 TRAININGS: dict[str, Any] = {
@@ -250,6 +253,7 @@ def claims() -> dict[str, Claim]:
         "best": {**side, "among": ["guard.away_from_original"]},
         "trend": {"of": of, "along": "k", "way": "rising"},
         "exact": {"of": of, "value": 0.0},
+        "interval": {**side, "limit": 0.0},
     }
     about = {"text": "T", "place": "P", "artefact": "guard_table", "scenarios": ["guard0"]}
     return {kind: Claim(kind=kind, params=params[kind], **about) for kind in available("claims")}

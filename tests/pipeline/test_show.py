@@ -31,7 +31,8 @@ POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a config.yaml of one paper, in which it runs."""
     text = (ROOT / "config.yaml").read_text()
-    (tmp_path / "config.yaml").write_text(text.replace("papers: [fedosd, safari, fats, tradeoffs, audit]", "papers: [fedosd]"))
+    every = "papers: [fedosd, safari, fats, tradeoffs, audit]"
+    (tmp_path / "config.yaml").write_text(text.replace(every, "papers: [fedosd]"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

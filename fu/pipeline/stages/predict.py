@@ -21,7 +21,10 @@ class Files(ModelFiles):
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Write the probes' labels [n] and all logits [N, n, C]; a model that has diverged is left out."""
+    """Write the probes' labels [n], the forgotten one's rows [n] in the data set, and all logits [N, n, C].
+
+    A model that has diverged is left out.
+    """
     import torch
 
     from fu.evaluation import predictions
@@ -37,8 +40,10 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     logits = {
         name: torch.stack([network.logits(theta, x) for theta in thetas]) for name, (x, _) in probes.items() if thetas
     }
+    rows = torch.from_numpy(predictions.audited_rows(data))
+    says = {predictions.ROWS: {"forgotten": rows}, predictions.REPEATS: logits}
     with atomic_outputs(options, files.predictions) as (part,):
-        predictions.save(part, {name: labels for name, (_, labels) in probes.items()}, {predictions.REPEATS: logits})
+        predictions.save(part, {name: labels for name, (_, labels) in probes.items()}, says)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from zipfile import ZipFile
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import show
+from fu.pipeline import certificate, show
 from fu.pipeline.bundle.check import METADATA, check
-from fu.pipeline.certificate import SEAL
+from fu.pipeline.certificate import SEAL, Certificate
 from tests.pipeline.bundle.zips import changed, contents
 from tests.pipeline.page.folder import ROOT
 
@@ -75,6 +76,13 @@ def test_what_was_written_is_right(made: Path) -> None:
         ),
         (lambda found: {EVALUATED: None}, [f"{STEM}/ours.evaluation.made.json is missing or damaged"]),
         (lambda found: {TRAINED: None}, [f"{STEM}/original.trained.made.json is missing or damaged"]),
+        (
+            lambda found: {EVALUATED: None, "more.txt": b""},
+            [
+                f"{STEM}/ours.evaluation.made.json is missing or damaged",
+                f"neither a certificate nor {METADATA} names 'more.txt'",
+            ],
+        ),
         (
             lambda found: {TRAINED: found[TRAINED].replace(b'"train"', b'"tarin"')},
             [f"{STEM}/original.trained.made.json is missing or damaged"],
@@ -175,6 +183,17 @@ def test_a_certificate_of_another_kind_is_one_sentence(made: Path, old: str, new
     path = changed(made, {TRAINED: sealed(contents(made)[TRAINED], old, new)})
     with pytest.raises(UserError, match=r"changed\.zip: a certificate in it was not written by fu \(.*\)\.$"):
         check(path)
+
+
+def test_certificates_are_read_in_the_bundle_alone(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpacked into `tmp_path`, three folders below it lies what a certificate in the bundle names."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    outside = tmp_path / "outside/x.made.json"
+    outside.parent.mkdir()
+    certificate.write(outside, Certificate("", "data", {}, "", {}, {}, {"x.csv": (1, "digest")}))
+    named = '"models": [["results/smoke/../../../outside/x.csv", "digest"]]'
+    path = changed(made, {TRAINED: sealed(contents(made)[TRAINED], '"models": []', named)})
+    assert check(path)[0] == [f"{path}: ../../../outside/x.made.json is missing or damaged."]
 
 
 def test_the_command_prints_what_is_wrong_and_fails(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

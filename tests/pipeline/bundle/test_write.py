@@ -98,7 +98,7 @@ def test_targets_say_which_artefacts_and_the_page_shows_no_others(plan: Plan, st
     assert both.is_file()  # it was not overwritten
     assert f"{ROOT}/artefacts/toy/numbers.csv" in contents(both)
     assert not [name for name in contents(one) if "numbers" in name]
-    assert b"toy/numbers" not in contents(one)[f"{ROOT}/index.html"]
+    assert not [name for name in ("toy/numbers", "toy_numbers") if name.encode() in contents(one)[f"{ROOT}/index.html"]]
     with pytest.raises(UserError, match=r"there is no target 'toy_bras'; did you mean 'toy_bars'\?"):
         bundle(plan, "toy_bras")
 

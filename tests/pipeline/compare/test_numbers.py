@@ -94,7 +94,10 @@ def test_measured_times_are_counted_apart() -> None:
 
 
 def test_where_the_rows_are_equal_what_is_shown_is_compared() -> None:
-    shown = f"{SHOWN}small,asr,0.5,0.1,3\nsmall,r_acc,0.9,,1\n", f"{SHOWN}small,asr,0.3,0.1,3\nsmall,r_acc,0.9,,2\n"
+    shown = (
+        f"{SHOWN}small,asr,0.5,0.1,3\nsmall,r_acc,0.9,0.2,1\n",
+        f"{SHOWN}small,asr,0.3,0.1,3\nsmall,r_acc,0.9,0.2,2\n",
+    )
     assert said(numbers(seeds(1), seeds(1), shown)) == [
         "toy_thing  small, asr, mean: 0.5 -> 0.3 (-0.2, 2 standard deviations over seeds)",
         "toy_thing  small, r_acc, n: 1 -> 2 (+1)",

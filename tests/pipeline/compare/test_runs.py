@@ -73,6 +73,12 @@ def test_many_differences_are_cut_and_counted() -> None:
     assert f"Numbers: {LINES + 7} compared; cells that differ: {LINES + 5}, the worst first:" in lines
 
 
+def test_the_worst_difference_is_printed_first() -> None:
+    a = run(Path("a"), ENTRY, [{"seed": 0, "round": k, "value": 1} for k in range(3)])
+    b = run(Path("b"), ENTRY, [{"seed": 0, "round": k, "value": value} for k, value in enumerate((2, 4, 3))])
+    assert [line.partition("-> ")[2][0] for line in compare(a, b).lines[-3:]] == ["4", "3", "2"]
+
+
 def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
     a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, ROWS)
     (b / "artefacts/toy/thing.csv").write_text("x")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from fu.evaluation import backdoor, forget_set, utility
+from fu.evaluation import backdoor, clients, forget_set
 from fu.evaluation.context import Context
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.network import Network
@@ -17,7 +17,7 @@ from tests.pipeline.stages.scene import BUILD, LOCAL, MODEL, OPTIONS, Scene, mak
 
 SEEDS = (5, 3)
 ABOUT: dict[str, Any] = {"local": LOCAL, "rounds": 2, "samples": 4, "seeds": SEEDS}
-ABOUT |= {"clients_per_round": None, "with_replacement": False, "traced": ("backdoor", "forget_set", "utility")}
+ABOUT |= {"clients_per_round": None, "with_replacement": False, "traced": ("backdoor", "clients", "forget_set")}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def numbers(theta: torch.Tensor) -> dict[str, float]:
     """Return what evaluators say of a model, of the forgotten client's other samples alone."""
     _, others = shared_out(make_data("share"), 4)
     context = Context(Network(BUILD(), torch.device("cpu")), others, theta)
-    return {**backdoor.trace(context), **forget_set.trace(context), **utility.trace(context)}
+    return {**backdoor.trace(context), **clients.trace(context), **forget_set.trace(context)}
 
 
 def test_a_row_for_each_seed_attack_round_and_metric(scene: Scene) -> None:
@@ -62,7 +62,7 @@ def test_a_row_for_each_seed_attack_round_and_metric(scene: Scene) -> None:
             for round, theta in enumerate(relearned(task, model(own), attack)):
                 expected[seed, attack, round] = numbers(theta)
     assert found == expected
-    assert {"asr", "forget_set_accuracy", "r_acc"} < set(found[5, "retained", 0])
+    assert {"asr", "forget_set_accuracy", "retained_accuracy"} < set(found[5, "retained", 0])
 
 
 def test_round_0_is_the_trial_s_model_as_it_is_under_both_attacks(scene: Scene) -> None:

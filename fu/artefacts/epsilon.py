@@ -1,0 +1,145 @@
+"""Does the verdict settle? An audit's epsilon for the first N repeats, with its interval and what N can prove at most.
+
+`metrics` names the epsilon, its ends (`_low`, `_high`) and, if it is to be drawn, its ceiling (`_ceiling`).
+"""
+
+from math import isnan
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from fu.artefacts import drawing
+from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.panels import markdown, plain
+from fu.artefacts.result import Result
+from fu.artefacts.words import in_a_row
+from fu.claims.rows import ends
+
+READS = "repeats"
+NEEDS = ("against",)
+FIRSTS = True  # audits are read of the first repeats, too
+CEILING = "0.88"  # what no epsilon can prove
+COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling", "found"]
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return epsilon of each method over the number of repeats, and since when its verdict stays."""
+    found = tidy(frame, entry)
+    shown = [(one.label, _table(found[found["scenario"] == one.name], entry)) for one in entry.scenarios]
+    words = [in_words(found, entry, scenario) for scenario in entry.scenarios]
+    notes = (
+        "N: the first repeats of each kind of model. Filled: told from retraining: the lower end is above 0. In grey, "
+        "above the ceiling: what N models cannot prove, whatever is left; a lower end at the ceiling may stand for any "
+        "larger epsilon. A larger N holds the models of all smaller ones, so that their verdicts are not independent."
+    )
+    body = f"{markdown(shown, words)}\n{notes}\n"
+    return Result(found, body, _picture(entry, found), shown, notes, words, beside=True)
+
+
+def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return a row for each scenario, method and number of repeats that an audit can judge."""
+    middle = entry.metrics[0].name
+    audit = next(one for one in entry.audits.values() if middle in one.metrics)
+    names = dict(zip((middle, *ends(middle), f"{middle}_ceiling", audit.found), COLUMNS[3:], strict=True))
+    rows = frame[frame["metric"].isin(names)]
+    wide = rows.pivot_table("value", ["scenario", "method", "first"], "metric").reset_index().rename_axis(columns=None)
+    wide = wide.rename(columns={"first": "repeats", **names}).reindex(columns=COLUMNS)
+    wide = wide.astype({"repeats": int, "found": bool})
+    place = [[one.name for one in several] for several in (entry.scenarios, entry.methods)]
+    order = [(place[0].index(s), place[1].index(m), n) for s, m, n in wide[COLUMNS[:3]].itertuples(index=False)]
+    return wide.iloc[sorted(range(len(wide)), key=order.__getitem__)].reset_index(drop=True)
+
+
+def settled(found: dict[int, bool]) -> int | None:
+    """Return the number of repeats from which the verdict stays as it is with all; None: the last one changed it."""
+    numbers = sorted(found)
+    same = [n for n in numbers if all(found[k] == found[numbers[-1]] for k in numbers if k >= n)]
+    return same[0] if len(same) > 1 else None
+
+
+def in_words(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]:
+    """Say of each method what the verdict is, and since when."""
+    said: dict[str, list[str]] = {}
+    for method in _shown(entry):
+        here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
+        if here.empty:
+            continue
+        verdicts = dict(zip(here["repeats"], here["found"], strict=True))
+        since, last = settled(verdicts), max(verdicts)
+        word = "told from retraining" if verdicts[last] else "not told from retraining"
+        if len(verdicts) == 1:
+            word = f"With N = {last} {word}, which no smaller N can be compared with"
+        elif since is None:
+            word = f"Only with the last N = {last} {word}, so that the verdict has not settled"
+        else:
+            word = f"From N = {since} on {word}"
+        said.setdefault(word, []).append(method.label)
+    return [f"{word}: {in_a_row(labels)}." for word, labels in said.items()]
+
+
+def _shown(entry: Entry) -> list[Method]:
+    return [method for method in entry.methods if method.name not in entry.against]
+
+
+def _table(found: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    labels = {method.name: method.marked for method in entry.methods}
+    rows = [
+        {
+            "Method": labels[row["method"]],
+            "N": str(row["repeats"]),
+            entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
+            "Ceiling": "–" if isnan(row["ceiling"]) else f"{row['ceiling']:.2f}",
+            "Told": "yes" if row["found"] else "no",
+        }
+        for row in found.to_dict("records")
+    ]
+    return plain(rows or [{"Method": "–"}])
+
+
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    """Return a panel for each scenario and method."""
+    methods = _shown(entry)
+    figure, lines = drawing.panels(len(entry.scenarios), len(methods), 1.6)
+    top, bottom = found["high"].max(), found["low"].min()
+    for row, scenario in zip(lines, entry.scenarios, strict=True):
+        for axis, method in zip(row, methods, strict=True):
+            here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
+            _draw(axis, here, entry.firsts)
+            axis.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
+            several = len(entry.scenarios) > 1
+            drawing.head(axis, method.marked + (f", {scenario.label}" if several else ""))
+            place = axis.get_subplotspec()
+            assert place is not None
+            if place.is_first_col():
+                axis.set_ylabel(entry.metrics[0].label)
+            axis.set_xlabel("repeats N")
+    black = {"color": drawing.colour(0), "marker": "o", "markersize": 4.5}
+    drawing.legend(
+        figure,
+        [
+            Line2D([], [], label="told from retraining", **black),
+            Line2D([], [], label="not told", markerfacecolor="white", **black),
+            Patch(color=CEILING, label="more than N models can prove"),
+        ],
+    )
+    return figure
+
+
+def _draw(axis: Axes, rows: pd.DataFrame, numbers: tuple[int, ...]) -> None:
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(numbers[0] / 1.3, numbers[-1] * 1.3)
+    axis.set_xticks(numbers, [str(number) for number in numbers])
+    axis.minorticks_off()
+    axis.axhline(0, color="0.4", linewidth=0.6)
+    if rows["ceiling"].notna().any():
+        edges = [rows["repeats"].iloc[0] / 1.3, *rows["repeats"].iloc[1:-1], rows["repeats"].iloc[-1] * 1.3]
+        ceiling = rows["ceiling"] if len(rows) > 1 else [rows["ceiling"].iloc[0]] * 2
+        axis.fill_between(edges, ceiling, 1e3, color=CEILING, linewidth=0)
+    away = [rows["epsilon"] - rows["low"], rows["high"] - rows["epsilon"]]
+    axis.errorbar(rows["repeats"], rows["epsilon"], away, color=drawing.colour(0), linewidth=0.8, capsize=2)
+    for repeats, value, told in rows[["repeats", "epsilon", "found"]].itertuples(index=False):
+        face = drawing.colour(0) if told else "white"
+        axis.plot(repeats, value, "o", color=drawing.colour(0), markerfacecolor=face, markersize=4.5, zorder=3)

@@ -1,0 +1,252 @@
+"""What a method costs against what it leaves behind: a panel for each cost, and the front of those that none beats.
+
+Costs are those of unlearning and post-training together (`spending`), mean over repeats. Points are methods, and as
+references one more retraining, of which nothing is left, and doing nothing, which is on no front.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import ceil, floor, isnan, log10, nan
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from fu.artefacts import drawing
+from fu.artefacts.audit import GREY, audits
+from fu.artefacts.entry import SECONDS, Entry, Method, Metric
+from fu.artefacts.panels import markdown, plain
+from fu.artefacts.result import Result
+from fu.artefacts.spending import spent
+from fu.artefacts.words import in_a_row
+
+READS = "repeats"
+NEEDS = ("against",)
+SCORES = True  # of metrics that grow with what is left
+ALSO = ("seconds", "bytes_up", "bytes_down", "stored", "forgotten_rounds", "client_rounds")
+COSTS = {
+    "seconds": "seconds of computation",
+    "bytes_up": "bytes up",
+    "bytes_down": "bytes down",
+    "stored": "bytes stored",
+    "forgotten_rounds": "rounds of the forgotten client",
+    "client_rounds": "rounds of all clients",
+}
+COLUMNS = ["scenario", "metric", "method", "cost", "spent", "left", "front", "fails"]
+SIZE = 4.5  # of a point
+SPREAD = 10  # between the least and the largest cost, from where on the axis is logarithmic
+PLACES = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)]  # of a name, seen from its point
+FAR = (6, 12, 20, 30, 42, 56)  # points between a point and its name, the nearest that is free
+
+
+class Point(NamedTuple):
+    """A method in a panel."""
+
+    method: Method
+    cost: float
+    left: float
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return every method's costs beside its scores, and who is on a front."""
+    found = tidy(frame, entry)
+    parts = [
+        (scenario, metric, found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)])
+        for scenario in entry.scenarios
+        for metric in entry.metrics
+    ]
+    shown = [(f"{one.label}: {metric.label}", _table(here, entry, metric)) for one, metric, here in parts]
+    words = [in_words(here, entry) for _, _, here in parts]
+    names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric, _ in parts)
+    devices = "; ".join(sorted({str(one) for one in frame["device"].dropna()}))
+    notes = (
+        "Lower left is better: less cost, less left. Costs add up unlearning and post-training (bytes stored: the "
+        "larger of both), mean over repeats; one that diverged counts as far as it ran. On the front is whom no other "
+        "beats in cost or score without being worse in the other; doing nothing is left out. Scores are estimates: "
+        "neighbours on a front may be tied."
+    )
+    notes += f" Seconds: {devices}; they differ from run to run." if devices else ""
+    body = f"{markdown(shown, words)}\n{notes}\n"
+    return Result(found, body, _picture(entry, found), shown, notes, words, names, beside=True)
+
+
+def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return a row for each scenario, score, method and cost; `fails`: why no method is judged by the audit."""
+    rows = []
+    for scenario in entry.scenarios:
+        here = frame[frame["scenario"] == scenario.name]
+        judged = audits(frame, entry, scenario)
+        means = {
+            method.name: spent(here[here["method"] == method.name]).groupby("metric")["value"].mean()
+            for method in _shown(entry)
+        }
+        for metric in entry.metrics:
+            audit = next(one for one in judged if metric.name in one.audit.metrics)
+            for cost in COSTS:
+                points = [
+                    Point(method, float(means[method.name].get(cost, nan)), audit.values[method.name][metric.name])
+                    for method in _shown(entry)
+                    if metric.name in audit.values.get(method.name, {})
+                ]
+                best = set() if audit.fails else {point.method.name for point in front(points)}
+                rows += [
+                    {"scenario": scenario.name, "metric": metric.name, "method": method.name, "cost": cost}
+                    | {"spent": value, "left": left, "front": method.name in best, "fails": audit.fails}
+                    for method, value, left in points
+                ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def front(points: Iterable[Point]) -> list[Point]:
+    """Return the points that no other is below in one and not above in the other, the cheapest first.
+
+    Doing nothing is left out: it costs nothing, and would be on every front. So is whose cost is not known.
+    """
+    asked = [point for point in points if not point.method.control and not isnan(point.cost)]
+    best = [
+        one
+        for one in asked
+        if not any(
+            other.cost <= one.cost and other.left <= one.left and (other.cost < one.cost or other.left < one.left)
+            for other in asked
+        )
+    ]
+    return sorted(best, key=lambda point: (point.cost, point.left))
+
+
+def _shown(entry: Entry) -> list[Method]:
+    """Return methods, one more retraining and doing nothing: what has forgotten in part is no way to forget."""
+    return [
+        method for method in entry.methods if method.name not in entry.against and not (method.left and method.left[1])
+    ]
+
+
+def _table(here: pd.DataFrame, entry: Entry, metric: Metric) -> pd.DataFrame:
+    rows = []
+    for method in _shown(entry):
+        own = here[here["method"] == method.name]
+        if len(own):
+            costs = {
+                COSTS[row["cost"]]: "–" if isnan(row["spent"]) else f"{row['spent']:.4g}"
+                for row in own.to_dict("records")
+            }
+            rows.append({"Method": method.marked, metric.label: f"{own['left'].iloc[0]:.3f}", **costs})
+    return plain(rows or [{"Method": "–"}])
+
+
+def in_words(here: pd.DataFrame, entry: Entry) -> list[str]:
+    """Say who is on a front, or why nobody is."""
+    if here.empty:
+        return ["Too few models are left that did not diverge."]
+    if reason := here["fails"].iloc[0]:
+        return [f"No front is drawn, as the audit judges nobody here: {reason}."]
+    labels = {method.name: method.label for method in entry.methods}
+    counted = here[here["front"]].groupby("method", sort=False)["cost"].nunique()
+    always = [labels[str(name)] for name, number in counted.items() if number == here["cost"].nunique()]
+    never = [
+        labels[name] for name in here["method"].unique() if name not in counted.index and not _control(entry, name)
+    ]
+    said = [f"On every front: {in_a_row(always)}."] if always else []
+    return said + ([f"On none: {in_a_row(never)}."] if never else [])
+
+
+def _control(entry: Entry, name: str) -> bool:
+    return next(method.control for method in entry.methods if method.name == name)
+
+
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    """Return a row of panels for each scenario and score, two costs side by side."""
+    groups = [(scenario, metric) for scenario in entry.scenarios for metric in entry.metrics]
+    wide = rcParams["figure.figsize"][0]
+    lines = -(-len(COSTS) // 2)
+    figure = Figure(figsize=(wide, 2.4 * lines * len(groups)), layout="constrained")
+    axes = figure.subplots(lines * len(groups), 2, squeeze=False).reshape(len(groups), -1)
+    named = []
+    for row, (scenario, metric) in zip(axes, groups, strict=True):
+        for axis, (cost, label) in zip(row, COSTS.items(), strict=True):
+            here = found[
+                (found["scenario"] == scenario.name) & (found["metric"] == metric.name) & (found["cost"] == cost)
+            ]
+            points = [
+                Point(next(m for m in entry.methods if m.name == name), value, left)
+                for name, value, left in here[["method", "spent", "left"]].dropna().itertuples(index=False)
+            ]
+            _draw(axis, points, fails=bool(len(here) and here["fails"].iloc[0]))
+            axis.set(xlabel=label, ylabel=metric.label)
+            drawing.head(axis, scenario.label if len(groups) > 1 or cost == SECONDS else "")
+            named.append((axis, points))
+    FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
+    for axis, points in named:
+        label_points(axis, points)
+    return figure
+
+
+def _draw(axis: Axes, points: Sequence[Point], fails: bool) -> None:
+    positive = [point.cost for point in points if point.cost > 0 and not point.method.control]
+    if positive:
+        low, high = min(positive), max(positive)
+        if high > SPREAD * low:
+            axis.set_xscale("symlog", linthresh=low, linscale=0.5)
+            decades = [10.0**k for k in range(ceil(log10(low)), floor(log10(high)) + 1)]
+            axis.set_xticks([0, *decades[:: ceil(len(decades) / 5)]])
+            axis.set_xlim(-0.15 * low, 3 * high)
+        else:
+            axis.set_xlim(-0.05 * high, 1.3 * high)
+    axis.minorticks_off()
+    axis.xaxis.set_major_formatter(lambda value, _: amount(value))
+    for method, cost, left in points:
+        colour = GREY if fails else "0.2" if method.left or method.control else drawing.colour(0)
+        face = "white" if method.left or method.control else colour
+        axis.plot(cost, left, "o", color=colour, markerfacecolor=face, markersize=SIZE, zorder=3)
+    best = [] if fails else front(points)
+    if best:
+        steps = [[point.cost for point in best], [point.left for point in best]]
+        axis.plot(*steps, drawstyle="steps-post", color=drawing.colour(0), linewidth=1.2, zorder=2)
+    axis.margins(y=0.15)
+
+
+def amount(value: float) -> str:
+    """Return a number as it stands at an axis: 0.1, 100, 10k, 1M."""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{sign}"
+    return f"{value:g}"
+
+
+def label_points(axis: Axes, points: Sequence[Point]) -> None:
+    """Write each method's name beside its point, where it covers no other name and no point, within the panel.
+
+    Where no place is free the name stands at the last that was tried.
+    """
+    canvas = axis.figure.canvas
+    renderer = canvas.get_renderer()  # type: ignore[attr-defined]
+    scale = axis.figure.get_dpi() / 72  # type: ignore[union-attr]
+    at = [axis.transData.transform((point.cost, point.left)) for point in points]
+    taken = [Bbox.from_bounds(x - SIZE / 2 * scale, y - SIZE / 2 * scale, SIZE * scale, SIZE * scale) for x, y in at]
+    frame = axis.get_window_extent(renderer)
+    for point, place in sorted(zip(points, at, strict=True), key=lambda one: -one[1][1]):
+        text = axis.annotate(
+            point.method.marked,
+            (point.cost, point.left),
+            (0, 0),
+            textcoords="offset points",
+            fontsize=rcParams["xtick.labelsize"],
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.5", "shrinkA": 0, "shrinkB": 0},
+            annotation_clip=False,
+        )
+        text.set_in_layout(False)
+        size = text.get_window_extent(renderer)
+        for far, (dx, dy) in ((far, way) for far in FAR for way in PLACES):
+            left = place[0] + far * scale * dx - (size.width if dx < 0 else size.width / 2 if dx == 0 else 0)
+            box = Bbox.from_bounds(left, place[1] + far * scale * dy - size.height / 2, size.width, size.height)
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            if inside and not any(box.overlaps(other) for other in taken):
+                break
+        text.set(position=((box.x0 - place[0]) / scale, far * dy), ha="left")
+        taken.append(box)

@@ -1,0 +1,49 @@
+"""Exposed samples: pictures with labels in their order, margins below them, and what is said of the most exposed."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.artefacts.factories import made, make_entry
+
+MARGINS = {1: (4.0, 0.0, 1.9), 2: (4.0, 0.0, 2.1), 3: (4.0, 0.0, -9.0), 99: (1.0, 1.0, 1.0)}
+
+
+def rows() -> pd.DataFrame:
+    found: list[dict[str, Any]] = []
+    for place, (original, retrained, unlearned) in MARGINS.items():
+        about = {"scenario": "small", "method": "ours", "exposed": "least" if place == 99 else "most", "place": place}
+        margins = {"original": original, "retrained": retrained, "unlearned": unlearned}
+        pixels = np.full((2, 2, 1), place / 100)
+        found.append({**about, "of": 100, "sample": 7 * place, "label": place % 10, **margins, "pixels": pixels})
+    return pd.DataFrame(found)
+
+
+def test_pictures_stand_with_their_labels_above_their_margins_on_one_axis() -> None:
+    result = made(make_entry("exposed"), rows())
+    axes = np.array(result.figure.axes).reshape(4, 3)
+    assert [[float(axis.images[0].get_array()[0, 0]) for axis in line if axis.images] for line in axes[::2]] == [
+        *([0.01, 0.02, 0.03], [0.99])
+    ]
+    assert [axis.get_title() for axis in axes[0]] == ["label 1", "label 2", "label 3"]
+    assert [axes[0][0].get_ylabel(), axes[2][0].get_ylabel()] == ["Most exposed", "Least exposed"]
+    drawn = [float(line.get_xdata()[0]) for line in axes[1][1].lines if line.get_marker() in "soD"]
+    assert drawn == [4.0, 0.0, 2.1]
+    assert {axis.get_xlim() for axis in axes[1]} | {axes[3][0].get_xlim()} == {(-9.0, 4.0)}
+
+
+def test_it_is_said_on_how_many_the_method_is_nearer_to_original_models() -> None:
+    result = made(make_entry("exposed"), rows())
+    assert result.words == [
+        [
+            "On 1 of the 3 most exposed of 100 samples the margin of Ours is nearer to that of original models than to "
+            "that of retrained ones."
+        ]
+    ]
+    assert result.frame["sample"].tolist() == [7, 14, 21, 693]
+    assert "pixels" not in result.frame
+
+
+def test_without_models_it_is_said() -> None:
+    assert made(make_entry("exposed"), pd.DataFrame()).words == [["Too few models are left that did not diverge."]]

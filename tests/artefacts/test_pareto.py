@@ -1,0 +1,99 @@
+"""Costs against what is left: sums of phases, means over repeats, the front, and names that cover nothing."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from fu.artefacts import pareto
+from fu.artefacts.audit import GREY
+from fu.artefacts.entry import Entry
+from fu.artefacts.pareto import Point, label_points
+from fu.pipeline import catalogue
+from tests.artefacts.factories import made
+from tests.artefacts.test_audit import SCORES, make_audit, make_rows
+
+BYTES = {"none": 90.0, "nothing": 0.0, "good": 40.0, "bad": 10.0, "half": 1.0, "all": 1.0, "tenth": 1.0}
+
+
+def entry() -> Entry:
+    known = catalogue.metrics()
+    audits = {"ulira": make_audit().audits["ulira"]}
+    return make_audit(kind="pareto", metrics=(known["ulira_auc"],), also=pareto.ALSO, audits=audits)
+
+
+def rows(found: dict[str, bool] | None = None) -> pd.DataFrame:
+    """Return U-LiRA's scores, and bytes up in two phases of each of two seeds, of which the second has two more."""
+    about = {"scenario": "small", "round": -1, "published": False, "device": None}
+    spent = [
+        {**about, "method": name, "trial": name, "seed": seed, "stage": stage, "metric": metric, "value": value}
+        for name, number in BYTES.items()
+        for seed in (0, 1)
+        for stage, part in (("unlearned", 1.0), ("recovered", 2.0))
+        for metric, value in (("bytes_up", part * number + 2 * seed * (name != "nothing")), ("stored", part * number))
+    ]
+    return pd.concat([make_rows(found=found).assign(device=None), pd.DataFrame(spent)], ignore_index=True)
+
+
+def test_costs_add_up_phases_and_are_means_over_repeats() -> None:
+    found = pareto.tidy(rows(), entry())
+    up = found[found["cost"] == "bytes_up"].set_index("method")
+    assert up["spent"].to_dict() == {"none": 272.0, "nothing": 0.0, "good": 122.0, "bad": 32.0}  # 3 n + 2
+    assert up["left"].to_dict() == {name: SCORES[name] for name in ("none", "nothing", "good", "bad")}
+    stored = found[found["cost"] == "stored"].set_index("method")["spent"]
+    assert stored.to_dict() == {"none": 180.0, "nothing": 0.0, "good": 80.0, "bad": 20.0}  # the larger phase
+    assert found[found["cost"] == "seconds"]["spent"].isna().all()
+
+
+def test_on_the_front_is_whom_nobody_beats() -> None:
+    found = pareto.tidy(rows(), entry())
+    up = found[found["cost"] == "bytes_up"].set_index("method")["front"]
+    assert up.to_dict() == {"none": False, "nothing": False, "good": True, "bad": True}  # good: .49 for less than none
+    [method, *_] = entry().methods
+    points = [Point(method, *one) for one in [(1, 5), (2, 5), (2, 3), (3, 3), (1, 5), (4, 1), (float("nan"), 0)]]
+    assert [one[1:] for one in pareto.front(points)] == [(1, 5), (1, 5), (2, 3), (4, 1)]
+
+
+def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
+    result = made(entry(), rows({"none": True}))
+    assert not result.frame["front"].any()
+    assert result.words == [
+        ["No front is drawn, as the audit judges nobody here: it finds something in “None”."],
+    ]
+    up = next(axis for axis in result.figure.axes if axis.get_xlabel() == "bytes up")
+    assert {line.get_color() for line in up.lines} == {GREY}
+    known = made(entry(), rows())
+    up = next(axis for axis in known.figure.axes if axis.get_xlabel() == "bytes up")
+    assert GREY not in {line.get_color() for line in up.lines}
+    steps = next(line for line in up.lines if line.get_drawstyle() == "steps-post")
+    assert np.asarray(steps.get_xydata()).tolist() == [[32.0, 0.8], [122.0, 0.49]]
+
+
+def test_names_cover_no_other_and_no_point_and_stay_within_the_panel() -> None:
+    figure = Figure(figsize=(3.5, 2.4))
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    axis = figure.subplots()
+    axis.set(xlim=(0, 100), ylim=(0, 1))
+    known = [method for method in entry().methods if method.name in BYTES]
+    places = [(95, 0.5), (95, 0.5), (96, 0.55), (97, 0.97), (94, 0.45), (3, 0.5), (3, 0.52)]
+    points = [Point(method, *place) for method, place in zip(known, places, strict=True)]
+    label_points(axis, points)
+    names = [Text.get_window_extent(text, renderer) for text in axis.texts]  # without the line to the point
+    assert sorted(text.get_text() for text in axis.texts) == sorted(method.marked for method in known)
+    assert not any(one.overlaps(other) for one, other in combinations(names, 2))
+    frame = axis.get_window_extent(renderer)
+    assert all(frame.x0 <= one.x0 and one.x1 <= frame.x1 for one in names)
+    assert all(frame.y0 <= one.y0 and one.y1 <= frame.y1 for one in names)
+    drawn = axis.transData.transform(places)
+    assert not any(one.contains(*place) for one in names for place in drawn)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0, "0"), (0.1, "0.1"), (999, "999"), (1000, "1k"), (2.5e6, "2.5M"), (3e9, "3G")]
+)
+def test_amounts_at_axes(value: float, said: str) -> None:
+    assert pareto.amount(value) == said
