@@ -130,7 +130,7 @@ def test_scenarios_without_numbers_are_named(tmp_path: Path) -> None:
     claims = {"one": make_claim("One.", scenarios=["small", "other"])}
     found = read(tmp_path, claims, [{"value": 0.5}])
     [silent] = found[found["reason"] != ""].to_dict("records")
-    assert (silent["unit"], silent["reason"]) == ("other", "no numbers: runs diverged, or the preset leaves them out")
+    assert (silent["unit"], silent["reason"]) == ("other", frames.SILENT)
 
 
 def test_other_data_are_not_judged_but_the_papers_numbers_are(tmp_path: Path) -> None:
