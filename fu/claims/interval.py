@@ -9,6 +9,8 @@ from pydantic import Field
 from fu.claims.rows import Operand, Side, beyond, ends, statistic, values
 from fu.types import Strict
 
+INTERVAL = True  # three numbers of each unit: it, and both ends
+
 
 class Params(Strict):
     """An operand and its limit."""

@@ -52,6 +52,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "claims.mine.scenarios: fig5 shows no 'cifar10'; allowed: mnist.",
     ),
     "a misspelt parameter": (claim(params={"of": OF, "side": "under", "limit": 1}), "claims.mine: params.side: "),
+    "an interval where there is none": (
+        claim(kind="interval"),
+        "claims.mine: kind interval judges numbers of audits; fig5 has none.",
+    ),
     "no rows seed by seed": (claim(artefact="fig6"), "claims.mine: kind holdings has no rows seed by seed"),
     "a trend along nothing": (
         claim(kind="trend", params={"of": {**OF, "at": {}}, "along": "alpha", "way": "rising"}),
