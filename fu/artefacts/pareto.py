@@ -237,8 +237,8 @@ def label_points(axis: Axes, points: Sequence[Point]) -> None:
             fontsize=rcParams["xtick.labelsize"],
             va="center",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.5", "shrinkA": 0, "shrinkB": 0},
             annotation_clip=False,
+            zorder=4,
         )
         text.set_in_layout(False)
         size = text.get_window_extent(renderer)
@@ -250,3 +250,9 @@ def label_points(axis: Axes, points: Sequence[Point]) -> None:
                 break
         text.set(position=((box.x0 - place[0]) / scale, far * dy), ha="left")
         taken.append(box)
+        line = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.5", "shrinkA": 0, "shrinkB": 0}
+        middle = ((box.x0 + box.width / 2 - place[0]) / scale, far * dy)
+        towards = axis.annotate(
+            "", (point.cost, point.left), middle, textcoords="offset points", arrowprops=line, zorder=2
+        )
+        towards.set_in_layout(False)  # apart from the name, so that it lies below all names

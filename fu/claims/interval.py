@@ -9,13 +9,18 @@ from pydantic import Field
 from fu.claims.rows import Operand, Side, beyond, ends, statistic, values
 from fu.types import Strict
 
+INTERVAL = True  # three numbers of each unit: it, and both ends
+
 
 class Params(Strict):
     """An operand and its limit."""
 
-    of: Operand = Field(description="what is said to be above or below; its ends are the metrics ..._low and ..._high")
-    side: Side = Field(description="above or below")
-    limit: float = Field(description="in the metric's unit")
+    of: Operand = Field(
+        examples=[{"method": "fedosd", "metric": "ulira_epsilon"}],
+        description="what is said to be above or below; its ends are the metrics ..._low and ..._high",
+    )
+    side: Side = Field(examples=["below"], description="above or below")
+    limit: float = Field(examples=[1.0], description="in the metric's unit")
 
 
 def operands(p: Params) -> list[Operand]:

@@ -113,7 +113,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         **{name: TypeAdapter(str) for name in ("SCORE", "LABEL", "CAVEAT", "P")},
         "LEAST": TypeAdapter(int),
     },
-    "claims": {"EXACT": TypeAdapter(bool)},
+    "claims": {"EXACT": TypeAdapter(bool), "INTERVAL": TypeAdapter(bool)},
 }
 CACHE = Path("results/.cache/plan.json")
 TOPICS = {"params": "True", "archives": "[0-9a-f]{64}", "sizes": r"(\d+ [1-9]\d* \d+)?"}  # patterns of cached values

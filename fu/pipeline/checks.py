@@ -106,6 +106,8 @@ def claimed(
     reads = catalogue.reads(entry.kind)
     if reads not in ("evaluations", "traces") and not made:
         raise UserError(f"{where}: kind {entry.kind} has no rows seed by seed; name another artefact.")
+    if catalogue.declared("claims", claim.kind).get("INTERVAL") and reads != "repeats":
+        raise UserError(f"{where}: kind {claim.kind} judges numbers of audits; {claim.artefact} has none.")
     metrics = [one for one in entry.metrics if catalogue.metrics()[one].per == "model"] + [*made]
     along, all_points = getattr(p, "along", None), not catalogue.chooses(entry.kind, entry.points)
     for one in plugins.load("claims", claim.kind).operands(p):

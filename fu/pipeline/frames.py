@@ -24,7 +24,10 @@ from fu.evaluation.trace import COUNTS, TIMES
 from fu.pipeline.paths import Paths
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from fu.audits.models import Models
+    from fu.data.dataset import Dataset
 
 COLUMNS = [
     *("scenario", "method", "trial", "model", "seed", "stage", "round"),
@@ -394,7 +397,7 @@ def _exposed(entry: Entry, paths: Paths, scenario: Scenario) -> Iterator[dict[st
     data = clients.load(archive, held, scenario.dataset, scenario.attack, torch.device("cpu"), "share")
     x, y = data.trained_on(rows.numpy())
     facts, order = about(scenario.dataset), audit.indices(models)
-    pixels = (x.permute(0, 2, 3, 1) * torch.tensor(facts.std) + torch.tensor(facts.mean)).clamp(0, 1).numpy()
+    pixels = _pixels(x.permute(0, 2, 3, 1), facts)
     kinds = {"original": models.original, "retrained": models.retrained, "unlearned": models.unlearned}
     means = {kind: margins(of[FORGOTTEN], models.labels[FORGOTTEN]).mean(0) for kind, of in kinds.items()}
     number = min(EXPOSED, len(order) // 2)
@@ -482,7 +485,7 @@ def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
         index = data.partition.train[client][:EXAMPLES]
         clean, labels = data.x[index], data.y[index]
         marked, flipped = data.mark(clean, labels)
-        shown = [(x * torch.tensor(facts.std) + torch.tensor(facts.mean)).clamp(0, 1).numpy() for x in (clean, marked)]
+        shown = [_pixels(x, facts) for x in (clean, marked)]
         for k in range(len(index)):
             yield {
                 "scenario": scenario.name,
@@ -494,3 +497,10 @@ def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
                 "clean": shown[0][k],
                 "marked": shown[1][k],
             }
+
+
+def _pixels(x: "Tensor", facts: "Dataset") -> Any:
+    """Return normalised images [n, h, w, c] as the archive has them, in [0, 1]."""
+    import torch
+
+    return (x * torch.tensor(facts.std) + torch.tensor(facts.mean)).clamp(0, 1).numpy()

@@ -52,6 +52,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "claims.mine.scenarios: fig5 shows no 'cifar10'; allowed: mnist.",
     ),
     "a misspelt parameter": (claim(params={"of": OF, "side": "under", "limit": 1}), "claims.mine: params.side: "),
+    "an interval where there is none": (
+        claim(kind="interval"),
+        "claims.mine: kind interval judges numbers of audits; fig5 has none.",
+    ),
     "no rows seed by seed": (claim(artefact="fig6"), "claims.mine: kind holdings has no rows seed by seed"),
     "a trend along nothing": (
         claim(kind="trend", params={"of": {**OF, "at": {}}, "along": "alpha", "way": "rising"}),
@@ -130,7 +134,7 @@ def test_scenarios_without_numbers_are_named(tmp_path: Path) -> None:
     claims = {"one": make_claim("One.", scenarios=["small", "other"])}
     found = read(tmp_path, claims, [{"value": 0.5}])
     [silent] = found[found["reason"] != ""].to_dict("records")
-    assert (silent["unit"], silent["reason"]) == ("other", "no numbers: runs diverged, or the preset leaves them out")
+    assert (silent["unit"], silent["reason"]) == ("other", frames.SILENT)
 
 
 def test_other_data_are_not_judged_but_the_papers_numbers_are(tmp_path: Path) -> None:
