@@ -288,8 +288,7 @@ class Jobs:
         planned, run = self.trial(f"{scenario}/{SEED}", trial), f"{scenario}/{SEED}"
         original = self.grid.trials[scenario, ORIGINAL]
         seeds = self.seeds(scenario.partition("/")[0])[: original.settings.relearning.repeats]
-        [*_, last] = self.models(scenario, trial).values()
-        first = self.of(scenario, trial, "train")
+        first, last = self.of(scenario, trial, "train"), [*self.models(scenario, trial).values()][-1]
         inputs: Files = {
             "data": self._dataset(planned),
             "partition": self._partition_of(run),
