@@ -109,12 +109,11 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
             here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
             _draw(axis, here, entry.firsts)
             axis.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
-            several = len(entry.scenarios) > 1
-            drawing.head(axis, method.marked + (f", {scenario.label}" if several else ""))
+            drawing.head(axis, method.marked)
             place = axis.get_subplotspec()
             assert place is not None
             if place.is_first_col():
-                axis.set_ylabel(entry.metrics[0].label)
+                axis.set_ylabel(f"{scenario.label}\n{entry.metrics[0].label}")
             axis.set_xlabel("repeats N")
     black = {"color": drawing.colour(0), "marker": "o", "markersize": 4.5}
     drawing.legend(

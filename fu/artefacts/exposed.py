@@ -89,7 +89,7 @@ def _picture(frame: pd.DataFrame, entry: Entry, names: Mapping[str, str]) -> Fig
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
     for k, (scenario, group) in enumerate(lines):
-        _head(axes[2 * k][0], scenario, group, entry)
+        _head(axes[2 * k][0], scenario, group)
         here = frame[(frame["scenario"] == scenario.name) & (frame["exposed"] == group)] if len(frame) else frame
         for column, row in enumerate(here.to_dict("records")):
             image, strip = axes[2 * k][column], axes[2 * k + 1][column]
@@ -118,7 +118,6 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
     return float(np.floor(values.min())), float(np.ceil(values.max()))
 
 
-def _head(axis: Axes, scenario: Scenario, group: str, entry: Entry) -> None:
-    text = f"{scenario.label}\n{GROUPS[group]}" if len(entry.scenarios) > 1 else GROUPS[group]
-    shown = fit(text, 72 * LABELS, rcParams["axes.labelsize"])
+def _head(axis: Axes, scenario: Scenario, group: str) -> None:
+    shown = fit(f"{GROUPS[group]}\n{scenario.label}", 72 * LABELS, rcParams["axes.labelsize"])
     axis.set_ylabel(shown, rotation=0, ha="right", va="center")

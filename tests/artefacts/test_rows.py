@@ -45,6 +45,9 @@ def test_a_seed_that_diverged_is_left_out() -> None:
     assert set(found[found["method"] == "ours"]["seed"]) == {1}
 
 
+TOY_LACKS = {"gains": {"gain_over_better"}, "audit": {"in_order"}}  # it has one rival, and no controls
+
+
 @pytest.mark.parametrize("kind", catalogue.available("artefacts"))
 def test_every_kind_has_rows_that_are_read_back(kind: str, tmp_path: Path) -> None:
     entry, declared = make_entry(kind), catalogue.declared("artefacts", kind)
@@ -57,7 +60,7 @@ def test_every_kind_has_rows_that_are_read_back(kind: str, tmp_path: Path) -> No
     assert bool(len(found)) == (entry.reads in ("evaluations", "traces") or "BY_SEED" in declared)
     assert hasattr(module, "by_seed") == ("BY_SEED" in declared)
     lacking = {*declared.get("BY_SEED", ())} - set(found["metric"])
-    assert lacking == ({"gain_over_better"} if kind == "gains" else set())  # the toy has one rival
+    assert lacking == TOY_LACKS.get(kind, set())
 
 
 def test_the_gains_of_a_seed_are_points_over_the_first_training() -> None:
