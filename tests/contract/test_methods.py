@@ -1,6 +1,7 @@
 """A method and a training: repeatable, resumable, finite, and they leave alone what they are given."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fu import plugins
+from fu.data.clients import ClientData
 from fu.federation.checkpoint import flat
 from fu.federation.local import Cost
 from fu.federation.task import Task
@@ -20,6 +22,7 @@ from tests.factories import KINDS, default_params
 
 WITH_STEPS = pairs_of("methods", "training")
 CONTROLS = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL"))
+RETRAINING = plugins_of("methods", lambda name: {"RETRAINS"} == {"RETRAINS", "LEFT"} & declared("methods", name).keys())
 WITH_ROUNDS = pairs_of("methods", "training", only=lambda kind, name: not declared(kind, name).get("CONTROL"))
 
 
@@ -75,6 +78,22 @@ def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path:
     assert task.federation.cost == Cost()
     assert needs(name) == set()
     assert module.ESTIMATE == {"forgotten": 0, "retained": 0}
+
+
+@pytest.mark.parametrize("name", RETRAINING)
+def test_a_retraining_reads_no_sample_of_the_forgotten_clients(name: str) -> None:
+    """What retrains (`RETRAINS`, without `LEFT`) reads no sample of a forgotten client."""
+    module, task = plugins.load("methods", name), task_for("methods", name)
+    data = task.federation.data
+    x = data.x.clone()
+    x[np.concatenate([data.rows[client] for client in task.forgotten])] = torch.nan
+    broken = ClientData(x, data.y, data.partition, data.classes, data.poison, data.mark, data.request)
+    task = replace(task, federation=task.federation.holding(broken))
+    p = default_params(module.Params)
+    state = module.start(task, p)
+    for round in range(2):
+        state = module.step(task, p, state, round)
+    assert torch.isfinite(state.theta).all()
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
