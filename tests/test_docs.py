@@ -16,7 +16,7 @@ import torch
 import yaml
 from packaging.requirements import Requirement
 
-from fu.pipeline import pages, show
+from fu.pipeline import pages, reproduced, show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_yaml
@@ -38,7 +38,14 @@ def test_the_generated_pages_are_current() -> None:
     found = pages.pages()
     stale = [name for name, text in found.items() if not (DOCS / name).is_file() or (DOCS / name).read_text() != text]
     assert stale == []
-    assert {f"{path.parent.name}/{path.name}" for path in DOCS.glob("p*/*.md")} == {*found} - {"config.md"}
+    there = {f"{path.parent.name}/{path.name}" for path in DOCS.glob("p*/*.md")}
+    assert there == {*found} - {"config.md", reproduced.PAGE}
+
+
+def test_the_readme_has_the_verdicts_of_the_runs_on_real_data() -> None:
+    """`make docs` renews them."""
+    assert reproduced.table(reproduced.runs()) in README
+    assert reproduced.renewed(README, reproduced.runs()) == README
 
 
 def test_the_sketch_of_the_readme_is_the_method_of_its_page() -> None:

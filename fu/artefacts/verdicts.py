@@ -99,8 +99,8 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
                 "Claim": claim["text"],
                 "Where": claim["place"],
                 "Verdict": f"**{claim['verdict']}**",
-                "Scenarios": _several(own["verdict"]),
-                "Paper": _several(own[own["published"] != ""]["published"]),
+                "Scenarios": several(own["verdict"]),
+                "Paper": several(own[own["published"] != ""]["published"]),
             }
         )
     lines = [
@@ -119,7 +119,7 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
     return [(label, plain(part)) for label, part in (("Claims", rows), ("In each scenario", lines))]
 
 
-def _several(verdicts: "pd.Series[str]") -> str:
+def several(verdicts: "pd.Series[str]") -> str:
     """Return how many scenarios have each verdict, or the one that all have."""
     found = Counter(verdicts)
     if len(found) < 2:

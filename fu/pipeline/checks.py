@@ -39,6 +39,8 @@ def shown(entry: Artefact, where: str) -> None:
     for field in declared.get("NEEDS", ()):
         if not getattr(entry, field):
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")
+    if entry.judges and reads != "artefacts":
+        raise UserError(f"{where}: judges: kind {entry.kind} judges no claims; only kind verdicts does.")
 
 
 def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:

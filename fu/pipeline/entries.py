@@ -26,7 +26,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     reads, chooses = catalogue.reads(shown.kind), catalogue.chooses(shown.kind, shown.points)
     metrics = tuple(known[name] for name in shown.metrics)
     read = {name for metric in metrics for name in (metric.name, metric.spread) if name} | {*catalogue.also(shown.kind)}
-    claims = source.claims if reads == "artefacts" else {}
+    claims = source.judged(shown) if reads == "artefacts" else {}
     judged = dict.fromkeys(name for claim in claims.values() for name in claim.scenarios)
     scopes = {name: f"{paper}/{name}" for name in judged or shown.scenarios}
     settings = {

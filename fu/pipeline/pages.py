@@ -11,7 +11,7 @@ from fu import plugins
 from fu.claims.rows import Operand
 from fu.data.dataset import about
 from fu.federation.losses import OBJECTIVES
-from fu.pipeline import catalogue
+from fu.pipeline import catalogue, reproduced
 from fu.pipeline.digest import ROOT
 from fu.pipeline.settings import papers, reference
 from fu.pipeline.settings.records import Paper, Scenario
@@ -27,7 +27,7 @@ ORIGINS = {
 
 def pages() -> dict[str, str]:
     """Return every generated page by its path below docs/."""
-    texts = {"config.md": reference.text()}
+    texts = {"config.md": reference.text(), reproduced.PAGE: reproduced.page(reproduced.runs())}
     texts |= {f"plugins/{kind}.md": plugins_page(kind) for kind in catalogue.KINDS}
     return texts | {f"papers/{name}.md": paper_page(name) for name in papers.files("papers")}
 
@@ -35,6 +35,7 @@ def pages() -> dict[str, str]:
 def write(folder: Path) -> None:
     """Write the pages into a folder, and remove those that are no longer generated."""
     texts = pages()
+    (folder / reproduced.PAGE).parent.mkdir(parents=True, exist_ok=True)
     for below in ("plugins", "papers"):
         (folder / below).mkdir(parents=True, exist_ok=True)
         for path in (folder / below).glob("*.md"):
@@ -227,3 +228,5 @@ def _defaults(paper: Paper) -> Iterator[tuple[str, str, Any, str]]:
 
 if __name__ == "__main__":
     write(ROOT / "docs")
+    readme = ROOT / "README.md"
+    readme.write_text(reproduced.renewed(readme.read_text(encoding="utf-8"), reproduced.runs()), encoding="utf-8")

@@ -46,6 +46,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         claim(of={"at": {}}),
         "claims.mine: fig5: 'stability' has 3 points here; name one with at: params.lambda.",
     ),
+    "claims about nothing": (
+        {"artefacts": {"verdicts": {"judges": ["fig55"]}}},
+        "artefacts.verdicts.judges: no claim is about 'fig55'; did you mean 'fig5'?",
+    ),
+    "a figure that judges": (
+        {"artefacts": {"fig5": {"judges": ["fig5"]}}},
+        "artefacts.fig5: judges: kind tradeoffs judges no claims; only kind verdicts does.",
+    ),
     "no such coordinate": (claim(of={"at": {"lambda": 1}}), "claims.mine: rows of fig5 have no 'lambda'"),
     "a scenario that it does not show": (
         claim(scenarios=["cifar10"]),
@@ -90,6 +98,16 @@ def test_every_paper_has_claims_and_an_artefact_with_their_verdicts(paper: str) 
     job = planned.job("publish", {"paper": paper, "artefact": "verdicts"})
     judged = {one.artefact for one in planned.papers[paper].claims.values()}
     assert sorted(job.files) == sorted(f"results/paper/artefacts/{paper}/{name}.rows.csv" for name in judged)
+
+
+def test_claims_about_what_was_made_are_judged_alone() -> None:
+    over = {"fedosd": {"artefacts": {"table8": {"scenarios": ["mnist-pat50"]}, "verdicts": {"judges": ["table8"]}}}}
+    planned = Plan({"preset": "paper", "papers": ["fedosd"], "overrides": over})
+    job = planned.job("publish", {"paper": "fedosd", "artefact": "verdicts"})
+    assert [*job.files] == ["results/paper/artefacts/fedosd/table8.rows.csv"]
+    claims = job.spec.model_dump()["claims"]
+    assert len(claims) == 9
+    assert {(claim["artefact"], *claim["scenarios"]) for claim in claims.values()} == {("table8", "mnist-pat50")}
 
 
 def test_a_claim_is_remade_alone_when_its_wording_changes() -> None:

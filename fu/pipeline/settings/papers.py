@@ -344,6 +344,11 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
                 raise UserError(f"{where}: artefacts.{key}: there is no scenario {wanted!r}{hint}.")
             shown += matching
         artefacts[key] = entry.model_copy(update={"scenarios": list(dict.fromkeys(shown))})
+    claimed = [claim.artefact for claim in paper.claims.values()]
+    for key, entry in artefacts.items():
+        if unclaimed := [name for name in entry.judges if name not in claimed]:
+            hint = nearest(unclaimed[0], dict.fromkeys(claimed))
+            raise UserError(f"{where}: artefacts.{key}.judges: no claim is about {unclaimed[0]!r}{hint}.")
     claims = {}
     for key, claim in paper.claims.items():
         if claim.artefact not in artefacts:

@@ -438,6 +438,9 @@ class Artefact(Display, Strict):
         default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
     )
     points: Literal["chosen", "all"] = Field("chosen", description="of a grid the chosen point or all of them")
+    judges: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="the artefacts whose claims are judged (kind: verdicts; default: all)"
+    )
 
     @property
     def trains_only(self) -> bool:
@@ -464,6 +467,12 @@ class Paper(Strict):
     claims: dict[Name, Claim] = Field(
         default_factory=dict, description="name -> what the paper says, judged in an artefact of kind verdicts"
     )
+
+    def judged(self, entry: Artefact) -> dict[str, Claim]:
+        """Return the claims that an artefact judges: those about the artefacts that it names, or all."""
+        return {
+            name: claim for name, claim in self.claims.items() if not entry.judges or claim.artefact in entry.judges
+        }
 
     @model_validator(mode="after")
     def _different(self) -> "Paper":

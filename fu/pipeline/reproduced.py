@@ -1,0 +1,105 @@
+"""Verdicts on real data, as `make docs` shows them: the README's table of papers, and a page with every claim.
+
+`docs/measurements/verdicts` keeps, for each run, the `verdicts.csv` and `verdicts.json` that it made, as {paper}-{run}.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from fu.artefacts.verdicts import ALL, several
+from fu.pipeline.digest import ROOT
+from fu.pipeline.settings import papers
+from fu.pipeline.settings.reference import rows
+
+PAGE = "measurements/verdicts.md"
+START, END = "<!-- verdicts: made by make docs -->\n", "<!-- end of verdicts -->\n"
+KINDS = ("holds", "does not hold", "undecided")
+
+
+class Run(NamedTuple):
+    """What one run judged: the paper's claims, and those that it judged, each in all scenarios and in every one."""
+
+    paper: str
+    claims: int
+    about: dict[str, Any]
+    found: pd.DataFrame
+
+    @property
+    def overall(self) -> pd.DataFrame:
+        """The judged claims, over all scenarios."""
+        return self.found[(self.found["scenario"] == ALL) & (self.found["verdict"] != "not judged")]
+
+    @property
+    def scale(self) -> str:
+        """Data, preset and seeds, in words."""
+        labels = {one["name"]: one["label"] for one in self.about["spec"]["scenarios"]}
+        judged = self.found[(self.found["verdict"] != "not judged") & (self.found["scenario"] != ALL)]["scenario"]
+        number = len(self.about["spec"]["seeds"])
+        where = "; ".join(labels.get(name, name) for name in dict.fromkeys(judged))
+        return f"{where}; preset {self.about['preset']}, {number} seed{'s' * (number > 1)}"
+
+
+def runs(folder: Path = ROOT / "docs/measurements/verdicts") -> list[Run]:
+    """Return the runs of a folder, by name."""
+    found = []
+    for path in sorted(folder.glob("*.csv")):
+        paper = path.stem.partition("-")[0]
+        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        frame = pd.read_csv(path, keep_default_na=False, na_values={"mean": "", "low": "", "high": ""})
+        found.append(Run(paper, len(papers.read_paper(paper)["claims"]), about, frame))
+    return found
+
+
+def table(found: list[Run]) -> str:
+    """Return the README's table: a row for each run."""
+    head = ("paper", "claims judged", "hold", "do not hold", "undecided", "scale")
+    return rows(head, [_counted(run) for run in found])
+
+
+def _counted(run: Run) -> tuple[str, ...]:
+    counts = Counter(run.overall["verdict"])
+    judged = f"{len(run.overall)} of {run.claims}"
+    return f"[{run.paper}](docs/papers/{run.paper}.md)", judged, *(str(counts[kind]) for kind in KINDS), run.scale
+
+
+def page(found: list[Run]) -> str:
+    """Return the page with every claim that was judged."""
+    text = ["# Verdicts on real data", "Made by `make docs` from the `verdicts.csv` of the runs named here."]
+    for run in found:
+        text += [
+            f"## {run.paper}: {run.scale}",
+            f"{len(run.overall)} of {run.claims} claims judged; commit {run.about['commit'][:7]}.",
+            _claims(run),
+        ]
+    return "\n\n".join(text) + "\n"
+
+
+def _claims(run: Run) -> str:
+    head = ("claim", "place", "verdict", "in scenarios", "mean and 95% interval", "the paper's own numbers")
+    return rows(head, list(_lines(run)))
+
+
+def _lines(run: Run) -> Iterator[tuple[str, ...]]:
+    for claim in run.overall.to_dict("records"):
+        own = run.found[(run.found["claim"] == claim["claim"]) & (run.found["scenario"] != ALL)]
+        numbers = [f"{one.mean:.3g} ({one.low:.3g} to {one.high:.3g})" for one in own[own["low"].notna()].itertuples()]
+        yield (
+            claim["text"],
+            claim["place"],
+            f"**{claim['verdict']}**",
+            several(own["verdict"]),
+            "; ".join(numbers) or "–",
+            several(own[own["published"] != ""]["published"]),
+        )
+
+
+def renewed(text: str, found: list[Run]) -> str:
+    """Return the README's text with the table of these runs."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    return f"{before}{start}\n{table(found)}\n\n{end}{after}"

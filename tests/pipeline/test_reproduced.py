@@ -1,0 +1,59 @@
+"""The README's table of verdicts and the page of claims, from what runs on real data have judged."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fu.pipeline import reproduced
+from fu.pipeline.settings.papers import read_paper
+
+HEAD = "claim,scenario,verdict,mean,low,high,n,needed,published,published_value,reason,against,text,place,artefact,kind"
+ROWS = [
+    "a,,holds,,,,3,,,,,,A | a.,section 1,table8,limit",
+    "a,mnist-pat50,holds,.125,.1,.15,3,,holds,.1,,,A | a.,section 1,table8,limit",
+    "a,mnist-iid,holds,.25,.2,.3,3,,does not hold,.1,,,A | a.,section 1,table8,limit",
+    "b,,does not hold,,,,1,,,,,,B.,section 2,bounds,exact",
+    "b,formulas,does not hold,-1,,,1,,,,,,B.,section 2,bounds,exact",
+    "c,,undecided,,,,3,9,,,,,C.,section 3,table8,order",
+    "c,mnist-iid,undecided,0,-1,1,3,9,,,,,C.,section 3,table8,order",
+    "d,,not judged,,,,0,,,,no number,,D.,section 4,table8,order",
+    "d,cifar10,not judged,,,,0,,,,no number,,D.,section 4,table8,order",
+]
+SCENARIOS = {"cifar10": "CIFAR-10", "mnist-iid": "MNIST, IID", "mnist-pat50": "MNIST, Pat-50"}
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> list[reproduced.Run]:
+    (tmp_path / "fedosd-mine.csv").write_text("\n".join([HEAD, *ROWS]) + "\n")
+    scenarios = [{"name": name, "label": label} for name, label in SCENARIOS.items()]
+    about = {"commit": "abcdef0123", "preset": "reduced", "spec": {"scenarios": scenarios, "seeds": [0, 1, 2]}}
+    (tmp_path / "fedosd-mine.json").write_text(json.dumps(about))
+    return reproduced.runs(tmp_path)
+
+
+CLAIMS = len(read_paper("fedosd")["claims"])
+SCALE = "MNIST, Pat-50; MNIST, IID; formulas; preset reduced, 3 seeds"
+
+
+def test_a_run_is_a_row_that_counts_what_it_judged(found: list[reproduced.Run]) -> None:
+    table = reproduced.table(found)
+    assert table.splitlines()[2:] == [f"| [fedosd](docs/papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |"]
+
+
+def test_the_page_has_each_claim_that_was_judged(found: list[reproduced.Run]) -> None:
+    text = reproduced.page(found)
+    assert f"\n## fedosd: {SCALE}\n\n3 of {CLAIMS} claims judged; commit abcdef0.\n" in text
+    assert text.splitlines()[-3:] == [
+        r"| A \| a. | section 1 | **holds** | holds (2) | 0.125 (0.1 to 0.15); 0.25 (0.2 to 0.3) | "
+        "holds 1, does not hold 1 |",
+        "| B. | section 2 | **does not hold** | does not hold | – | – |",
+        "| C. | section 3 | **undecided** | undecided | 0 (-1 to 1) | – |",
+    ]
+
+
+def test_the_readme_gets_the_table_in_its_place(found: list[reproduced.Run]) -> None:
+    text = f"before\n\n{reproduced.START}\nold\n\n{reproduced.END}\nafter\n"
+    wanted = f"before\n\n{reproduced.START}\n{reproduced.table(found)}\n\n{reproduced.END}\nafter\n"
+    assert reproduced.renewed(text, found) == wanted
+    assert reproduced.renewed(wanted, found) == wanted
