@@ -27,6 +27,7 @@ FORGOTTEN = (1,)
 CLASSES = 10
 SMALL, DIGITS, GREY, COLOUR = (8, 8, 1), (20, 20, 1), (28, 28, 1), (32, 32, 3)
 MARK = 0.8333  # value of a trigger's pixels
+PLACE = torch.device("cpu")  # where data and models lie
 
 
 def make_partition(
@@ -81,7 +82,7 @@ def make_data(
     mark = partial(patch.mark, part.attack, classes=CLASSES) if part.attack else None
     labels = torch.randint(CLASSES, (samples,), generator=random)
     request = None if asked is None else Request(np.array(asked, np.int64))
-    return ClientData(x, labels, part, CLASSES, poison, mark, request)
+    return ClientData(x.to(PLACE), labels.to(PLACE), part, CLASSES, poison, mark, request)
 
 
 def builder(model: str = "mlp", shape: tuple[int, ...] = SMALL, **params: Any) -> Callable[[], nn.Module]:
@@ -136,7 +137,7 @@ def make_task(
     federation = make_federation(model=model) if federation is None else federation
     data, build = federation.data, builder(model, federation.data.shape)
     if original is None and trained:
-        original = initial_parameters(build, 99)
+        original = initial_parameters(build, 99).to(federation.device)
     return Task(federation, build, data.forgotten, data.retained, rounds, federation.seed, original, histories or {})
 
 

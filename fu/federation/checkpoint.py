@@ -58,14 +58,18 @@ class Checkpoint:
         values = flat({**vars(state), **recorded})
         tensors = {name: one.cpu().contiguous().clone() for name, one in values.items() if isinstance(one, Tensor)}
         numbers = {name: one for name, one in values.items() if not isinstance(one, Tensor)}
-        text = json.dumps({"numbers": numbers, "notes": notes})
+        kept = [name for name, one in values.items() if isinstance(one, Tensor) and one.device.type == "cpu"]
+        text = json.dumps({"numbers": numbers, "notes": notes, "on_cpu": kept})
         part = self.path.with_name(self.path.name + ".part")
         save_file(tensors, part, metadata={"json": text, "digest": self._digest(text, tensors)})
         part.replace(self.path)
         self._last = time.monotonic()
 
     def load(self, device: str) -> tuple[Flat, dict[str, Any]] | None:
-        """Return values and notes saved under this key, or None; another key or a damaged file does not count."""
+        """Return values and notes saved under this key, or None; another key or a damaged file does not count.
+
+        What lay on the CPU comes back there, all else to the device.
+        """
         if not self.path.is_file():
             return None
         try:
@@ -77,7 +81,8 @@ class Checkpoint:
         except Exception:  # safetensors and torch raise many kinds; to start anew is always right
             return None
         content = json.loads(text)
-        return {name: value.to(device) for name, value in tensors.items()} | content["numbers"], content["notes"]
+        tensors = {name: one if name in content["on_cpu"] else one.to(device) for name, one in tensors.items()}
+        return tensors | content["numbers"], content["notes"]
 
     def _digest(self, text: str, tensors: Mapping[str, Tensor]) -> str:
         """Return the SHA-256 of the key and all that is saved under it."""

@@ -97,10 +97,11 @@ class Federation:
         self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules())
         self.statistics = self.layout.size > self.layout.parameters
         self.cost = Cost()
+        recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
+        small = self.layout.size < 1_000_000
+        self.at_once = small and not self.stochastic and not self.statistics and not recurrent  # on a GPU
         if strategy == "auto":
-            recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
-            small = self.layout.size < 1_000_000 and not self.stochastic and not self.statistics and not recurrent
-            strategy = "vectorised" if small and self.device.type == "cuda" else "sequential"
+            strategy = "vectorised" if self.at_once and self.device.type == "cuda" else "sequential"
         if strategy == "vectorised" and (self.stochastic or self.statistics):
             raise ValueError(
                 "dropout and running statistics are each client's own; only the sequential strategy has them"

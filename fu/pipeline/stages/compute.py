@@ -209,10 +209,16 @@ def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Pa
         "spec": json.loads(canonical(spec)),
         "code": options.code,
         "inputs": options.contents(inputs),
-        "machine": [task.federation.device.type, task.federation.strategy, options.threads, torch.__version__],
+        "machine": [processor(task), task.federation.strategy, options.threads, torch.__version__],
     }
     model.parent.mkdir(parents=True, exist_ok=True)
     return Checkpoint(model.with_name(f".{model.stem}.checkpoint"), provenance, options.checkpoint_seconds)
+
+
+def processor(task: Task) -> str:
+    """Return the GPU's name, or what the CPU can: on another kind, the same operations may give other bytes."""
+    device = task.federation.device
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else torch.backends.cpu.get_cpu_capability()
 
 
 def kept_models(task: Task, choice: Choice, checkpoint: Checkpoint) -> KeptModels | None:
