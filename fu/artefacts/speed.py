@@ -24,7 +24,7 @@ POINTS = True  # each point of a grid is a row
 PUBLISHED = {"metrics": ("faster", "faster_std")}
 BY_SEED = ("faster", "rounds")
 NEAR = 0.005  # half a point
-ROUNDS, FASTER = "Rounds", "Faster, ×"
+ROUNDS, FASTER, AT_ONCE = "Rounds", "Faster, ×", "at once"
 KEYS = ["scenario", "method", "trial", "metric"]
 
 
@@ -32,8 +32,10 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return rounds, time steps and seconds, and how many times fewer time steps than retraining, over seeds."""
     found = summaries(_by_seed(frame, entry), KEYS)
     theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
-    paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
-    found["published"] = [paper.get((row.scenario, row.trial, row.metric), nan) for row in found.itertuples()]
+    theirs = theirs[theirs["metric"] == "faster"][["scenario", "method", "metric", "value"]]
+    theirs.columns = pd.Index(["scenario", "trial", "metric", "published"])
+    theirs = theirs.assign(method=[trial.partition("+")[0] for trial in theirs["trial"]])
+    found = found.merge(theirs, on=KEYS, how="outer", sort=False).fillna({"n": 0})
     found["difference"] = found["mean"] - found["published"]
     shown = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
     return of_table(found, shown, _notes(entry, frame))
@@ -96,13 +98,14 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
             here = found[(found["scenario"] == scenario.name) & (found["trial"] == trial.name)].set_index("metric")
             point = ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in trial.values.items())
             row = {("", "Method"): f"{method.marked}, {point}" if point else method.marked}
-            never = len(entry.seeds) - (here["n"]["rounds"] if len(here) else 0)
-            faster = _mean(here, "faster", 2)
+            never = len(entry.seeds) - int(here["n"].get("rounds", 0))
+            faster = AT_ONCE if here["mean"].get("rounds") == 0 else _mean(here, "faster", 2)
             if not entry.compares:
                 row["", FASTER] = faster
             else:
                 row[FASTER, OURS] = faster
-                row[FASTER, "paper"] = _published(here)
+                paper = here["published"].get("faster", nan)
+                row[FASTER, "paper"] = "–" if pd.isna(paper) else f"{paper:.2f}"
                 diff = here["difference"].get("faster", nan)
                 row[FASTER, "diff"] = "–" if pd.isna(diff) else f"{diff:+.2f}"
             row["", ROUNDS] = _mean(here, "rounds", 1)
@@ -115,15 +118,10 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
 
 
 def _mean(here: pd.DataFrame, metric: str, digits: int) -> str:
-    if metric not in here.index:
+    if pd.isna(here["mean"].get(metric, nan)):
         return "–"
     mean, std = here["mean"][metric], here["std"][metric]
     return f"{mean:.{digits}f}" + ("" if pd.isna(std) else f" ±{std:.{digits}f}")
-
-
-def _published(here: pd.DataFrame) -> str:
-    value = here["published"].get("faster", nan) if len(here) else nan
-    return "–" if pd.isna(value) else f"{value:.2f}"
 
 
 def _notes(entry: Entry, frame: pd.DataFrame) -> str:
@@ -132,8 +130,8 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     said = [
         f"Until {metric.label} is at most half a point below retraining's last; retraining itself gets there before "
         f"its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
-        f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; – where it is "
-        "there at once.",
+        f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; {AT_ONCE}: it is "
+        "there before its first round.",
         *notes.deviations(entry),
         *notes.comparison(entry),
     ]

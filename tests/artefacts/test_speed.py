@@ -78,14 +78,20 @@ def test_who_is_there_at_once_has_no_ratio() -> None:
     result = made(entry, frame_of(entry, {**CURVES, "ours+lr0.1": (0.9, 0.9, 0.9, 0.9, 0.9)}))
     assert numbers(result.frame, "ours+lr0.1") == {"rounds": 0, "time_steps": 0, "seconds": 0}
     [row] = [row for row in cells(result.body) if row[0].startswith("Ours")]
-    assert row[1:3] == ["–", "0.0"]
+    assert row[1:3] == ["at once", "0.0"]
 
 
 def test_the_papers_ratio_stands_beside_ours() -> None:
     entry = entry_of(published="x")
     theirs = {"scenario": "small", "method": "ours+lr0.1", "stage": "unlearned", "metric": "faster", "value": 1.425}
-    frame = pd.concat([frame_of(entry), pd.DataFrame([{**theirs, "published": True, "seed": -1, "round": -1}])])
-    result = made(entry, frame.astype({"published": bool}))
+    paper = pd.DataFrame([{**theirs, "published": True, "seed": -1, "round": -1}])
+    result = made(entry, pd.concat([frame_of(entry), paper]).astype({"published": bool}))
     [row] = [row for row in cells(result.body) if row[0].startswith("Ours")]
     assert row[1:4] == ["3.00", "1.43", "+1.57"]
     assert result.frame["difference"].dropna().tolist() == pytest.approx([1.575])
+    for level, ours in ((0.9, ["at once", "1.43", "–", "0.0"]), (0.8, ["–", "1.43", "–", "– (never on 1 seed)"])):
+        frame = frame_of(entry, {**CURVES, "ours+lr0.1": (level,) * 5})
+        result = made(entry, pd.concat([frame, paper]).astype({"published": bool}))
+        [row] = [row for row in cells(result.body) if row[0].startswith("Ours")]
+        assert row[1:5] == ours
+        assert result.frame["published"].dropna().tolist() == [1.425]
