@@ -10,7 +10,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -116,15 +116,23 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     "claims": {"EXACT": TypeAdapter(bool), "INTERVAL": TypeAdapter(bool)},
 }
 CACHE = Path("results/.cache/plan.json")
-TOPICS = {"params": "True", "archives": "[0-9a-f]{64}", "sizes": r"(\d+ [1-9]\d* \d+)?"}  # patterns of cached values
+TOPICS = {
+    "params": "True",
+    "archives": "[0-9a-f]{64}",
+    "sizes": r"(\d+ [1-9]\d*( \d+){3})?",
+}  # patterns of cached values
 
 
 class Size(NamedTuple):
-    """Size of a model: parameters, and FLOPs and operations of a forward pass on one sample."""
+    """Size of a model: parameters, and of a forward pass on one sample FLOPs, operations, the numbers that all of these
+    return for it together, and the most that one returns.
+    """
 
     parameters: int
     flops: int
     operations: int
+    outputs: int
+    largest: int
 
 
 class Planned(NamedTuple):
@@ -411,30 +419,39 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import FlopCounterMode
 
     from fu.federation.network import check_model
 
-    operations = 0
+    returned = list[int]()  # how many numbers, by operation
 
     class Operations(TorchDispatchMode):
         def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            nonlocal operations
-            operations += 1
-            return operation(*args, **(kwargs or {}))
+            result = operation(*args, **(kwargs or {}))
+            new = [] if operation.is_view else [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
+            returned.append(sum(one.numel() for one in new))
+            return result
 
     try:
-        with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as flops:
+        with torch.device("meta"), torch.no_grad():
             module = plugins.load("models", model.name)
-            built = module.build(shape, classes, plugins.params("models", model, ""))
+            built = module.build(shape, classes, plugins.params("models", model, "")).eval()
+            given = partial(torch.zeros, dtype=None if len(shape) > 1 else torch.int64)
+            with FlopCounterMode(display=False) as flops, Operations():
+                built(given(1, *shape[-1:], *shape[:-1]))
+            number = len(returned)
             with Operations():
-                built.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=None if len(shape) > 1 else torch.int64))
+                built(given(2, *shape[-1:], *shape[:-1]))
     except Exception:  # any error of a plug-in: the job that needs it reports it
         return ""
     with torch.device("meta"):
         place = f"{plugins.place_of(module, 'build')}: build"
         check_model(built, shape, classes, place, statistics=hasattr(module, "STATISTICS"))
-    return f"{sum(p.numel() for p in built.parameters())} {max(1, flops.get_total_flops())} {operations}"
+    parameters = sum(p.numel() for p in built.parameters())
+    # what one more sample returns: all else are numbers of the model's parameters
+    more = [of_two - of_one for of_one, of_two in zip(returned[:number], returned[number:], strict=False)]
+    return f"{parameters} {max(1, flops.get_total_flops())} {number} {sum(more)} {max(more)}"
 
 
 def archive_of(path: Path) -> str | None:

@@ -55,12 +55,12 @@ def table(plan: Plan, targets: Iterable[str]) -> str:
         rows += [SEPARATING_LINE] * (len(papers) > 1)
     if len(papers) > 1:
         rows.append(_row(plan, "all", due))
-    headings = ("", "jobs", unit, "largest job", "disk")
+    headings = ("", "jobs", unit, "largest job", *(["on its GPU"] if plan.config.device == "cuda" else []), "disk")
     outside = [(one.path, _amount(one.mb), one.origin) for one in sources(plan, due.values())]
     return "\n\n".join(
         [
             f"To be made at preset {plan.config.preset!r}, with all jobs behind each line; shared ones count in each.",
-            tabulate(rows, headings, disable_numparse=True, colalign=("left", *["right"] * 4)),
+            tabulate(rows, headings, disable_numparse=True, colalign=("left", *["right"] * (len(headings) - 1))),
             *(
                 [f"From outside, at most:\n{tabulate(outside, tablefmt='plain', disable_numparse=True)}"]
                 if outside
@@ -74,7 +74,8 @@ def table(plan: Plan, targets: Iterable[str]) -> str:
 def _row(plan: Plan, label: str, jobs: Jobs) -> list[str]:
     every = jobs.values()
     largest, disk = max(job.mem_mb for job in every), sum(job.disk_mb for job in every)
-    return [label, f"{len(every):,}", _hours(plan, every), _amount(largest), _amount(disk)]
+    on_gpu = [_amount(max(job.gpu_mem_mb for job in every))] if plan.config.device == "cuda" else []
+    return [label, f"{len(every):,}", _hours(plan, every), _amount(largest), *on_gpu, _amount(disk)]
 
 
 def _hours(plan: Plan, jobs: Iterable[Job]) -> str:

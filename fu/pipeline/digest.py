@@ -29,7 +29,7 @@ from fu.pipeline.syntax import Analysis, analysed, imports_of, parse, root
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = "envs/lock.txt"
 UNCOUNTED = {
-    *("fu.errors", "fu.contents", "fu.federation.progress", "fu.pipeline.paths", "fu.pipeline.certificate"),
+    *("fu.errors", "fu.contents", "fu.gpus", "fu.federation.progress", "fu.pipeline.paths", "fu.pipeline.certificate"),
     *("fu.pipeline.digest", "fu.pipeline.syntax"),
     "fu.data.torchvision_import",  # its downloads are verified by the publisher's checksums
 }

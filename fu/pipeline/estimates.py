@@ -29,9 +29,12 @@ DAY_S = 86_400.0
 ATTACKS_S = 1.5  # to train the models of a hundred attacks on 2,000 samples
 OPERATION_MS = 0.08
 FLOPS = 60e9  # per second, for models without a measured step time
-UNKNOWN = catalogue.Size(parameters=1_000_000, flops=20_000_000, operations=20)  # of a model that cannot be measured
+UNKNOWN = catalogue.Size(1_000_000, 20_000_000, operations=20, outputs=1_000_000, largest=100_000)  # not measurable
 ALL_CLIENTS = {"forgotten": 1.0, "retained": 1.0}  # how often they train in a round
 BASE_MB = 500
+GPU_MB = 600  # CUDA's context and libraries
+AT_ONCE = 1_000_000  # parameters below which a GPU takes all clients at once (`Federation`)
+SHOWN = 1000  # samples that a model is shown at a time (`Network.logits`)
 SMALL_MB = 1500  # memory for a data set, a partition, a figure
 SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
 DRAWN_MB = 0.4
@@ -185,6 +188,21 @@ def mem_mb(settings: Settings) -> int:
     held, epoch = (0, 1 + 8) if facts.text else (4, 2 * 4)  # bytes
     updates = drawn * size(settings).parameters * (4 + 3 * 8)
     return BASE_MB + round((pixels * (2 + held + epoch / clients) + updates) / 1e6)
+
+
+def gpu_mem_mb(settings: Settings) -> int:
+    """Return the memory of a GPU that one job takes, in MB: CUDA itself, the data set, updates as in `mem_mb`, and the
+    larger of what a training step keeps (with its gradient, of all clients that take part where they train at once) and
+    of three of a model's largest layers on the samples that it is shown at a time.
+    """
+    facts, here, data = about(settings.data.dataset), size(settings), settings.data
+    phases = [one for one in (settings.training, settings.unlearning, settings.recovery) if one]
+    drawn = max(phase.clients_per_round or data.clients - data.absent for phase in phases)
+    pixels = math.prod(facts.shape) * facts.samples * (1 if facts.text else 4)
+    updates = drawn * here.parameters * (4 + 3 * 8)
+    at_once = drawn if here.parameters < AT_ONCE else 1
+    step = at_once * (2 * here.parameters + 2 * here.outputs * max(phase.batch_size or 0 for phase in phases)) * 4
+    return GPU_MB + round((pixels + updates + max(step, 3 * here.largest * SHOWN * 4)) / 1e6)
 
 
 def models_mb(settings: Settings, models: int = 1) -> float:

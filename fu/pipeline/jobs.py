@@ -40,6 +40,7 @@ class Job:
     inputs: Files
     outputs: dict[str, str]
     mem_mb: int = estimates.SMALL_MB
+    gpu_mem_mb: int = 0  # of a job that computes nothing
     minutes: int = 30
     estimate: float = estimates.JOB_S
     disk_mb: float = estimates.SMALL_FILES_MB
@@ -384,8 +385,9 @@ class Jobs:
 
 def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:
     """Return the resources of a job that computes with models."""
-    mem_mb, minutes = estimates.mem_mb(trial.settings), estimates.minutes(seconds)
-    return {"mem_mb": mem_mb, "disk_mb": disk_mb, "minutes": minutes, "estimate": seconds}
+    mem_mb, gpu_mem_mb = estimates.mem_mb(trial.settings), estimates.gpu_mem_mb(trial.settings)
+    needs = {"mem_mb": mem_mb, "gpu_mem_mb": gpu_mem_mb, "disk_mb": disk_mb, "minutes": estimates.minutes(seconds)}
+    return {**needs, "estimate": seconds}
 
 
 def _scenario(run: str) -> str:

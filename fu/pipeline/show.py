@@ -15,16 +15,19 @@ import contextlib
 import io
 import json
 import os
+import platform
 import re
 import signal
 import sys
 import tomllib
 from collections.abc import Sequence
+from importlib.metadata import version as installed
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
+from fu import gpus
 from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
@@ -167,6 +170,14 @@ def version() -> str:
     return f"fu {number}" + ("" if commit is None else f", commit {commit}{', edited' if changed else ''}")
 
 
+def devices() -> list[str]:
+    """Return Python and torch, and the GPUs that jobs use, with the version of their driver."""
+    libraries = ", ".join(f"{name} {installed(name)}" for name in ("torch", "snakemake"))
+    found = [f"GPU: {gpu.kind}, {gpu.memory_mb / 1000:.0f} GB" for gpu in gpus.found()]
+    driver = [f"GPU driver {gpus.driver()}" if found else "no GPU"]
+    return [f"Python {platform.python_version()}, {libraries}", *found, *driver]
+
+
 def main(arguments: list[str]) -> None:
     """Read config.yaml and the overriding key=value pairs, and show what was requested."""
     pairs = [word for word in arguments[1:] if "=" in word]
@@ -184,7 +195,7 @@ def main(arguments: list[str]) -> None:
             if alive := runs.alive():
                 raise UserError(f"{' and '.join(alive)}: at work in this folder; wait until it ends, or kill it.")
         case ["version"]:
-            print(version())
+            print("\n".join([version(), *devices()]))
         case ["status", *_]:
             plan, targets = planned(targets, lambda: _config(pairs))
             print("\n".join(status(plan, plan.asked(targets))))

@@ -25,13 +25,14 @@ def _by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "training_seconds", lambda *_: 3600.0)
     monkeypatch.setattr(estimates, "evaluation_seconds", lambda settings, models: 1800.0 * models)
     monkeypatch.setattr(estimates, "mem_mb", lambda _: 2600)
+    monkeypatch.setattr(estimates, "gpu_mem_mb", lambda _: 1900)
     monkeypatch.setattr(estimates, "models_mb", lambda settings, models=1: 1000.0 * models)
 
 
 def rows(text: str) -> dict[str, list[str]]:
     """Return the lines of the table without their first cell, by that."""
     lines = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines()]
-    return {line[0]: line[1:] for line in lines if len(line) == 5 and line[0].strip("-")}
+    return {line[0]: line[1:] for line in lines if len(line) in (5, 6) and line[0].strip("-")}
 
 
 # Behind the bars: data, partition, a training, an unlearning, a post-training, an evaluation of one model and one of
@@ -48,10 +49,11 @@ def rows(text: str) -> dict[str, list[str]]:
 @pytest.mark.usefixtures("with_toy")
 def test_each_line_has_all_jobs_behind_it_and_shared_ones_count_once(config: dict[str, Any], hours: list[str]) -> None:
     text = costs.table(Plan({**toy(), **config}), TWO)
+    memory = ["2.6 GB", "1.9 GB"] if "device" in config else ["2.6 GB"]
     first, second, every = hours
-    assert rows(text)["toy_bars"] == ["8", first, "2.6 GB", "8.0 GB"]
-    assert rows(text)["toy_times"] == ["7", second, "2.6 GB", "9.0 GB"]
-    assert rows(text)["all of toy"] == ["10", every, "2.6 GB", "9.0 GB"]
+    assert rows(text)["toy_bars"] == ["8", first, *memory, "8.0 GB"]
+    assert rows(text)["toy_times"] == ["7", second, *memory, "9.0 GB"]
+    assert rows(text)["all of toy"] == ["10", every, *memory, "9.0 GB"]
     assert ("GPU hours" in text, "core hours" in text) == ((True, False) if "device" in config else (False, True))
     assert "all" not in rows(text)
 

@@ -18,7 +18,8 @@ from fu.plugins import Choice
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import RUN, made, plan
 
-MLP = Size(478_410, 955_200, 10)  # 2 (784 400 + 400 400 + 400 10) operations
+# 2 (784 400 + 400 400 + 400 10) FLOPs; a sample of 784 numbers, two layers of 400 before and after ReLU, 10 outputs
+MLP = Size(478_410, 955_200, 10, 784 + 4 * 400 + 10, 784)
 TOLD: dict[str, Any] = {"mlp": {"ESTIMATE": {"step_ms": 10.0}}, "own": {}, "fedavg": {}}
 TOLD["fused"] = {"ESTIMATE": {"step_ms": 10.0, "operations": 30}}
 TOLD["halves"] = {"ESTIMATE": {"share": 0.5}}
@@ -31,7 +32,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     made()  # before nothing is as it was
 
     def size(name: str, params: Any, shape: Any, classes: int) -> Size | None:
-        return None if params.get("unknown") else Size(1000, 20 if params.get("wide") else 10, 100)
+        return None if params.get("unknown") else Size(1000, 20 if params.get("wide") else 10, 100, 30, 20)
 
     monkeypatch.setattr(catalogue, "size", size)
     monkeypatch.setattr(catalogue, "declared", lambda kind, name: TOLD[name])
@@ -197,6 +198,29 @@ def test_what_a_job_took_is_its_time_and_no_part_of_its_key(tmp_path: Path, monk
     certificate.write(Path(after.certificate), Certificate("k", "train", json.loads(after.json), "c", {}, {}))
     assert after.seconds == 1000 + estimates.JOB_S
     assert after.keys == before.keys
+
+
+@pytest.mark.parametrize(
+    ("parameters", "drawn", "expected"),
+    [
+        # 28 x 28 x 70,000 float32: 219.52 MB. Ten clients' updates of 1,000 parameters at 28 bytes: .28 MB. A model of
+        # 20 numbers at the largest layer on 1,000 samples, three times, in float32: .24 MB; ten clients at once with
+        # 2 x 30 numbers of 50 samples each and 2 x 1,000 of the model: .2 MB.
+        (1000, None, 600 + 219.52 + 0.28 + 0.24),
+        # Client after client, 4 of 10: updates 4 x 28 = 112 MB; a step 2 million + 3,000 numbers: 8 MB.
+        (1_000_000, 4, 600 + 219.52 + 112 + 8.012),
+    ],
+)
+def test_the_memory_of_a_gpu(
+    parameters: int, drawn: int | None, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = settings()
+    monkeypatch.setattr(estimates, "size", lambda _: Size(parameters, 10, 100, 30, 20))
+    phases = {name: {"clients_per_round": drawn} for name in ("training", "unlearning", "recovery")}
+    planned = planned.model_copy(
+        update={name: getattr(planned, name).model_copy(update=update) for name, update in phases.items()}
+    )
+    assert estimates.gpu_mem_mb(planned) == 600 + round(expected - 600)
 
 
 @pytest.mark.parametrize(

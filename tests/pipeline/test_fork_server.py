@@ -234,6 +234,17 @@ def test_with_a_server_a_job_is_its_child_and_finds_the_libraries_imported_and_n
         }
 
 
+def test_what_a_server_imports_does_not_start_cuda_which_no_fork_could_use() -> None:
+    program = (
+        "import importlib, torch.cuda\n"
+        "from fu.pipeline.engine.fork_server import LIBRARIES, OWN\n"
+        "def started(): raise AssertionError\n"
+        "torch.cuda._lazy_init = torch.cuda.is_available = torch.cuda.device_count = started\n"
+        "for library in (*LIBRARIES, *OWN): importlib.import_module(library)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
 def test_without_a_server_a_job_runs_in_the_clients_process(cold: Place, tmp_path: Path) -> None:
     for environment in (
         {},

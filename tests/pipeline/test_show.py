@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper, read_yaml
 from tests.mistakes import sentence
+from tests.test_gpus import put_tool
 
 PAT50 = "fedosd/mnist-pat50/seed0"
 LAST = [
@@ -190,6 +192,17 @@ def test_the_version_is_that_of_the_project(
     monkeypatch.setattr(show, "git", lambda command, *words: commit if command == "rev-parse" else changed)
     number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert show.version() == f"fu {number}{text}"
+
+
+def test_the_version_names_libraries_and_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    libraries, *rest = show.devices()
+    assert re.fullmatch(r"Python 3\.\d+\.\d+, torch 2\.13\.0\S*, snakemake 9\.\S+", libraries)
+    assert rest == ["no GPU"]
+    put_tool(tmp_path, "GPU 0: NVIDIA L4 (UUID: GPU-a)\n", "23034\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert show.devices() == [libraries, "GPU: NVIDIA L4, 23 GB", "GPU driver 550.54"]
 
 
 @pytest.mark.parametrize("text", [None, "[project]\nname = 'fu'\n", "project = 1", b"\xff"])

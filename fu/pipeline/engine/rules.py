@@ -13,9 +13,11 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fu import gpus
 from fu.errors import UserError
 from fu.pipeline import commands, digest, estimates
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, snapshot
@@ -28,6 +30,7 @@ from fu.pipeline.settings.papers import read_yaml
 from fu.pipeline.stages.common import OUTSIDE
 
 PACK = "pack"  # the name of a pack in the process that runs it
+SLOT = "gpu_slot"  # the resource of which there is one for each job that a GPU of this machine may have
 
 
 @contextmanager
@@ -73,11 +76,13 @@ class Engine:
         snapshot.enter(config, self.snakemake.is_run)
         self.plan = Plan(config)
         self.pending = Pending(self.plan)
-        self.gpu = self.plan.config.device == "cuda"
+        self.gpu, self.shares = self.plan.config.device == "cuda", False
         self.site = cluster.read() if self.submits else cluster.Cluster()
         self.limit = self.site.limit(self.gpu) if self.submits else math.inf
         if snapshot.INSIDE:
-            self.snakemake.one_at_a_time("turn")  # of the jobs of a pack
+            self.snakemake.limit("turn", 1)  # of the jobs of a pack
+        elif self.snakemake.is_run and self.plan.config.device != "cpu":
+            self._share_gpus()
         if self.snakemake.is_run:
             logging.raiseExceptions = False  # a full disk takes no line of a log
             if self.submits:
@@ -85,6 +90,16 @@ class Engine:
             atexit.register(self.pending.remember)
             atexit.register(self.screen.end)
             Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error))
+
+    def _share_gpus(self) -> None:
+        """Have jobs share the GPUs of this machine, and no job start that would wait for one."""
+        found = gpus.found()
+        if found and not version("torch").endswith("+cpu"):
+            most = max((job.gpu_mem_mb for job in self.plan.jobs()), default=0)
+            each = self.plan.config.jobs_per_gpu or max(1, min(gpu.memory_mb for gpu in found) // max(1, most))
+            gpus.share(found, each)
+            self.snakemake.limit(SLOT, each * len(found))
+            self.shares = True
 
     # ---- what runs -----------------------------------------------------------------------------------------------
 
@@ -198,6 +213,8 @@ class Engine:
 
         here = not snapshot.INSIDE or stage in groups.HERE
         asked = {} if here else {"turn": 1, **self.site.resources(self.gpu and groups.computes(stage))}
+        if self.shares and groups.computes(stage):
+            asked[SLOT] = 1
         return {"mem_mb": lambda wildcards: self.plan.job(stage, dict(wildcards)).mem_mb, "runtime": minutes, **asked}
 
     @cached_property

@@ -110,9 +110,9 @@ class Snakemake:
         if packs:
             self._workflow.group_settings.group_components = dict.fromkeys(packs, sys.maxsize)
 
-    def one_at_a_time(self, resource: str) -> None:
-        """Limit a resource to one, also in submitted processes, which get no --resources."""
-        self._workflow.register_resource(resource, 1)
+    def limit(self, resource: str, most: int) -> None:
+        """Limit a resource, also in submitted processes, which get no --resources."""
+        self._workflow.register_resource(resource, most)
 
     def give_up(self, numbers: set[int]) -> None:
         """Have it not submit jobs again that would fail again: `retries` knows no reasons."""

@@ -42,6 +42,9 @@ class Config(Strict):
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="where models are trained and evaluated; auto: on a GPU if there is one"
     )
+    jobs_per_gpu: Count | None = Field(
+        None, description="how many jobs share a GPU of this machine; null: as many as its memory holds"
+    )
     threads: Count = Field(
         1, description="CPU threads per job; for small models, two one-thread jobs beat one two-thread job"
     )

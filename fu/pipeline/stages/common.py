@@ -4,6 +4,7 @@ import argparse
 import csv
 import dataclasses
 import errno
+import gc
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from fu import plugins
+from fu import gpus, plugins
 from fu.contents import checksum
 from fu.errors import UserError, first_problem
 from fu.federation.sgd import LocalTraining
@@ -240,13 +241,35 @@ def _outputs(given: Spec, selected: str, outputs: list[Path]) -> list[Path]:
 def _make(main: Callable[[S, F, Options], None], spec: S, files: F, options: Options, point: list[Path]) -> None:
     """Make the outputs: by the main, or where the selected point's own job has made them, as copies."""
     if not point:
-        main(spec, files, options)
+        if not _fits(main, spec, files, options):
+            if not gpus.alone():
+                raise UserError(
+                    f"{spec.stage}: the GPU's memory does not hold this job; have fewer jobs share it (jobs_per_gpu), "
+                    "or use a smaller batch_size, a GPU with more memory, or device: cpu."
+                )
+            print(f"{spec.stage}: the GPU's memory is full; once more, alone on it.", file=sys.stderr)
+            _make(main, spec, files, options, point)
         return
     outputs = [getattr(files, name) for name in OUTPUTS[spec.stage] if hasattr(files, name)]
     with atomic_outputs(options, *outputs) as parts:
         for source, part in zip(point, parts, strict=True):
             shutil.copyfile(source, part)
     print(f"{spec.stage}: copied from {point[0]}; nothing is computed.", file=sys.stderr)
+
+
+def _fits(main: Callable[[S, F, Options], None], spec: S, files: F, options: Options) -> bool:
+    """Run the main; return False, with all that it held released, where a GPU's memory is too small."""
+    try:
+        main(spec, files, options)
+    except Exception as error:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(error, torch.OutOfMemoryError):
+            raise
+    else:
+        return True
+    gc.collect()
+    torch.cuda.empty_cache()
+    return False
 
 
 def _parser(spec_type: type[Spec], files_type: type[Any]) -> argparse.ArgumentParser:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fu import plugins
+from fu import gpus, plugins
 from fu.data import clients
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
@@ -62,6 +62,8 @@ def check_device(device: str) -> None:
 
 def device_of(options: Options) -> torch.device:
     """Set threads, memory and determinism, and return the device that `--device` names."""
+    if options.device != "cpu":
+        gpus.take()
     check_device(options.device)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     keep_memory()

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
+from fu import gpus
 from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline import certificate, digest
@@ -263,6 +265,31 @@ def test_a_job_that_ends_between_its_outputs_leaves_none_with_a_certificate(
     with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
         made(write, lr=0.2)
     assert sorted(contents(Path())) == ["model.csv", "partition.made.json", "partition.npz"]
+
+
+def test_a_job_for_which_the_gpu_is_too_full_runs_once_more_alone_on_it(
+    before: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fits, calls = [False, True], list[bool]()
+
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        calls.append(fits[len(calls)])
+        if not calls[-1]:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        write(spec, files, options)
+
+    alone = [True, False]
+    monkeypatch.setattr(gpus, "alone", lambda: alone.pop(0))
+    made(main)
+    assert calls == [False, True]
+    assert Path("model.csv").read_text() == "lr 0.1"
+    assert "data: the GPU's memory is full; once more, alone on it." in capsys.readouterr().err
+    fits, alone = [False, False], [True, False]
+    calls.clear()
+    with pytest.raises(SystemExit, match=r"^error: data: the GPU's memory does not hold this job; .*\(jobs_per_gpu\)"):
+        made(main, lr=0.2)
+    assert calls == [False, False]
+    assert Path("model.csv").read_text() == "lr 0.1"
 
 
 def test_an_input_that_is_not_as_it_was_made_is_refused_before_the_main_begins(before: Path) -> None:
