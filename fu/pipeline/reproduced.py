@@ -69,7 +69,10 @@ def _counted(run: Run) -> tuple[str, ...]:
 
 def page(found: list[Run]) -> str:
     """Return the page with every claim that was judged."""
-    text = ["# Verdicts on real data", "Made by `make docs` from the `verdicts.csv` of the runs named here."]
+    text = [
+        "# Verdicts on real data",
+        "Made by `make docs` from the `verdicts.csv` of the runs named here. Formulas: quadratics, on which theorems are computed.",
+    ]
     for run in found:
         text += [
             f"## {run.paper}: {run.scale}",
