@@ -168,7 +168,12 @@ def test_a_job_takes_its_gpu_before_it_asks_cuda(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(gpus, "take", lambda: asked.append("slot"))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(asked.append("CUDA")) or device == "cuda")
+
+    def available() -> bool:
+        asked.append("CUDA")
+        return device == "cuda"
+
+    monkeypatch.setattr(torch.cuda, "is_available", available)
     threads = torch.get_num_threads()
     found = compute.device_of(Options(device=device))
     torch.set_num_threads(threads)

@@ -71,7 +71,8 @@ def page(found: list[Run]) -> str:
     """Return the page with every claim that was judged."""
     text = [
         "# Verdicts on real data",
-        "Made by `make docs` from the `verdicts.csv` of the runs named here. Formulas: quadratics, on which theorems are computed.",
+        "Made by `make docs` from the `verdicts.csv` of the runs named here. "
+        "Formulas: quadratics, on which theorems are computed.",
     ]
     for run in found:
         text += [
