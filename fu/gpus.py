@@ -33,7 +33,10 @@ class Gpu(NamedTuple):
 
 
 def found() -> list[Gpu]:
-    """Return the GPUs that `nvidia-smi` lists, but for those that CUDA_VISIBLE_DEVICES leaves out, in its order."""
+    """Return the GPUs that `nvidia-smi` lists, but for those that CUDA_VISIBLE_DEVICES leaves out, in its order.
+
+    Numbers are those of `nvidia-smi`, as CUDA's are with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    """
     listed = list(_listed(_said("-L"), _said("--query-gpu=memory.total", "--format=csv,noheader,nounits")))
     if (visible := os.environ.get(VISIBLE)) is None:
         return listed

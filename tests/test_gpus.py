@@ -144,7 +144,8 @@ def test_a_job_whose_memory_did_not_suffice_waits_until_it_is_alone(
 ) -> None:
     monkeypatch.setattr(gpus, "_held", [])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setenv(gpus.VISIBLE, "")
+    for name in (gpus.VISIBLE, gpus.SHARED):  # so that what is set here is not left behind
+        monkeypatch.setenv(name, "0")
     assert not gpus.alone()
     gpus.share([A100], 2)
     gpus.take()
@@ -157,7 +158,6 @@ def test_a_job_whose_memory_did_not_suffice_waits_until_it_is_alone(
     assert (tmp_path / f"{other.pid}.done").exists()
     assert len(gpus._held) == 2
     assert not gpus.alone()
-    monkeypatch.delenv(gpus.SHARED)
     for file in gpus._held:
         file.close()
 

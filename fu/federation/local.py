@@ -13,6 +13,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from fu.data.clients import ClientData, batch_of
 from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Hook, Network, descent
+from fu.federation.sgd import AT_ONCE
 from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
@@ -98,7 +99,7 @@ class Federation:
         self.statistics = self.layout.size > self.layout.parameters
         self.cost = Cost()
         recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
-        small = self.layout.size < 1_000_000
+        small = self.layout.size < AT_ONCE
         self.at_once = small and not self.stochastic and not self.statistics and not recurrent  # on a GPU
         if strategy == "auto":
             strategy = "vectorised" if self.at_once and self.device.type == "cuda" else "sequential"

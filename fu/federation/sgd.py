@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from fu.types import Count, Frozen, Rate
 
+AT_ONCE = 1_000_000  # parameters below which a GPU takes all clients at once (our choice: not measured on one yet)
+
 
 class LocalSGD(Frozen):
     """SGD with rate lr * lr_decay ** round, over `local_epochs` (shuffled) or `local_steps`."""

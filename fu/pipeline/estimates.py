@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from fu.data.dataset import about
 from fu.errors import UserError
+from fu.federation.sgd import AT_ONCE
 from fu.pipeline import catalogue, certificate
 from fu.pipeline.paths import certificate_of
 from fu.pipeline.settings.records import Settings
@@ -33,7 +34,6 @@ UNKNOWN = catalogue.Size(1_000_000, 20_000_000, operations=20, outputs=1_000_000
 ALL_CLIENTS = {"forgotten": 1.0, "retained": 1.0}  # how often they train in a round
 BASE_MB = 500
 GPU_MB = 600  # CUDA's context and libraries
-AT_ONCE = 1_000_000  # parameters below which a GPU takes all clients at once (`Federation`)
 SHOWN = 1000  # samples that a model is shown at a time (`Network.logits`)
 SMALL_MB = 1500  # memory for a data set, a partition, a figure
 SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers

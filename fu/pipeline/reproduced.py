@@ -1,4 +1,4 @@
-"""Verdicts on real data, as `make docs` shows them: the README's table of papers, and a page with every claim.
+"""Verdicts so far, as `make docs` shows them: the README's table of papers, and a page with every claim.
 
 `docs/measurements/verdicts` keeps, for each run, the `verdicts.csv` and `verdicts.json` that it made, as {paper}-{run}.
 """
@@ -70,9 +70,9 @@ def _counted(run: Run) -> tuple[str, ...]:
 def page(found: list[Run]) -> str:
     """Return the page with every claim that was judged."""
     text = [
-        "# Verdicts on real data",
+        "# Verdicts so far",
         "Made by `make docs` from the `verdicts.csv` of the runs named here. "
-        "Formulas: quadratics, on which theorems are computed.",
+        "On real data, or on formulas: quadratics on which theorems are computed.",
     ]
     for run in found:
         text += [
