@@ -201,26 +201,27 @@ def test_what_a_job_took_is_its_time_and_no_part_of_its_key(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("parameters", "drawn", "expected"),
+    ("parameters", "outputs", "largest", "drawn", "expected"),
     [
-        # 28 x 28 x 70,000 float32: 219.52 MB. Ten clients' updates of 1,000 parameters at 28 bytes: .28 MB. A model of
-        # 20 numbers at the largest layer on 1,000 samples, three times, in float32: .24 MB; ten clients at once with
-        # 2 x 30 numbers of 50 samples each and 2 x 1,000 of the model: .2 MB.
-        (1000, None, 600 + 219.52 + 0.28 + 0.24),
-        # Client after client, 4 of 10: updates 4 x 28 = 112 MB; a step 2 million + 3,000 numbers: 8 MB.
-        (1_000_000, 4, 600 + 219.52 + 112 + 8.012),
+        # Ten clients at once: updates of 28 bytes a parameter, 28 MB; of each, a step's 2 x 100,000 + 2 x 30,000 x 50
+        # numbers in float32, 128 MB.
+        (100_000, 30_000, 20, None, 28 + 128),
+        # Client after client, 4 of 10: updates 112 MB; a step of 2,000,000 + 3,000,000 numbers, 20 MB.
+        (1_000_000, 30_000, 20, 4, 112 + 20),
+        # Three times 20,000 numbers of 1,000 samples that are shown at a time: 240 MB.
+        (1_000_000, 30_000, 20_000, 4, 112 + 240),
     ],
 )
 def test_the_memory_of_a_gpu(
-    parameters: int, drawn: int | None, expected: float, monkeypatch: pytest.MonkeyPatch
+    parameters: int, outputs: int, largest: int, drawn: int | None, expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = settings()
-    monkeypatch.setattr(estimates, "size", lambda _: Size(parameters, 10, 100, 30, 20))
+    monkeypatch.setattr(estimates, "size", lambda _: Size(parameters, 10, 100, outputs, largest))
     phases = {name: {"clients_per_round": drawn} for name in ("training", "unlearning", "recovery")}
     planned = planned.model_copy(
         update={name: getattr(planned, name).model_copy(update=update) for name, update in phases.items()}
     )
-    assert estimates.gpu_mem_mb(planned) == 600 + round(expected - 600)
+    assert estimates.gpu_mem_mb(planned) == 600 + round(219.52 + expected)  # 28 x 28 x 70,000 pixels in float32
 
 
 @pytest.mark.parametrize(
