@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _DisableTorchDispatch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
@@ -89,6 +90,9 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if name == "copy_.default" and not isinstance(args[0], Ghost):
         return func(*plain_args, **plain_kwargs)
     found = func(*plain_args, **plain_kwargs)
+    if torch.Tag.inplace_view in func.tags:  # it changes the shape of what it is given, which a ghost shows, too
+        with _DisableTorchDispatch():
+            func(*args, **kwargs)
     changed = {id(one.own): one for one in ghosts}  # what is changed in place is returned as it was given
     return tree_map_only(Tensor, lambda one: changed[id(one)] if id(one) in changed else Ghost(one), found)
 

@@ -55,6 +55,9 @@ def test_what_cuda_allows_is_computed_as_on_the_cpu() -> None:
         parameter = torch.nn.Parameter(torch.zeros(2, device=device))
         parameter.data = y[0]
         assert parameter.tolist() == [2, 3]
+        turned = y.clone().t_().unsqueeze_(0)
+        assert turned.shape == (1, 2, 3)
+        assert turned[0, 1].tolist() == [3, 3, 3]
     assert all(torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True))
     assert x.tolist() == [[0, 1], [2, 3], [4, 5]]
 
