@@ -99,14 +99,18 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
             point = ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in trial.values.items())
             row = {("", "Method"): f"{method.marked}, {point}" if point else method.marked}
             never = len(entry.seeds) - int(here["n"].get("rounds", 0))
-            faster = AT_ONCE if here["mean"].get("rounds") == 0 else _mean(here, "faster", 2)
+            faster, rest = _mean(here, "faster", 2), int(here["n"].get("rounds", 0) - here["n"].get("faster", 0))
+            if here["mean"].get("rounds") == 0:
+                faster = AT_ONCE
+            elif faster != "–" and rest:
+                faster += f" ({AT_ONCE} on {rest} seed{'s' if rest > 1 else ''})"
             if not entry.compares:
                 row["", FASTER] = faster
             else:
                 row[FASTER, OURS] = faster
                 paper = here["published"].get("faster", nan)
                 row[FASTER, "paper"] = "–" if pd.isna(paper) else f"{paper:.2f}"
-                diff = here["difference"].get("faster", nan)
+                diff = nan if rest else here["difference"].get("faster", nan)  # ours lacks the fastest seeds
                 row[FASTER, "diff"] = "–" if pd.isna(diff) else f"{diff:+.2f}"
             row["", ROUNDS] = _mean(here, "rounds", 1)
             if never:

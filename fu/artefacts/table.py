@@ -5,6 +5,7 @@ With `marks: bars` its numbers are drawn as bars.
 
 from collections.abc import Hashable
 from math import nan
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -34,16 +35,25 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         page = " ".join([said, *more, *notes.marks(entry, said)])
         below = " ".join([entry.footnotes, *notes.rates(entry), *more, *notes.marks(entry, entry.footnotes)])
         return Result(found, f"{markdown(panels)}\n{page}\n", bars.picture(entry, found), notes=below)
-    words = [in_words(found, entry, scenario, _held_out(frame, entry, scenario)) for scenario in entry.scenarios]
+    words = [
+        in_words(found, entry, scenario, _held_out(frame, entry, scenario), _original(frame, scenario, "asr"))
+        for scenario in entry.scenarios
+    ]
     return of_table(found, panels, notes_of(entry, found), words)
 
 
 def _held_out(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> float | None:
     """Return the original model's ASR on validation data, where it was measured and something was chosen by it."""
     chosen = any(len(method.trials[scenario.name]) > 1 for method in entry.methods)
-    rows = frame[(frame["scenario"] == scenario.name) & (frame["stage"] == ORIGINAL)]
-    values = rows[rows["metric"] == "asr_validation"]["value"].dropna()
-    return float(values.mean()) if chosen and len(values) else None
+    values = _original(frame, scenario, "asr_validation").values()
+    return fmean(values) if chosen and values else None
+
+
+def _original(frame: pd.DataFrame, scenario: Scenario, metric: str) -> dict[int, float]:
+    """Return the original model's value by seed, where it was measured."""
+    rows = frame[(frame["scenario"] == scenario.name) & (frame["stage"] == ORIGINAL) & (frame["metric"] == metric)]
+    rows = rows[(rows["published"] == 0) & rows["value"].notna()]
+    return dict(zip(rows["seed"], rows["value"], strict=True))
 
 
 def notes_of(entry: Entry, frame: pd.DataFrame) -> str:

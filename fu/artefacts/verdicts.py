@@ -25,8 +25,8 @@ TERMS = (
     "t-test at 2.5% on one side says so, corrected for the number of scenarios (Holm); else it is undecided. In all it "
     "holds where it does in every scenario that is judged, and does not with one. Intervals of 95% are of the mean "
     "over seeds, not corrected. A number with its own interval, as an audit's, is decided where all of it lies on one "
-    "side, not corrected either. Of one seed only what has no noise is judged. Paper: the same predicate, of the "
-    "numbers that it prints, without a test."
+    "side, not corrected either. Of one seed only what has no noise is judged. Claims on backdoors are judged on seeds "
+    "in which it took hold. Paper: the same predicate, of the numbers that it prints, without a test."
 )
 
 

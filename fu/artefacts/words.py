@@ -1,6 +1,8 @@
 """A panel of a table in words, computed from its numbers: did the backdoor take hold, who forgot, what came back."""
 
+from collections.abc import Mapping
 from math import isnan
+from types import MappingProxyType
 
 import pandas as pd
 
@@ -42,10 +44,16 @@ def in_a_row(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: float | None = None) -> list[str]:
+def in_words(
+    frame: pd.DataFrame,
+    entry: Entry,
+    scenario: Scenario,
+    held_out: float | None = None,
+    seeds: Mapping[int, float] = MappingProxyType({}),
+) -> list[str]:
     """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model.
 
-    `held_out`: the original model's ASR on validation data, which the choice of rates rests on.
+    `held_out`: the original model's ASR on validation data, which the choice of rates rests on; `seeds`: by seed.
     """
     here = frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0) & frame["mean"].notna()]
     means = here.set_index(["method", "stage", "metric"])["mean"].to_dict()
@@ -64,6 +72,9 @@ def in_words(frame: pd.DataFrame, entry: Entry, scenario: Scenario, held_out: fl
         f"{TOOK_HOLD}: ω⁰ has an ASR of {before:.3f}, the retrained model, which never saw a triggered image, of "
         f"{retrained:.3f}."
     ]
+    low = [f"{seed} ({asr:.3f})" for seed, asr in seeds.items() if not took_hold(asr)]
+    if low:
+        found.append(f"But not in seed{'s' * (len(low) > 1)} {in_a_row(low)}: means over seeds say less of forgetting.")
     if held_out is not None and not took_hold(held_out):
         found.append(
             f"But it was memorised: on held-out triggered images ω⁰ has an ASR of {held_out:.3f} only, so that a "

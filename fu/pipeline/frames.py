@@ -168,8 +168,11 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     rows = of[claim.artefact]
     rows = rows[rows["scenario"].isin([*claim.scenarios, FORMULAS])]
     attacked = any(one.metric in BACKDOOR for one in kind.operands(p))
-    out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), [*of.values()], attacked))}
-    judged = kind.statistics(rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)], p)
+    rates = _backdoors([*of.values()]) if attacked else pd.Series(dtype=float)
+    out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), rates))}
+    own = rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)]
+    low = rates.index[~rates.map(took_hold).astype(bool)]
+    judged = kind.statistics(own[~pd.MultiIndex.from_frame(own[["scenario", "seed"]]).isin(low)], p)
     units = set(judged["unit"])
     if units <= {*claim.scenarios}:  # else scenarios along a coordinate are one unit
         out |= {one: SILENT for one in claim.scenarios if one not in {*units, *out}}
@@ -177,23 +180,28 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
         out[claim.artefact] = SILENT
     reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
     parts = [judged, kind.statistics(rows[rows["published"] == 1], p).assign(published=True), reasons]
-    low, high = kind.region(p)
-    about = {"claim": name, "low": low, "high": high, "exact": getattr(kind, "EXACT", False)}
+    least, most = kind.region(p)
+    about = {"claim": name, "low": least, "high": most, "exact": getattr(kind, "EXACT", False)}
     found = pd.concat([part for part in parts if len(part)], ignore_index=True)
     found = found.reindex(columns=["unit", "against", "seed", "value", "published", "reason"]).assign(**about)
     found["published"] = found["published"] == True  # noqa: E712 (NaN in our own rows)
     return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
 
 
-def _excluded(scenario: Scenario, of: list[pd.DataFrame], attacked: bool) -> str:
-    """Return why a claim is not judged in a scenario, or ""; `attacked`: it is about the backdoor."""
+def _backdoors(of: list[pd.DataFrame]) -> pd.Series:
+    """Return the original model's ASR by scenario and seed, from the rows of artefacts."""
+    rows = pd.concat(of, ignore_index=True)
+    own = rows[(rows["method"] == ORIGINAL) & (rows["metric"] == "asr") & (rows["published"] == 0)]
+    return own[own["value"].notna()].groupby(["scenario", "seed"])["value"].mean()
+
+
+def _excluded(scenario: Scenario, rates: pd.Series) -> str:
+    """Return why a claim is not judged in a scenario, or ""; `rates`: the backdoors that it is about."""
     if scenario.replaces:
         return f"{scenario.data} in place of {scenario.replaces}"
-    rows = pd.concat(of, ignore_index=True)
-    own = rows[(rows["scenario"] == scenario.name) & (rows["method"] == ORIGINAL) & (rows["metric"] == "asr")]
-    rate = own[own["published"] == 0]["value"].mean()
-    if attacked and not np.isnan(rate) and not took_hold(rate):
-        return f"the backdoor did not take hold: ω⁰ has an ASR of {rate:.3f}"
+    own = rates[rates.index.get_level_values(0) == scenario.name] if len(rates) else rates
+    if len(own) and not own.map(took_hold).any():
+        return f"the backdoor did not take hold: ω⁰ has an ASR of {own.mean():.3f}"
     return ""
 
 

@@ -81,6 +81,18 @@ def test_who_is_there_at_once_has_no_ratio() -> None:
     assert row[1:3] == ["at once", "0.0"]
 
 
+def test_seeds_that_are_there_at_once_are_named_beside_the_ratio_of_the_others() -> None:
+    entry = entry_of(published="x", seeds=(0, 1))
+    theirs = {"scenario": "small", "method": "ours+lr0.1", "stage": "unlearned", "metric": "faster", "value": 1.425}
+    paper = pd.DataFrame([{**theirs, "published": True, "seed": -1, "round": -1}])
+    frame = frame_of(entry)
+    soon = (frame["seed"] == 1) & (frame["method"] == "ours") & (frame["metric"] == "retained_accuracy")
+    both = [frame.assign(value=frame["value"].where(~soon, 0.9)), paper]
+    result = made(entry, pd.concat(both).astype({"published": bool}))
+    [row] = [row for row in cells(result.body) if row[0].startswith("Ours")]
+    assert row[1:4] == ["3.00 (at once on 1 seed)", "1.43", "–"]
+
+
 def test_the_papers_ratio_stands_beside_ours() -> None:
     entry = entry_of(published="x")
     theirs = {"scenario": "small", "method": "ours+lr0.1", "stage": "unlearned", "metric": "faster", "value": 1.425}

@@ -27,7 +27,12 @@ NUMBERS = {  # ASR and R-Acc after unlearning, and after post-training; retraini
 }
 
 
-def words(diverged: tuple[str, ...] = (), held_out: float | None = None, **changes: tuple[float, ...]) -> list[str]:
+def words(
+    diverged: tuple[str, ...] = (),
+    held_out: float | None = None,
+    seeds: dict[int, float] | None = None,
+    **changes: tuple[float, ...],
+) -> list[str]:
     rows = []
     for name, numbers in {**NUMBERS, **changes}.items():
         stages = ("original",) if name == "original" else ("unlearned", "unlearned", "recovered", "recovered")
@@ -35,7 +40,7 @@ def words(diverged: tuple[str, ...] = (), held_out: float | None = None, **chang
             stage, metric = stages[0] if name == "original" else stages[place], ("asr", "r_acc")[place % 2]
             about = {"scenario": "small", "method": name, "stage": stage, "metric": metric, "mean": value}
             rows.append({**about, "diverged": int(name in diverged)})
-    return in_words(pd.DataFrame(rows), ENTRY, ENTRY.scenarios[0], held_out)
+    return in_words(pd.DataFrame(rows), ENTRY, ENTRY.scenarios[0], held_out, seeds or {})
 
 
 def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
@@ -74,9 +79,16 @@ def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: 
     assert len(words(held_out=held_out, original=(0.4, 0.9))) == 1
 
 
+def test_seeds_in_which_the_backdoor_did_not_take_hold_are_named() -> None:
+    assert words(seeds={0: 0.5, 4: 0.99}) == words()
+    one = "But not in seed 4 (0.126): means over seeds say less of forgetting."
+    assert words(seeds={0: 0.99, 4: 0.126})[1] == one
+    assert "in seeds 0 (0.499) and 4 (0.126):" in words(seeds={0: 0.4994, 1: 0.99, 4: 0.126})[1]
+
+
 def test_where_no_method_forgot_that_is_said() -> None:
     kept = dict.fromkeys(("alpha", "beta", "gamma"), (0.5, 0.9, 0.1, 0.9))
-    assert words((), None, **kept)[1:] == [
+    assert words((), None, None, **kept)[1:] == [
         "No method forgot it: ASR after unlearning is Alpha (0.500), Beta (0.500) and Gamma (0.500)."
     ]
 
@@ -84,7 +96,7 @@ def test_where_no_method_forgot_that_is_said() -> None:
 def test_a_diverged_method_is_no_method_that_forgot() -> None:
     assert "Beta" not in " ".join(words(diverged=("beta",)))
     kept = dict.fromkeys(("alpha", "gamma"), (0.5, 0.9, 0.1, 0.9))
-    assert words(("beta",), None, **kept)[1].startswith("No method without a diverged seed forgot it: ")
+    assert words(("beta",), None, None, **kept)[1].startswith("No method without a diverged seed forgot it: ")
 
 
 def test_the_verdict_is_that_on_the_printed_digits() -> None:

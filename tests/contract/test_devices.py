@@ -100,8 +100,8 @@ def test_a_run_on_another_device_gives_the_same_bytes(
 
 @pytest.mark.parametrize("name", plugins_of("models"))
 def test_a_model_on_another_device_trains_to_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another device than the CPU a model trains to the same numbers, to a thousandth, client after client and, where
-    a GPU would take all at once, likewise; one of this repository that is not recurrent to the same bytes.
+    """On another device than the CPU a model trains to the same numbers, to a thousandth, client after client and all
+    at once where a GPU would; one of this repository that is not recurrent to the same bytes.
     """
     module = plugins.load("models", name)
     shape = TEXT[1] if reads_text(module) else COLOUR

@@ -175,3 +175,19 @@ def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(tmp_path: Pa
     reasons = found.groupby("claim")["reason"].first()
     assert reasons["r_acc"] == ""
     assert reasons["asr"] == ("" if judged else f"the backdoor did not take hold: ω⁰ has an ASR of {asr:.3f}")
+
+
+def test_the_backdoor_is_judged_on_the_seeds_in_which_it_took_hold(tmp_path: Path) -> None:
+    of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
+    original = {"metric": "asr", "method": "original", "stage": "original"}
+    rows: list[dict[str, Any]] = [
+        {"value": value, "seed": seed, **about}
+        for seed, ours, r_acc, asr in ((0, 0.01, 0.7, 0.99), (1, 0.02, 0.8, 0.126), (2, 0.03, 0.9, 0.5))
+        for value, about in ((ours, {"metric": "asr"}), (r_acc, {}), (asr, original))
+    ]
+    rows += [{"value": 0.04, "metric": "asr", "published": 1, "seed": -1}]
+    found = read(tmp_path, {"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
+    judged = found[~found["published"]]
+    assert list(judged[judged["claim"] == "asr"]["seed"]) == [0, 2]
+    assert list(judged[judged["claim"] == "r_acc"]["seed"]) == [0, 1, 2]
+    assert list(found[found["published"] & (found["claim"] == "asr")]["value"]) == [0.04]
