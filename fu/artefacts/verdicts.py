@@ -26,7 +26,7 @@ TERMS = (
     "holds where it does in every scenario that is judged, and does not with one. Intervals of 95% are of the mean "
     "over seeds, not corrected. A number with its own interval, as an audit's, is decided where all of it lies on one "
     "side, not corrected either. Of one seed only what has no noise is judged. Claims on backdoors are judged on seeds "
-    "in which it took hold. Paper: the same predicate, of the numbers that it prints, without a test."
+    "in which they took hold. Paper: the same predicate, of the numbers that it prints, without a test."
 )
 
 
