@@ -36,7 +36,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     theirs.columns = pd.Index(["scenario", "trial", "metric", "published"])
     theirs = theirs.assign(method=[trial.partition("+")[0] for trial in theirs["trial"]])
     found = found.merge(theirs, on=KEYS, how="outer", sort=False).fillna({"n": 0})
-    found["difference"] = found["mean"] - found["published"]
+    whole = found["n"] == found.groupby(KEYS[:-1])["n"].transform("max")  # else the fastest seeds have no ratio
+    found["difference"] = (found["mean"] - found["published"]).where(whole)
     shown = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
     return of_table(found, shown, _notes(entry, frame))
 
@@ -110,7 +111,7 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
                 row[FASTER, OURS] = faster
                 paper = here["published"].get("faster", nan)
                 row[FASTER, "paper"] = "–" if pd.isna(paper) else f"{paper:.2f}"
-                diff = nan if rest else here["difference"].get("faster", nan)  # ours lacks the fastest seeds
+                diff = here["difference"].get("faster", nan)
                 row[FASTER, "diff"] = "–" if pd.isna(diff) else f"{diff:+.2f}"
             row["", ROUNDS] = _mean(here, "rounds", 1)
             if never:

@@ -53,7 +53,7 @@ def in_words(
 ) -> list[str]:
     """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model.
 
-    `held_out`: the original model's ASR on validation data, which the choice of rates rests on; `seeds`: its ASR by seed.
+    `held_out`: ω⁰ has this ASR on validation data, which the choice of rates rests on; `seeds`: its ASR by seed.
     """
     here = frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0) & frame["mean"].notna()]
     means = here.set_index(["method", "stage", "metric"])["mean"].to_dict()
