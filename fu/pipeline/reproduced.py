@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from fu.artefacts.rows import FORMULAS
 from fu.artefacts.verdicts import ALL, several
 from fu.pipeline.digest import ROOT
 from fu.pipeline.settings import papers
@@ -18,6 +19,7 @@ from fu.pipeline.settings.reference import rows
 
 PAGE = "measurements/verdicts.md"
 START, END = "<!-- verdicts: made by make docs -->\n", "<!-- end of verdicts -->\n"
+SHOWN = 3  # scenarios that are named
 KINDS = ("holds", "does not hold", "undecided")
 
 
@@ -36,11 +38,16 @@ class Run(NamedTuple):
 
     @property
     def scale(self) -> str:
-        """Data, preset and seeds, in words."""
-        labels = {one["name"]: one["label"] for one in self.about["spec"]["scenarios"]}
-        judged = self.found[(self.found["verdict"] != "not judged") & (self.found["scenario"] != ALL)]["scenario"]
-        number = len(self.about["spec"]["seeds"])
-        where = "; ".join(labels.get(name, name) for name in dict.fromkeys(judged))
+        """Scenarios, of more than three the data and the artefacts that were judged; preset and seeds, in words."""
+        scenarios, number = self.about["spec"]["scenarios"], len(self.about["spec"]["seeds"])
+        labels = {one["name"]: one["label"] for one in scenarios} | {FORMULAS: FORMULAS}
+        judged = self.found[(self.found["verdict"] != "not judged") & (self.found["scenario"] != ALL)]
+        names = judged["scenario"].unique()
+        if len(names) <= SHOWN and labels.keys() >= set(names):
+            where = "; ".join(labels[name] for name in names)
+        else:
+            data = dict.fromkeys(one["data"] for one in scenarios)
+            where = f"{', '.join(data)} ({', '.join(sorted(judged['artefact'].unique()))})"
         return f"{where}; preset {self.about['preset']}, {number} seed{'s' * (number > 1)}"
 
 

@@ -25,8 +25,12 @@ SCENARIOS = {"cifar10": "CIFAR-10", "mnist-iid": "MNIST, IID", "mnist-pat50": "M
 
 @pytest.fixture
 def found(tmp_path: Path) -> list[reproduced.Run]:
-    (tmp_path / "fedosd-mine.csv").write_text("\n".join([HEAD, *ROWS]) + "\n")
-    scenarios = [{"name": name, "label": label} for name, label in SCENARIOS.items()]
+    return runs_of(tmp_path, ROWS)
+
+
+def runs_of(tmp_path: Path, lines: list[str]) -> list[reproduced.Run]:
+    (tmp_path / "fedosd-mine.csv").write_text("\n".join([HEAD, *lines]) + "\n")
+    scenarios = [{"name": name, "label": label, "data": label.split(",")[0]} for name, label in SCENARIOS.items()]
     about = {"commit": "abcdef0123", "preset": "reduced", "spec": {"scenarios": scenarios, "seeds": [0, 1, 2]}}
     (tmp_path / "fedosd-mine.json").write_text(json.dumps(about))
     return reproduced.runs(tmp_path)
@@ -39,6 +43,13 @@ SCALE = "MNIST, Pat-50; MNIST, IID; formulas; preset reduced, 3 seeds"
 def test_a_run_is_a_row_that_counts_what_it_judged(found: list[reproduced.Run]) -> None:
     table = reproduced.table(found)
     assert table.splitlines()[2:] == [f"| [fedosd](docs/papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |"]
+
+
+@pytest.mark.parametrize("names", [["mnist-p*-s4"], ["mnist-pat50", "mnist-iid", "formulas", "cifar10"]])
+def test_families_and_many_scenarios_are_named_by_data_and_artefacts(tmp_path: Path, names: list[str]) -> None:
+    more = [f"e,{name},holds,.1,.1,.1,3,,,,,,E.,section 5,fig2,limit" for name in names]
+    (run,) = runs_of(tmp_path, [*ROWS, *more])
+    assert run.scale == "CIFAR-10, MNIST (bounds, fig2, table8); preset reduced, 3 seeds"
 
 
 def test_the_page_has_each_claim_that_was_judged(found: list[reproduced.Run]) -> None:
