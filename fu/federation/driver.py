@@ -74,6 +74,7 @@ def drive(
         return {"round": first_round + done, **numbers, **task.federation.cost.record()}
 
     recorders = recorders or {}
+    task.federation.asked_again = bool(recorders) or watch is not None
     saved = checkpoint.load(str(device))
     if saved is None:
         begun = synchronise()

@@ -2,15 +2,18 @@
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
+import psutil
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData, batch_of
+from fu.errors import UserError
 from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Hook, Network, descent
 from fu.federation.sgd import AT_ONCE
@@ -18,6 +21,7 @@ from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
+TOGETHER = 64  # clients whose updates a mean holds at a time (our choice: more than train in a round of any paper)
 
 
 @dataclass
@@ -74,7 +78,7 @@ def generator(*parts: int | str) -> torch.Generator:
 
 
 class Federation:
-    """Clients, a model and a way to train: `local_updates` is all that a method needs of them."""
+    """Clients, a model and a way to train: `local_updates`, or their mean, is all that a method needs of them."""
 
     def __init__(
         self,
@@ -111,6 +115,7 @@ class Federation:
         self._known: tuple[Tensor, int, dict[tuple[int, str | Objective, int | None], tuple[Tensor, Tensor]]] | None = (
             None
         )
+        self.asked_again = False  # whether others ask for a round's updates once it is over
         self._slowest = 0  # steps of the slowest client so far, of those that start from the same model in a round
 
     def holding(self, data: ClientData) -> "Federation":
@@ -164,6 +169,7 @@ class Federation:
         known = {} if hooked or rows or factors else self._known[2]
         missing = [client for client in dict.fromkeys(clients) if (client, objective, steps) not in known]
         if missing:
+            self._require_room(len(missing))
             if self.strategy == "vectorised" and not hooked:
                 from fu.federation.vectorised import train_all
 
@@ -181,6 +187,40 @@ class Federation:
             sizes,
             torch.stack([loss for _, loss in found]) if found else theta.new_zeros(0),
         )
+
+    def mean_update(
+        self,
+        theta: Tensor,
+        clients: Sequence[int],
+        round: int,
+        weights: str = "samples",
+        *,
+        rows: Rows | None = None,
+        factors: Mapping[int, float] | None = None,
+        counted: bool = True,
+    ) -> Tensor:
+        """Train every client from theta [d] and return the weighted mean of what they send back [d].
+
+        `weights`: as in `aggregate`; one that is named k times counts k times. The rest: as in `local_updates`. What is
+        held does not grow with the clients: the updates of `TOGETHER` of them are added up at a time.
+        """
+        clients = list(clients)
+        if self.asked_again or len(clients) <= TOGETHER:
+            return aggregate(
+                self.local_updates(theta, clients, round, rows=rows, factors=factors, counted=counted), weights
+            )
+        times = Counter(clients)
+        counts = {client: k * (self.data.size(client) if weights == "samples" else 1) for client, k in times.items()}
+        mean, each, total = torch.zeros_like(theta), list(counts), sum(counts.values())
+        for first in range(0, len(each), TOGETHER):
+            some = each[first : first + TOGETHER]
+            delta = self.local_updates(theta, some, round, rows=rows, factors=factors, counted=False).delta
+            mean += torch.tensor([counts[client] / total for client in some], device=self.device) @ delta
+            assert self._known is not None
+            self._known[2].clear()
+        if counted:
+            self._count(clients, None, rows)
+        return mean
 
     def server_update(self, theta: Tensor, round: int, rate: float, samples: int | None = None) -> Tensor:
         """Return what one SGD step on a batch of the server's data changes [d]; `samples`: only the first of them.
@@ -261,6 +301,20 @@ class Federation:
             torch.sub(weights, theta, out=delta[k])
             total /= max(1, self.steps_of(client, steps))
         return delta, losses
+
+    def _require_room(self, clients: int) -> None:
+        """Refuse to hold more updates at once than fit the free memory; those of a few clients are not asked about."""
+        if clients <= TOGETHER:
+            return
+        needed = 2 * clients * self.layout.size * FLOAT_BYTES  # as they come, and as they are returned
+        on_gpu = self.device.type == "cuda"
+        free = torch.cuda.mem_get_info(self.device)[0] if on_gpu else psutil.virtual_memory().available
+        if needed > free:
+            raise UserError(
+                f"The updates of {clients:,} clients, with {self.layout.size:,} parameters each, take "
+                f"{needed / 1e9:.1f} GB at once, and {free / 1e9:.1f} GB are free; let fewer clients take part in a "
+                "round (clients_per_round), or take a smaller model or a method that needs no more than their mean."
+            )
 
     @contextmanager
     def _training_mode(self, who: int | str, round: int) -> Iterator[None]:

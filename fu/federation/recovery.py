@@ -12,7 +12,9 @@ def step(
     task: Task, state: State, round: int, client_weights: str, project: Callable[[Tensor, Tensor], Tensor] | None
 ) -> State:
     """One round; `project(theta, delta)` returns the updates [m, d] that are averaged."""
-    theta = state.theta
-    updates = task.federation.local_updates(theta, task.participants(round), round)
-    delta = project(theta, updates.delta) if project else updates.delta
-    return State(theta + aggregate(Updates(delta, updates.sizes, updates.losses), client_weights))
+    theta, federation, clients = state.theta, task.federation, task.participants(round)
+    if project is None:
+        return State(theta + federation.mean_update(theta, clients, round, client_weights))
+    updates = federation.local_updates(theta, clients, round)
+    projected = Updates(project(theta, updates.delta), updates.sizes, updates.losses)
+    return State(theta + aggregate(projected, client_weights))

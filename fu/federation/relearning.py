@@ -14,7 +14,6 @@ from torch import Tensor
 
 from fu.data.clients import ClientData
 from fu.errors import UserError
-from fu.federation.local import aggregate
 from fu.federation.task import Task
 from fu.seeds import derive_integer
 
@@ -53,7 +52,7 @@ def relearned(task: Task, theta: Tensor, attack: str) -> Iterator[Tensor]:
     yield theta
     for round in range(task.rounds):
         clients = task.participants(round) if attack == RETAINED else task.forgotten
-        theta = theta + aggregate(task.federation.local_updates(theta, clients, round), "samples")
+        theta = theta + task.federation.mean_update(theta, clients, round)
         if not torch.isfinite(theta).all():
             return
         yield theta

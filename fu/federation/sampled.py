@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fu.data.partition import Indices
 from fu.errors import UserError
-from fu.federation.local import FLOAT_BYTES, aggregate
+from fu.federation.local import FLOAT_BYTES
 from fu.federation.sampling import History, Shape, begin
 from fu.federation.task import Task
 from fu.seeds import derive_integer
@@ -44,8 +44,8 @@ def trained(task: Task, history: History, theta: Tensor, round: int, replayed: i
     for client in dict.fromkeys(clients):
         batches = history.batches(round, client)
         places[client] = federation.data.places(client, np.concatenate(batches)).split([len(one) for one in batches])
-    updates = federation.local_updates(
-        theta, clients, round, rows=lambda client, step: places[client][step], counted=False
+    mean = federation.mean_update(
+        theta, clients, round, "equal", rows=lambda client, step: places[client][step], counted=False
     )
     steps = history.shape.steps - replayed
     moved = len(places) * federation.layout.size * FLOAT_BYTES if steps else 0
@@ -59,4 +59,4 @@ def trained(task: Task, history: History, theta: Tensor, round: int, replayed: i
         time_steps=steps,
         replayed=replayed,
     )
-    return theta + aggregate(updates, "equal")
+    return theta + mean

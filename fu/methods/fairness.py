@@ -23,7 +23,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from fu.federation.local import FLOAT_BYTES, aggregate
+from fu.federation.local import FLOAT_BYTES
 from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task
 
@@ -81,8 +81,7 @@ def done(state: Fair) -> bool:
 def step(task: Task, p: Params, state: Fair, round: int) -> Fair:
     """Train one round with each client's weight, and choose new weights by what the clients report."""
     factors = {client: 1 + one for client, one in zip(task.retained, state.lambdas.tolist(), strict=True)}
-    updates = task.federation.local_updates(state.current, task.participants(round), round, factors=factors)
-    model = state.current + aggregate(updates, "samples")
+    model = state.current + task.federation.mean_update(state.current, task.participants(round), round, factors=factors)
     if not torch.isfinite(model).all():
         return replace(state, theta=model)
     scores, loss = reports(task, p, model)

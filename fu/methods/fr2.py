@@ -145,10 +145,8 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     """Average one round of the clients that take part, each with moments of its own."""
     theta, clients = state.theta, task.participants(round)
     if p.curvature == "none":
-        updates = task.federation.local_updates(theta, clients, round)
-    else:
-        updates = preconditioned(task.federation, p, theta, clients, round)
-    return State(theta + aggregate(updates, p.client_weights))
+        return State(theta + task.federation.mean_update(theta, clients, round, p.client_weights))
+    return State(theta + aggregate(preconditioned(task.federation, p, theta, clients, round), p.client_weights))
 
 
 def preconditioned(federation: Federation, p: Params, theta: Tensor, clients: Sequence[int], round: int) -> Updates:

@@ -66,7 +66,7 @@ def step(task: Task, p: Params, state: Guided, round: int) -> Guided:
     theta, second = state.theta, state.second
     degrading = round < p.degradation_share * task.rounds
     if degrading and not (p.schedule == "alternating" and round % 2):
-        second = second + aggregate(task.federation.local_updates(second, task.retained, round), "samples")
+        second = second + task.federation.mean_update(second, task.retained, round)
         theta = degrade(theta, second, momentum(p, task.rounds))
         if p.schedule == "alternating":
             return Guided(theta, second)

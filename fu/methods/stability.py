@@ -63,7 +63,7 @@ def step(task: Task, p: Params, state: Corrected, round: int) -> Corrected:
     theta, federation, clients = state.theta, task.federation, task.participants(round)
     if p.as_published:
         return replace(state, theta=theta + aggregate(published(task, p, theta, clients, round), "samples"))
-    mean = theta + aggregate(federation.local_updates(theta, clients, round), "samples")
+    mean = theta + federation.mean_update(theta, clients, round)
     rate = federation.rate(round)
     towards = state.forgotten + p.smoothness * (mean - task.original_model)
     weight = p.lambda_ * share(task)

@@ -6,7 +6,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from fu.data.partition import Indices
-from fu.federation.local import aggregate
 from fu.federation.task import State, Task
 
 STATISTICS = True  # it averages running statistics, too
@@ -29,8 +28,7 @@ def start(task: Task, p: Params) -> State:
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Average one round of the clients that take part; one that is drawn twice counts twice."""
     theta = state.theta
-    updates = task.federation.local_updates(theta, task.participants(round), round)
-    return State(theta + aggregate(updates, p.client_weights))
+    return State(theta + task.federation.mean_update(theta, task.participants(round), round, p.client_weights))
 
 
 def trained_on(task: Task, p: Params) -> Indices:

@@ -264,3 +264,15 @@ def test_what_holds_is_not_measured_again(tmp_path: Path) -> None:
     )
     assert len(times) == 1
     assert [row["mean"] for row in outcome.rows] == [times[0].mean().item()] * 5
+
+
+@pytest.mark.parametrize(
+    ("asks", "again"),
+    [({}, False), ({"kinds": ("last_local_models",)}, True), ({"count_conflicts": True}, True)],
+)
+def test_a_federation_knows_whether_updates_are_asked_for_again(
+    tmp_path: Path, asks: dict[str, Any], again: bool
+) -> None:
+    task = toy(rounds=1)
+    drive(task, lambda: State(task.original_model), nudge, never(tmp_path), "toy", **asks)
+    assert task.federation.asked_again == again

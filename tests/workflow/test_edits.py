@@ -146,7 +146,7 @@ CODE: dict[str, tuple[str, str, str, Matches]] = {
         of_stages(*MEASURING),
     ),
     "post-training": (
-        *("fu/federation/recovery.py", "theta + aggregate", "theta + 0.5 * aggregate"),
+        *("fu/federation/recovery.py", "theta + task", "theta + 0.5 * task"),
         of_stages("recover"),
     ),
     "a training": ("fu/training/fedavg.py", "theta + aggregate", "theta + 0.5 * aggregate", of_stages("train")),
