@@ -146,10 +146,10 @@ CODE: dict[str, tuple[str, str, str, Matches]] = {
         of_stages(*MEASURING),
     ),
     "post-training": (
-        *("fu/federation/recovery.py", "theta + task", "theta + 0.5 * task"),
+        *("fu/federation/recovery.py", "theta + aggregate", "theta + 0.5 * aggregate"),
         of_stages("recover"),
     ),
-    "a training": ("fu/training/fedavg.py", "theta + aggregate", "theta + 0.5 * aggregate", of_stages("train")),
+    "a training": ("fu/training/fedavg.py", "theta + task", "theta + 0.5 * task", of_stages("train")),
     "a history": ("fu/histories/last_local_models.py", "theta + updates", "theta - updates", of_stages("train")),
     "an evaluator": ("fu/evaluation/backdoor.py", '{"asr": attack', '{"asr": -attack', of_stages(*MEASURING)),
     "a model": ("fu/models/mlp.py", "nn.ReLU()", "nn.Tanh()", of_stages(*MEASURING)),
