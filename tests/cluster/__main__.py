@@ -129,7 +129,7 @@ def drained_and_edited(login: Login) -> "subprocess.Popen[bytes]":
     told = login.status()
     assert "iid/seed0/original.trained and " in told.partition("Wait:")[2], told
     assert "at work in this folder" in told, told
-    login.project.edit(EDITED, "theta + aggregate(", "theta + 0 * aggregate(")
+    login.project.edit(EDITED, "theta + task.", "theta + 0 * task.")
     login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume")
     return run
 
@@ -253,7 +253,7 @@ def main() -> None:
             say("drained nodes: the queue waits, `make status` says why")
             for fault in (cancelled, node_dies, login_dies):
                 say(fault(login, run))
-            toy.edit(EDITED, "theta + 0 * aggregate(", "theta + aggregate(")
+            toy.edit(EDITED, "theta + 0 * task.", "theta + task.")
             (toy.root / "cluster.yaml").write_text("partition: brief\n")
             run = login.start()
             say(over_its_time(login, run))

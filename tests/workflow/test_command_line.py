@@ -66,7 +66,7 @@ def test_a_killed_job_goes_on_to_the_same_bytes_and_an_edited_one_starts_anew(pr
     assert "\r" not in told
 
     checkpoint.write_bytes(kept)
-    project.edit("fu/training/fedavg.py", "State(theta + aggregate", "State(theta + 0.5 * aggregate")
+    project.edit("fu/training/fedavg.py", "State(theta + task", "State(theta + 0.5 * task")
     assert "resumed" not in finished()
     assert outputs[0].read_bytes() != expected[0]
 
