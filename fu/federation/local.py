@@ -303,17 +303,21 @@ class Federation:
         return delta, losses
 
     def _require_room(self, clients: int) -> None:
-        """Refuse to hold more updates at once than fit the free memory; those of a few clients are not asked about."""
+        """Refuse to hold more updates at once than the machine's memory; those of a few clients are not asked about.
+
+        All memory counts, not what is free: freed updates stay with the process, and round after round needs the same.
+        """
         if clients <= TOGETHER:
             return
         needed = 2 * clients * self.layout.size * FLOAT_BYTES  # as they come, and as they are returned
         on_gpu = self.device.type == "cuda"
-        free = torch.cuda.mem_get_info(self.device)[0] if on_gpu else psutil.virtual_memory().available
-        if needed > free:
+        there = torch.cuda.mem_get_info(self.device)[1] if on_gpu else psutil.virtual_memory().total
+        if needed > there:
             raise UserError(
                 f"The updates of {clients:,} clients, with {self.layout.size:,} parameters each, take "
-                f"{needed / 1e9:.1f} GB at once, and {free / 1e9:.1f} GB are free; let fewer clients take part in a "
-                "round (clients_per_round), or take a smaller model or a method that needs no more than their mean."
+                f"{needed / 1e9:.1f} GB at once, and the {'GPU' if on_gpu else 'machine'} has {there / 1e9:.1f}; let "
+                "fewer clients take part in a round (clients_per_round), or take a smaller model or a method that "
+                "needs no more than their mean."
             )
 
     @contextmanager

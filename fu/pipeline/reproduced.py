@@ -46,7 +46,10 @@ class Run(NamedTuple):
         if len(names) <= SHOWN and labels.keys() >= set(names):
             where = "; ".join(labels[name] for name in names)
         else:
-            data = dict.fromkeys(one["data"] for one in scenarios)
+            asked = [{*name.split("-")} for name in names]  # a family's name lacks what varies in it
+            data = dict.fromkeys(
+                one["data"] for one in scenarios if any(few <= {*one["name"].split("-")} for few in asked)
+            )
             where = f"{', '.join(data)} ({', '.join(sorted(judged['artefact'].unique()))})"
         return f"{where}; preset {self.about['preset']}, {number} seed{'s' * (number > 1)}"
 

@@ -90,9 +90,9 @@ def test_what_is_asked_for_again_is_held(monkeypatch: pytest.MonkeyPatch, asked_
 def test_updates_that_do_not_fit_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     federation = make_federation()
     theta, needed = start_of(federation), 2 * 3 * federation.layout.size * 4
-    for together, free, fits in ((2, needed, True), (2, needed - 1, False), (3, needed - 1, True)):
+    for together, there, fits in ((2, needed, True), (2, needed - 1, False), (3, needed - 1, True)):
         monkeypatch.setattr(local, "TOGETHER", together)
-        memory = SimpleNamespace(available=free)
+        memory = SimpleNamespace(total=there)
         monkeypatch.setattr(psutil, "virtual_memory", lambda memory=memory: memory)
         theta = theta.clone()
         if fits:

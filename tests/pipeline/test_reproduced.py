@@ -45,11 +45,21 @@ def test_a_run_is_a_row_that_counts_what_it_judged(found: list[reproduced.Run]) 
     assert table.splitlines()[2:] == [f"| [fedosd](docs/papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |"]
 
 
-@pytest.mark.parametrize("names", [["mnist-p*-s4"], ["mnist-pat50", "mnist-iid", "formulas", "cifar10"]])
-def test_families_and_many_scenarios_are_named_by_data_and_artefacts(tmp_path: Path, names: list[str]) -> None:
-    more = [f"e,{name},holds,.1,.1,.1,3,,,,,,E.,section 5,fig2,limit" for name in names]
-    (run,) = runs_of(tmp_path, [*ROWS, *more])
-    assert run.scale == "CIFAR-10, MNIST (bounds, fig2, table8); preset reduced, 3 seeds"
+@pytest.mark.parametrize(
+    ("names", "where"),
+    [
+        (["mnist"], "MNIST (fig2)"),  # a family
+        (["mnist-pat50", "mnist-iid", "formulas"], "MNIST, Pat-50; MNIST, IID; formulas"),
+        (["mnist-pat50", "mnist-iid", "formulas", "mnist"], "MNIST (fig2)"),
+        (["mnist-pat50", "mnist-iid", "formulas", "cifar10"], "CIFAR-10, MNIST (fig2)"),
+    ],
+)
+def test_families_and_many_scenarios_are_named_by_data_and_artefacts(
+    tmp_path: Path, names: list[str], where: str
+) -> None:
+    judged = [f"e,{name},holds,.1,.1,.1,3,,,,,,E.,section 5,fig2,limit" for name in names]
+    (run,) = runs_of(tmp_path, [*judged, "d,cifar10,not judged,,,,0,,,,no number,,D.,section 4,table8,order"])
+    assert run.scale == f"{where}; preset reduced, 3 seeds"
 
 
 def test_the_page_has_each_claim_that_was_judged(found: list[reproduced.Run]) -> None:
