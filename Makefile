@@ -23,6 +23,7 @@
 # make test-all       all of these and make mutants: hours
 # make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
+# make benchmark-scale  how time and memory grow with clients, data, kept models, jobs and results; half an hour
 # make benchmark-peers  the same against pfl and Flower, in an environment of their own; minutes     DATA_DIR=...
 # make unlock         remove the lock of a killed run
 # make version        print the version and the commit
@@ -55,7 +56,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-engines test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-engines test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -166,6 +167,9 @@ mutants: .venv/installed
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 	$(BIN)/python -m benchmarks.plan
+
+benchmark-scale: .venv/installed
+	$(BIN)/python -m benchmarks.scale
 
 # If one cannot be installed, the table says so.
 .venv-peers/installed: envs/peers.txt .venv/installed

@@ -2,6 +2,7 @@
 
 import io
 import math
+import struct
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,8 @@ Arrays = dict[str, NDArray[np.generic]]
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 OWNERS = ("client_train", "client_test")
 HEADER_BYTES = 4096  # at most; numpy writes 128 for an array of numbers
+LENGTHS = struct.Struct("<HH")  # of the name and of the extra field, the end of what precedes a member of a zip file
+LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -30,20 +33,26 @@ class Header(NamedTuple):
     member: zipfile.ZipInfo
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
+    length: int  # of the header itself
+    by_columns: bool
 
 
-def read(path: Path, dataset: str) -> Arrays:
+def read(path: Path, dataset: str, mapped: bool = False) -> Arrays:
     """Read and check an archive of `dataset`.
 
     Returns x_train, x_test: uint8 [n, height, width, channel], of text [n, length], and y_train, y_test: uint8 [n]; of
     naturally federated data client_train, client_test: int32 [n], of text vocabulary: one string, whose character k
-    is class k.
+    is class k. `mapped`: x_train and x_test stay in the file, as memory maps, where it holds them as they are (as the
+    archives of the results do): their checksums are then not compared.
     Raises `UserError` for a file that is truncated, holds objects, lacks a key, or has a wrong type or shape.
     """
     with _opened(path) as archive:
         headers = _headers(path, archive, _keys(about(dataset)))
         _samples(path, dataset, headers)
-        arrays = {key: _array(archive, header) for key, header in headers.items()}
+        arrays = {
+            key: _mapped(path, header) if mapped and key[0] == "x" and _mappable(header) else _array(archive, header)
+            for key, header in headers.items()
+        }
     facts = about(dataset)
     classes = _characters(path, arrays["vocabulary"], facts) if facts.text else facts.classes
     for split in ("train", "test"):
@@ -132,7 +141,7 @@ def _header(path: Path, key: str, archive: zipfile.ZipFile, member: zipfile.ZipI
             raise ValueError("numpy writes no other")
         with archive.open(member) as file:
             start = io.BytesIO(file.read(HEADER_BYTES))
-        shape, _, dtype = HEADERS[npy.read_magic(start)](start)
+        shape, by_columns, dtype = HEADERS[npy.read_magic(start)](start)
         length = start.tell() + math.prod(shape) * dtype.itemsize
     except Exception:  # MemoryError and RecursionError, too: Python's parser reads the header
         raise UserError(f"{path}: {key!r} is damaged or not an array; plain numeric arrays are allowed.") from None
@@ -143,7 +152,7 @@ def _header(path: Path, key: str, archive: zipfile.ZipFile, member: zipfile.ZipI
             f"{path}: {key!r} is to be {list(shape)} of {dtype}, but {member.file_size} bytes are there; "
             "make or copy the file again."
         )
-    return Header(member, dtype, shape)
+    return Header(member, dtype, shape, start.tell(), by_columns)
 
 
 def _array(archive: zipfile.ZipFile, header: Header) -> NDArray[np.generic]:
@@ -151,6 +160,18 @@ def _array(archive: zipfile.ZipFile, header: Header) -> NDArray[np.generic]:
         array: NDArray[np.generic] = npy.read_array(file, allow_pickle=False)
         file.read()  # at the end zipfile checks the CRC
     return array
+
+
+def _mappable(header: Header) -> bool:
+    return header.member.compress_type == zipfile.ZIP_STORED and not header.by_columns
+
+
+def _mapped(path: Path, header: Header) -> NDArray[np.generic]:
+    """Return an array as a memory map; what is written to it changes no file."""
+    with path.open("rb") as file:
+        file.seek(header.member.header_offset + LOCAL_HEADER.size - LENGTHS.size)
+        name, extra = LENGTHS.unpack(file.read(LENGTHS.size))
+        return np.memmap(file, header.dtype, "c", file.tell() + name + extra + header.length, header.shape)
 
 
 def _samples(path: Path, dataset: str, headers: dict[str, Header]) -> int:

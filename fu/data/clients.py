@@ -1,9 +1,11 @@
 """The clients' and the server's data on the device, once: normalised images as float32 [n, h, w, c] and labels.
 
-Text stays as bytes [n, length]; a training batch of it is int64.
+Images that would take more than `dataset.RESIDENT_BYTES` come there a batch at a time (`Streamed`). Text stays as
+bytes [n, length]; a training batch of it is int64.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
@@ -15,6 +17,7 @@ from torch import Tensor
 from fu import plugins
 from fu.data import archives, partition, request
 from fu.data.dataset import about
+from fu.data.images import Streamed, normalised
 from fu.data.partition import POOLS, SPLITS, Indices, Partition
 from fu.data.request import Request
 from fu.errors import UserError
@@ -38,7 +41,7 @@ class ClientData:
 
     def __init__(
         self,
-        x: Tensor,
+        x: Tensor | Streamed,
         y: Tensor,
         part: Partition,
         classes: int,
@@ -52,7 +55,7 @@ class ClientData:
         `poison`: "share" marks the backdoored share of the attacked clients' training samples (the original
         training), "all" all of them (FedOSD's code: 80% while pretraining, 100% while unlearning).
         """
-        self.x, self.y, self.partition, self.classes, self.poison, self.mark = x, y, part, classes, poison, mark
+        self.inputs, self.y, self.partition, self.classes, self.poison, self.mark = x, y, part, classes, poison, mark
         self.request = request
         self.forgotten: list[int] = sorted((part.attacked if request is None else request.clients).tolist())
         forgotten = set(self.forgotten)
@@ -65,7 +68,7 @@ class ClientData:
         self._own: dict[int, tuple[Tensor, Tensor]] = {}
         if mark is not None:
             for client in part.attacked.tolist():
-                clean_x, clean_y = x[self._train[client]], y[self._train[client]]
+                clean_x, clean_y = (of.index_select(0, self._train[client]) for of in (x, y))
                 marked_x, marked_y = mark(clean_x, clean_y)
                 if poison == "share":
                     clean = torch.from_numpy(~np.isin(part.train[client], part.backdoored)).to(self.device)
@@ -75,14 +78,34 @@ class ClientData:
     @property
     def shape(self) -> tuple[int, ...]:
         """Height, width, channels of one image; the length of a window of text."""
-        return tuple(self.x.shape[1:])
+        return tuple(self.inputs.shape[1:])
+
+    @property
+    def streamed(self) -> bool:
+        """Whether images become float32 when they are asked for; all others are there as they are trained on."""
+        return isinstance(self.inputs, Streamed)
+
+    @property
+    def x(self) -> Tensor:
+        """All samples: images float32 [n, h, w, c], text bytes [n, length]; `UserError` where they are streamed."""
+        if isinstance(self.inputs, Streamed):
+            raise UserError(
+                "ClientData.x: images of this data set are streamed, as they would take too much memory at once; ask "
+                "for some of them: train(client), clean(rows), inputs.index_select(0, rows)."
+            )
+        return self.inputs
 
     def after(self, requests: int) -> "ClientData":
         """Return the same data as they are once the first of several requests in a row were met."""
         assert self.request is not None
         return ClientData(
-            self.x, self.y, self.partition, self.classes, self.poison, self.mark, self.request.first(requests)
+            self.inputs, self.y, self.partition, self.classes, self.poison, self.mark, self.request.first(requests)
         )
+
+    def dealt(self, rows: list[Indices]) -> "ClientData":
+        """Return the same data where the clients train on other samples [clients][n]."""
+        part = replace(self.partition, train=rows)
+        return ClientData(self.inputs, self.y, part, self.classes, self.poison, self.mark, self.request)
 
     def places(self, client: int, samples: Indices) -> Tensor:
         """Return where samples (indices in the data set) stand among a client's training samples."""
@@ -103,7 +126,7 @@ class ClientData:
                 x, y = x.index_select(0, rows), y.index_select(0, rows)
         else:
             index = self._train[client] if rows is None else self._train[client].index_select(0, rows)
-            x, y = self.x.index_select(0, index), self.y.index_select(0, index)
+            x, y = self.inputs.index_select(0, index), self.y.index_select(0, index)
         return batch_of(x), y
 
     def trained_on(self, samples: Indices) -> tuple[Tensor, Tensor]:
@@ -138,7 +161,7 @@ class ClientData:
     def clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
         """Return images [n, c, h, w] and labels [n] by their rows in the merged data set: never with a trigger."""
         index = torch.from_numpy(rows).to(self.device)
-        x = self.x.index_select(0, index)
+        x = self.inputs.index_select(0, index)
         return x if x.ndim == 2 else batch_of(x), self.y.index_select(0, index)  # text stays as bytes
 
     def backdoored(self, client: int, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
@@ -149,7 +172,7 @@ class ClientData:
         """Return images [n, c, h, w] with the trigger, and the flipped labels [n], by their rows in the data set."""
         assert self.mark is not None
         index = torch.from_numpy(rows).to(self.device)
-        x, y = self.mark(self.x.index_select(0, index), self.y.index_select(0, index))
+        x, y = self.mark(self.inputs.index_select(0, index), self.y.index_select(0, index))
         return batch_of(x), y
 
 
@@ -163,7 +186,8 @@ def load(
     request_file: Path | None = None,
 ) -> ClientData:
     """Load an archive, a partition and a request, if any, to the device; `attack`: the plug-in that drew a trigger."""
-    arrays = archives.read(archive, dataset)
+    facts = about(dataset)
+    arrays = archives.read(archive, dataset, mapped=facts.streamed)
     part = partition.load(partition_file)
     asked = request.load(request_file, part) if request_file else None
     samples = len(arrays["y_train"]) + len(arrays["y_test"])
@@ -174,14 +198,14 @@ def load(
             f"{partition_file}: the partition belongs to another data set: it names sample {highest}, "
             f"{archive} has samples 0 to {samples - 1}."
         )
-    facts = about(dataset)
-    pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
+    images = [arrays["x_train"], arrays["x_test"]]
     labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    x = torch.from_numpy(pixels).to(device)
-    if not facts.text:
-        x = x.float().div_(255)
-        if any(facts.mean) or any(std != 1 for std in facts.std):  # else two passes over all pixels for nothing
-            x.sub_(torch.tensor(facts.mean, device=device)).div_(torch.tensor(facts.std, device=device))
+    x: Tensor | Streamed
+    if facts.streamed:
+        x = Streamed(images, facts, device)
+    else:
+        pixels = torch.from_numpy(np.concatenate(images)).to(device)
+        x = pixels if facts.text else normalised(pixels, facts)
     y = torch.from_numpy(labels).to(device).long()
     mark = None
     if attack:

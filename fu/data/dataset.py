@@ -1,9 +1,12 @@
 """Facts about a data set. Each one is a file of `fu/datasets`, so that adding one changes no other."""
 
+import math
 from dataclasses import dataclass
 
 from fu import plugins
 from fu.errors import UserError
+
+RESIDENT_BYTES = 2_000_000_000  # of images that a job holds as float32 (our choice: CIFAR-100 does, all of FEMNIST not)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class Dataset:
     def text(self) -> bool:
         """Whether samples are windows of text; classes are then characters."""
         return len(self.shape) == 1
+
+    @property
+    def streamed(self) -> bool:
+        """Whether its images stay bytes until they are used, as too many to be held as float32."""
+        return not self.text and 4 * self.samples * math.prod(self.shape) > RESIDENT_BYTES
 
 
 def about(name: str) -> Dataset:

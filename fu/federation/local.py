@@ -16,12 +16,11 @@ from fu.data.clients import ClientData, batch_of
 from fu.errors import UserError
 from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Hook, Network, descent
-from fu.federation.sgd import AT_ONCE
+from fu.federation.sgd import AT_ONCE, TOGETHER
 from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
-TOGETHER = 64  # clients whose updates a mean holds at a time (our choice: more than train in a round of any paper)
 
 
 @dataclass
@@ -231,7 +230,7 @@ class Federation:
         pool = self.data.partition.server[:samples]
         order = torch.randperm(len(pool), generator=generator(self.seed, self.stream, "server", round))
         index = torch.from_numpy(pool)[order[: self.training.batch_size]].to(self.device)
-        x, y = batch_of(self.data.x.index_select(0, index)), self.data.y.index_select(0, index)
+        x, y = batch_of(self.data.inputs.index_select(0, index)), self.data.y.index_select(0, index)
         self.network.weights.copy_(theta)
         with self._training_mode("server", round):
             self.network.descend(cross_entropy(self.model(x), y).mean(), rate)
@@ -241,15 +240,19 @@ class Federation:
     def batches(
         self, client: int, round: int, steps: int | None, rows: Rows | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield a client's batches of a round: those that `rows` names, else reshuffled and gathered every epoch."""
+        """Yield a client's batches of a round: those that `rows` names, else reshuffled every epoch.
+
+        An epoch is gathered at once, of streamed images a batch at a time.
+        """
         if rows is not None:
             for step in range(self.steps_of(client, steps)):
                 yield self.data.train(client, rows(client, step).to(self.device))
             return
         batch = self.training.batch_size
         for order in self.orders(client, round, steps):
-            x, y = self.data.train(client, order.to(self.device))
-            yield from zip(x.split(batch), y.split(batch), strict=True)
+            for part in order.to(self.device).split(batch if self.data.streamed else len(order)):
+                x, y = self.data.train(client, part)
+                yield from zip(x.split(batch), y.split(batch), strict=True)
 
     def orders(self, client: int, round: int, steps: int | None = None) -> Iterator[Tensor]:
         """Yield the places of a client's training samples in the order of each epoch of a round, the last cut short."""

@@ -6,7 +6,6 @@ same training. Here the retained clients train as in any round, or the forgotten
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -37,11 +36,7 @@ def shared_out(data: ClientData, samples: int) -> tuple[ClientData, ClientData]:
             )
         order = np.random.default_rng(derive_integer("relearned", client)).permutation(len(rows))
         taught[client], others[client] = rows[np.sort(order[:samples])], rows[np.sort(order[samples:])]
-    parts = (replace(data.partition, train=rows) for rows in (taught, others))
-    one, other = (
-        ClientData(data.x, data.y, part, data.classes, data.poison, data.mark, data.request) for part in parts
-    )
-    return one, other
+    return data.dealt(taught), data.dealt(others)
 
 
 def relearned(task: Task, theta: Tensor, attack: str) -> Iterator[Tensor]:

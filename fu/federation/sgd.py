@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from fu.types import Count, Frozen, Rate
 
 AT_ONCE = 1_000_000  # parameters below which a GPU takes all clients at once (our choice: not measured on one yet)
+TOGETHER = 64  # clients whose updates a mean holds at a time (our choice: more than train in a round of any paper)
 
 
 class LocalSGD(Frozen):

@@ -29,7 +29,7 @@ from fu.federation.task import State, Task
 
 needs: set[str] = set()
 STATISTICS = True  # it averages running statistics, too
-ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
 
 
 class Params(BaseModel):

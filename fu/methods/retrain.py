@@ -11,7 +11,7 @@ needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
 RETRAINS = True  # it is handed the scenario's training, and shows what forgetting is
 STATISTICS = True  # as the training that it runs
-ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
 
 
 class Params(BaseModel):

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from fu.data.clients import ClientData
 from fu.federation.task import State, Task
 from fu.seeds import derive_integer
 
@@ -18,7 +17,7 @@ needs: set[str] = set()
 RETRAINS = True  # it is handed the scenario's training
 LEFT = "share"  # the hyper-parameter that says how much of the forgotten clients is left
 STATISTICS = True  # as the training that it runs
-ESTIMATE = {"forgotten": 1, "retained": 1}  # how often they train in a round, for the plan
+ESTIMATE = {"forgotten": 1, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
 DRAWS = 1_000  # names its draws, so that they are those of no other repeat of retraining
 
 
@@ -53,8 +52,7 @@ def _partly(task: Task, share: float) -> Task:
             random = np.random.default_rng(derive_integer("left in", client))
             first = random.permutation(len(rows[client]))[: math.ceil(share * len(rows[client]))]
             rows[client] = rows[client][np.sort(first)]
-        part = replace(data.partition, train=rows)
-        again.memory["partly"] = ClientData(data.x, data.y, part, data.classes, data.poison, data.mark, data.request)
+        again.memory["partly"] = data.dealt(rows)
     there = task.forgotten if share else []
     federation = again.federation.holding(again.memory["partly"])
     return replace(again, federation=federation, forgotten=there, original=None)

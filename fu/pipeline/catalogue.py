@@ -60,7 +60,7 @@ class Instead(BaseModel, extra="forbid"):
 CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     "methods": {
         "needs": TypeAdapter(set[str]),
-        "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained"], Annotated[float, Field(ge=0, le=1000)]]),
+        "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained", "mean"], Annotated[float, Field(ge=0, le=1000)]]),
         "RETRAINS": TypeAdapter(bool),
         "SAMPLES": TypeAdapter(bool),
         "CONTINUES": TypeAdapter(bool),
@@ -69,7 +69,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "STATISTICS": TypeAdapter(bool),
     },
     "training": {
-        "ESTIMATE": TypeAdapter(dict[Literal["share"], Annotated[float, Field(ge=0, le=1)] | str]),
+        "ESTIMATE": TypeAdapter(dict[Literal["share", "mean"], Annotated[float, Field(ge=0, le=1)] | str]),
         "SERVER": TypeAdapter(bool),
         "STATISTICS": TypeAdapter(bool),
         "KEEPS": TypeAdapter(str),

@@ -13,7 +13,7 @@ from fu.pipeline import catalogue, digest, estimates
 from fu.pipeline.checks import evaluations_with
 from fu.pipeline.grid import inherited
 from fu.pipeline.jobs import SEED, Jobs
-from fu.pipeline.settings.records import Artefact, Preset, Settings
+from fu.pipeline.settings.records import Artefact, Paper, Preset, Settings
 
 
 def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list[str]) -> Entry:
@@ -35,7 +35,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     measured = {
         name: evaluations_with(read, of.evaluations) if reads == "evaluations" else [] for name, of in settings.items()
     }
-    methods = [_method(jobs, paper, name, chooses, measured, reads) for name in shown.shown]
+    methods = [_method(jobs, paper, name, chooses, measured, shown) for name in shown.shown]
     declared = catalogue.declared("artefacts", shown.kind)
     pictures = bool(declared.get("PICTURES"))
     data = [of.data for of in settings.values()] if reads == "data" or pictures else []
@@ -117,9 +117,9 @@ def _scenario(
 
 
 def _method(
-    jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]], reads: str
+    jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]], shown: Artefact
 ) -> artefacts.Method:
-    source, grid = jobs.papers[paper], jobs.grid
+    source, grid, reads = jobs.papers[paper], jobs.grid, catalogue.reads(shown.kind)
     entry = source.trainings.get(name) or source.methods[name]
     declared = catalogue.declared("methods", entry.plugin) if name in source.methods and entry.plugin else {}
     scopes = {scenario: f"{paper}/{scenario}" for scenario in measured}
@@ -136,7 +136,7 @@ def _method(
         trains=name in source.trainings,
         retrains=bool(declared.get("RETRAINS")) and "LEFT" not in declared,
         control=bool(declared.get("CONTROL")),
-        left=(str(entry.plugin), entry.params[declared["LEFT"]]) if "LEFT" in declared else None,
+        left=_left(source, name, shown.against),
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(
@@ -147,6 +147,21 @@ def _method(
         },
         chosen=chosen,
     )
+
+
+def _left(source: Paper, name: str, against: Sequence[str]) -> tuple[str, float] | None:
+    """Return a control's plug-in and how much of the forgotten client is left, which its file names (`LEFT`).
+
+    None of what trains on where the retraining that it is compared with does not, or the other way round: it differs
+    from that by more than the client, and no audit is judged by it.
+    """
+    method = source.methods.get(name)
+    again = source.methods.get(next(iter(against), ""))
+    if method is None or (again and again.post_training != method.post_training):
+        return None
+    base = source.methods[method.unlearned_from] if method.unlearned_from else method
+    declared = catalogue.declared("methods", base.plugin) if base.plugin else {}
+    return (str(base.plugin), base.params[declared["LEFT"]]) if "LEFT" in declared else None
 
 
 def _audit(name: str) -> artefacts.Audit:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.federation.sgd import AT_ONCE
+from fu.federation.sgd import AT_ONCE, TOGETHER
 from fu.pipeline import catalogue, certificate
 from fu.pipeline.paths import certificate_of
 from fu.pipeline.settings.records import Settings
@@ -176,33 +176,62 @@ def minutes(seconds: float) -> int:
     return 20 + math.ceil(min(4 * seconds, seconds + DAY_S) / 60)
 
 
-def mem_mb(settings: Settings) -> int:
-    """Return the memory of one job in MB: the libraries, the data set as bytes and (not text) as float32, an epoch
-    of one client, and of every client that takes part an update in float32 with copies in float64 (FedOSD's direction)
-    or its recorded sum.
+def mem_mb(settings: Settings, method: str | None = None) -> int:
+    """Return the memory of one job in MB: the libraries, the data set as bytes (twice, as two arrays become one) and
+    (not text) as float32, an epoch of one client, of streamed images only the bytes and what models are tested on, and
+    of every client whose update is held one in float32 with copies in float64 (FedOSD's direction) or its recorded sum.
     """
     facts, clients = about(settings.data.dataset), settings.data.clients
-    phases = [getattr(settings, name) for name in ("training", "unlearning", "recovery")]
-    drawn = max(phase.clients_per_round or clients - settings.data.absent for phase in phases if phase)
     pixels = math.prod(facts.shape) * facts.samples
-    held, epoch = (0, 1 + 8) if facts.text else (4, 2 * 4)  # bytes
-    updates = drawn * size(settings).parameters * (4 + 3 * 8)
-    return BASE_MB + round((pixels * (2 + held + epoch / clients) + updates) / 1e6)
+    epoch = 1 + 8 if facts.text else 0 if facts.streamed else 2 * 4  # bytes
+    updates = _held(settings, method) * size(settings).parameters * (4 + 3 * 8)
+    in_bytes = pixels * (1 if facts.streamed else 2)
+    return BASE_MB + round((in_bytes + _on_device(settings) + pixels * epoch / clients + updates) / 1e6)
 
 
-def gpu_mem_mb(settings: Settings) -> int:
+def _held(settings: Settings, method: str | None) -> int:
+    """Return of how many clients a job holds updates at once: of all in a round, or of few where their mean is enough.
+
+    Whether it is, the files of the training and the method say (`ESTIMATE`); histories and conflicts need all. Without
+    a method, of the training alone.
+    """
+    first, unlearning, recovery = settings.training, settings.unlearning, settings.recovery
+    mean = catalogue.declared("training", first.method.name).get("ESTIMATE", {}).get("mean") and not first.history
+    held = [_drawn(settings, first, bool(mean))]
+    if method and unlearning:
+        mean = catalogue.declared("methods", method).get("ESTIMATE", {}).get("mean") and not unlearning.conflicts
+        held.append(_drawn(settings, unlearning, bool(mean)))
+    if method and recovery:
+        held.append(_drawn(settings, recovery, recovery.projection is None))
+    return max(held)
+
+
+def _drawn(settings: Settings, phase: Any, mean: bool = False) -> int:
+    """Return how many clients train in a round; of those of whom the mean is enough, how many at a time."""
+    drawn: int = phase.clients_per_round or settings.data.clients - settings.data.absent
+    return min(drawn, TOGETHER) if mean else drawn
+
+
+def gpu_mem_mb(settings: Settings, method: str | None = None) -> int:
     """Return the memory of a GPU that one job takes, in MB: CUDA itself, the data set, updates as in `mem_mb`, and the
     larger of what a training step keeps (with its gradient, of all clients that take part where they train at once) and
     of three of a model's largest layers on the samples that it is shown at a time.
     """
-    facts, here, data = about(settings.data.dataset), size(settings), settings.data
+    facts, here = about(settings.data.dataset), size(settings)
     phases = [one for one in (settings.training, settings.unlearning, settings.recovery) if one]
-    drawn = max(phase.clients_per_round or data.clients - data.absent for phase in phases)
-    pixels = math.prod(facts.shape) * facts.samples * (1 if facts.text else 4)
-    updates = drawn * here.parameters * (4 + 3 * 8)
-    at_once = drawn if here.parameters < AT_ONCE else 1
+    held = _held(settings, method)
+    pixels = math.prod(facts.shape) * facts.samples if facts.text else _on_device(settings)
+    updates = held * here.parameters * (4 + 3 * 8)
+    at_once = held if here.parameters < AT_ONCE else 1
     step = at_once * (2 * here.parameters + 2 * here.outputs * max(phase.batch_size or 0 for phase in phases)) * 4
     return GPU_MB + round((pixels + updates + max(step, 3 * here.largest * SHOWN * 4)) / 1e6)
+
+
+def _on_device(settings: Settings) -> float:
+    """Return the bytes of images that a job holds as float32: all, of streamed ones those for testing, of text none."""
+    facts = about(settings.data.dataset)
+    samples = 0 if facts.text else _tested(settings) if facts.streamed else facts.samples
+    return 4 * math.prod(facts.shape) * samples
 
 
 def models_mb(settings: Settings, models: int = 1) -> float:

@@ -468,7 +468,8 @@ def _csv(path: Path) -> pd.DataFrame:
 def _held(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
     """Yield how many training samples of each class each client of a scenario holds."""
     for scenario in entry.scenarios:
-        arrays = archives.read(Path(paths("data", "archive", dataset=scenario.dataset)), scenario.dataset)
+        archive = Path(paths("data", "archive", dataset=scenario.dataset))
+        arrays = archives.read(archive, scenario.dataset, mapped=True)
         labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
         part = partition.load(Path(_partition(entry, paths, scenario)))
         for client in part.present:
@@ -491,7 +492,7 @@ def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
         assert data.mark is not None
         client = data.forgotten[0]
         index = data.partition.train[client][:EXAMPLES]
-        clean, labels = data.x[index], data.y[index]
+        clean, labels = (of.index_select(0, torch.from_numpy(index)) for of in (data.inputs, data.y))
         marked, flipped = data.mark(clean, labels)
         shown = [_pixels(x, facts) for x in (clean, marked)]
         for k in range(len(index)):

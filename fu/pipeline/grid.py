@@ -126,8 +126,9 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
     total = values.get("total_rounds")
     if "unlearning" in phases:
         after = phases["unlearning"]
+        if after.get("rounds") is None:
+            after["rounds"] = _rounds(values)
         if "recovery" not in phases:
-            after["rounds"] = _rounds(values) if after.get("rounds") is None else after["rounds"]
             total = after["rounds"] if total is None else total
         if post_training == "own":
             phases["unlearning"]["rounds"] = total

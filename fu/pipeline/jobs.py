@@ -385,7 +385,8 @@ class Jobs:
 
 def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:
     """Return the resources of a job that computes with models."""
-    mem_mb, gpu_mem_mb = estimates.mem_mb(trial.settings), estimates.gpu_mem_mb(trial.settings)
+    method = str(trial.method.plugin) if trial.method else None
+    mem_mb, gpu_mem_mb = (of(trial.settings, method) for of in (estimates.mem_mb, estimates.gpu_mem_mb))
     needs = {"mem_mb": mem_mb, "gpu_mem_mb": gpu_mem_mb, "disk_mb": disk_mb, "minutes": estimates.minutes(seconds)}
     return {**needs, "estimate": seconds}
 

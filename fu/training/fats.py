@@ -20,6 +20,7 @@ INSTEAD = {
     "rho_c": {"gives": "clients_per_round", "times": ["clients"], "over": ["rounds"]},
     "rho_s": {"gives": "batch_size", "times": ["samples"], "over": ["clients_per_round", "rounds", "local_steps"]},
 }
+ESTIMATE = {"mean": 1}  # for the plan: of what clients send, their mean is enough
 KEEPS = "keep_every"  # the hyper-parameter that says how many models are kept, for the plan and the stages
 
 

@@ -14,7 +14,7 @@ from fu.federation.task import State, Task
 from fu.seeds import derive_integer
 from fu.training import fedavg, server_sgd
 
-ESTIMATE = {"share": "q"}  # of the rounds in which clients train, for the plan: a hyper-parameter
+ESTIMATE = {"share": "q", "mean": 1}  # for the plan: in which rounds clients train, and that their mean is enough
 SERVER = True  # it needs data of the server
 
 

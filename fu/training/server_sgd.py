@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fu.federation.task import State, Task
 
-ESTIMATE = {"share": 0}  # of the rounds in which clients train, for the plan
+ESTIMATE = {"share": 0, "mean": 1}  # for the plan: in no round do clients train
 SERVER = True  # it needs data of the server
 
 

@@ -3,6 +3,7 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from torch import Tensor
 
 from fu import plugins
 from fu.data.clients import ClientData
+from fu.federation import local
 from fu.federation.checkpoint import flat
-from fu.federation.local import Cost
+from fu.federation.local import Cost, Federation
 from fu.federation.task import Task
 from fu.pipeline.catalogue import declared, needs
 from tests.contract.names import pairs_of, plugins_of
@@ -23,6 +25,9 @@ from tests.factories import KINDS, default_params
 WITH_STEPS = pairs_of("methods", "training")
 CONTROLS = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL"))
 RETRAINING = plugins_of("methods", lambda name: {"RETRAINS"} == {"RETRAINS", "LEFT"} & declared("methods", name).keys())
+OF_MEANS = pairs_of(
+    "methods", "training", only=lambda kind, name: declared(kind, name).get("ESTIMATE", {}).get("mean", False)
+)
 WITH_ROUNDS = pairs_of("methods", "training", only=lambda kind, name: not declared(kind, name).get("CONTROL"))
 
 
@@ -66,6 +71,25 @@ def test_what_clients_do_is_counted(kind: str, name: str) -> None:
     trains = not any(words in documentation(kind, name) for words in nobody)
     assert (task.federation.cost.client_rounds > 0) is trains
     assert (task.federation.cost.bytes_up > 0) is trains
+
+
+@pytest.mark.parametrize(("kind", "name"), OF_MEANS)
+def test_where_a_mean_is_enough_no_more_updates_are_held(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What says that of the clients of a round the mean is enough (`mean` in `ESTIMATE`) asks for nothing else."""
+    module, task, train = plugins.load(kind, name), task_for(kind, name), Federation._train_each
+    monkeypatch.setattr(local, "TOGETHER", 1)
+    together: list[int] = []
+
+    def noted(self: Federation, theta: Tensor, clients: list[int], *rest: Any) -> tuple[Tensor, Tensor]:
+        together.append(len(clients))
+        return train(self, theta, clients, *rest)
+
+    monkeypatch.setattr(Federation, "_train_each", noted)
+    p = default_params(module.Params)
+    state = module.start(task, p)
+    for round in range(2):
+        state = module.step(task, p, state, round)
+    assert set(together) <= {1}
 
 
 @pytest.mark.parametrize("name", CONTROLS)

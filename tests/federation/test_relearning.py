@@ -87,7 +87,7 @@ def spoiled(task: Task, client: int) -> Task:
     x = data.x.clone()
     x[np.concatenate([data.partition.train[client], data.partition.test[client]])] = torch.nan
     other = shared_out(make_data("share"), SAMPLES)[0]
-    other.x = x
+    other.inputs = x
     other._own = {one: (torch.full_like(marked, torch.nan), y) for one, (marked, y) in data._own.items()}
     return replace(task, federation=task.federation.holding(other))
 

@@ -80,8 +80,23 @@ def test_a_method_is_compared_with_the_retraining_of_its_own_training() -> None:
     assert [method.name for method in spec.methods if method.retrains] == ["retraining", "retraining.fats"]
 
 
+def test_a_control_trains_on_as_what_it_is_compared_with_does_or_is_none() -> None:
+    on = [f"{name}.on" for name in CONTROLS]
+    for against, controls, trained in (("retraining", CONTROLS, on), ("retraining.on", on, CONTROLS)):
+        plan = planned({"methods": [*CONTROLS, *on], "against": [against]})
+        spec: Any = plan.job("publish", {"paper": "audit", "artefact": "remains"}).spec
+        left = {method.name: method.left for method in spec.methods}
+        assert {name: left[name] for name in controls} == dict(
+            zip(controls, [("retrain_partly", 0), ("retrain_partly", 1)], strict=True)
+        )
+        assert [left[name] for name in trained] == [None, None]
+    names = {"run": "audit/mnist-pat50/seed3", "trial": "partly.0"}
+    job = plan.job("recover", {**names, "trial": "partly.0.on"})
+    assert job.inputs["unlearned"] == plan.paths("unlearn", "model", **names)
+
+
 def test_the_whole_of_smoke_stays_within_its_jobs() -> None:
-    assert len([*Plan({"preset": "smoke", "papers": ["audit"]}).jobs()]) <= 250
+    assert len([*Plan({"preset": "smoke", "papers": ["audit"]}).jobs()]) <= 260
 
 
 RATE = {"methods": {"fedosd": {"settings": {"unlearning": {"lr": 0.07}}}}}

@@ -24,8 +24,8 @@ def _by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(estimates, "training_seconds", lambda *_: 3600.0)
     monkeypatch.setattr(estimates, "evaluation_seconds", lambda settings, models: 1800.0 * models)
-    monkeypatch.setattr(estimates, "mem_mb", lambda _: 2600)
-    monkeypatch.setattr(estimates, "gpu_mem_mb", lambda _: 1900)
+    monkeypatch.setattr(estimates, "mem_mb", lambda *_: 2600)
+    monkeypatch.setattr(estimates, "gpu_mem_mb", lambda *_: 1900)
     monkeypatch.setattr(estimates, "models_mb", lambda settings, models=1: 1000.0 * models)
 
 

@@ -224,6 +224,13 @@ def test_the_memory_of_a_gpu(
     assert estimates.gpu_mem_mb(planned) == 600 + round(219.52 + expected)  # 28 x 28 x 70,000 pixels in float32
 
 
+def test_streamed_images_take_their_bytes_and_what_is_tested_in_float32(sizes: None) -> None:
+    planned = settings(data__dataset="femnist")  # 784 x 811,586 pixels: 636.28 MB; 200 samples to test: .63 MB
+    # Updates of ten clients, 1,000 parameters of 28 bytes: .28 MB; a step on a GPU: .24 MB.
+    assert estimates.mem_mb(planned) == 500 + round(636.28 + 0.63 + 0.28)
+    assert estimates.gpu_mem_mb(planned) == 600 + round(0.63 + 0.28 + 0.24)
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [

@@ -1,6 +1,7 @@
 """Several trainings and requests in one paper: which jobs each of them has, and which they share."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -318,8 +319,8 @@ def test_memory_counts_who_takes_part_and_no_other_client(with_toy: Path) -> Non
     given = made().trials["fedosd/mnist-pat50", "original"].settings
     data = given.data.model_copy(update={"clients": 3556})
 
-    def needed(drawn: int | None) -> int:
-        training = given.training.model_copy(update={"clients_per_round": drawn, "history": []})
+    def needed(drawn: int | None, history: Sequence[str] = ()) -> int:
+        training = given.training.model_copy(update={"clients_per_round": drawn, "history": [*history]})
         model = Choice(name="mlp", params={"hidden": 2000})
         few = given.model_copy(
             update={"data": data, "model": model, "training": training, "unlearning": None, "recovery": None}
@@ -329,7 +330,8 @@ def test_memory_counts_who_takes_part_and_no_other_client(with_toy: Path) -> Non
 
     assert needed(5) < 10_000
     assert needed(10) - needed(5) == pytest.approx(5 * 28 * 5.6, rel=0.1)
-    assert needed(None) > 100_000
+    assert needed(None) == needed(64)  # of whom the mean is enough
+    assert needed(None, ["update_sums"]) > 100_000
 
 
 def test_memory_counts_the_phase_in_which_most_take_part() -> None:
@@ -339,9 +341,36 @@ def test_memory_counts_the_phase_in_which_most_take_part() -> None:
     assert given.recovery is not None
     update = {"training": few, "unlearning": given.unlearning.model_copy(update={"clients_per_round": 1})}
     less = given.model_copy(update=update)
-    assert estimates.mem_mb(less) == estimates.mem_mb(given)
+    assert estimates.mem_mb(less) < estimates.mem_mb(less, "fedosd") == estimates.mem_mb(given)
     update["recovery"] = given.recovery.model_copy(update={"clients_per_round": 1})
-    assert estimates.mem_mb(given.model_copy(update=update)) < estimates.mem_mb(given)
+    assert estimates.mem_mb(given.model_copy(update=update), "fedosd") < estimates.mem_mb(given)
+
+
+@pytest.mark.parametrize(
+    ("method", "projection", "conflicts", "held"),
+    [
+        ("retrain", None, False, 64),  # its mean and that of post-training are enough
+        ("fedosd", None, False, 900),
+        ("retrain", {"name": "away_from_original"}, False, 900),
+        ("retrain", None, True, 900),
+    ],
+)
+def test_memory_counts_updates_where_more_than_their_mean_is_needed(
+    method: str, projection: Any, conflicts: bool, held: int
+) -> None:
+    given = made().trials["fedosd/mnist-pat50", "original"].settings
+    assert given.unlearning is not None
+    assert given.recovery is not None
+    many = given.model_copy(
+        update={
+            "data": given.data.model_copy(update={"clients": 900, "absent": 0}),
+            "training": given.training.model_copy(update={"history": []}),
+            "unlearning": given.unlearning.model_copy(update={"conflicts": conflicts}),
+            "recovery": given.recovery.model_copy(update={"projection": projection}),
+        }
+    )
+    few = many.model_copy(update={"data": many.data.model_copy(update={"clients": held})})
+    assert estimates.mem_mb(many, method) == pytest.approx(estimates.mem_mb(few, method), abs=10)  # of one client less
 
 
 def test_the_overview_says_what_each_paper_takes(with_toy: Path) -> None:

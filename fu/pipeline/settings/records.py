@@ -225,9 +225,7 @@ class Training(Phase):
 class Unlearning(Phase):
     """The unlearning phase. What may be null is as in training."""
 
-    rounds: Count = Field(
-        description="number of rounds; null: as many as training for every request, where no post-training follows"
-    )
+    rounds: Count = Field(description="number of rounds; null: as many as training for every request")
     conflicts: bool = Field(
         False, description="count conflicting gradients in every round; this also trains the retained clients"
     )

@@ -101,7 +101,7 @@ def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str
 
 def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) -> Task:
     """Return the task of a training on what `part` says, before any request; `seed` names all its draws."""
-    return _task(spec, ClientData(data.x, data.y, part, data.classes, "share"), "training", seed)
+    return _task(spec, ClientData(data.inputs, data.y, part, data.classes, "share"), "training", seed)
 
 
 def _task(spec: RoundsSpec, data: ClientData, stream: str, seed: int) -> Task:

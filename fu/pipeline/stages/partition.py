@@ -37,7 +37,7 @@ class Files:
 
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Draw and write."""
-    arrays = archives.read(files.data, spec.dataset)
+    arrays = archives.read(files.data, spec.dataset, mapped=True)
     facts, plugin = about(spec.dataset), plugins.load("partitions", spec.partition.name)
     labels, groups, classes = np.concatenate([arrays["y_train"], arrays["y_test"]]), facts.classes, facts.classes
     if getattr(plugin, "NATURAL", False):
