@@ -8,16 +8,20 @@ import pytest
 
 from fu.errors import UserError
 from fu.pipeline.plan import Plan
+from fu.pipeline.settings.papers import read_paper
 from tests.pipeline.test_room import changed, jobs, of
 
 CONTROLS = ["partly.0", "partly.all"]
 SEEDS = (0, 1, 2, 3, 4)
+ARTEFACTS = [name for name, about in read_paper("audit")["artefacts"].items() if about["kind"] != "verdicts"]
+NATURAL: dict[str, dict[str, Any]] = {name: {"scenarios": ["mnist-pat50"]} for name in ARTEFACTS}
+NATURAL["relearning"]["metrics"] = ["forget_set_accuracy"]
 
 
 def overrides(shown: dict[str, Any] | None = None, **parts: Any) -> dict[str, Any]:
     """Return five repeats of a table of FedOSD, FATS and controls."""
     about = {"methods": [*CONTROLS, "fedosd", "fats"], "against": ["retraining", "retraining.fats"], **(shown or {})}
-    return {"seeds": [*SEEDS], "artefacts": {"remains": about}, **parts}
+    return {"seeds": [*SEEDS], "artefacts": NATURAL | {"remains": {**NATURAL["remains"], **about}}, **parts}
 
 
 def planned(shown: dict[str, Any] | None = None, **parts: Any) -> Plan:
@@ -192,10 +196,10 @@ def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_
         name: plan.job("publish", {"paper": "audit", "artefact": name}).inputs["results"]
         for name in ("costs", "exposed")
     }
-    run = "results/smoke/audit/mnist-pat50/seed7"
+    run = "results/smoke/audit/mnist-backdoor/seed7"
     assert {f"{run}/fedosd.unlearned.csv", f"{run}/fedosd.recovered.csv"} <= {*read["costs"]}
     assert not [path for path in read["costs"] if "/retraining" in path and path.endswith(".csv")]
-    home = "results/smoke/audit/mnist-pat50/seed0/partition.npz"
+    home = "results/smoke/audit/mnist-backdoor/seed0/partition.npz"
     assert {"results/smoke/data/digits.npz", home} <= {*read["exposed"]}
 
 

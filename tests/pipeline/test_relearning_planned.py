@@ -16,7 +16,11 @@ from tests.pipeline.test_room import changed, jobs, of
 SEEDS = (0, 1, 2)
 SCENARIO = "audit/mnist-pat50"
 ARTEFACTS = [name for name, about in read_paper("audit")["artefacts"].items() if about["kind"] != "verdicts"]
-SHOWN = {"methods": ["partly.0", "fedosd", "fats"], "against": ["retraining", "retraining.fats"]}
+SHOWN = {
+    "scenarios": ["mnist-pat50"],
+    "methods": ["partly.0", "fedosd", "fats"],
+    "against": ["retraining", "retraining.fats"],
+}
 
 
 def planned(shown: dict[str, Any] | None = None, **parts: Any) -> Plan:
@@ -78,18 +82,10 @@ def test_without_post_training_the_rates_are_those_of_unlearning() -> None:
 
 
 def test_a_backdoor_is_measured_where_there_is_one() -> None:
-    attack = {"name": "patch", "params": {}}
-    trial = plain().trials[SCENARIO, "original"]
-    data = trial.settings.data.model_copy(
-        update={
-            "attack": Plan({"preset": "smoke", "papers": ["fedosd"]})
-            .trials["fedosd/mnist-pat50", "original"]
-            .settings.data.attack
-        }
-    )
-    settings = trial.settings.model_copy(update={"data": data})
-    assert specs.of_relearning(specs.Trial(settings), SEEDS).traced == ("backdoor", "clients", "forget_set")
-    assert specs.of_relearning(specs.Trial(settings), SEEDS).attack == attack["name"]
+    settings = planned({"scenarios": ["mnist-backdoor"]}).trials["audit/mnist-backdoor", "original"].settings
+    spec = specs.of_relearning(specs.Trial(settings), SEEDS)
+    assert spec.traced == ("backdoor", "clients", "forget_set")
+    assert spec.attack == "patch"
 
 
 @pytest.mark.parametrize("changes", [{"rounds": 3}, {"samples": 5}])

@@ -36,15 +36,17 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from functools import partial
 
     from fu import plugins
+    from fu.data.clients import Poison
     from fu.federation import kept, model_files
     from fu.federation.driver import drive
     from fu.federation.task import State, Task
     from fu.pipeline.stages import compute
 
-    task = compute.task_of(spec, files, options, "unlearning", "all")
+    method = plugins.load("methods", spec.method.name)
+    poison: Poison = "share" if hasattr(method, "LEFT") else "all"  # a control trains them as the training did
+    task = compute.task_of(spec, files, options, "unlearning", poison)
     device = task.federation.device
     original, diverged = model_files.load(files.original, task.federation.layout)
-    method = plugins.load("methods", spec.method.name)
     params = plugins.params("methods", spec.method, f"method {spec.method.name}")
     inputs = [files.data, files.partition, *files.request, files.original, *files.history]
     checkpoint = compute.checkpoint_of(task, spec, options, inputs, files.model)

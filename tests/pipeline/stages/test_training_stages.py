@@ -142,7 +142,7 @@ def unlearned(scene: Scene, method: str, watch: str | None = "conflicts", **para
         history=[scene("history.safetensors")],
     )
     about = {"method": Choice(name=method, params=params), "training": None, "server": None, "watch": watch}
-    if method == "retrain":
+    if method.startswith("retrain"):
         about["training"] = RETRAINED
     unlearn.main(unlearn.Spec(**PHASE, **about), files, OPTIONS)  # type: ignore[arg-type]
 
@@ -197,6 +197,17 @@ def test_a_method_is_given_the_histories_that_it_needs_and_no_other(
     monkeypatch.setattr(module, "start", spied)
     unlearned(scene, method)
     assert given[0].histories.keys() == needs(method)
+
+
+def test_a_control_trains_on_what_is_left_of_the_target_as_the_original_training_did(
+    scene: Scene, recorded: object
+) -> None:
+    unlearned(scene, "retrain_partly", share=1)
+    module, task = plugins.load("methods", "retrain_partly"), make_task("unlearning", "share", original=model(0))
+    task = replace(task, training=compute.training_of(RETRAINED))
+    p = module.Params(share=1)
+    models = loop(module.start(task, p).theta, lambda state, round: module.step(task, p, state, round), range(ROUNDS))
+    assert torch.equal(scene.theta("unlearned"), models[-1])
 
 
 # ---- post-training -------------------------------------------------------------------------------------------------
