@@ -122,22 +122,23 @@ class StopError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("stage", "main", "expected"),
+    ("main", "method", "expected"),
     [
-        ("train", train.main, ("training", "share")),
-        ("unlearn", unlearn.main, ("unlearning", "all")),
-        ("recover", recover.main, ("unlearning", "all")),
+        (train.main, "fedavg", ("training", "share")),
+        (unlearn.main, "retrain", ("unlearning", "all")),
+        (unlearn.main, "retrain_partly", ("unlearning", "share")),
+        (recover.main, "retrain_partly", ("unlearning", "all")),
     ],
 )
 def test_a_stage_draws_from_its_stream_and_marks_what_it_should(
-    stage: str, main: Callable[..., None], expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    main: Callable[..., None], method: str, expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def seen(spec: Any, files: Any, options: Any, stream: str, poison: str) -> None:
         raise StopError(stream, poison)
 
     monkeypatch.setattr(compute, "task_of", seen)
     with pytest.raises(StopError) as stopped:
-        main(SimpleNamespace(), SimpleNamespace(), Options())
+        main(SimpleNamespace(method=SimpleNamespace(name=method)), SimpleNamespace(), Options())
     assert stopped.value.args == expected
 
 

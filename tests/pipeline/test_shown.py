@@ -73,7 +73,7 @@ def test_a_metric_that_a_paper_of_ours_defines_cites_the_one_in_which_it_is_show
     for shown in entries("smoke"):
         for metric in shown.metrics:
             cited = {paper for paper, name in papers.items() if name in metric.source}
-            assert not cited or shown.paper in cited, (shown.artefact, metric.source)
+            assert not cited or shown.paper in {*cited, "audit"}, (shown.artefact, metric.source)  # which borrows
         assert shown.kind != "membership" or "0.5" not in shown.definitions  # its numbers are percent
 
 
