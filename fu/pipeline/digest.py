@@ -94,7 +94,7 @@ class Disk:
             folders = [str(file.parent)] if file.name.startswith("__init__.") else []
         else:  # a namespace package
             folders = [f"{folder}/{name}" for folder in self.folders(parent) if name in self._inside(folder)]
-        from fu import plugins  # counted, so the fork server, which preloads this module, must not load it
+        from fu import plugins  # counted, which this module is not
 
         of_users = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and folders else []
         return folders + of_users
@@ -135,7 +135,7 @@ class Disk:
             raise UserError(f"{module}: there is no such module.")
         if path.suffix != ".py":
             raise UserError(f"{path}: Python would import this compiled file, whose code no digest covers; remove it.")
-        _drop_stale_bytecode(path)
+        drop_stale_bytecode(path)
         text = self._text(path)
         if text is None:
             raise UserError(f"{path}: the file cannot be read.")
@@ -255,7 +255,7 @@ class Disk:
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
-def _drop_stale_bytecode(path: Path) -> None:
+def drop_stale_bytecode(path: Path) -> None:
     """Remove bytecode that is older than its source: Python compares only time and size, which may be equal."""
     with contextlib.suppress(OSError, NotImplementedError):
         bytecode = importlib.util.cache_from_source(path)
@@ -357,6 +357,16 @@ def digest(*modules: str) -> str:
 def reread(*modules: str) -> str:
     """Return the digest of `modules` as the files are now, whatever this process has read before."""
     return digest(*modules) if disk().unchanged() else Disk().digest(modules)
+
+
+def sources() -> dict[str, bytes]:
+    """Return the bytes of every file of `fu`, by name, and drop the bytecode that does not belong to them."""
+    found = {}
+    for path in (ROOT / "fu").rglob("*.py"):
+        with contextlib.suppress(OSError):  # an editor's lock is a link to nothing
+            found[str(path)] = path.read_bytes()
+            drop_stale_bytecode(path)
+    return found
 
 
 def look_up_versions() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -215,23 +216,40 @@ def test_values_of_any_bytes_arrive_as_they_are(place: Place, tmp_path: Path) ->
     assert {name: seen["environment"][name] for name in values} == values
 
 
-def test_with_a_server_a_job_is_its_child_and_finds_the_libraries_imported_and_nothing_of_this_package(
-    served: Served,
-) -> None:
+def test_with_a_server_a_job_is_its_child_and_finds_what_most_jobs_need_imported(served: Served) -> None:
     processes = [served.start("about") for _ in range(3)]
     found = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
     assert {seen["parent"] for seen in found} == {served.server}
     assert len({seen["pid"] for seen in found} | {process.pid for process in processes}) == 6
     for seen in found:
-        assert {"torch", "pandas"} <= set(seen["loaded"])
-        from fu.pipeline.digest import UNCOUNTED
+        assert {"torch", "pandas", *fork_server.OWN} <= set(seen["loaded"])
+        assert "fu.pipeline.plan" not in seen["loaded"]
 
-        assert {name for name in seen["loaded"] if name.startswith("fu")} <= {
-            "fu",
-            "fu.pipeline",
-            "fu.pipeline.engine",
-            *UNCOUNTED,
-        }
+
+def test_a_job_imports_what_was_edited_since_the_server_did(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "fu", tmp_path / "fu", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "job.py").write_text(f"def value(): import fu.types as it; print(it.VALUE)\n{JOB}")
+    edited, before = tmp_path / "fu/types.py", (tmp_path / "fu/types.py").read_text()
+    edited.write_text(before + "VALUE = 1\n")
+    (tmp_path / "fu/.#types.py").symlink_to("nobody@nowhere")  # Emacs's lock
+    time_of = edited.stat()
+    name = f"@fu-edited-{os.getpid()}"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), fork_server.SOCKET: f"{name}:{sys.prefix}:"}
+
+    def job(word: str) -> str:
+        client = [sys.executable, "-m", "fu.pipeline.engine.fork_server", "job", word]
+        return subprocess.run(client, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+
+    command = [sys.executable, "-m", "fu.pipeline.engine.fork_server", "--serve", name]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdin=subprocess.PIPE) as server:
+        until(lambda: json.loads(job("about"))["parent"] == server.pid)
+        for value in ("1", "2", "1"):
+            edited.write_text(f"{before}VALUE = {value}\n")
+            os.utime(edited, ns=(time_of.st_atime_ns, time_of.st_mtime_ns))  # nor does its size say so
+            assert job("value") == f"{value}\n"
+            assert ("fu.pipeline.stages.compute" in json.loads(job("about"))["loaded"]) == (value == "1")
+        (tmp_path / "fu/seeds.py").unlink()
+        assert "fu.types" not in json.loads(job("about"))["loaded"]
 
 
 def test_what_a_server_imports_does_not_start_cuda_which_no_fork_could_use() -> None:
@@ -383,7 +401,8 @@ def bare(request: pytest.FixtureRequest, cold: Place, tmp_path: Path) -> Iterato
     """A server without libraries, at a name or, as where there are no such names, a file, and the place it serves."""
     (tmp_path / "fu-server").mkdir()
     name = f"@fu-test-{os.getpid()}" if request.param == "name" else str(tmp_path / "fu-server/socket")
-    program = "import sys; from fu.pipeline.engine import fork_server as it; it.LIBRARIES = (); it.serve(sys.argv[1])"
+    none = "it.LIBRARIES = it.OWN = ()"
+    program = f"import sys; from fu.pipeline.engine import fork_server as it; {none}; it.serve(sys.argv[1])"
     with subprocess.Popen(
         [sys.executable, "-c", program, name],
         cwd=ROOT,

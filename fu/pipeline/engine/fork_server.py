@@ -1,9 +1,9 @@
 """Run a module in a process that has already imported torch: `python -m fu.pipeline.engine.fork_server MODULE ...`.
 
 Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, that of a pack of jobs)
-starts one server, which imports the libraries (and from `fu` only what no result depends on) and forks for every job;
-without a server, the module simply runs here. Each side imports only what it needs, because a client is started for
-every job.
+starts one server, which imports the libraries and what most jobs import of `fu`, and forks for every job; without a
+server, the module simply runs here. A job imports all of `fu` anew where a file of it was edited since. Each side
+imports only what it needs, because a client is started for every job.
 
 No job outlives its run. A client, or a module that runs here, ends when its shell or Snakemake's process is gone; a
 forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's standard
@@ -23,10 +23,13 @@ LIBRARIES = (
     *("pydantic.json_schema", "pydantic._internal._generate_schema", "resource"),
     *("pandas", "seaborn", "tabulate", "matplotlib.figure", "matplotlib.backends.backend_pdf"),
     *("matplotlib.backends.backend_agg", "fontTools.subset", "torch._dynamo"),
-    *("importlib.metadata", "csv", "zipfile", "argparse"),
+    *("importlib.metadata", "csv", "zipfile", "argparse", "psutil"),
 )
-# Only modules that no result depends on (`UNCOUNTED` in digest.py), so that no edit during a run is missed.
-OWN = ("fu.pipeline.certificate", "fu.pipeline.digest")
+# What these import is all that most jobs import, but for stages and plug-ins.
+OWN = (
+    *("fu.pipeline.stages.compute", "fu.pipeline.frames", "fu.data.sharing", "fu.evaluation.measure"),
+    *("fu.evaluation.predictions", "fu.artefacts.drawing", "fu.artefacts.result", "fu.artefacts.provenance"),
+)
 # How often a waiting thread spins before it sleeps: about 0.5 ms. With libgomp's default of 300,000, the threads of a
 # two-thread job next to a busy core spin for each other: a step takes 16 times the CPU. Read when torch is loaded.
 SPINS = "10000"
@@ -153,12 +156,15 @@ def serve(name: str, scratch: str = "") -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(_address(name))
         listener.listen(1024)
+        digest = importlib.import_module("fu.pipeline.digest")
+        sources = digest.sources()  # before they are imported
         for library in (*LIBRARIES, *OWN):
             if not select.select([sys.stdin], [], [], 0)[0]:
                 importlib.import_module(library)
         importlib.import_module("pydantic").create_model("First")  # makes pydantic look for its plug-ins, once
-        if digest := sys.modules.get("fu.pipeline.digest"):
-            digest.look_up_versions()
+        digest.look_up_versions()
+        files = [getattr(sys.modules[name], "__file__", None) for name in _own()]
+        imported = {file: sources.get(os.path.realpath(file), b"") for file in files if file}
         gc.freeze()  # else garbage collection in every job would copy the server's memory
         while sys.stdin not in (ready := select.select([listener, sys.stdin], [], [], 1 if jobs else None)[0]):
             jobs -= {job for job in jobs if os.waitpid(job, os.WNOHANG)[0]}
@@ -170,6 +176,10 @@ def serve(name: str, scratch: str = "") -> None:
                         listener.close()
                         for which in heeded:
                             signal.signal(which, signal.SIG_DFL)  # also SIGINT, which would show a traceback
+                        if _edited(imported):
+                            digest.sources()  # drops bytecode of before
+                            for module in _own():
+                                del sys.modules[module]
                         _job(connection)
                     jobs.add(job)
                 connection.close()
@@ -179,6 +189,23 @@ def serve(name: str, scratch: str = "") -> None:
         shutil.rmtree(scratch, ignore_errors=True)
     if not name.startswith("@"):
         shutil.rmtree(Path(name).parent)
+
+
+def _own() -> list[str]:
+    """Return the names of the loaded modules of `fu`."""
+    return [name for name in sys.modules if name.partition(".")[0] == "fu"]
+
+
+def _edited(imported: "dict[str, bytes]") -> bool:
+    """Whether any of the files is no longer as it was."""
+    try:
+        for name, source in imported.items():
+            with open(name, "rb") as file:  # noqa: PTH123
+                if file.read() != source:
+                    return True
+    except OSError:
+        return True
+    return False
 
 
 def _job(connection: socket.socket) -> None:
