@@ -15,14 +15,18 @@ import torch
 from torch import Tensor
 
 from fu import plugins
+from fu.contents import require_file
 from fu.data import archives, partition, request
-from fu.data.dataset import about
+from fu.data.dataset import Dataset, about
 from fu.data.images import Streamed, normalised
 from fu.data.partition import POOLS, SPLITS, Indices, Partition
 from fu.data.request import Request
 from fu.errors import UserError
 
 Poison = Literal["share", "all"]
+Key = tuple[Path, tuple[int, ...], Dataset, torch.device]
+KEPT: dict[Key, tuple[Tensor, Tensor]] = {}  # the last data set, where a fork server keeps it for its jobs
+READ: list[tuple[str, str]] = []  # archive and data set of what could have been kept
 Mark = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
@@ -187,10 +191,10 @@ def load(
 ) -> ClientData:
     """Load an archive, a partition and a request, if any, to the device; `attack`: the plug-in that drew a trigger."""
     facts = about(dataset)
-    arrays = archives.read(archive, dataset, mapped=facts.streamed)
+    x, y = _samples(archive, dataset, facts, device)
     part = partition.load(partition_file)
     asked = request.load(request_file, part) if request_file else None
-    samples = len(arrays["y_train"]) + len(arrays["y_test"])
+    samples = len(y)
     pools = [rows for split in SPLITS for rows in getattr(part, split)] + [getattr(part, name) for name in POOLS]
     highest = max(int(rows.max(initial=-1)) for rows in pools)
     if highest >= samples:
@@ -198,20 +202,46 @@ def load(
             f"{partition_file}: the partition belongs to another data set: it names sample {highest}, "
             f"{archive} has samples 0 to {samples - 1}."
         )
-    images = [arrays["x_train"], arrays["x_test"]]
-    labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    x: Tensor | Streamed
-    if facts.streamed:
-        x = Streamed(images, facts, device)
-    else:
-        pixels = torch.from_numpy(np.concatenate(images)).to(device)
-        x = pixels if facts.text else normalised(pixels, facts)
-    y = torch.from_numpy(labels).to(device).long()
     mark = None
     if attack:
         mark = partial(plugins.load("attacks", attack).mark, part.attack, classes=facts.classes)
         _try(mark, facts.shape, f"{partition_file}: attack {attack!r}")
     return ClientData(x, y, part, facts.classes, poison, mark, asked)
+
+
+def _samples(archive: Path, dataset: str, facts: Dataset, device: torch.device) -> tuple[Tensor | Streamed, Tensor]:
+    """Return all images (or texts) of an archive, as `ClientData` takes them, and their labels."""
+    require_file(archive)
+    found = KEPT.get(key := _key(archive, facts, device))
+    if found is None:
+        if device.type == "cpu":
+            READ.append((str(key[0]), dataset))
+        arrays = archives.read(archive, dataset, mapped=facts.streamed)
+        images = [arrays["x_train"], arrays["x_test"]]
+        y = torch.from_numpy(np.concatenate([arrays["y_train"], arrays["y_test"]])).to(device).long()
+        if facts.streamed:
+            return Streamed(images, facts, device), y
+        pixels = torch.from_numpy(np.concatenate(images)).to(device)
+        found = pixels if facts.text else normalised(pixels, facts), y
+    return found
+
+
+def _key(archive: Path, facts: Dataset, device: torch.device) -> Key:
+    """Return what changes when the archive, or how it is read, does."""
+    state = archive.stat()
+    return archive.absolute(), (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns), facts, device
+
+
+def keep(archive: Path, dataset: str) -> None:
+    """Keep a data set on the CPU for the processes that this one forks, in place of the one before; not if streamed."""
+    facts, device = about(dataset), torch.device("cpu")
+    key = _key(archive, facts, device)
+    if key not in KEPT and not facts.streamed:
+        KEPT.clear()
+        x, y = _samples(archive, dataset, facts, device)
+        assert isinstance(x, Tensor)
+        KEPT[key] = x, y
+    READ.clear()
 
 
 def _try(mark: Mark, shape: tuple[int, ...], where: str) -> None:

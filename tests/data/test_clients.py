@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fu.attacks import patch
-from fu.data import clients
+from fu.data import clients, dataset
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
 from fu.data.partition import Partition
@@ -151,6 +151,43 @@ def test_every_data_set_is_normalised_with_its_statistics(
     np.testing.assert_allclose(loaded.x.numpy(), expected, rtol=0, atol=2e-6)
     np.testing.assert_array_equal(loaded.y.numpy(), merged)
     assert (loaded.classes, loaded.shape) == (about(dataset).classes, about(dataset).shape)
+
+
+def test_a_data_set_that_was_kept_is_not_read_again_until_its_file_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "KEPT", {})
+    monkeypatch.setattr(clients, "READ", [])
+    archive, part, cpu = tmp_path / "digits.npz", tmp_path / "partition.npz", torch.device("cpu")
+    arrays = arrays_of("digits")
+    merged = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    np.savez(part, allow_pickle=False, **one_client(len(merged)).arrays())  # type: ignore[arg-type]
+    np.savez(archive, allow_pickle=False, **arrays)
+
+    def load() -> clients.ClientData:
+        return clients.load(archive, part, "digits", None, cpu, "share")
+
+    first = load()
+    assert [(str(archive), "digits")] == clients.READ
+    assert load().x.data_ptr() != first.x.data_ptr()  # who reads keeps nothing
+    clients.keep(archive, "digits")
+    assert clients.READ == []
+    kept = load()
+    assert load().x.data_ptr() == kept.x.data_ptr() != first.x.data_ptr()
+    assert torch.equal(kept.x, first.x)
+    assert torch.equal(kept.y, first.y)
+    assert clients.READ == []
+    with archive.open("r+b") as file:  # as long as before
+        np.savez(file, allow_pickle=False, **{**arrays, "x_train": 255 - arrays["x_train"]})
+    assert not torch.equal(load().x, first.x)
+    assert len(clients.READ) == 1
+    clients.keep(archive, "digits")
+    assert len(clients.KEPT) == 1  # the last one alone
+    assert not torch.equal(load().x, first.x)
+    monkeypatch.setattr(dataset, "RESIDENT_BYTES", 0)
+    clients.KEPT.clear()
+    clients.keep(archive, "digits")  # its images are mapped
+    assert not clients.KEPT
 
 
 def test_a_loaded_attack_marks_what_the_partition_says(tmp_path: Path) -> None:

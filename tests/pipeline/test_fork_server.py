@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import fork_server
+from tests.data.files import arrays_of
 
 pytestmark = pytest.mark.whole
 
@@ -41,6 +43,13 @@ def both():
 def fail():
     print("so far")
     raise KeyError("lost")
+
+def load():
+    import torch
+    from fu.data import clients
+    from fu.data.dataset import about
+    x, y = clients._samples(Path("digits.npz"), "digits", about("digits"), torch.device("cpu"))
+    print(len(clients.READ), int(y.sum()), round(float(x.sum())))
 
 def kill():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -248,8 +257,29 @@ def test_a_job_imports_what_was_edited_since_the_server_did(tmp_path: Path) -> N
             os.utime(edited, ns=(time_of.st_atime_ns, time_of.st_mtime_ns))  # nor does its size say so
             assert job("value") == f"{value}\n"
             assert ("fu.pipeline.stages.compute" in json.loads(job("about"))["loaded"]) == (value == "1")
+        np.savez(tmp_path / "digits.npz", allow_pickle=False, **arrays_of("digits"))
+        until(lambda: job("load").startswith("0"))  # the server has read it, and imported what says how
+        facts = tmp_path / "fu/datasets/digits.py"
+        written = facts.read_text()
+        for text in (written, f"{written}# edited\n", written):
+            facts.write_text(text)
+            assert ("fu.pipeline.stages.compute" in json.loads(job("about"))["loaded"]) == (text == written)
         (tmp_path / "fu/seeds.py").unlink()
         assert "fu.types" not in json.loads(job("about"))["loaded"]
+
+
+def test_a_job_shares_the_data_set_that_one_before_it_read(served: Served, tmp_path: Path) -> None:
+    arrays = arrays_of("digits")
+    for value in (0, 1):  # another archive at the same place
+        np.savez(tmp_path / "digits.npz", allow_pickle=False, **{**arrays, "x_train": arrays["x_train"] + value})
+        first = served.run("load", cwd=tmp_path)[1].split()
+        assert first[0] == "1"  # read by itself
+        until(lambda: served.run("load", cwd=tmp_path)[1].split()[0] == "0")
+        assert served.run("load", cwd=tmp_path)[1].split()[1:] == first[1:]
+    (tmp_path / "digits.npz").write_bytes(b"no archive")
+    for _ in range(2):
+        assert served.run("load", cwd=tmp_path)[0] == 1
+    assert served.run("nothing") == (0, "done\n", "")
 
 
 def test_what_a_server_imports_does_not_start_cuda_which_no_fork_could_use() -> None:

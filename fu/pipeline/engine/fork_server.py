@@ -2,8 +2,9 @@
 
 Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, that of a pack of jobs)
 starts one server, which imports the libraries and what most jobs import of `fu`, and forks for every job; without a
-server, the module simply runs here. A job imports all of `fu` anew where a file of it was edited since. Each side
-imports only what it needs, because a client is started for every job.
+server, the module simply runs here. A job imports all of `fu` anew where a file of it was edited since. The server also
+keeps the data set that was last read, which its jobs then share. Each side imports only what it needs, because a client
+is started for every job.
 
 No job outlives its run. A client, or a module that runs here, ends when its shell or Snakemake's process is gone; a
 forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's standard
@@ -163,12 +164,21 @@ def serve(name: str, scratch: str = "") -> None:
                 importlib.import_module(library)
         importlib.import_module("pydantic").create_model("First")  # makes pydantic look for its plug-ins, once
         digest.look_up_versions()
-        files = [getattr(sys.modules[name], "__file__", None) for name in _own()]
-        imported = {file: sources.get(os.path.realpath(file), b"") for file in files if file}
+
+        def files() -> dict[str, bytes]:
+            names = [getattr(sys.modules[name], "__file__", None) for name in _own()]
+            return {name: sources.get(os.path.realpath(name), b"") for name in names if name}
+
+        imported = files()
         gc.freeze()  # else garbage collection in every job would copy the server's memory
-        while sys.stdin not in (ready := select.select([listener, sys.stdin], [], [], 1 if jobs else None)[0]):
+        read_by_jobs, told = os.pipe()
+        waited_for = [listener, sys.stdin, read_by_jobs]
+        while sys.stdin not in (ready := select.select(waited_for, [], [], 1 if jobs else None)[0]):
             jobs -= {job for job in jobs if os.waitpid(job, os.WNOHANG)[0]}
-            if ready:
+            if read_by_jobs in ready:
+                _keep(os.read(read_by_jobs, 1 << 16))
+                imported |= files()
+            if listener in ready:
                 connection, _ = listener.accept()
                 if _is_own(connection):
                     job = os.fork()
@@ -180,7 +190,7 @@ def serve(name: str, scratch: str = "") -> None:
                             digest.sources()  # drops bytecode of before
                             for module in _own():
                                 del sys.modules[module]
-                        _job(connection)
+                        _job(connection, told)
                     jobs.add(job)
                 connection.close()
     for job in jobs:
@@ -208,8 +218,23 @@ def _edited(imported: "dict[str, bytes]") -> bool:
     return False
 
 
-def _job(connection: socket.socket) -> None:
-    """Run one job in this forked process and send its exit status."""
+def _keep(told: bytes) -> None:
+    """Keep the data set of the last line that jobs have told (archive, name); where it cannot be read they say so."""
+    import contextlib
+    from pathlib import Path
+
+    import torch
+
+    from fu.data import clients
+
+    torch.set_num_threads(1)  # else threads would start, which no fork has
+    with contextlib.suppress(Exception):
+        archive, dataset = os.fsdecode(told).splitlines()[-1].split("\0")
+        clients.keep(Path(archive), dataset)
+
+
+def _job(connection: socket.socket, told: int) -> None:
+    """Run one job in this forked process, tell the server which data set it read, and send its exit status."""
     import threading
 
     header, files, _, _ = socket.recv_fds(connection, 8, 2)
@@ -236,6 +261,8 @@ def _job(connection: socket.socket) -> None:
     status = _run_module(module, arguments) & 0xFF
     sys.stdout.flush()
     sys.stderr.flush()
+    if read := getattr(sys.modules.get("fu.data.clients"), "READ", None):
+        os.write(told, os.fsencode("\0".join(read[-1]) + "\n"))
     connection.sendall(bytes([status]))
     os._exit(status)
 
