@@ -369,8 +369,9 @@ def test_memory_counts_updates_where_more_than_their_mean_is_needed(
             "recovery": given.recovery.model_copy(update={"projection": projection}),
         }
     )
-    few = many.model_copy(update={"data": many.data.model_copy(update={"clients": held})})
-    assert estimates.mem_mb(many, method) == pytest.approx(estimates.mem_mb(few, method), abs=10)  # of one client less
+    few = many.model_copy(update={"data": many.data.model_copy(update={"clients": 64})})
+    more = (held - 64) * estimates.size(many).parameters * 28 / 1e6
+    assert estimates.mem_mb(many, method) - estimates.mem_mb(few, method) == pytest.approx(more, abs=10)
 
 
 def test_the_overview_says_what_each_paper_takes(with_toy: Path) -> None:
