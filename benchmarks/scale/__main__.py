@@ -34,12 +34,12 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "clients": Part(points.of_clients, "number", ["model", "who"], ["seconds a round", "MB of the rounds"]),
+    "clients": Part(points.of_clients, "clients", ["model", "who"], ["seconds a round", "MB of the rounds"]),
     "data": Part(points.of_data, "samples", ["images"], ["seconds to load", "seconds a round", "MB"]),
     "kept": Part(points.of_kept, "rounds", [], ["MB on disk", "seconds of a checkpoint", "seconds of a restart"]),
     "owners": Part(points.of_owners, "owners", ["method"], ["seconds to load", "seconds of 99 rounds"]),
     "plan": Part(points.of_plan, "jobs", [], ["seconds", "MB", "seconds of snakemake -n", "MB of snakemake -n"]),
-    "results": Part(points.of_results, "number", [], ["seconds to read", "seconds to verify"]),
+    "results": Part(points.of_results, "certificates", [], ["seconds to read", "seconds to verify"]),
 }
 
 
@@ -50,8 +50,8 @@ def asked(part: str, folder: Path) -> Iterator[Point]:
         case "clients":
             for model in MODELS:
                 for number in (10, 100, 1_000, 10_000):
-                    for present, held in ((number, "mean"), (number, "all"), (10, "mean")):
-                        yield {"number": number, "present": present, "model": model, "held": held}
+                    for present, held in dict.fromkeys([(number, "mean"), (number, "all"), (10, "mean")]):
+                        yield {"clients": number, "present": present, "model": model, "held": held}
         case "data":
             for samples in (70_000, 700_000, 7_000_000):
                 points.write_data(folder, samples)
@@ -65,7 +65,7 @@ def asked(part: str, folder: Path) -> Iterator[Point]:
         case "plan":
             yield from ({"seeds": seeds} for seeds in (2, 16, 81))  # 1,300 to 50,000 jobs
         case "results":
-            yield from ({"number": number, **place} for number in (500, 5_000, 50_000))
+            yield from ({"certificates": number, **place} for number in (500, 5_000, 50_000))
 
 
 def measured(part: str, given: Point) -> Point:
@@ -74,7 +74,7 @@ def measured(part: str, given: Point) -> Point:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     about = {key: value for key, value in given.items() if key != "folder"}
     if part == "clients":
-        about["who"] = "10 present" if given["present"] != given["number"] else f"all present, {given['held']} held"
+        about["who"] = "10 present" if given["present"] != given["clients"] else f"all present, {given['held']} held"
     if done.returncode:
         return {**about, "problem": (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]}
     return {**about, **json.loads(done.stdout.splitlines()[-1])}
@@ -104,6 +104,7 @@ def draw(part: Part, rows: pd.DataFrame, path: Path) -> None:
 
     mpl.use("svg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
     size = 3.4 * len(part.numbers), 3.4
     figure, panels = plt.subplots(1, len(part.numbers), figsize=size, layout="constrained", squeeze=False)
@@ -111,6 +112,11 @@ def draw(part: Part, rows: pd.DataFrame, path: Path) -> None:
         for name, line in lines(part, rows, number):
             panel.loglog(line[part.axis], line[number], "o-", label=name, markersize=4)
         panel.set(xlabel=part.axis, ylabel=number)
+        panel.set_xticks(values := sorted({*rows[part.axis]}), [f"{value:,}" for value in values], fontsize=7)
+        panel.xaxis.set_minor_locator(NullLocator())
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        panel.yaxis.set_minor_formatter(NullFormatter())
         panel.grid(alpha=0.3)
     if part.lines:
         figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)

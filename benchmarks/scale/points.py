@@ -1,6 +1,7 @@
 """What is measured: each function is a point, and returns its numbers by name. 1 MB is 1,000,000 bytes."""
 
 import json
+import re
 import resource
 import statistics
 import subprocess
@@ -42,8 +43,10 @@ Point = dict[str, Any]
 
 
 def most() -> float:
-    """Return the most memory that this process has held so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    """Return the most memory that this process has held so far, in MB (`ru_maxrss` counts its parent's, too)."""
+    told = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert told
+    return int(told[1]) * 1024 / 1e6
 
 
 def timed(action: Callable[..., Any], *given: Any) -> tuple[float, Any]:
@@ -62,10 +65,10 @@ def save(path: Path, arrays: dict[str, Any]) -> Path:
     return path
 
 
-def all_to_train(rows: list[NDArray[np.int64]]) -> Partition:
-    """Return a partition in which clients hold these samples to train, and none to test."""
+def to_train(rows: list[NDArray[np.int64]], test: NDArray[np.int64] | None = None) -> Partition:
+    """Return a partition in which clients hold these samples to train, and share out those to test."""
     none = [np.empty(0, np.int64)] * len(rows)
-    return Partition(rows, none, none)
+    return Partition(rows, none, none if test is None else np.array_split(test, len(rows)))
 
 
 def task_of(data: ClientData, model: str, classes: int = 10, rounds: int = 100, **how: Any) -> Task:
@@ -86,10 +89,10 @@ def seconds_a_round(task: Task, present: int, held: str = "mean") -> float:
     return statistics.median(spent[1:])
 
 
-def of_clients(number: int, present: int, model: str, held: str) -> Point:
+def of_clients(clients: int, present: int, model: str, held: str) -> Point:
     """Rounds in which `present` of so many clients train, who share 60,000 samples."""
     x, y = torch.from_numpy(random_images(60_000)).float().div_(255), torch.arange(60_000) % 10
-    data = ClientData(x, y, all_to_train(np.array_split(np.arange(len(y)), number)), 10, "share")
+    data = ClientData(x, y, to_train(np.array_split(np.arange(len(y)), clients)), 10, "share")
     task, before = task_of(data, model), most()
     return {"seconds a round": seconds_a_round(task, present, held), "MB of the rounds": most() - before}
 
@@ -111,12 +114,14 @@ def write_data(folder: Path, samples: int) -> None:
     few, labels = random_images(10_000), np.arange(samples, dtype=np.uint8) % 10
     arrays = {"y_train": labels[1000:], "y_test": labels[:1000], "x_test": few[:1000]}
     save(folder / f"{samples}.npz", {**arrays, "x_train": np.resize(few, (samples - 1000, *SHAPE))})
-    save(folder / f"{samples}.part.npz", all_to_train(np.array_split(np.arange(samples - 1000), 10)).arrays())
+    rows = np.arange(samples)
+    part = to_train(np.array_split(rows[:-1000], 10), rows[-1000:])
+    save(folder / f"{samples}.part.npz", part.arrays())
 
 
 def of_kept(rounds: int, folder: str) -> Point:
     """Models of 61,706 parameters kept at the start of each of so many rounds (FATS), and a checkpoint after them."""
-    data = ClientData(torch.zeros(1, *SHAPE), torch.zeros(1).long(), all_to_train([np.arange(1)]), 10, "share")
+    data = ClientData(torch.zeros(1, *SHAPE), torch.zeros(1).long(), to_train([np.arange(1)]), 10, "share")
     task = task_of(data, "lenet5")
     theta, path = task.first_model(), Path(folder) / f"{rounds}.safetensors"
     making, kept = timed(KeptModels.create, path, range(rounds), rounds, theta.numel())
@@ -147,7 +152,7 @@ def of_owners(method: str, owners: int, folder: str) -> Point:
     tests = {"x_test": x[:owners], "y_test": arrays["y_train"][:owners], "client_test": one_each}
     archive = save(Path(folder) / "femnist.npz", {**arrays, **tests})
     rows = natural.deal(owner, owners, owners, natural.Params(minimum=20), np.random.default_rng(0))
-    file = save(Path(folder) / "femnist.part.npz", all_to_train(rows).arrays())
+    file = save(Path(folder) / "femnist.part.npz", to_train(rows, total + np.arange(owners)).arrays())
     del x, arrays, tests
     loading, data = timed(clients.load, archive, file, "femnist", None, torch.device("cpu"), "share")
     plugin, local = plugins.load("training", method), {"batch_size": 20, "local_epochs": 1, "local_steps": None}
@@ -179,12 +184,12 @@ def of_plan(seeds: int) -> Point:
     return {**found, "seconds of snakemake -n": dry, "MB of snakemake -n": peak}
 
 
-def of_results(number: int, folder: str) -> Point:
+def of_results(certificates: int, folder: str) -> Point:
     """So many certificates, each of a file of 1,000 bytes: written, read, and the files verified by them."""
     of_module = {f"fu.module{k}": "0" * 64 for k in range(60)}
     settings = {f"setting{k}": k for k in range(60)}
     made = Certificate("k" * 64, "train", settings, "c" * 64, of_module, {"data": [["d", "0" * 64]]})
-    files = [Path(folder) / f"{k % 100}" / f"{k}.csv" for k in range(number)]
+    files = [Path(folder) / f"{k % 100}" / f"{k}.csv" for k in range(certificates)]
 
     def write() -> None:
         for file in files:

@@ -1,11 +1,13 @@
 """The benchmark of growth: exponents by hand, and points that are measured in processes of their own."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from benchmarks.scale.__main__ import PARTS, draw, exponents, measured
+from benchmarks.scale.points import write_data
 
 
 def test_an_exponent_is_that_between_the_last_two_points() -> None:
@@ -22,8 +24,18 @@ def test_lines_have_their_own_exponents() -> None:
     assert found == ["  MB (streamed): samples^0.00", "  MB (resident): samples^1.00"]
 
 
-@pytest.mark.parametrize(("part", "given"), [("kept", {"rounds": 3}), ("results", {"number": 3})])
-def test_a_point_gives_the_numbers_that_are_drawn(part: str, given: dict[str, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("part", "given"),
+    [
+        ("kept", {"rounds": 3}),
+        ("results", {"certificates": 3}),
+        pytest.param("data", {"samples": 1100, "images": "streamed"}, marks=pytest.mark.whole),
+        pytest.param("owners", {"method": "fats", "owners": 40}, marks=pytest.mark.whole),
+    ],
+)
+def test_a_point_gives_the_numbers_that_are_drawn(part: str, given: dict[str, Any], tmp_path: Path) -> None:
+    if part == "data":
+        write_data(tmp_path, given["samples"])
     found = measured(part, {**given, "folder": str(tmp_path)})
     assert found.keys() >= {*given, *PARTS[part].numbers}
     assert "folder" not in found
@@ -33,7 +45,7 @@ def test_a_point_gives_the_numbers_that_are_drawn(part: str, given: dict[str, in
 
 
 def test_a_point_that_cannot_be_computed_has_no_numbers_but_a_reason() -> None:
-    found = measured("clients", {"number": 2, "present": 2, "model": "none", "held": "mean"})
+    found = measured("clients", {"clients": 2, "present": 2, "model": "none", "held": "mean"})
     assert found["who"] == "all present, mean held"
     assert "none" in found["problem"]
     assert "seconds a round" not in found
