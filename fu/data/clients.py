@@ -25,7 +25,8 @@ from fu.errors import UserError
 
 Poison = Literal["share", "all"]
 Key = tuple[Path, tuple[int, ...], Dataset, torch.device]
-KEPT: dict[Key, tuple[Tensor, Tensor]] = {}  # the last data set, where a fork server keeps it for its jobs
+KEPT: dict[Key, tuple[Tensor, Tensor]] = {}  # the last data sets, where a fork server keeps them for its jobs
+KEPT_BYTES = 1_000_000_000  # of these, but for the last (our choice: MNIST and CIFAR-10, whose jobs may take turns)
 READ: list[tuple[str, str]] = []  # archive and data set of what could have been kept
 Mark = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -233,14 +234,17 @@ def _key(archive: Path, facts: Dataset, device: torch.device) -> Key:
 
 
 def keep(archive: Path, dataset: str) -> None:
-    """Keep a data set on the CPU for the processes that this one forks, in place of the one before; not if streamed."""
+    """Keep a data set on the CPU for the processes that this one forks, in place of the oldest; not if streamed."""
     facts, device = about(dataset), torch.device("cpu")
     key = _key(archive, facts, device)
     if key not in KEPT and not facts.streamed:
-        KEPT.clear()
+        for old in [old for old in KEPT if old[0] == key[0]]:
+            del KEPT[old]
         x, y = _samples(archive, dataset, facts, device)
         assert isinstance(x, Tensor)
         KEPT[key] = x, y
+        while len(KEPT) > 1 and sum(x.nbytes for x, _ in KEPT.values()) > KEPT_BYTES:
+            del KEPT[next(iter(KEPT))]
     READ.clear()
 
 

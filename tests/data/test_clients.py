@@ -182,8 +182,16 @@ def test_a_data_set_that_was_kept_is_not_read_again_until_its_file_is_another(
     assert not torch.equal(load().x, first.x)
     assert len(clients.READ) == 1
     clients.keep(archive, "digits")
-    assert len(clients.KEPT) == 1  # the last one alone
+    assert len(clients.KEPT) == 1  # not what its file held before
     assert not torch.equal(load().x, first.x)
+    monkeypatch.setattr(clients, "KEPT_BYTES", 2 * first.x.nbytes)
+    for kept_now in (["digits", "other"], ["other", "third"]):
+        np.savez(tmp_path / f"{kept_now[-1]}.npz", allow_pickle=False, **arrays)
+        clients.keep(tmp_path / f"{kept_now[-1]}.npz", "digits")
+        assert [key[0].stem for key in clients.KEPT] == kept_now
+    monkeypatch.setattr(clients, "KEPT_BYTES", 0)
+    clients.keep(archive, "digits")
+    assert [key[0].stem for key in clients.KEPT] == ["digits"]  # however large
     monkeypatch.setattr(dataset, "RESIDENT_BYTES", 0)
     clients.KEPT.clear()
     clients.keep(archive, "digits")  # its images are mapped

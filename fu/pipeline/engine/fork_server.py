@@ -3,8 +3,8 @@
 Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, that of a pack of jobs)
 starts one server, which imports the libraries and what most jobs import of `fu`, and forks for every job; without a
 server, the module simply runs here. A job imports all of `fu` anew where a file of it was edited since. The server also
-keeps the data set that was last read, which its jobs then share. Each side imports only what it needs, because a client
-is started for every job.
+keeps the data sets that were last read, which its jobs then share. Each side imports only what it needs, because a
+client is started for every job.
 
 No job outlives its run. A client, or a module that runs here, ends when its shell or Snakemake's process is gone; a
 forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's standard
