@@ -9,6 +9,7 @@ thread, random images of MNIST's shape: time and memory count, nothing is learne
 import argparse
 import json
 import math
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,12 +34,13 @@ class Part(NamedTuple):
     numbers: list[str]
 
 
+PLANNING = [f"seconds of {name}{when}" for when in ("", ", all made") for name in ("make why", "snakemake -n")]
 PARTS = {
     "clients": Part(points.of_clients, "clients", ["model", "who"], ["seconds a round", "MB of the rounds"]),
     "data": Part(points.of_data, "samples", ["images"], ["seconds to load", "seconds a round", "MB"]),
     "kept": Part(points.of_kept, "rounds", [], ["MB on disk", "seconds of a checkpoint", "seconds of a restart"]),
     "owners": Part(points.of_owners, "owners", ["method"], ["seconds to load", "seconds of 99 rounds"]),
-    "plan": Part(points.of_plan, "jobs", [], ["seconds", "MB", "seconds of snakemake -n", "MB of snakemake -n"]),
+    "plan": Part(points.of_plan, "jobs", [], ["seconds", "MB", *PLANNING]),
     "results": Part(points.of_results, "certificates", [], ["seconds to read", "seconds to verify"]),
 }
 
@@ -63,7 +65,10 @@ def asked(part: str, folder: Path) -> Iterator[Point]:
         case "owners":
             yield from ({"method": name, "owners": n, **place} for name in ("fedavg", "fats") for n in (355, 3_550))
         case "plan":
-            yield from ({"seeds": seeds} for seeds in (2, 16, 81))  # 1,300 to 50,000 jobs
+            for seeds in (2, 16, 81):  # 1,300 to 50,000 jobs
+                (room := folder / str(seeds)).mkdir()
+                yield {"seeds": seeds, "folder": str(room)}
+                shutil.rmtree(room)
         case "results":
             yield from ({"certificates": number, **place} for number in (500, 5_000, 50_000))
 

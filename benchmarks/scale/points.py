@@ -1,6 +1,7 @@
 """What is measured: each function is a point, and returns its numbers by name. 1 MB is 1,000,000 bytes."""
 
 import json
+import os
 import re
 import resource
 import statistics
@@ -29,7 +30,7 @@ from fu.federation.kept import KeptModels
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
 from fu.partitions import natural
-from fu.pipeline import certificate
+from fu.pipeline import certificate, digest
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import certificate_of
 from fu.pipeline.pending import Pending
@@ -169,19 +170,48 @@ def of_owners(method: str, owners: int, folder: str) -> Point:
     return {"samples": total, **spent, "steps": steps, "ms a step": 1000 * (first + others) / steps}
 
 
-def of_plan(seeds: int) -> Point:
-    """What planning costs, ours and in a dry run of Snakemake: FedOSD at `smoke` with so many seeds."""
+def of_plan(seeds: int, folder: str) -> Point:
+    """What planning costs before and after all is made, ours and Snakemake's: FedOSD at `smoke` with so many seeds."""
+    for file in ("Snakefile", "config.yaml", "fu", "profiles", "workflow"):
+        (Path(folder) / file).symlink_to(digest.ROOT / file)
+    os.chdir(folder)
     chosen = {"preset": "smoke", "papers": ["fedosd"], "overrides": {"fedosd": {"seeds": list(range(seeds))}}}
     planning, plan = timed(Plan, {**read_yaml(Path("config.yaml")), **chosen})
     asking, due = timed(lambda: len(list(Pending(plan).to_make(plan.asked(["all"])))))
     found = {"jobs": due, "seconds": planning + asking, "seconds of the settings": planning, "MB": most()}
     given = [f"{key}={json.dumps(value)}" for key, value in chosen.items()]
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "-n", "--quiet", "all", "--config", *given]
-    dry, done = timed(partial(subprocess.run, capture_output=True, text=True, check=False), command)
-    if done.returncode:
-        raise UserError(f"snakemake -n failed: {done.stderr.strip().splitlines()[-1]}")
+    why = ["fu.pipeline.show", "why", *given]
+    dry = ["snakemake", "--cores", "2", "-n", "--quiet", "all", "--config", *given]
+    for when in ("", ", all made"):
+        if when:
+            as_made(plan)
+        for name, command in (("make why", why), ("snakemake -n", dry)):
+            run = partial(subprocess.run, capture_output=True, text=True, check=False)
+            found[f"seconds of {name}{when}"], done = timed(run, [sys.executable, "-m", *command])
+            if done.returncode:
+                raise UserError(f"{name} failed: {done.stderr.strip().splitlines()[-1]}")
+            if name == "make why" and done.stdout.startswith("Nothing to do") != bool(when):
+                raise UserError(f"make why{when}: {done.stdout.splitlines()[0]}")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
-    return {**found, "seconds of snakemake -n": dry, "MB of snakemake -n": peak}
+    return {**found, "MB of snakemake -n": peak}
+
+
+def as_made(plan: Plan) -> None:
+    """Write what a finished run leaves: a small file in place of each output, and the certificates."""
+    contents: dict[str, str] = {}
+    for job in plan.jobs():
+        for path in map(Path, {*job.outputs.values()} - {job.certificate}):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(path))
+            contents[str(path)] = checksum(path)
+        made = {Path(path).name: [len(path), contents[path]] for path in job.outputs.values() if path in contents}
+        read = {
+            role: [[path, contents[path]] for path in paths if path in contents] for role, paths in job.listed.items()
+        }
+        spec = job.specs[0].model_dump(mode="json")
+        certificate.write(
+            Path(job.certificate), Certificate(job.keys[0], job.stage, spec, job.code, job.parts, read, made)
+        )
 
 
 def of_results(certificates: int, folder: str) -> Point:

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pandas as pd
-from matplotlib import rcParams
+from matplotlib import rc_context, rcParams
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -72,7 +72,8 @@ def write(
     md.write_text(f"{head}{result.body}{tail}", encoding="utf-8")
     tex.write_text(latex(result, entry), encoding="utf-8")
     box = _laid_out(result.figure, entry)
-    pages = [panels.picture([panel]) for panel in result.panels or () if not result.beside]
+    several = result.panels if result.panels and len(result.panels) > 1 and not result.beside else []
+    pages = [panels.picture([panel]) for panel in several]
     with PdfPages(pdf, metadata={"CreationDate": None, "ModDate": None}) as file:
         for page, around in [(page, _laid_out(page, entry)) for page in pages] or [(result.figure, box)]:
             file.savefig(page, bbox_inches=around)
@@ -97,13 +98,15 @@ def write(
 def _laid_out(figure: Figure, entry: Entry) -> Bbox:
     """Lay a figure out once, tag it where the preset or other data stand in, and return what is saved of it."""
     wide = figure.get_figwidth()
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # each `savefig` would lay it out again
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+        with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+            figure.set_layout_engine(None)  # with any, even "none", each `savefig` would draw twice
     box = figure.get_tightbbox()
     if entry.tag:
         style = {"fontsize": rcParams["xtick.labelsize"], "color": "0.4", "ha": "right", "va": "bottom"}
-        figure.text(1, (box.y1 + MARGIN) / figure.get_figheight(), entry.tag, **style)
-        box = figure.get_tightbbox()
+        tag = figure.text(1, (box.y1 + MARGIN) / figure.get_figheight(), entry.tag, **style)
+        box = Bbox.union([box, tag.get_window_extent().transformed(figure.dpi_scale_trans.inverted())])
     return Bbox([[min(0, box.x0 - MARGIN), box.y0 - MARGIN], [max(wide, box.x1), box.y1 + MARGIN]])
 
 

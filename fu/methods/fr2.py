@@ -125,7 +125,8 @@ def averaged(diagonal: Tensor, block: int) -> None:
     whole = len(diagonal) // block * block
     for part in (diagonal[:whole].view(-1, block), diagonal[None, whole:]):
         if block > 1 and part.numel():
-            part.copy_(part.mean(1, keepdim=True).expand_as(part))
+            columns = part.unbind(1)  # `mean(1)` of three takes twice as long
+            part.copy_((sum(columns[1:], columns[0]) / len(columns))[:, None])
 
 
 def hutchinson(loss: Tensor, parameters: Sequence[Tensor], signs: Sequence[Tensor]) -> list[Tensor]:

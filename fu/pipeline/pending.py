@@ -59,9 +59,10 @@ class Seen:
         A new certificate is believed (a job that reads the file checks it); afterwards the file is hashed if its size,
         times or inode have changed, or if `thorough`.
         """
-        size, content = made.outputs[Path(path).name]
+        file = Path(path)
+        size, content = made.outputs[file.name]
         try:
-            stat = Path(path).stat()
+            stat = file.stat()
         except OSError:
             return None
         looks = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, made.seal]
@@ -69,7 +70,7 @@ class Seen:
         if thorough or known[:-1] != looks:
             first = known[-2:-1] != [made.seal]
             believed = first and stat.st_size == size and not thorough
-            self._known[path] = [*looks, content if believed else checksum(Path(path))]
+            self._known[path] = [*looks, content if believed else checksum(file)]
         return str(self._known[path][-1])
 
     def remember(self) -> None:
@@ -132,7 +133,7 @@ class Pending:
             content = self.seen.content(path, made, self.thorough)
             if content is None and job.stage == "publish":
                 return Reason("missing", f"{path} is missing")
-            if content not in (None, made.outputs[Path(path).name][1]):
+            if content not in (None, made.outputs[_name(path)][1]):
                 return Reason("damaged", f"{path} has changed since it was made")
         return self._moved(job, made)
 
@@ -148,14 +149,20 @@ class Pending:
             if planned != [path for path, _ in read]:
                 return Reason("input", _handed_over(role, [path for path, _ in read], planned))
             for path, content in read:
-                if self.reason(self._job(path)):
+                before = self._job(path)
+                if self.reason(before):
                     follows = FOLLOWS
                     continue
-                upstream = self._made[self._job(path).certificate]
+                upstream = self._made[before.certificate]
                 assert upstream is not None
-                if upstream.outputs[Path(path).name][1] != content:
+                if upstream.outputs[_name(path)][1] != content:
                     return Reason("input", f"{path} has changed")
         return follows
+
+
+def _name(path: str) -> str:
+    """Return the name of a file, in a twentieth of the time that `Path` takes: 50,000 jobs read some 500,000 files."""
+    return path.rpartition("/")[2]
 
 
 def _handed_over(role: str, before: Sequence[str], now: Sequence[str]) -> str:

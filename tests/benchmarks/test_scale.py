@@ -31,6 +31,7 @@ def test_lines_have_their_own_exponents() -> None:
         ("results", {"certificates": 3}),
         pytest.param("data", {"samples": 1100, "images": "streamed"}, marks=pytest.mark.whole),
         pytest.param("owners", {"method": "fats", "owners": 40}, marks=pytest.mark.whole),
+        pytest.param("plan", {"seeds": 1}, marks=pytest.mark.whole),
     ],
 )
 def test_a_point_gives_the_numbers_that_are_drawn(part: str, given: dict[str, Any], tmp_path: Path) -> None:
