@@ -111,9 +111,12 @@ def test_pictures_hold_panels_and_legend_and_a_tag_where_the_preset_or_other_dat
     kind: str, preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[list[str]] = []
+    whole: list[bool] = []
 
     def note(self: Figure, file: Any, **options: Any) -> None:
         drawn.append([text.get_text() for text in self.findobj(Text)])  # type: ignore[attr-defined]
+        box, saved = self.get_tightbbox(), options["bbox_inches"]
+        whole.append(saved.y0 < box.y0 and box.y1 < saved.y1)
         save(self, file, **options)
 
     save = Figure.savefig
@@ -124,6 +127,7 @@ def test_pictures_hold_panels_and_legend_and_a_tag_where_the_preset_or_other_dat
     written(made(entry), entry, tmp_path)
     tag = {"smoke": "preset smoke, on digits", "paper": "on digits"}[preset]
     assert [texts.count(tag) for texts in drawn] == [1, 1, 1]  # pdf, svg, png
+    assert whole == [True, True, True]
     assert not any(part in text for texts in drawn for text in texts for part in ("A thing", "What it shows", "Preset"))
 
 

@@ -121,7 +121,7 @@ def test_the_plan_says_what_keeping_models_costs_on_the_disk() -> None:
         planned = Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
         names = {"run": "fats/mnist/seed0", "trial": "fats.training"}
         megabytes[every] = planned.job("train", names).disk_mb
-    one = 188_810 * 4 / 1e6
+    one = 51_210 * 4 / 1e6
     assert megabytes[7] - megabytes[None] == pytest.approx(2 * one)  # of 20 rounds the starts of 0, 7 and 14
 
 
