@@ -4,3 +4,9 @@ Three floors, each of which may use those below it: `pipeline`; `artefacts`; the
 plug-ins rest on `federation`, that on `data`, all on `errors`, `plugins`, `seeds` and `types`; `make lint` holds it.
 `results`, above them all, reads what was made, without a plan.
 """
+
+import sys
+
+from fu import sources
+
+sources.install(__file__, sys._getframe().f_code)

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from fu.errors import UserError, first_problem
+from fu.sources import keeping
 from fu.types import Name, Strict
 
 FOLDERS: list[Path] = []  # users' own plug-in folders
@@ -165,7 +166,7 @@ class Finder:
         kind, _, name = rest.partition(".")
         if root != "fu" or not name or "." in name or path is None:
             return None
-        return PathFinder.find_spec(fullname, [*path, *(str(folder / kind) for folder in FOLDERS)], target)
+        return keeping(PathFinder.find_spec(fullname, [*path, *(str(folder / kind) for folder in FOLDERS)], target))
 
 
 def add_folder(folder: Path) -> None:

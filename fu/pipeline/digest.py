@@ -3,7 +3,8 @@
 What cannot change a result does not count: comments, docstrings and formatting; in `fu` itself also error messages (all
 arguments of a `raise`), field descriptions and constants that only the plan reads; modules that only print messages or
 name files. Where a module of the stage may read such texts, all of them count. Files count that a module declares
-(`READS`). What a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused.
+(`READS`). What a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused. The text of a module is
+the one that this process compiles (`fu.sources`).
 """
 
 import ast
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
+from fu import sources
 from fu.errors import UserError
 from fu.pipeline import syntax
 from fu.pipeline.syntax import Analysis, analysed, imports_of, parse, root
@@ -30,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = "envs/lock.txt"
 UNCOUNTED = {
     *("fu.errors", "fu.contents", "fu.gpus", "fu.federation.progress", "fu.pipeline.paths", "fu.pipeline.certificate"),
-    *("fu.pipeline.digest", "fu.pipeline.syntax"),
+    *("fu.pipeline.digest", "fu.pipeline.syntax", "fu.sources"),
     "fu.data.torchvision_import",  # its downloads are verified by the publisher's checksums
 }
 # These only validate input or print messages.
@@ -62,16 +64,26 @@ class Disk:
         self._names: dict[str, frozenset[str]] = {}  # folder -> what can be a module
         self._files: dict[str, Path | None] = {}
         self._texts: dict[Path, bytes | None] = {}
+        self._opened: dict[Path, tuple[str, ...]] = {}  # files that modules open, and when they last changed
         self._found: dict[tuple[str, Callable[[ast.Module], Any]], Any] = {}
         self._sources: dict[str, Source] = {}
         self._versions: dict[tuple[str, ...], dict[str, str]] = {}
 
-    def unchanged(self) -> bool:
-        """Whether every file and folder is still as it was when read."""
-        now = Disk()
-        return all(now._inside(folder) == names for folder, names in self._names.items()) and all(
-            now._text(path) == text for path, text in self._texts.items()
-        )
+    def stray(self, modules: tuple[str, ...]) -> str:
+        """Return what ran, or may have run, otherwise than the digest of `modules` says; "" if nothing did.
+
+        Their texts are those that were compiled. That leaves a module from another file, a file that a module opens,
+        and a library that was replaced, also where it was put back since.
+        """
+        files = {name: str(self.find(name)) for name in self.closure(modules)}
+        loaded = {spec.name: str(spec.origin) for one in [*sys.modules.values()] if (spec := _spec(one))}
+        several = [
+            *(loaded[name] for name, file in files.items() if not _is_same(loaded.get(name, file), file)),
+            *(str(path) for path, when in self._opened.items() if _changed(path) != when),
+        ]
+        if (now := metadata()) != METADATA:
+            several += [name for name in self.versions(modules) if now.get(name) != METADATA.get(name)]
+        return next(iter(several), "")
 
     def find(self, module: str) -> Path | None:
         """Return the file that Python would import: a package before a module, a compiled file before source."""
@@ -119,13 +131,12 @@ class Disk:
             self._names[folder] = frozenset(named)
         return self._names[folder]
 
-    def _text(self, path: Path) -> bytes | None:
+    def _text(self, path: Path, read: Callable[[str], bytes] = sources.contents) -> bytes | None:
         """Return the bytes of a file; None where it cannot be read."""
         if path not in self._texts:
-            text = None
-            with contextlib.suppress(OSError), open(path, "rb") as file:  # noqa: PTH123
-                text = file.read()
-            self._texts[path] = text
+            self._texts[path] = None
+            with contextlib.suppress(OSError):
+                self._texts[path] = read(str(path))
         return self._texts[path]
 
     def read(self, module: str) -> tuple[Path, bytes]:
@@ -135,8 +146,7 @@ class Disk:
             raise UserError(f"{module}: there is no such module.")
         if path.suffix != ".py":
             raise UserError(f"{path}: Python would import this compiled file, whose code no digest covers; remove it.")
-        drop_stale_bytecode(path)
-        text = self._text(path)
+        text = self._text(path, sources.text)
         if text is None:
             raise UserError(f"{path}: the file cannot be read.")
         return path, text
@@ -235,8 +245,10 @@ class Disk:
     def _hash(self, module: str, file: str) -> str:
         """Return the hash of a file that a module declares."""
         path = self.read(module)[0]
-        if (content := self._text(path.parent / file)) is None:
-            raise UserError(f"{path}: READS: the file {path.parent / file} cannot be read.")
+        opened = path.parent / file
+        self._opened[opened] = _changed(opened)
+        if (content := self._text(opened)) is None:
+            raise UserError(f"{path}: READS: the file {opened} cannot be read.")
         return hashlib.sha256(content).hexdigest()
 
     def _check_shadows(self) -> None:
@@ -255,12 +267,32 @@ class Disk:
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
-def drop_stale_bytecode(path: Path) -> None:
-    """Remove bytecode that is older than its source: Python compares only time and size, which may be equal."""
-    with contextlib.suppress(OSError, NotImplementedError):
-        bytecode = importlib.util.cache_from_source(path)
-        if os.stat(bytecode).st_mtime_ns <= os.stat(path).st_ctime_ns:  # noqa: PTH116 (pathlib takes twice as long)
-            os.unlink(bytecode)  # noqa: PTH108
+def _spec(module: Any) -> Any:
+    """Return where a module of `fu` came from, that of a job's own process included."""
+    spec = getattr(module, "__spec__", None)
+    return spec if spec and root(spec.name) == "fu" else None
+
+
+def _is_same(file: str, other: str) -> bool:
+    return file == other or os.path.realpath(file) == os.path.realpath(other)
+
+
+def _changed(path: str | Path) -> tuple[str, ...]:
+    """Return the file with its inode and the time of its last change, which nobody can set; nothing if it is gone."""
+    with contextlib.suppress(OSError):
+        stat = os.stat(path)  # noqa: PTH116 (pathlib takes twice as long)
+        return str(path), str(stat.st_ino), str(stat.st_ctime_ns)
+    return ()
+
+
+def metadata() -> dict[str, tuple[str, ...]]:
+    """Return the file that says a library's version, and when it last changed, of every library."""
+    found: dict[str, tuple[str, ...]] = {}
+    for folder in reversed(sys.path):
+        with contextlib.suppress(OSError):
+            names = [name for name in os.listdir(folder or ".") if name.endswith(".dist-info")]  # noqa: PTH208
+            found |= {_normal(name.partition("-")[0]): _changed(f"{folder}/{name}/METADATA") for name in names}
+    return found
 
 
 def _library(name: str) -> str:
@@ -354,19 +386,9 @@ def digest(*modules: str) -> str:
     return disk().digest(modules)
 
 
-def reread(*modules: str) -> str:
-    """Return the digest of `modules` as the files are now, whatever this process has read before."""
-    return digest(*modules) if disk().unchanged() else Disk().digest(modules)
-
-
-def sources() -> dict[str, bytes]:
-    """Return the bytes of every file of `fu`, by name, and drop the bytecode that does not belong to them."""
-    found = {}
-    for path in (ROOT / "fu").rglob("*.py"):
-        with contextlib.suppress(OSError):  # an editor's lock is a link to nothing
-            found[str(path)] = path.read_bytes()
-            drop_stale_bytecode(path)
-    return found
+def stray(*modules: str) -> str:
+    """Return what ran otherwise than the digest of `modules` says: a file or a library; "" if nothing did."""
+    return disk().stray(modules)
 
 
 def look_up_versions() -> None:
@@ -385,6 +407,9 @@ def check_installed(*modules: str) -> None:
             raise UserError(
                 f"{state}, but {LOCK} pins {pinned}; run `make` to set up again, or pin the installed version there."
             )
+
+
+METADATA = metadata()  # before the libraries are imported, where this module is first
 
 
 def modules_of(stage: str, spec: BaseModel) -> tuple[str, ...]:

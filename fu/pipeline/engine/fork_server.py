@@ -2,9 +2,9 @@
 
 Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, that of a pack of jobs)
 starts one server, which imports the libraries and what most jobs import of `fu`, and forks for every job; without a
-server, the module simply runs here. A job imports all of `fu` anew where a file of it was edited since. The server also
-keeps the data sets that were last read, which its jobs then share. Each side imports only what it needs, because a
-client is started for every job.
+server, the module simply runs here. A job imports all of `fu` anew where a file of it was edited since, and runs in a
+process of its own where a library was replaced. The server also keeps the data sets that were last read, which its jobs
+then share. Each side imports only what it needs, because a client is started for every job.
 
 No job outlives its run. A client, or a module that runs here, ends when its shell or Snakemake's process is gone; a
 forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's standard
@@ -15,8 +15,11 @@ import os
 import socket
 import sys
 
+from fu import sources
+
 SOCKET = "FU_FORK_SERVER"  # names the server's socket to the jobs
 RUN = "FU_RUN"  # names Snakemake's process to them
+YES, NO = b"y", b"n"  # whether the server takes a job
 SECONDS = 0.5  # between two checks that it is still alive
 # Some of these would otherwise be imported on first use, again in every job.
 LIBRARIES = (
@@ -121,9 +124,11 @@ def run(module: str, arguments: list[str]) -> int:
             connection.connect(_address(name))
             if not _is_own(connection):
                 raise OSError("another user")
+            if connection.recv(1) != YES:
+                raise OSError("another library")
             socket.send_fds(connection, [len(message).to_bytes(8, "big")], [1, 2])
             connection.sendall(message)
-        except OSError:  # no server, one on another machine, or one that failed before it took the job
+        except OSError:  # no server, one on another machine, one with other libraries, or one that failed before
             connection.close()
             return _run_module(module, arguments)
         try:
@@ -157,19 +162,12 @@ def serve(name: str, scratch: str = "") -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(_address(name))
         listener.listen(1024)
-        digest = importlib.import_module("fu.pipeline.digest")
-        sources = digest.sources()  # before they are imported
+        digest = importlib.import_module("fu.pipeline.digest")  # before the libraries
         for library in (*LIBRARIES, *OWN):
             if not select.select([sys.stdin], [], [], 0)[0]:
                 importlib.import_module(library)
         importlib.import_module("pydantic").create_model("First")  # makes pydantic look for its plug-ins, once
         digest.look_up_versions()
-
-        def files() -> dict[str, bytes]:
-            names = [getattr(sys.modules[name], "__file__", None) for name in _own()]
-            return {name: sources.get(os.path.realpath(name), b"") for name in names if name}
-
-        imported = files()
         gc.freeze()  # else garbage collection in every job would copy the server's memory
         read_by_jobs, told = os.pipe()
         waited_for = [listener, sys.stdin, read_by_jobs]
@@ -177,7 +175,6 @@ def serve(name: str, scratch: str = "") -> None:
             jobs -= {job for job in jobs if os.waitpid(job, os.WNOHANG)[0]}
             if read_by_jobs in ready:
                 _keep(os.read(read_by_jobs, 1 << 16))
-                imported |= files()
             if listener in ready:
                 connection, _ = listener.accept()
                 if _is_own(connection):
@@ -186,10 +183,6 @@ def serve(name: str, scratch: str = "") -> None:
                         listener.close()
                         for which in heeded:
                             signal.signal(which, signal.SIG_DFL)  # also SIGINT, which would show a traceback
-                        if _edited(imported):
-                            digest.sources()  # drops bytecode of before
-                            for module in _own():
-                                del sys.modules[module]
                         _job(connection, told)
                     jobs.add(job)
                 connection.close()
@@ -199,23 +192,6 @@ def serve(name: str, scratch: str = "") -> None:
         shutil.rmtree(scratch, ignore_errors=True)
     if not name.startswith("@"):
         shutil.rmtree(Path(name).parent)
-
-
-def _own() -> list[str]:
-    """Return the names of the loaded modules of `fu`."""
-    return [name for name in sys.modules if name.partition(".")[0] == "fu"]
-
-
-def _edited(imported: "dict[str, bytes]") -> bool:
-    """Whether any of the files is no longer as it was."""
-    try:
-        for name, source in imported.items():
-            with open(name, "rb") as file:  # noqa: PTH123
-                if file.read() != source:
-                    return True
-    except OSError:
-        return True
-    return False
 
 
 def _keep(told: bytes) -> None:
@@ -237,6 +213,17 @@ def _job(connection: socket.socket, told: int) -> None:
     """Run one job in this forked process, tell the server which data set it read, and send its exit status."""
     import threading
 
+    from fu.pipeline import digest
+
+    replaced = digest.metadata() != digest.METADATA
+    try:
+        connection.sendall(NO if replaced else YES)
+    except OSError:  # the client is gone
+        os._exit(1)
+    if replaced:
+        os._exit(0)
+    if sources.edited():
+        sources.forget()
     header, files, _, _ = socket.recv_fds(connection, 8, 2)
     length, message = int.from_bytes(header, "big"), b""
     while len(message) < length and (piece := connection.recv(length - len(message))):
@@ -269,6 +256,8 @@ def _job(connection: socket.socket, told: int) -> None:
 
 def _run_module(module: str, arguments: list[str]) -> int:
     import runpy
+
+    import fu.pipeline.digest  # noqa: F401 (notes which libraries are installed, before a stage imports some)
 
     sys.argv = [module, *arguments]
     try:

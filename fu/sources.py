@@ -1,0 +1,100 @@
+"""The source of every module of `fu` as this process compiled it, so that what a digest covers is what runs.
+
+Python forgets the text that it compiles, so a digest that reads a file later may see another one. Here each file is
+read once, by the import or by the digest, whichever comes first, and both use that text. Bytecode is used only where
+the hash of the source says so, never by time and size.
+"""
+
+import importlib.util
+import marshal
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+
+READ: dict[str, bytes] = {}  # real path -> source
+CHECKED = (3).to_bytes(4, "little")  # PEP 552: bytecode to be compared with the hash of its source
+
+
+def text(path: str) -> bytes:
+    """Return the source in a file as it was when this process first read it."""
+    place = os.path.realpath(path)
+    if place not in READ:
+        READ[place] = contents(place)
+    return READ[place]
+
+
+def edited() -> bool:
+    """Whether any file that was read has other contents by now, or none."""
+    try:
+        return any(contents(path) != source for path, source in READ.items())
+    except OSError:
+        return True
+
+
+def forget() -> None:
+    """Drop all modules of `fu` and their sources, so that what is imported next is read anew."""
+    for module in [name for name in sys.modules if name.partition(".")[0] == "fu"]:
+        del sys.modules[module]
+    READ.clear()
+
+
+def contents(path: str) -> bytes:
+    """Return what is in a file now."""
+    with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes twice as long)
+        return file.read()
+
+
+class Loader(SourceFileLoader):
+    """Compiles the text that is kept, or takes bytecode with its hash."""
+
+    def get_data(self, path: str) -> bytes:
+        """Return the contents of a file; of the source those that are kept."""
+        return text(path) if path == self.path else super().get_data(path)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code; bytecode that Python would judge by time and size is replaced."""
+        bytecode = importlib.util.cache_from_source(self.path)
+        head = importlib.util.MAGIC_NUMBER + CHECKED
+        try:
+            hashed = self.get_data(bytecode).startswith(head)
+        except OSError:
+            hashed = False
+        if hashed:
+            return super().get_code(fullname)
+        source = text(self.path)
+        code: CodeType = self.source_to_code(source, self.path)
+        if not sys.dont_write_bytecode:
+            self.set_data(bytecode, head + importlib.util.source_hash(source) + marshal.dumps(code))
+        return code
+
+
+def keeping(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """Return how to import a module, with its source kept."""
+    if spec and type(spec.loader) is SourceFileLoader:
+        spec.loader = Loader(spec.loader.name, spec.loader.path)
+    return spec
+
+
+class Finder:
+    """Finds the modules of `fu` as Python does, and has their sources kept."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module inside the package."""
+        if path is None or fullname.partition(".")[0] != "fu":
+            return None
+        return keeping(PathFinder.find_spec(fullname, path, target))
+
+
+def install(package: str, code: CodeType) -> None:
+    """Have all modules of `fu` imported so from now on; `package`: the file from which Python compiled `code`.
+
+    Raises `ImportError` where that file was edited while Python read it.
+    """
+    sys.meta_path[:] = [Finder, *(one for one in sys.meta_path if getattr(one, "__module__", "") != __name__)]
+    if code != compile(text(package), code.co_filename, "exec", dont_inherit=True):
+        raise ImportError(f"{package}: was edited while it was imported; start again.")
