@@ -10,6 +10,7 @@ import marshal
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
@@ -97,4 +98,6 @@ def install(package: str, code: CodeType) -> None:
     """
     sys.meta_path[:] = [Finder, *(one for one in sys.meta_path if getattr(one, "__module__", "") != __name__)]
     if code != compile(text(package), code.co_filename, "exec", dont_inherit=True):
+        with suppress(OSError):
+            os.unlink(importlib.util.cache_from_source(package))  # noqa: PTH108
         raise ImportError(f"{package}: was edited while it was imported; start again.")

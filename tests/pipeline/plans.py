@@ -4,6 +4,7 @@ import json
 from functools import cache
 from typing import Any
 
+from fu import sources
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import catalogue, digest
 from fu.pipeline.paths import MAKERS
@@ -74,6 +75,7 @@ def grid(method: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def forget_what_was_read() -> None:
     """Read the files of plug-ins again."""
+    sources.READ.clear()
     for cached in (digest.module_file, digest.disk, digest.closure, digest.digest):
         cached.cache_clear()
     for known in (catalogue.available, catalogue.declared, catalogue.metrics, catalogue.metrics_of):

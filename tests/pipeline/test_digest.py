@@ -3,14 +3,14 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from importlib.metadata import version
-from importlib.util import cache_from_source, find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -383,9 +383,7 @@ def test_a_file_counts_where_the_module_that_opens_it_declares_it(outside: Path)
     planned, before = digest("fu.methods.mine"), digests.parts("fu.methods.mine")
     write(outside / "other.txt", "0.2")
     assert digest("fu.methods.mine") == planned
-    (outside / "more/rates.txt").write_text("0.2")
-    assert digests.reread("fu.methods.mine") != planned  # also by a job that is running
-    forget_what_was_read()
+    write(outside / "more/rates.txt", "0.2")
     after = digests.parts("fu.methods.mine")
     assert {name for name in before if before[name] != after[name]} == {"fu.methods.helper:more/rates.txt"}
     (outside / "rate.txt").unlink()
@@ -694,27 +692,63 @@ def test_another_installed_version_than_the_pinned_one_is_told(copy: Path) -> No
         digests.check_installed("fu.methods.new")
 
 
-# ---- the files as they are now -------------------------------------------------------------------------------------
+# ---- what runs is what was read ------------------------------------------------------------------------------------
+
+RUNNING = """
+import os, sys
+from pathlib import Path
+from fu import sources
+from fu.pipeline import digest
+
+def again(path):
+    text = Path(path).read_text()
+    Path(path).write_text("X = 2")
+    Path(path).write_text(text)
+
+before = digest.digest("fu.methods.mine")
+{while_it_runs}
+print(digest.stray("fu.methods.mine"))
+digest.disk.cache_clear(), digest.digest.cache_clear()
+print(digest.digest("fu.methods.mine") == before)
+"""
 
 
-def test_a_digest_is_read_again_from_the_disk(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(copy / "methods/new.py", "import numpy\nimport fu.methods.other\nLIMIT = 1\n")
-    planned = digest("fu.methods.new")
-    with monkeypatch.context() as patch:
-        patch.setattr(digests, "parse", None)  # nothing is parsed twice
-        assert digests.reread("fu.methods.new") == planned
-    (copy / "methods/new.py").write_text("import numpy\nimport fu.methods.other\nLIMIT = 2\n")
-    assert digest("fu.methods.new") == planned
-    assert digests.reread("fu.methods.new") != planned
-    (copy / "methods/new.py").write_text("# why\nimport numpy\nimport fu.methods.other\nLIMIT = 1\n")
-    assert digests.reread("fu.methods.new") == planned
-    (copy / "methods/new.py").write_text("import numpy\nimport fu.methods.other\nLIMIT = 1\n")
-    (copy / "methods/other.py").write_text("")  # which nobody has read
-    assert digests.reread("fu.methods.new") != planned
-    (copy / "methods/other.py").unlink()
-    lock = copy.parent / "envs/lock.txt"
-    lock.write_text(lock.read_text().replace("numpy==", "numpy==99."))
-    assert digests.reread("fu.methods.new") != planned
+@pytest.mark.parametrize(
+    ("while_it_runs", "stray"),
+    [
+        ("import fu.methods.mine", ""),
+        ("again('fu/methods/mine.py'); import fu.methods.mine; assert fu.methods.mine.X == 1", ""),
+        ("import fu.methods.mine; again('fu/methods/mine.py')", ""),
+        ("Path('fu/methods/mine.py').write_text('X = 2'); import fu.methods.mine; assert fu.methods.mine.X == 1", ""),
+        ("Path('fu/methods/rate.txt').write_text('2')", "fu/methods/rate.txt"),
+        ("again('fu/methods/rate.txt')", "fu/methods/rate.txt"),
+        ("again('fu/methods/other.txt')", ""),
+        ("again('libraries/used-1.0.dist-info/METADATA')", "used"),
+        ("again('libraries/unused-1.0.dist-info/METADATA')", ""),
+        ("os.rename('libraries/used-1.0.dist-info', 'libraries/used-2.0.dist-info')", "used"),
+        (
+            "Path('fu/methods/mine').mkdir(); Path('fu/methods/mine/__init__.py').write_text('X = 2');"
+            "import fu.methods.mine; os.rename('fu/methods/mine', 'fu/methods/gone')",
+            "fu/methods/mine/__init__.py",
+        ),
+    ],
+)
+def test_what_ran_is_what_the_digest_covers_or_is_named(tmp_path: Path, while_it_runs: str, stray: str) -> None:
+    shutil.copytree(ROOT / "fu", tmp_path / "fu", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "envs", tmp_path / "envs")
+    (tmp_path / "fu/methods/mine.py").write_text('READS = ["rate.txt"]\nX = 1\nif not X:\n    import used\n')
+    for name in ("rate", "other"):
+        (tmp_path / f"fu/methods/{name}.txt").write_text("1")
+    for name in ("used", "unused"):
+        (tmp_path / f"libraries/{name}-1.0.dist-info").mkdir(parents=True)
+        (tmp_path / f"libraries/{name}-1.0.dist-info/METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+    program = RUNNING.format(while_it_runs=while_it_runs)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{tmp_path}/libraries"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    found, same = done.stdout.split("\n")[:2]
+    assert found.removeprefix(f"{tmp_path}/") == stray
+    assert (same == "True") == (not stray or "again" in while_it_runs or "rename" in while_it_runs)
 
 
 # ---- what Python imports is what is read ---------------------------------------------------------------------------
@@ -761,34 +795,6 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, p
             str(caught.value)
             == f"{expected}: Python would import this compiled file, whose code no digest covers; remove it."
         )
-
-
-def test_what_is_read_is_what_runs_though_time_and_size_are_equal(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    path = copy / "methods/new.py"
-
-    def constant() -> int:
-        spec = spec_from_file_location("fu.methods.new", path)
-        assert spec
-        assert spec.loader
-        spec.loader.exec_module(module := module_from_spec(spec))
-        return int(module.X)
-
-    def edit(text: str) -> None:
-        time.sleep(0.02)  # longer than the file system's clock ticks
-        write(path, text)
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-        digest("fu.methods.new")
-
-    edit("X = 1\n")
-    assert constant() == 1
-    time.sleep(0.02)
-    bytecode = Path(cache_from_source(path))
-    compiled = bytecode.stat().st_mtime_ns
-    digests.reread("fu.methods.new")
-    assert bytecode.stat().st_mtime_ns == compiled  # as long as it is right, it stays
-    edit("X = 2\n")
-    assert constant() == 2
 
 
 def test_a_star_counts_all_modules_of_a_package(copy: Path) -> None:

@@ -1,0 +1,87 @@
+"""What a digest covers is what was compiled, whoever edits and whatever bytecode lies there."""
+
+import importlib.util
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A package `fu` of what keeps sources, a helper and a module."""
+    (tmp_path / "fu").mkdir()
+    for name in ("__init__", "sources"):
+        shutil.copy2(ROOT / f"fu/{name}.py", tmp_path / "fu")
+    return tmp_path
+
+
+def run(root: Path, program: str, **environment: str) -> str:
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, cwd=root, env={**given, **environment, "PYTHONPATH": ""}, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr[-300:]
+
+
+def test_a_file_is_read_once_by_the_import_or_by_whoever_asks_first(root: Path) -> None:
+    program = """
+from pathlib import Path
+from fu import sources
+one, other = Path("fu/one.py"), Path("fu/other.py")
+one.write_text("X = 1"), other.write_text("X = 1")
+import fu.one
+one.write_text("X = 2")
+print(fu.one.X, sources.text("fu/one.py").decode(), sources.edited())
+one.write_text("X = 1")
+print(sources.edited())
+sources.text("fu/other.py")
+other.write_text("X = 2")
+import fu.other
+print(fu.other.X, sources.edited())
+sources.forget()
+from fu import other, one, sources
+print(other.X, one.X, sources.edited(), len(sources.READ) > 2)
+Path("fu/one.py").unlink()
+print(sources.edited())
+"""
+    assert run(root, program).splitlines() == ["1 X = 1 True", "False", "1 True", "2 1 False True", "True"]
+
+
+def test_bytecode_is_used_where_its_source_is_the_same_and_never_for_its_time(root: Path) -> None:
+    module, program = root / "fu/one.py", "import fu.one; print(fu.one.X)"
+    bytecode = Path(importlib.util.cache_from_source(module))
+    module.write_text("X = 1")
+    os.utime(module, (1_700_000_000, 1_700_000_000))
+    py_compile.compile(str(module), doraise=True)  # as Python does, by time and size
+    module.write_text("X = 2")
+    os.utime(module, (1_700_000_000, 1_700_000_000))
+    assert run(root, program) == "2\n"
+    written = bytecode.stat().st_mtime_ns
+    assert run(root, program) == "2\n"
+    assert bytecode.stat().st_mtime_ns == written  # it was used
+    module.write_text("X = 3")
+    os.utime(module, (1_700_000_000, 1_700_000_000))
+    assert run(root, program, PYTHONDONTWRITEBYTECODE="1") == "3\n"
+    assert bytecode.stat().st_mtime_ns == written
+    assert run(root, program) == "3\n"
+    assert bytecode.stat().st_mtime_ns > written
+
+
+def test_a_package_that_python_read_otherwise_is_refused(root: Path) -> None:
+    package = root / "fu/__init__.py"
+    package.write_text(package.read_text() + "X = 1\n")
+    os.utime(package, (1_700_000_000, 1_700_000_000))
+    assert run(root, "import fu; print(fu.X)") == "1\n"  # leaves bytecode
+    package.write_text(package.read_text().replace("X = 1", "X = 2"))
+    os.utime(package, (1_700_000_000, 1_700_000_000))
+    place = f"{package}: was edited while it was imported; start again."
+    assert run(root, "import fu; print(fu.X)").endswith(f"ImportError: {place}\n")
+    assert run(root, "import fu; print(fu.X)") == "2\n"
