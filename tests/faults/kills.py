@@ -1,7 +1,8 @@
 """Run a toy paper under faults, and compare what comes out with an undisturbed run: `make test-faults`.
 
 SIGKILL of jobs, their clients, shells, the fork server and Snakemake in every stage; full disks; folders that cannot be
-written; two runs in one folder. At the end every artefact, model and evaluation must have the bytes of the undisturbed
+written; two runs in one folder; edits of the code while the fork server imports it or reads a data set, put back while
+it is idle or imports. At the end every artefact, model and evaluation must have the bytes of the undisturbed
 run, and no process, temporary file or folder may be left.
 """
 
@@ -31,6 +32,15 @@ VICTIMS = ("job", "client", "shell", "server", "snakemake")
 SLOWER = "training: {rounds: 60}, unlearning: {rounds: 40}, total_rounds: 80"
 RESULTS = "results/toy"
 FILE_LIMIT = 20_000  # bytes: less than a model
+# Lines that most jobs run, and a slip in each that changes their numbers.
+EDITS = (
+    ("fu/seeds.py", '"\\x1f".join', '"\\x1e".join'),
+    ("fu/evaluation/measure.py", "right = predicted == torch.cat", "right = predicted != torch.cat"),
+    ("fu/artefacts/statistics.py", 'agg(mean="mean"', 'agg(mean="max"'),
+    ("fu/datasets/digits.py", "(0.334,)", "(0.934,)"),
+)
+# Between which points of a server's life an edit lasts.
+LASTS = (("starts", "listens"), ("maps", "listens"), ("listens", "reads"), ("reads", "reads"))
 SECONDS = 90  # after which a run is said to hang
 
 
@@ -186,6 +196,38 @@ class Faults:
         self.finish(runs[0])
         self.injected[f"two runs {' '.join(arguments)}".strip()] += 1
 
+    def edit(self, change: tuple[str, str, str], made: str, undone: str) -> None:
+        """Edit a line when a server is at one point and put it back when it is at a later one; jobs may refuse."""
+        for stage in STAGES:
+            self.work(stage)
+        run = self.start("--keep-going")
+        file, old, new = change
+        if self.reached(run, made):
+            self.project.edit(file, old, new)
+            self.reached(run, undone)
+            self.project.edit(file, new, old)
+            self.injected[f"edit of {file} when the server {made}, undone when it {undone}"] += 1
+        self.finish(run)
+
+    def reached(self, run: "subprocess.Popen[bytes]", window: str) -> bool:
+        """Wait until a run's server has reached a point; return whether it did before the run ended."""
+        deadline = time.monotonic() + SECONDS
+        while run.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(psutil.Error, OSError):
+                below = psutil.Process(run.pid).children()
+                for server in (process for process in below if "--serve" in process.cmdline()):
+                    maps = Path(f"/proc/{server.pid}/maps").read_text()
+                    read = any(self.project.root.glob(f"{RESULTS}/toy/*/seed*/.part-*trained*"))
+                    if {
+                        "starts": True,
+                        "maps": "libtorch_cpu" in maps,
+                        "listens": bool(server.children()),
+                        "reads": bool(server.children()) and (read or self.random.random() < 0.02),
+                    }[window]:
+                        return True
+            time.sleep(0.002)
+        return False
+
     def models(self) -> dict[str, bytes | None]:
         """Return all models."""
         found = contents(self.project.root / RESULTS)
@@ -239,6 +281,10 @@ def main() -> None:
             faults.small_disk(options)
         for name, stage in ((f"{RESULTS}/toy/iid/seed0", "unlearn"), (f"{RESULTS}/artefacts/toy", "publish")):
             faults.read_only(name, stage)
+        for change in EDITS:
+            for made, undone in LASTS:
+                faults.edit(change, made, undone)
+                print(f"{change[0]}: {made} to {undone}", flush=True)
         faults.two_runs()
         faults.two_runs("--nolock")
         if faults.finish(faults.start()) != 0:
