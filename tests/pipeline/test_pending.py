@@ -326,3 +326,17 @@ def test_a_pipe_in_place_of_a_certificate_is_none(finished: Plan) -> None:
     Path(job.certificate).unlink()
     os.mkfifo(job.certificate)
     assert Pending(finished).reason(job) == Reason("certificate", f"{job.certificate} is missing or damaged")
+
+
+def test_an_absent_output_is_missing_only_where_somebody_asked_for_it(finished: Plan) -> None:
+    """Artefacts are; what is between is made again where something needs it."""
+    evaluation, _ = wanted(finished)
+    made = certificate.read(Path(evaluation.certificate))
+    assert made is not None
+    published = replace(evaluation, stage="publish")
+    path = evaluation.outputs["evaluation"]
+    asked = Pending(finished)
+    assert asked._reason(published, replace(made, key=published.keys[-1])) is None
+    Path(path).unlink()
+    assert asked._reason(evaluation, made) is None
+    assert asked._reason(published, replace(made, key=published.keys[-1])) == Reason("missing", f"{path} is missing")
