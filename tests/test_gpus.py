@@ -7,12 +7,15 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from fu import gpus
 from fu.gpus import Gpu
+from fu.pipeline.engine import rules
+from fu.pipeline.engine.rules import Engine
 from fu.pipeline.stages import compute
 from fu.pipeline.stages.common import Options
 
@@ -180,3 +183,26 @@ def test_a_job_takes_its_gpu_before_it_asks_cuda(
     assert found.type == ("cuda" if device == "cuda" else "cpu")
     assert asked[: len(expected)] == expected
     assert ("CUDA" in asked) is ("slot" in asked) or device == "cpu"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_as_many_jobs_share_every_gpu_as_the_smallest_holds_of_the_largest(
+    order: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = [Gpu("GPU-a", "A100", 24_000, 0), Gpu("GPU-b", "T4", 8_000, 1)]
+    monkeypatch.setenv(gpus.SHARED, "")
+    monkeypatch.setattr(gpus, "found", lambda: [both[place] for place in order])
+    monkeypatch.setattr(rules, "version", lambda name: "2.0+cu121")
+    limits = dict[str, int]()
+    jobs = [SimpleNamespace(gpu_mem_mb=mb) for mb in (1_000, 3_000, 2_000)]
+    config = SimpleNamespace(jobs_per_gpu=None)
+    engine = SimpleNamespace(
+        plan=SimpleNamespace(jobs=lambda: iter(jobs), config=config),
+        snakemake=SimpleNamespace(limit=limits.__setitem__),
+    )
+    Engine._share_gpus(engine)  # type: ignore[arg-type]
+    assert limits == {rules.SLOT: 4}  # 8,000 // 3,000 on each of two
+    assert os.environ[gpus.SHARED].split()[0] == "2"
+    config.jobs_per_gpu = 5
+    Engine._share_gpus(engine)  # type: ignore[arg-type]
+    assert limits == {rules.SLOT: 10}

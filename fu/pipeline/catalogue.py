@@ -40,6 +40,7 @@ NEEDED = {
     "claims": ("statistics", "region", "operands", "Params"),
 }
 KINDS = tuple(NEEDED)
+BESIDE = ("papers", "published", "presets")  # what else a user's own folder may hold
 
 
 class Declared(Metric):
@@ -149,6 +150,13 @@ def add_folder(folder: Path) -> None:
     """Also look for plug-ins in a user's own folder; `UserError` where it holds anything else."""
     if not folder.is_dir():
         raise UserError(f"config: plugins: there is no folder {str(folder)!r}.")
+    ours = any(folder.is_relative_to(place.resolve()) for place in (ROOT / "fu", ROOT / ".snakemake", Path("results")))
+    wrong = (
+        f"config: plugins: {str(folder)!r} is no folder of plug-ins; name one of your own that has some of these "
+        f"folders: {', '.join((*KINDS, *BESIDE))}."
+    )
+    if ours:
+        raise UserError(wrong)
     for below in sorted(path for path in _inside(folder) if path.is_dir() and not path.name.startswith(".")):
         written = {name: path for path in _inside(below) if (name := _module_of(path))}
         if not written:
@@ -159,6 +167,9 @@ def add_folder(folder: Path) -> None:
         if taken:
             path = written[min(taken)]
             raise UserError(f"{path}: fu/{below.name} already has a plug-in of this name; rename the file.")
+    inside = {path.name for path in _inside(folder) if not path.name.startswith(".")}
+    if inside and inside.isdisjoint((*KINDS, *BESIDE)):
+        raise UserError(wrong)
     plugins.add_folder(folder)
     for known in (disk, module_file, closure, digest, available, metrics, instead):
         known.cache_clear()

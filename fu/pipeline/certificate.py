@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from fu.contents import checksum
+from fu.contents import checksum, require_file
 from fu.errors import UserError
 from fu.pipeline.paths import certificate_of
 
@@ -54,15 +54,19 @@ def key_of(stage: str, spec: str, code: str) -> str:
 
 
 def read(path: Path) -> Certificate | None:
-    """Return a certificate, or None where it is missing, damaged or of another format."""
+    """Return a certificate, or None where it is missing, damaged, of another format or of other files than its own."""
     try:
+        require_file(path)
         head, _, seal = path.read_bytes().rpartition(SEAL)
-    except OSError:
+    except (OSError, UserError):
         return None
     if seal != _seal(head):
         return None
     content = json.loads(head + b"}")
-    return Certificate(**content, seal=seal[:64].decode()) if content.pop("format") == FORMAT else None
+    if content.pop("format") != FORMAT:
+        return None
+    beside = all(certificate_of(Path(name)).name == path.name for name in content["outputs"])
+    return Certificate(**content, seal=seal[:64].decode()) if beside else None
 
 
 def _seal(head: bytes) -> bytes:

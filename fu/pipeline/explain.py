@@ -15,7 +15,9 @@ NAMED = 3  # jobs per line
 
 def why(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
     """Yield one line per change that makes jobs run, with the jobs; one line if everything is up to date."""
-    to_make = list(Pending(plan).to_make(plan.asked(targets)))
+    pending = Pending(plan)
+    to_make = list(pending.to_make(plan.asked(targets)))
+    pending.remember()
     of = f"at preset {plan.config.preset!r}" + (f" for {', '.join(targets)}" if targets else "")
     if not to_make:
         yield f"Nothing to do {of}: everything is up to date with the current settings, code and data."

@@ -6,6 +6,7 @@ started; where it follows from others that make the same again, it ends at once 
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -44,7 +45,11 @@ FOLLOWS = Reason("follows", "from upstream jobs")
 
 
 class Seen:
-    """What files looked like when their content was last known, so that only files touched since are hashed again."""
+    """What files looked like when their content was last known here, so that only what was touched since is hashed.
+
+    Results that were copied look otherwise (another inode, a later change time), and those of a run that was killed
+    were never looked at: both are hashed once.
+    """
 
     def __init__(self) -> None:
         """Load the cache."""
@@ -54,29 +59,42 @@ class Seen:
         self._before = dict(self._known)
 
     def content(self, path: str, made: Certificate, thorough: bool = False) -> str | None:
-        """Return the SHA-256 of an output, or None where it is absent.
+        """Return the SHA-256 of an output, or None where it is absent; `thorough`: hash it even if it looks as before.
 
-        A new certificate is believed (a job that reads the file checks it); afterwards the file is hashed if its size,
-        times or inode have changed, or if `thorough`.
+        The certificate is no evidence: it may have been copied, with a file that was damaged on the way.
         """
-        file = Path(path)
-        size, content = made.outputs[file.name]
-        try:
-            stat = file.stat()
-        except OSError:
+        looks = _looks(path, made)
+        if looks is None:
             return None
-        looks = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, made.seal]
-        known = self._known.get(path, [])
-        if thorough or known[:-1] != looks:
-            first = known[-2:-1] != [made.seal]
-            believed = first and stat.st_size == size and not thorough
-            self._known[path] = [*looks, content if believed else checksum(file)]
+        if thorough or self._known.get(path, [])[:-1] != looks:
+            self._known[path] = [*looks, checksum(Path(path))]
         return str(self._known[path][-1])
+
+    def made(self, path: str, made: Certificate) -> None:
+        """Note the outputs of a job that has just run here, and hashed them before it wrote its certificate, `path`.
+
+        One that was touched later than the certificate is left to be hashed. Both times are the file system's own.
+        """
+        certified = _looks(path, made)
+        for name, (size, content) in made.outputs.items():
+            file = str(Path(path).with_name(name))
+            looks = _looks(file, made)
+            if certified and looks and looks[0] == size and looks[2] <= certified[2]:
+                self._known[file] = [*looks, content]
 
     def remember(self) -> None:
         """Write the cache."""
         if self._known != self._before:
             digest.save_cache(SEEN, self._known)
+
+
+def _looks(path: str, made: Certificate) -> list[Any] | None:
+    """Return size, times, inode and certificate of a file; None where it is absent."""
+    try:
+        stat = os.stat(path)  # noqa: PTH116 (there are many)
+    except OSError:
+        return None
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, made.seal]
 
 
 class Pending:
@@ -110,13 +128,17 @@ class Pending:
         yield from ((job, running[job.certificate]) for job in behind if job.certificate in running)
 
     def remember(self) -> None:
-        """Cache what files look like now, including those made since."""
+        """Cache what files look like."""
+        self.seen.remember()
+
+    def remember_made(self) -> None:
+        """After a run, cache what files look like, including those that it has made: of new certificates."""
         for path, reason in self._reasons.items():
             made = certificate.read(Path(path)) if reason else None
-            if made:
-                for name in made.outputs:
-                    self.seen.content(str(Path(path).with_name(name)), made)
-        self.seen.remember()
+            before = self._made[path]
+            if made and made.seal != (before.seal if before else ""):
+                self.seen.made(path, made)
+        self.remember()
 
     def _job(self, path: str) -> Job:
         return self.plan.job(*self.plan.producers[path])
@@ -129,7 +151,10 @@ class Pending:
             return Reason("new", "not made yet")
         if made.key not in job.keys:
             return _changed(job, made)
-        for path in sorted({*job.outputs.values()} - {job.certificate}):
+        planned = sorted({*job.outputs.values()} - {job.certificate})
+        if {*map(_name, planned)} != {*made.outputs}:
+            return Reason("certificate", f"{job.certificate} does not name the outputs of its job")
+        for path in planned:
             content = self.seen.content(path, made, self.thorough)
             if content is None and job.stage == "publish":
                 return Reason("missing", f"{path} is missing")

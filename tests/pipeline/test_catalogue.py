@@ -192,6 +192,36 @@ def test_a_name_that_is_taken_is_told_in_one_sentence(mine: Path, file: str, nam
     assert plugins.FOLDERS == []
 
 
+@pytest.mark.parametrize("name", ["results", "results/smoke", ".snakemake/log", ".venv", "fu", "/dev"])
+def test_a_folder_of_something_else_is_told_in_one_sentence(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it has folders that are called as kinds are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    for below in ("results/smoke/artefacts", ".snakemake/log", ".snakemake/log/methods", ".venv/bin", "fu/methods"):
+        (tmp_path / below).mkdir(parents=True)
+    with pytest.raises(UserError) as error:
+        catalogue.add_folder((tmp_path / name).resolve())
+    assert str(error.value).startswith(f"config: plugins: '{tmp_path / name}' is no folder of plug-ins; name one of ")
+    assert str(error.value).count(".\n") == 0
+    assert plugins.FOLDERS == []
+
+
+@pytest.mark.parametrize("below", ["", "methods", "papers", "published", "presets"])
+def test_a_folder_that_has_something_of_its_own_is_taken(below: str, mine: Path) -> None:
+    (mine / below).mkdir(parents=True, exist_ok=True)
+    (mine / ".git").mkdir()
+    catalogue.add_folder(mine)
+    assert mine in plugins.FOLDERS
+
+
+def test_a_folder_above_ones_own_is_told_in_one_sentence(mine: Path) -> None:
+    (mine / "mine/methods").mkdir(parents=True)
+    with pytest.raises(UserError, match="is no folder of plug-ins"):
+        catalogue.add_folder(mine)
+
+
 def test_a_folder_that_is_not_there_is_told_in_one_sentence(mine: Path) -> None:
     with pytest.raises(UserError) as error:
         Plan(config(mine / "gone"))

@@ -1,10 +1,12 @@
 """Certificates: sealed, compared by contents, written by one process at a time."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,14 @@ def test_a_certificate_of_another_format_or_none_at_all_is_none(made: Path, monk
     assert certificate.read(made) is None
     assert certificate.read(made.with_name("absent")) is None
     assert certificate.read(made.parent) is None
+    os.mkfifo(made.with_name("pipe.made.json"))
+    assert certificate.read(made.with_name("pipe.made.json")) is None
+
+
+@pytest.mark.parametrize("name", ["original+lr0.made.json", "original.trained.made.json", "origina.made.json"])
+def test_a_certificate_of_other_files_than_those_beside_it_is_none(made: Path, name: str) -> None:
+    assert certificate.read(made) is not None
+    assert certificate.read(made.rename(made.with_name(name))) is None
 
 
 def test_a_key_is_that_of_stage_spec_code_and_format(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,11 +106,18 @@ def test_a_file_that_the_certificate_does_not_name_is_no_output(made: Path) -> N
 
 
 def test_a_certificate_holds_for_its_key_inputs_and_outputs_alone(made: Path) -> None:
+    known = certificate.read(made)
+    assert known is not None
     assert certificate.still_made(made, "k", INPUTS)
     assert not certificate.still_made(made, "other", INPUTS)
     assert not certificate.still_made(made, "k", {"data": [["data/digits.npz", "e"]]})
     assert not certificate.still_made(made, "k", {"original": INPUTS["data"]})
     assert not certificate.still_made(made, "k", {**INPUTS, "more": [["more", "m"]]})
+    asked = {"request": [["request.npz", "r"]]}
+    assert not certificate.still_made(made, "k", {**INPUTS, **asked})
+    certificate.write(made, replace(known, inputs={**INPUTS, **asked}))
+    assert not certificate.still_made(made, "k", {**INPUTS, "request": [["request.npz", "another"]]})
+    certificate.write(made, known)
     assert not certificate.still_made(made.with_name("absent"), "k", INPUTS)
     trace = made.with_name("original.csv")
     trace.write_text("Content of original.csv")

@@ -1,6 +1,7 @@
 """Claims of papers: what the plan refuses in one sentence, and what of an artefact's rows is judged."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 
 from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.rows import COLUMNS
-from fu.pipeline import frames
+from fu.claims.rows import Operand
+from fu.errors import UserError
+from fu.pipeline import checks, frames
 from fu.pipeline.paths import Paths
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import configured, resolve
@@ -191,3 +194,14 @@ def test_the_backdoor_is_judged_on_the_seeds_in_which_it_took_hold(tmp_path: Pat
     assert list(judged[judged["claim"] == "asr"]["seed"]) == [0, 2]
     assert list(judged[judged["claim"] == "r_acc"]["seed"]) == [0, 1, 2]
     assert list(found[found["published"] & (found["claim"] == "asr")]["value"]) == [0.04]
+
+
+def test_a_claim_along_an_axis_names_one_point_of_every_other_setting() -> None:
+    points: Any = [SimpleNamespace(values={"lr": lr, "rate": rate}) for lr in (1, 2, 3) for rate in (8, 9)]
+    stated = {"lr": [1, 2, 3], "rate": [8, 9]}
+    of = Operand(method="ours", metric="asr", at={"rate": 9})
+    checks._pointed(of, points, stated, "lr", "here")
+    with pytest.raises(UserError, match=r"^here: 'ours' has 3 points here; name one with at: lr\.$"):
+        checks._pointed(of, points, stated, None, "here")
+    with pytest.raises(UserError, match=r"^here: 'ours' has 6 points here; name one with at: rate\.$"):
+        checks._pointed(of.model_copy(update={"at": {}}), points, stated, "lr", "here")

@@ -1,6 +1,8 @@
 """What the plan believes of a file, when it reads it again, and which files a job is handed in which role."""
 
 import os
+import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,24 +65,69 @@ def test_a_memory_that_is_cut_off_is_none(model: Path, left: int) -> None:
     seen.remember()
     pending.SEEN.write_bytes(pending.SEEN.read_bytes()[:left])
     rewritten(model, b"as it was MADE")
-    assert Seen().content(str(model), made) == made.outputs[model.name][1]  # as at first sight
-
-
-def test_at_first_sight_the_certificate_is_believed_unless_the_size_differs_or_all_is_read(model: Path) -> None:
-    made = certified(model)
-    expected = checksum(model)
-    model.write_bytes(b"as it was MADE")
-    assert Seen().content(str(model), made) == expected
-    assert Seen().content(str(model), made, thorough=True) == checksum(model) != expected
-    model.write_bytes(b"longer than it was made")
     assert Seen().content(str(model), made) == checksum(model)
 
 
-def test_a_file_that_was_made_anew_is_believed_under_its_new_certificate(model: Path) -> None:
+def test_at_first_sight_a_file_is_read_whatever_its_certificate_says(model: Path) -> None:
+    made = certified(model)
+    model.write_bytes(b"as it was MADE")
+    assert Seen().content(str(model), made) == checksum(model) != made.outputs[model.name][1]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that the plan has hashed."""
+    names: list[str] = []
+
+    def counted(path: Path) -> str:
+        names.append(path.name)
+        return checksum(path)
+
+    monkeypatch.setattr(pending, "checksum", counted)
+    return names
+
+
+def test_what_looks_as_before_is_read_again_only_if_all_is(model: Path, read: list[str]) -> None:
+    made, seen = certified(model), Seen()
+    for thorough, times in ((False, 1), (False, 1), (True, 2)):
+        assert seen.content(str(model), made, thorough) == checksum(model)
+        assert len(read) == times
+
+
+@pytest.mark.parametrize(
+    ("order", "damaged", "reads"),
+    [
+        (["model", "trace", "certificate"], "", []),
+        (["model", "certificate", "trace"], "", ["original.csv"]),
+        (["model", "trace", "certificate"], "as it was MADE", ["original.safetensors"]),
+        (["model", "trace", "certificate"], "longer", ["original.safetensors"]),
+    ],
+    ids=["as made", "touched since", "damaged since", "of another size"],
+)
+def test_what_a_job_has_just_made_is_not_read_unless_it_was_touched_after_its_certificate(
+    order: list[str], damaged: str, reads: list[str], tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "SEEN", tmp_path / "cache/seen.json")
+    names = {"model": "original.safetensors", "trace": "original.csv", "certificate": "original.made.json"}
+    files = {one: tmp_path / name for one, name in names.items()}
+    files["model"].write_text("as it was made")
+    files["trace"].write_text("its trace")
+    outputs = {files[one].name: (files[one].stat().st_size, checksum(files[one])) for one in ("model", "trace")}
+    made = Certificate("k", "train", {}, "c", {}, {}, outputs, "a seal")
+    for one in order:
+        time.sleep(0.02)  # more than a tick of the file system's clock
+        files[one].touch()
+    if damaged:
+        time.sleep(0.02)
+        rewritten(files["model"], damaged.encode())
     seen = Seen()
-    seen.content(str(model), certified(model))
-    model.write_bytes(b"as it is made now")
-    assert seen.content(str(model), certified(model, "another seal")) == checksum(model)
+    seen.made(str(files["certificate"]), made)
+    seen.remember()
+    again = Seen()
+    assert {one: again.content(str(files[one]), made) for one in ("model", "trace")} == {
+        one: checksum(files[one]) for one in ("model", "trace")
+    }
+    assert read == reads
 
 
 BEFORE = "Mean accuracy of all clients on their own test data"  # a long text
@@ -200,3 +247,101 @@ def test_a_job_whose_input_was_made_anew_with_other_contents_runs(finished: Plan
         "input", f"{file} has changed"
     )
     assert asked.reason(finished.job("select", {"scenario": RUN.rpartition("/")[0], "method": "fedosd"})) == FOLLOWS
+
+
+# ---- what the plan looks at ------------------------------------------------------------------------------------------
+
+
+def test_a_run_remembers_what_it_made_and_reads_the_rest_once(
+    finished: Plan, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it, one evaluation is not made, and the certificate of another is of an earlier code."""
+    new, old = wanted(finished)
+    kept = {one.certificate: certificate.read(Path(one.certificate)) for one in (new, old)}
+    certificate.write(Path(old.certificate), replace(kept[old.certificate], key="earlier"))  # type: ignore[arg-type,type-var]
+    Path(new.certificate).unlink()
+    run = Pending(finished)
+    assert [job.certificate for job, _ in run.to_make(wanted(finished))] == [new.certificate, old.certificate]
+    before = len(read)
+    certificate.write(Path(new.certificate), kept[new.certificate])  # type: ignore[arg-type]
+    run.remember_made()
+    assert len(read) == before  # neither what it made nor what it failed to make
+    unmade, failed = old.outputs["evaluation"], certificate.read(Path(old.certificate))
+    assert failed is not None
+    Seen().content(unmade, failed)
+    assert read[before:] == [Path(unmade).name]
+    del read[before:]
+    certificate.write(Path(old.certificate), kept[old.certificate])  # type: ignore[arg-type]
+    assert list(Pending(finished).to_make(wanted(finished))) == []
+    assert sorted(read[before:]) == sorted(Path(path).name for path in old.outputs.values() if path != old.certificate)
+
+
+def test_results_that_were_copied_are_read_once_and_a_digit_that_changed_before_is_seen(
+    finished: Plan, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copies keep their times and bring the cache along, as `cp -a` does."""
+    first = Pending(finished)
+    assert list(first.to_make(wanted(finished))) == []
+    first.remember()
+    job = finished.job("train", {"run": RUN, "trial": "original"})
+    trace = Path(job.outputs["trace"])
+    digit = trace.read_text().replace("seed0", "seed8")
+    rewritten(trace, digit.encode())
+    shutil.copytree("results", "clone/results")
+    monkeypatch.chdir("clone")
+    read.clear()
+    there = Pending(finished)
+    assert there.reason(job) == Reason("damaged", f"{trace} has changed since it was made")
+    list(there.to_make(wanted(finished)))
+    assert len(read) == len({*read}) > 10
+    there.remember()
+    read.clear()
+    assert Pending(finished).reason(job) == Reason("damaged", f"{trace} has changed since it was made")
+    assert read == []
+
+
+# ---- certificates that are none --------------------------------------------------------------------------------------
+
+
+def test_a_certificate_under_another_trials_name_is_damaged(finished: Plan) -> None:
+    one, other = (finished.job("unlearn", {"run": RUN, "trial": trial}) for trial in ("federaser", "fedosd+chosen"))
+    assert one.certificate != other.certificate
+    shutil.copyfile(one.certificate, other.certificate)
+    assert Pending(finished).reason(other) == Reason("certificate", f"{other.certificate} is missing or damaged")
+
+
+@pytest.mark.parametrize("change", ["fewer", "more"])
+def test_a_certificate_that_does_not_name_the_planned_outputs_is_damaged(finished: Plan, change: str) -> None:
+    job = finished.job("train", {"run": RUN, "trial": "original"})
+    made = certificate.read(Path(job.certificate))
+    assert made is not None
+    outputs = {**made.outputs, "original.trained.pdf": (1, "digest")}
+    if change == "fewer":
+        outputs = {name: about for name, about in made.outputs.items() if not name.endswith(".csv")}
+    certificate.write(Path(job.certificate), replace(made, outputs=outputs))
+    told = Reason("certificate", f"{job.certificate} does not name the outputs of its job")
+    assert Pending(finished).reason(job) == told
+    after = [reason for _, reason in Pending(finished).to_make(wanted(finished))]
+    assert after[0] == told
+    assert {*after[1:]} == {FOLLOWS}
+
+
+def test_a_pipe_in_place_of_a_certificate_is_none(finished: Plan) -> None:
+    job = finished.job("train", {"run": RUN, "trial": "original"})
+    Path(job.certificate).unlink()
+    os.mkfifo(job.certificate)
+    assert Pending(finished).reason(job) == Reason("certificate", f"{job.certificate} is missing or damaged")
+
+
+def test_an_absent_output_is_missing_only_where_somebody_asked_for_it(finished: Plan) -> None:
+    """Artefacts are; what is between is made again where something needs it."""
+    evaluation, _ = wanted(finished)
+    made = certificate.read(Path(evaluation.certificate))
+    assert made is not None
+    published = replace(evaluation, stage="publish")
+    path = evaluation.outputs["evaluation"]
+    asked = Pending(finished)
+    assert asked._reason(published, replace(made, key=published.keys[-1])) is None
+    Path(path).unlink()
+    assert asked._reason(evaluation, made) is None
+    assert asked._reason(published, replace(made, key=published.keys[-1])) == Reason("missing", f"{path} is missing")

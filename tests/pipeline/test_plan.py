@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fu.artefacts.entry import ORIGINAL
-from fu.pipeline import commands
+from fu.pipeline import commands, estimates
 from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import LOGS, OUTPUTS, certificate_of
 from fu.pipeline.plan import Job, Plan
@@ -97,6 +97,13 @@ def test_an_artefact_alone_asks_for_what_it_rests_on_and_for_nothing_else() -> N
 def test_artefacts_alone_are_asked_for() -> None:
     expected = {path for job in made().jobs() for path in job.outputs.values() if job.stage == "publish"}
     assert set(made().targets()) == expected
+
+
+def test_a_chosen_point_is_copied_where_points_are_compared_and_computed_on_other_seeds() -> None:
+    scenario, trial = RUN.rpartition("/")[0], "fedosd+chosen"
+    first, second = (made().job("unlearn", {"run": f"{scenario}/seed{seed}", "trial": trial}) for seed in (0, 1))
+    assert (bool(first.inputs["points"]), bool(second.inputs["points"])) == (True, False)
+    assert first.estimate == estimates.JOB_S < 10 < second.estimate
 
 
 def test_a_history_is_read_by_the_methods_that_need_one_alone() -> None:

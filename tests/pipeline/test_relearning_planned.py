@@ -30,6 +30,9 @@ def planned(shown: dict[str, Any] | None = None, **parts: Any) -> Plan:
     return Plan({"preset": "smoke", "papers": ["audit"], "overrides": {"audit": given}})
 
 
+AGAIN = {**read_paper("audit")["methods"]["retraining.fats"], "label": "Again"}
+
+
 @cache
 def plain() -> Plan:
     return planned()
@@ -97,6 +100,14 @@ def test_another_attack_runs_its_own_jobs_and_no_training(changes: dict[str, int
     }
 
 
+def test_a_method_that_goes_on_with_its_training_reads_what_that_has_kept() -> None:
+    run = f"{SCENARIO}/seed2"
+    kept = {
+        trial: plain().job("unlearn", {"run": run, "trial": trial}).inputs["history"] for trial in ("fats", "fedosd")
+    }
+    assert kept == {"fats": [plain().paths("train", "history", run=run, trial="fats.training")], "fedosd": []}
+
+
 def test_fewer_repeats_read_the_models_of_the_first_seeds() -> None:
     plan = planned(settings={"relearning": {"repeats": 2}})
     assert relearning(plan, "fats").spec.seeds == SEEDS[:2]
@@ -130,6 +141,10 @@ def test_an_estimate_grows_with_models_and_rounds() -> None:
         ({"shown": {"metrics": ["forget_set_accuracy", "asr"]}}, "'mnist-pat50' has no data.attack, so no asr"),
         ({"shown": {"against": ["retraining"]}}, "against: names no retraining by 'fats.training', which 'fats'"),
         ({"shown": {"against": []}}, "kind relearning needs against"),
+        (
+            {"shown": {"against": ["retraining.fats", "retraining.again"]}, "methods": {"retraining.again": AGAIN}},
+            "against: two retrainings of 'mnist-pat50' have the same training; name one.",
+        ),
         ({"settings": {"data": {"one_partition": False}}}, "'mnist-pat50' needs data.one_partition: true"),
         ({"settings": {"data": {"forget": {"clients": 2, "requests": 2}}}}, "needs data.forget with one request"),
     ],
@@ -139,6 +154,14 @@ def test_what_cannot_relearn_is_refused(parts: dict[str, Any], sentence: str) ->
         planned(**parts)
     assert sentence in str(caught.value)
     assert str(caught.value).count(". ") == 0
+
+
+def test_one_sample_must_be_left_to_measure_on() -> None:
+    _, train, held_out = plain().trials[SCENARIO, "original"].settings.data.fewest
+    assert held_out > 0
+    planned(settings={"relearning": {"samples": train - held_out - 1}})
+    with pytest.raises(UserError, match=rf"{train - held_out} of the smallest client's at most {train - held_out} "):
+        planned(settings={"relearning": {"samples": train - held_out}})
 
 
 def test_samples_that_are_asked_for_are_nobody_to_train_on() -> None:

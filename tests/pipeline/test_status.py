@@ -162,6 +162,13 @@ def test_a_local_run_is_told_with_its_jobs_and_no_slurm_is_asked(
         ]
 
 
+def test_what_runs_and_what_has_failed_are_both_begun(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "INSIDE", False)
+    log(JOBS["publish"], "error: no disk.\n")
+    with certificate.locked(Path(TRAIN.certificate)), certificate.locked(Path(EVALUATE.certificate)):
+        assert told()[0] == f"0 of {len(ALL)} jobs made, 2 run, 0 wait, 1 failed, {len(ALL) - 3} not begun"
+
+
 def test_while_slurm_does_not_answer_what_is_made_is_told_and_nothing_said_of_the_rest(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,13 @@
 """The plan of the fourth paper: which jobs its requests share, and what it refuses in one sentence."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fu.errors import UserError
+from fu.pipeline.checks import optima
 from fu.pipeline.plan import Plan
 from fu.pipeline.published import check
 from fu.pipeline.settings.papers import configured, resolve
@@ -105,3 +107,27 @@ def test_the_papers_number_may_be_one_of_a_point_of_a_grid(point: str, said: str
         return
     with pytest.raises(UserError, match=said.replace("+", r"\+")):
         check(file, paper, "speed")
+
+
+def test_an_optimum_has_as_many_rounds_as_the_longest_point_of_a_grid() -> None:
+    def trials(plugin: str | None, trained: int, *after: int) -> list[Any]:
+        method = plugin and SimpleNamespace(plugin=plugin, params={})
+        settings = [SimpleNamespace(training=SimpleNamespace(rounds=trained), total_rounds=more) for more in after]
+        return [SimpleNamespace(method=method, settings=one) for one in settings]
+
+    of = {
+        "scenario/all": trials(None, 12, 0),
+        "scenario/again": trials("retrain", 3, 12),
+        "scenario/ours": trials("stability", 3, 8, 9, 7),  # 12 rounds at most
+    }
+    grid: Any = SimpleNamespace(of=lambda scenario, name: of[f"scenario/{name}"])
+    entry: Any = SimpleNamespace(
+        scenarios=["mnist"], shown=["all", "again", "ours"], against=["all", "again"], kind="tradeoffs"
+    )
+    optima(grid, "paper", entry, "here")
+    of["scenario/ours"] = trials("stability", 3, 8, 10, 7)
+    with pytest.raises(UserError, match="'all' has 12 rounds in 'mnist', fewer than 'ours' with 13"):
+        optima(grid, "paper", entry, "here")
+    of["scenario/all"] = trials(None, 13, 0)
+    with pytest.raises(UserError, match="'again' has 12 rounds in 'mnist', fewer than 'ours' with 13"):
+        optima(grid, "paper", entry, "here")

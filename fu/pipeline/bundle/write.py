@@ -89,6 +89,7 @@ def write(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
         jobs |= behind
         if pending.reason(asked[artefact.key]):
             old.append("_".join(artefact.key))
+    pending.remember()
     if not good:
         raise UserError(f"{root}/artefacts: there is nothing to bundle; `make reproduce` makes tables and figures.")
     if old:

@@ -87,7 +87,7 @@ class Engine:
             logging.raiseExceptions = False  # a full disk takes no line of a log
             if self.submits:
                 atexit.register(snapshot.leave)
-            atexit.register(self.pending.remember)
+            atexit.register(self.pending.remember_made)
             atexit.register(self.screen.end)
             Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error))
 

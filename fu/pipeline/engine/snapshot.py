@@ -17,7 +17,7 @@ from typing import Any
 
 from fu.artefacts import provenance
 from fu.errors import UserError
-from fu.pipeline.catalogue import KINDS
+from fu.pipeline.catalogue import BESIDE, KINDS
 from fu.pipeline.digest import ROOT
 
 COPIES = Path(".snakemake/code")
@@ -52,7 +52,7 @@ def enter(config: dict[str, Any], is_main_process: bool) -> None:
         config.clear()
         config.update(planned()["config"])
     elif isinstance(folder := config.get("plugins"), str) and Path(folder).is_dir():
-        for kind in (*KINDS, "papers", "published", "presets"):
+        for kind in (*KINDS, *BESIDE):
             if (Path(folder) / kind).is_dir():
                 _copy(Path(folder) / kind, ROOT / "plugins" / kind)
         config["plugins"] = str(ROOT / "plugins")

@@ -32,7 +32,9 @@ def planned(targets: list[str], config: Callable[[], dict[str, Any]]) -> tuple[P
 
 def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     """Yield what became of the jobs behind those wanted, in lines for a person."""
-    to_make = [job for job, _ in Pending(plan).to_make(wanted)]
+    pending = Pending(plan)
+    to_make = [job for job, _ in pending.to_make(wanted)]
+    pending.remember()
     made = len(list(plan.behind(wanted))) - len(to_make)
     head = f"{made} of {counted(made + len(to_make), 'job')} made"
     try:

@@ -89,6 +89,10 @@ def test_what_was_written_is_right(made: Path) -> None:
         ),
         (
             lambda found: {TRAINED: sealed(found[TRAINED], '"original.trained.csv": [', '"another.csv": [')},
+            [f"{STEM}/original.trained.made.json is missing or damaged"],
+        ),
+        (
+            lambda found: {TRAINED: sealed(found[TRAINED], '"original.trained.csv": [', '"original.trained.npz": [')},
             [f"{STEM}/original.trained.csv is not the one that {STEM}/ours.evaluation was made from"],
         ),
         (
