@@ -45,6 +45,7 @@ def _own(name: str, label: str, unit: str, formula: str, source: str) -> Metric:
 SHAO = "Shao et al. 2024, Definitions 4.1 to 4.3"
 PROBED = "our choice: parameters tell nothing of what a model says"
 TIMED = "our choice: what forgetting costs whoever computes it"
+PAIRWISE = ("disagreement_", "variation_")  # of metrics that compare a model with each repeat
 OWN = (  # columns that are shown wherever the frame has what they need
     _own("V", "V", "points", "mean accuracy that retained clients lose against the repeats", SHAO),
     _own("S", "S", "points", "mean accuracy that all clients lose against ω⁰", SHAO),
@@ -137,7 +138,8 @@ def collect(known: Evaluated, entry: Entry) -> pd.DataFrame:
             values = {name: dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_method}
             repeats = [values[name] for name in entry.against if name in values]
             seeds = sorted({seed for one in repeats for seed in one})
-            floor = noise_floor({seed: [one[seed] for one in repeats if seed in one] for seed in seeds})
+            of_seed = {seed: [one[seed] for one in repeats if seed in one] for seed in seeds}
+            floor = noise_floor(of_seed, metric.name.startswith(PAIRWISE))
             rows = [_of_floor(floor)] if seeds else []
             for name in trials:
                 if name not in entry.against:
@@ -236,6 +238,9 @@ def in_words(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> list[str]
         f"{outside} of {len(varied)} tested numbers lie outside the noise floor; were all models retrained, chance "
         f"alone would put about {drawing.number(round(chance, 1))} there."
     )
+    pairs = here[here["metric"].str.startswith(PAIRWISE) & (here["n"] > 0)]
+    if len(pairs) and pairs["inside"].isna().all():
+        said.append("Disagreement and variation are not judged: no seed has three repeats.")
     nothing = [labels[name] for name in dict.fromkeys(tested[~tested["told"]]["metric"])]
     if nothing:
         said.append(f"Both controls are like retraining in {in_a_row(nothing)}, which therefore tell nothing.")
@@ -260,8 +265,12 @@ def _notes(entry: Entry, frame: pd.DataFrame, found: pd.DataFrame) -> str:
             "The optimum w_r* of V is approximated by each client's mean accuracy over the repeats, w* of S and Q by "
             "ω⁰; clients are weighted by training samples."
         )
-    if any(metric.name.startswith(("disagreement", "variation")) for metric in metrics):
-        parts.append("Disagreement and variation are means over the repeats, of a repeat over the others.")
+    if any(name.startswith(PAIRWISE) for name in names):
+        parts.append(
+            "Disagreement and variation are means over the repeats, of a repeat over the others. As two repeats share "
+            "each pair, s is (n - 1) / (n - 2) times the deviation of these means (the jackknife's), and seeds with "
+            "fewer than three repeats do not count."
+        )
     if names & {*SPENT}:
         parts.append(
             "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested."

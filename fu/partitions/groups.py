@@ -1,9 +1,10 @@
 """Groups: the first clients and the others each have class proportions p ~ Dir(alpha), and share equally.
 
 Shao et al. 2024, Table 2, measure unlearning of one group by how far it lies from the other, but print no partition:
-this one is our construction. The two groups hold samples in the proportion `share` to 1 - `share`, as many as the
-classes allow; nobody holds the rest. Proportions are drawn before samples, so that a test set that is dealt by an equal
-generator has them, too.
+this one is our construction. The two groups hold as many samples as the smallest class has, whatever alpha and the
+draw, in the proportion `share` to 1 - `share`; nobody holds the rest. That many can be dealt in any proportions, and
+alpha then changes how far apart the groups are and not how much they train on. Proportions are drawn before samples, so
+that a test set that is dealt by an equal generator has them, too.
 """
 
 from typing import Any
@@ -41,11 +42,12 @@ def check(clients: int, classes: int, p: Params) -> None:
 
 def deal(labels: NDArray[Any], classes: int, clients: int, p: Params, rng: np.random.Generator) -> list[Indices]:
     """Return the samples of each client: of a group, each takes the next in turn, class after class."""
-    proportions = rng.dirichlet(np.full(classes, p.alpha), 2) * np.array([[p.share], [1 - p.share]])
+    proportions = rng.dirichlet(np.full(classes, p.alpha), 2)
     rows = [rng.permutation(np.flatnonzero(labels == label)) for label in range(classes)]
-    wanted = proportions.sum(0)
-    total = min(len(found) / part for found, part in zip(rows, wanted, strict=True) if part > 0)
-    counts = (total * proportions + 1e-9).astype(int)
+    total = min(map(len, rows))
+    first = round(p.share * total)
+    ends = np.rint(proportions.cumsum(1) * np.array([[first], [total - first]])).astype(int)
+    counts = np.diff(ends, prepend=0)
     pools = []
     for group, number in enumerate((p.first, clients - p.first)):
         begins = counts[:group].sum(0)

@@ -106,6 +106,65 @@ def test_a_further_repeat_is_inside_in_ninety_five_of_a_hundred_draws(seeds: int
     assert 9_400 <= inside <= 9_600
 
 
+NOISES = ("probabilities", "classes", "some worse", "unequal seeds")
+PROBES, DRAWS = 60, 2_000
+
+
+def draw_models(noise: str, size: tuple[int, int, int], draws: np.random.Generator) -> np.ndarray:
+    """Return what models [draws, seeds, models, PROBES] say: a part that all of a seed share, and one of their own."""
+    common = 1.5 * draws.normal(size=(*size[:2], 1, PROBES))
+    own = draws.normal(size=(*size, PROBES))
+    if noise == "some worse":
+        own *= np.exp(0.3 * draws.normal(size=(*size, 1)))
+    if noise == "unequal seeds":
+        own *= np.array([0.5, 1.0, 2.0])[: size[1], None, None]
+    logits = common + 0.5 * own
+    return 1 / (1 + np.exp(-logits)) if noise == "probabilities" else (logits > 0).astype(float)
+
+
+def share_outside(noise: str, seeds: int, repeats: int, pairwise: bool) -> float:
+    """Return the share of further repeats, model 0, that the floor of the others' mean distances leaves outside."""
+    draws = np.random.default_rng([repeats, seeds, NOISES.index(noise)])
+    models = draw_models(noise, (DRAWS, seeds, repeats + 1), draws)
+    apart = np.zeros((*models.shape[:3], repeats + 1))
+    for k in range(repeats + 1):
+        apart[:, :, k] = np.abs(models[:, :, [k]] - models).mean(-1)
+    further, among = apart[:, :, 0, 1:].mean(-1), apart[:, :, 1:, 1:].sum(-1) / (repeats - 1)
+    outside = 0
+    for values, own in zip(among.tolist(), further.tolist(), strict=True):
+        outside += not gap(noise_floor(dict(enumerate(values)), pairwise), dict(enumerate(own))).inside
+    return outside / DRAWS
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_of_further_repeats_five_of_a_hundred_lie_outside_at_most_where_values_share_pairs(noise: str) -> None:
+    levels = {(n, s): share_outside(noise, s, n, pairwise=True) for n in range(3, 9) for s in (1, 2, 3)}
+    assert max(levels.values()) <= 0.05 + 3 * (0.05 * 0.95 / DRAWS) ** 0.5  # and three standard errors: .065
+    assert min(levels.values()) >= 0.01  # no floor that lets everything pass
+
+
+def test_deviations_of_values_that_share_pairs_are_too_small_as_they_are() -> None:
+    levels = {(n, s): share_outside("some worse", s, n, pairwise=False) for n, s in ((5, 1), (3, 3))}
+    assert levels[5, 1] > 0.08
+    assert levels[3, 3] > 0.18
+
+
+def test_where_values_share_pairs_the_deviation_is_the_jackknifes_and_two_repeats_say_nothing() -> None:
+    # Pairs of three repeats differ by .1, .2, .6, of four by 0, .1, .2, .3, .4, .8: these are means over the others.
+    values = {0: [0.15, 0.35, 0.4], 1: [0.1, 0.7 / 3, 0.4, 1.4 / 3], 2: [0.7, 0.7]}
+    pseudo = {0: [-0.3, 0.1, 0.2], 1: [-0.3, -0.1, 0.15, 0.25]}  # (n - 1) / (n - 2) times from .3 and from .3
+    s = (sum(value**2 for several in pseudo.values() for value in several) / 5) ** 0.5
+    floor = noise_floor(values, pairwise=True)
+    assert floor.means == pytest.approx({0: 0.3, 1: 0.3})
+    assert (floor.numbers, floor.freedom) == ({0: 3, 1: 4}, 5)
+    assert floor.deviation == pytest.approx(s)
+    assert gap(floor, {1: 0.35}).half_width == pytest.approx(2.570582 * s * 1.25**0.5, rel=1e-5)
+    alone = noise_floor({2: [0.7, 0.7], 5: [0.3, 0.3]}, pairwise=True)
+    assert alone.means == {2: 0.7, 5: 0.3}
+    assert np.isnan(gap(alone, {2: 0.7}).half_width)
+    assert not gap(alone, {2: 0.7}).inside
+
+
 def test_the_floor_is_pooled_within_seeds_and_paired_by_seed() -> None:
     rows = found()
     near, far, again = rows["near", "asr"], rows["far", "asr"], rows[AGAIN, "asr"]
@@ -151,6 +210,39 @@ def test_a_seed_without_repeats_does_not_count() -> None:
     assert (row["mean"], row["floor"], row["n"]) == pytest.approx((0.16, 0.12, 1))
     assert row["halfwidth"] == pytest.approx(4.302653 * 0.02 * (4 / 3) ** 0.5, rel=1e-5)
     assert "| Retraining, 3 repeats (3 of 6 diverged) " in result.body
+
+
+PAIRS = {  # disagreement on forgotten samples; of the repeats from pairs that differ by .1, .2, .6 and by .2, .2, .5
+    **{"again.1": (0.15, 0.2), "again.2": (0.35, 0.35), "again.3": (0.4, 0.35), ORIGINAL: (0.9, 0.7)},
+    **{"near": (0.5, 0.6), "far": (0.8, 0.9), "nothing": (0.9, 0.7), "random": (1.0, 0.9)},
+}
+
+
+def make_pairs(repeats: int) -> pd.DataFrame:
+    """Return the rows of the matrix with disagreements, of as many repeats in each seed."""
+    frame = make_rows()
+    last = frame[(frame["metric"] == "asr") & (frame["stage"] != "unlearned")]
+    there = last[~last["method"].isin(AGAINST[repeats:])]
+    values = [PAIRS[method][seed] for method, seed in zip(there["method"], there["seed"], strict=True)]
+    return pd.concat([frame, there.assign(metric="disagreement_forgotten", value=values)], ignore_index=True)
+
+
+def test_columns_that_compare_pairs_have_the_jackknifes_floor() -> None:
+    rows = found(frame=make_pairs(3))
+    s = 2 * ((0.15**2 + 0.05**2 + 0.1**2 + 0.1**2 + 0.05**2 + 0.05**2) / 4) ** 0.5
+    again, near = rows[AGAIN, "disagreement_forgotten"], rows["near", "disagreement_forgotten"]
+    assert (again["mean"], again["std"], again["n"]) == pytest.approx((0.3, s, 6))
+    assert near["halfwidth"] == pytest.approx(2.776445 * s * (2 / 3) ** 0.5, rel=1e-5)  # .4994
+    assert (near["inside"], rows["far", "disagreement_forgotten"]["inside"]) == (True, False)  # .25 and .55
+
+
+def test_two_repeats_judge_no_column_that_compares_pairs() -> None:
+    body = made(make_matrix(), make_pairs(2)).body
+    assert "Disagreement and variation are not judged: no seed has three repeats." in body
+    assert "not judged" not in made(make_matrix(), make_pairs(3)).body
+    rows = found(frame=make_pairs(2))
+    assert rows["near", "disagreement_forgotten"]["inside"] is None
+    assert rows["near", "disagreement_forgotten"]["mean"] == pytest.approx(0.55)
 
 
 def test_one_repeat_is_no_floor() -> None:

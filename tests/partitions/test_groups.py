@@ -1,4 +1,4 @@
-"""Groups: two of them, as far apart as alpha says, equal inside, as large as the classes allow."""
+"""Groups: two of them, as far apart as alpha says, equal inside, as large as the smallest class."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,8 @@ from fu.partitions import groups
 from fu.partitions.groups import Params
 
 CLASSES, CLIENTS = 10, 10
-LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(CLASSES), 600))
+SIZES, SMALLEST = np.array([600, 640, 700, 530, 610, 580, 560, 660, 620, 590]), 3
+LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(CLASSES), SIZES))
 
 
 def counts(p: Params, seed: int = 0) -> np.ndarray:
@@ -18,12 +19,25 @@ def counts(p: Params, seed: int = 0) -> np.ndarray:
     return np.stack([np.bincount(LABELS[pool], minlength=CLASSES) for pool in pools])
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.4, 0.7])
-def test_groups_have_their_sizes_and_use_up_a_class(alpha: float) -> None:
-    held = counts(Params(alpha=alpha))
-    first, others = held[:4].sum(), held[4:].sum()
-    assert first / (first + others) == pytest.approx(0.38, abs=0.005)
-    assert 598 <= held.sum(0).max() <= 600  # a larger total would need more of that class than there is
+class SameClass(np.random.Generator):
+    """Draws proportions that are all of the smallest class."""
+
+    def dirichlet(self, alpha: np.ndarray, size: int) -> np.ndarray:  # type: ignore[override]
+        return np.eye(len(alpha))[[SMALLEST] * size]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 0.4, 0.7, 50])
+def test_clients_hold_the_same_number_whatever_alpha_and_the_draw(alpha: float, seed: int) -> None:
+    """The smallest class has 530 samples: 201 (.38) for four clients, 329 for six."""
+    held = counts(Params(alpha=alpha), seed)
+    assert held.sum(1).tolist() == [51, 50, 50, 50, 55, 55, 55, 55, 55, 54]
+
+
+def test_two_groups_that_want_the_same_class_alone_find_enough() -> None:
+    pools = groups.deal(LABELS, CLASSES, CLIENTS, Params(), SameClass(np.random.PCG64(0)))
+    assert (LABELS[np.concatenate(pools)] == SMALLEST).all()
+    assert len(np.unique(np.concatenate(pools))) == 530
 
 
 def test_clients_of_a_group_hold_the_same() -> None:
