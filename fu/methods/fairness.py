@@ -39,7 +39,9 @@ class Params(BaseModel):
     epsilon: float = Field(
         1.0, ge=0, description="how much worse the model may get for a client: 1 in section 7.3, 20 in appendix G.2"
     )
-    bound: float = Field(1.0, ge=0, description="Lambda: 1.3 in section 7.3, 1 in appendix G.2; 0: no client counts for more")
+    bound: float = Field(
+        1.0, ge=0, description="Lambda: 1.3 in section 7.3, 1 in appendix G.2; 0: no client counts for more"
+    )
     unit: Literal["points", "loss"] = Field(
         "points", description="of r_i; points of accuracy lost (the printed epsilon), or loss (Algorithm 1)"
     )
