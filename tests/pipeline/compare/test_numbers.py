@@ -82,7 +82,9 @@ def test_the_worst_difference_ranks_first() -> None:
 def test_without_a_spread_a_difference_ranks_by_its_share_of_the_larger_number(
     first: str, second: str, share: float
 ) -> None:
-    assert Difference("toy_thing", "cell", first, second).rank == (False, pytest.approx(share))
+    has_spread, far = Difference("toy_thing", "cell", first, second).rank
+    assert not has_spread
+    assert far == pytest.approx(share)
 
 
 def test_rows_that_differ_in_anything_else_are_other_cells() -> None:
