@@ -37,9 +37,11 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     epsilon: float = Field(
-        1.0, ge=0, description="how much worse the model may get for a client: .5 and 1 in section 7.3"
+        1.0, ge=0, description="how much worse the model may get for a client: 1 in section 7.3, 20 in appendix G.2"
     )
-    bound: float = Field(1.0, ge=0, description="Lambda: 1, 1.3 and 3 in section 7.3; 0: all clients train on")
+    bound: float = Field(
+        1.0, ge=0, description="Lambda: 1.3 in section 7.3, 1 in appendix G.2; 0: no client counts for more"
+    )
     unit: Literal["points", "loss"] = Field(
         "points", description="of r_i; points of accuracy lost (the printed epsilon), or loss (Algorithm 1)"
     )

@@ -104,7 +104,7 @@ class Ascent:
         if self.p.momentum:
             if self.velocity is not None:
                 gradient.add_(self.velocity, alpha=self.p.momentum)
-            self.velocity = gradient
+            self.velocity = gradient.clone()  # training's momentum is added to the gradient in place, after this
 
     def project(self, weights: Tensor) -> None:
         """Bring the weights back into the ball, or to where they came to rest."""

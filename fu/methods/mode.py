@@ -43,8 +43,9 @@ class Params(BaseModel):
     )
     schedule: Literal["split", "alternating", "both"] = Field(
         "split",
-        description="in a round with degradation; split: the retained clients train the second model, the forgotten "
-        "one the first (ten trainings a round, FedOSD Table 12); alternating: even rounds train the second model "
+        description="in a round with degradation, our choice, as Zhao et al. could not be consulted; split: the "
+        "retained clients train the second model, the forgotten one the first (ten trainings a round, which fits the "
+        "times of FedOSD Table 12); alternating: even rounds train the second model "
         "and degrade, odd ones guide (nine, ten); both: all clients guide in each round, too (nineteen)",
     )
 

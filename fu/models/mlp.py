@@ -1,4 +1,7 @@
-"""Multilayer perceptron with two hidden layers of 400 (FedOSD's code; 478,410 parameters for 28 x 28, ten classes)."""
+"""Multilayer perceptron with two hidden layers of 400 (478,410 parameters for 28 x 28, ten classes).
+
+So FedOSD's code has it; appendix B.1 prints three layers, each of 400 neurons.
+"""
 
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
@@ -13,7 +16,7 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    hidden: int = Field(400, gt=0, description="FedOSD's code (the paper: layers of 400)")
+    hidden: int = Field(400, gt=0, description="FedOSD's code, and appendix B.1")
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:

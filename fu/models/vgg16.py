@@ -1,7 +1,8 @@
-"""VGG16's features without batch normalisation (Simonyan and Zisserman 2015) and one linear layer (FATS 6.1.2).
+"""VGG16's features without batch normalisation (Simonyan and Zisserman 2015) and one linear layer.
 
-14,719,818 parameters for 32 x 32 x 3 and ten classes. FATS starts from weights of ImageNet1K: torchvision's, whose file
-is verified by its checksum; the linear layer is drawn by the seed. With random weights all are (He et al. 2015), as in
+14,719,818 parameters for 32 x 32 x 3 and ten classes. FATS 6.1.2 names VGG16, which has three linear layers; its
+code has one. FATS starts from weights of ImageNet1K: torchvision's, whose file is verified by its checksum; the linear
+layer is drawn by the seed. With random weights all are (He et al. 2015), as in
 torchvision. Grey images get the sum of the filters' three channels, as if they were repeated. Pooling keeps the last
 row and column of odd maps, so that 28 x 28 suffices.
 """

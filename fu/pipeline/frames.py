@@ -168,18 +168,21 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     rows = of[claim.artefact]
     rows = rows[rows["scenario"].isin([*claim.scenarios, FORMULAS])]
     attacked = any(one.metric in BACKDOOR for one in kind.operands(p))
-    rates = _backdoors([*of.values()]) if attacked else pd.Series(dtype=float)
+    rates, printed = (
+        _backdoors([*of.values()], attacked, published=0),
+        _backdoors([*of.values()], attacked, published=1),
+    )
     out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), rates))}
     own = rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)]
-    low = rates.index[~rates.map(took_hold).astype(bool)]
-    judged = kind.statistics(own[~pd.MultiIndex.from_frame(own[["scenario", "seed"]]).isin(low)], p)
+    judged = kind.statistics(_that_took_hold(own, rates), p)
     units = set(judged["unit"])
     if units <= {*claim.scenarios}:  # else scenarios along a coordinate are one unit
         out |= {one: SILENT for one in claim.scenarios if one not in {*units, *out}}
     if not (units or out):
         out[claim.artefact] = SILENT
     reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
-    parts = [judged, kind.statistics(rows[rows["published"] == 1], p).assign(published=True), reasons]
+    theirs = kind.statistics(_that_took_hold(rows[rows["published"] == 1], printed), p)
+    parts = [judged, theirs.assign(published=True), reasons]
     least, most = kind.region(p)
     about = {"claim": name, "low": least, "high": most, "exact": getattr(kind, "EXACT", False)}
     found = pd.concat([part for part in parts if len(part)], ignore_index=True)
@@ -188,11 +191,19 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
 
 
-def _backdoors(of: list[pd.DataFrame]) -> pd.Series:
-    """Return the original model's ASR by scenario and seed, from the rows of artefacts."""
+def _backdoors(of: list[pd.DataFrame], attacked: bool, published: int) -> pd.Series:
+    """Return the original model's ASR by scenario and seed, from the rows of artefacts, ours or the paper's."""
+    if not attacked:
+        return pd.Series(dtype=float)
     rows = pd.concat(of, ignore_index=True)
-    own = rows[(rows["method"] == ORIGINAL) & (rows["metric"] == "asr") & (rows["published"] == 0)]
+    own = rows[(rows["method"] == ORIGINAL) & (rows["metric"] == "asr") & (rows["published"] == published)]
     return own[own["value"].notna()].groupby(["scenario", "seed"])["value"].mean()
+
+
+def _that_took_hold(rows: pd.DataFrame, rates: pd.Series) -> pd.DataFrame:
+    """Return the rows without the scenarios and seeds in which the backdoor did not take hold."""
+    low = rates.index[~rates.map(took_hold).astype(bool)]
+    return rows[~pd.MultiIndex.from_frame(rows[["scenario", "seed"]]).isin(low)]
 
 
 def _excluded(scenario: Scenario, rates: pd.Series) -> str:

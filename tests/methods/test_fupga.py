@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from fu.federation.gradient import loss_gradient
+from fu.federation.network import descent
 from fu.federation.task import Task, initial_parameters
 from fu.histories import last_local_models
 from fu.methods import fupga
@@ -108,6 +110,32 @@ def test_clip_and_momentum_of_fupga_are_those_of_plain_sgd(forgotten: tuple[int,
     found = fupga.step(task, params_of(fupga, radius_share=100, clip=1.0, momentum=0.9), state, 2)
     expected = state.theta + torch.stack(moved).mean(0)
     torch.testing.assert_close(found.theta, expected, rtol=0, atol=2e-6)
+
+
+def test_momentum_of_the_ascent_and_of_training_are_two_velocities() -> None:
+    """By hand: the ascent's is g + .5 a (1, 3.5, .75 and -2, 0, 4), training's a + .2 v."""
+    weights = torch.zeros(2)
+    ascent = fupga.Ascent(params_of(fupga, momentum=0.5), weights, 100.0, weights)
+    training = descent(make_federation(momentum=0.2).training, weights)
+    assert training is not None
+    found = []
+    for gradient in (torch.tensor([1.0, -2.0]), torch.tensor([3.0, 1.0]), torch.tensor([-1.0, 4.0])):
+        ascent.accelerate(weights, gradient)
+        training(weights, gradient)
+        found.append(gradient)
+    torch.testing.assert_close(torch.stack(found), torch.tensor([[1.0, -2.0], [3.7, -0.4], [1.49, 3.92]]))
+
+
+def test_a_round_of_fupga_takes_both_momenta() -> None:
+    task = with_local_models(make_task(make_federation(momentum=0.6)))
+    state = fupga.start(task, params_of(fupga))
+    theta, ascent, training = state.theta.clone(), torch.zeros_like(state.theta), torch.zeros_like(state.theta)
+    for x, y in make_federation().batches(1, 2, None):
+        ascent = 0.3 * ascent - loss_gradient(make_federation().network, theta, x, y)[1]
+        training = 0.6 * training + ascent
+        theta -= 0.1 * 0.9**2 * training
+    found = fupga.step(task, params_of(fupga, radius_share=100, momentum=0.3), state, 2).theta
+    torch.testing.assert_close(found, theta, rtol=0, atol=2e-6)
 
 
 def test_fupga_stops_for_good_where_it_is_far_enough_from_the_clients_own_model() -> None:

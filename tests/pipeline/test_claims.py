@@ -205,3 +205,35 @@ def test_a_claim_along_an_axis_names_one_point_of_every_other_setting() -> None:
         checks._pointed(of, points, stated, None, "here")
     with pytest.raises(UserError, match=r"^here: 'ours' has 6 points here; name one with at: rate\.$"):
         checks._pointed(of.model_copy(update={"at": {}}), points, stated, "lr", "here")
+
+
+def test_the_papers_own_numbers_are_judged_where_its_own_backdoor_took_hold(tmp_path: Path) -> None:
+    """As in FedOSD's Table 5: the original model of CIFAR-100 has an ASR of .433. Ours is the other way round."""
+    of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
+    original = {"metric": "asr", "method": "original", "stage": "original"}
+    rows: list[dict[str, Any]] = [
+        {"value": value, "scenario": scenario, **about, **whose}
+        for scenario, ours, before, theirs, printed in (
+            ("small", 0.01, 0.3, 0.02, 0.754),
+            ("other", 0.03, 0.99, 0.04, 0.433),
+        )
+        for value, about, whose in (
+            (ours, {"metric": "asr"}, {}),
+            (before, original, {}),
+            (theirs, {"metric": "asr"}, {"published": 1, "seed": -1}),
+            (printed, original, {"published": 1, "seed": -1}),
+            (theirs + 0.5, {}, {"published": 1, "seed": -1}),
+        )
+    ]
+    both = ["small", "other"]
+    claims = {"asr": make_claim("A.", params=of, scenarios=both), "r_acc": make_claim("R.", scenarios=both)}
+    found = read(tmp_path, claims, rows)
+    told = {
+        key: dict(zip(part["unit"], part["value"], strict=True))
+        for key, part in found[found["reason"] == ""].groupby(["claim", "published"])
+    }
+    assert told == {
+        ("asr", False): {"other": 0.03},
+        ("asr", True): {"small": 0.02},
+        ("r_acc", True): {"small": 0.52, "other": 0.54},
+    }

@@ -138,6 +138,14 @@ def test_shadows_train_on_halves_without_the_forgotten_client_and_say_something_
     assert estimates.shadows_seconds(all_samples) == pytest.approx(0.5 + 8 * (each - 3000 * 0.00004 / 3))
 
 
+@pytest.mark.usefixtures("sizes")
+def test_relearning_trains_all_clients_and_measures_two_attacks_before_and_after_every_round() -> None:
+    given = settings(relearning__rounds=7)
+    steps = 7 * 10 * 1 * (2 + 0.04 * 50) / 1000  # of ten clients, one batch of 50 for 48 samples
+    forward = 2 * 8 * (200 + 48) * 0.04 / 3 / 1000  # test samples, and those of the forgotten client
+    assert estimates.relearning_seconds(given, 3) == pytest.approx(0.5 + 3 * (steps + forward))
+
+
 def test_a_job_reads_its_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "LOAD_S", 10.0)
     monkeypatch.setattr(estimates, "JOB_S", 0.5)

@@ -26,6 +26,7 @@ FILES: list[tuple[bytes | str, str]] = [
     (f"{HEADER}\niid,fedosd,unlearned,r-acc,0", "line 2: there is no metric 'r-acc'; did you mean"),
     (f"{HEADER}\niid,fedosd,unlearned,seconds,3", "there is no metric 'seconds'; did you mean 'steps'?"),
     (f"{HEADER}\n{ROW}\n\n{ROW}", "line 4: is the same number as line 2; give each once."),
+    (f"{HEADER}\n{ROW}\niid,fedosd,unlearned,asr,0.002", "line 3: is the same number as line 2; give each once."),
     (f"{HEADER}\niid,fedosd,unlearned,asr", "line 2: must have 5 fields, got 4."),
     (f"{HEADER}\niid,fedosd,unlearned,asr,none", "line 2: the value must be a number, got 'none'."),
     (f"{HEADER}\niid,fedosd,unlearned,asr,nan", "line 2: the value must be a number, got 'nan'."),

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from fu import results
@@ -122,6 +123,12 @@ def test_what_was_made_for_another_choice_is_refused(root: Path) -> None:
     choose(root, POINTS[0], [f"s/seed0/{point}.evaluation.csv" for point in POINTS])
     with pytest.raises(UserError, match=r"/m\+chosen\.\w+\.csv: was made before m\.selected\.json was; run snakemake"):
         results.evaluations(root=root)
+
+
+def test_the_chosen_point_s_training_is_found_among_several_evaluations_of_each_point(root: Path) -> None:
+    before = results.traces(root=root)
+    choose(root, POINTS[1], [f"s/seed0/{point}.evaluation.csv" for point in POINTS for _ in range(3)])
+    pd.testing.assert_frame_equal(results.traces(root=root), before)
 
 
 def test_a_lost_certificate_behind_a_chosen_point_is_refused(root: Path) -> None:

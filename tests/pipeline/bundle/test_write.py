@@ -3,12 +3,13 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import yaml
@@ -90,6 +91,27 @@ def test_the_commit_names_and_dates_it(plan: Plan, stem: Path) -> None:
     assert path.name.startswith(f"smoke-{commit[:12]}-")
     assert metadata(path)["./"]["datePublished"].startswith("2026-01-02T03:04:05")
     assert metadata(path)["Snakefile"]["version"].endswith(f", commit {commit}")
+
+
+def test_edited_code_is_not_under_its_commits_name_alone(plan: Plan, stem: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    Path("code.py").write_text("1\n")
+    for words in (["init", "-q"], ["add", "code.py"], ["commit", "-q", "-m", "one"]):
+        subprocess.run([*git, *words], check=True)
+    Path("new.py").write_text("untracked\n")
+    clean = bundle(plan)
+    assert not metadata(clean)["Snakefile"]["version"].endswith(", edited")
+    clean.unlink()
+    Path("code.py").write_text("2\n")
+    path = bundle(plan)
+    assert re.search(r", commit [0-9a-f]{40}, edited$", metadata(path)["Snakefile"]["version"])
+    assert ", edited. Preset smoke: " in metadata(path)["./"]["description"]
+
+
+def test_its_files_are_compressed_of_one_time_and_readable_by_all(made: Path) -> None:
+    with ZipFile(made) as file:
+        found = {(one.compress_type, one.external_attr >> 16, one.date_time) for one in file.infolist()}
+    assert found == {(ZIP_DEFLATED, 0o100644, (1980, 1, 1, 0, 0, 0))}
 
 
 def test_targets_say_which_artefacts_and_the_page_shows_no_others(plan: Plan, stem: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.compare.numbers import Numbers, compared
+from fu.pipeline.compare.numbers import Difference, Numbers, compared
 from fu.pipeline.page.made import Artefact
 from tests.pipeline.compare.runs import Row, csv
 
@@ -74,6 +74,17 @@ def test_the_worst_difference_ranks_first() -> None:
     assert [one.cell.split(", ")[1] for one in found] == ["gone", "far", "near", "lone", "large"]
     assert (found[0].first, found[0].second) == ("1", "")
     assert str(found[0]).endswith(", seed 0: 1 -> none")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "share"), [("8", "2", 0.75), ("1", "5", 0.8), ("-4", "2", 1.5), ("1", "-5", 1.2)]
+)
+def test_without_a_spread_a_difference_ranks_by_its_share_of_the_larger_number(
+    first: str, second: str, share: float
+) -> None:
+    has_spread, far = Difference("toy_thing", "cell", first, second).rank
+    assert not has_spread
+    assert far == pytest.approx(share)
 
 
 def test_rows_that_differ_in_anything_else_are_other_cells() -> None:

@@ -44,7 +44,7 @@ def test_what_made_runs_and_what_differs_between_them_is_told() -> None:
     }
     copied(put(ENTRY, **about, devices=["another"]), "only")
     training = ROOT / "toy/small/seed0/original.trained"
-    training.with_name("original.trained.csv").write_text("another")
+    training.with_name("original.trained.csv").write_text("original.trainee\n")  # of the same size
     certify(training, "train")
     b = run(Path("b"), ENTRY, changed(3), **about)
     found = compare(a, b)
