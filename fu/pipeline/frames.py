@@ -330,7 +330,7 @@ def _models(entry: Entry, paths: Paths, scenario: Scenario) -> "dict[str, Models
 
     These are of the retraining in `against` that has the same training, and of that training.
     """
-    from fu.audits.models import Models
+    from fu.audits.models import Models, finite
     from fu.evaluation import predictions
 
     here = [part for part in shown(entry) if part.scenario == scenario.name]
@@ -341,7 +341,8 @@ def _models(entry: Entry, paths: Paths, scenario: Scenario) -> "dict[str, Models
         files = [Path(_predicted(entry, paths, place)) for place in places]
         loaded = [predictions.load(files[0], predictions.LABELS)]
         loaded += [predictions.load(file, predictions.REPEATS) for file in files]
-        models[part.method] = Models(*({name: value.numpy() for name, value in one.items()} for one in loaded))
+        labels, *kinds = ({name: value.numpy() for name, value in one.items()} for one in loaded)
+        models[part.method] = Models(labels, *map(finite, kinds))
     return models
 
 

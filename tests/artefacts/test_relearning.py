@@ -161,6 +161,15 @@ def test_cells_and_headings() -> None:
     assert {row[3] for row in shown.values()} == {"1.0"}
 
 
+def test_cells_hold_the_values_before_and_after_the_attack() -> None:
+    frame = make_rows()
+    ours = (frame["method"] == "late") & (frame["attack"] == "forgotten")
+    frame.loc[ours, "value"] = [0.1, 0.6, 0.9, 0.4] * 4  # by round; the last is neither the largest nor the next
+    [(_, panel)] = relearning.make(frame, make()).panels or []
+    row = panel[panel.iloc[:, 0] == "Late"].iloc[0]
+    assert row["the forgotten client trains", "Forget-set accuracy"] == "0.100 → 0.400"
+
+
 def test_in_words() -> None:
     entry = make()
     frame = make_rows()

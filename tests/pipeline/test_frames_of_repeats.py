@@ -110,3 +110,26 @@ def test_too_few_models_expose_nobody(results: Path) -> None:
     few = {probe: says[:3] for probe, says in predictions.load(path, predictions.REPEATS).items()}
     predictions.save(path, labels, {predictions.REPEATS: few})
     assert read(entry_of("exposed"), results).empty
+
+
+def test_a_repeat_with_infinite_logits_counts_as_diverged(results: Path) -> None:
+    path = results / f"toy/small/{CHOSEN}.predicted.safetensors"
+    labels = predictions.load(path, predictions.LABELS)
+    says = predictions.load(path, predictions.REPEATS)
+    says["retained_train"][2, 0, 1] = torch.inf  # of the third of nine, on one probe
+    predictions.save(path, labels, {predictions.REPEATS: says})
+    found = read(entry_of("epsilon", firsts=(9,)), results).set_index("metric")["value"]
+    left = models(results)
+    kept = {probe: np.delete(logits, 2, 0) for probe, logits in left.unlearned.items()}
+    expected = ulira.audit(Models(left.labels, kept, left.retrained, left.original))
+    assert found["repeats"] == 8
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+def test_the_least_exposed_are_the_last_of_all(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "EXPOSED", 1)
+    assert len(GONE) > 3
+    found = read(entry_of("exposed"), results)
+    order = exposed.indices(models(results))
+    assert found["sample"].tolist() == GONE[order[[0, -1]]].tolist()
+    assert found["place"].tolist() == [1, len(GONE)]
