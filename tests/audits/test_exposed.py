@@ -29,7 +29,7 @@ def test_units_are_deviations_not_variances() -> None:
     # squares 20 and 80 over eight models, drawn towards 50: variances 5.38 and 8.91
     retrained = around(0, 0) * [1, 2]
     # the gaps are 1.29 and 1.47 deviations; over variances .56 and .49
-    assert exposed.ranked(retrained + [3, 4.4], retrained).tolist() == [1, 0]
+    assert exposed.ranked(retrained + np.array([3, 4.4]), retrained).tolist() == [1, 0]
 
 
 def test_they_are_chosen_on_the_models_that_are_fitted_and_judged_on_the_others() -> None:
