@@ -164,7 +164,7 @@ def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mappin
 
 
 def in_words(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapping[str, Judged]) -> list[str]:
-    """Say where the original models stand, whom each attack finds out or why it judges nobody, and who is not judged."""
+    """Say where original models stand, whom each attack finds out or why it judges nobody, and who is not judged."""
     last, said = _last(scenario), []
     here = found[(found["scenario"] == scenario.name) & (found["attack"] == ORIGINAL)]
     for metric in entry.metrics:
