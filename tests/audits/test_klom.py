@@ -48,8 +48,8 @@ def test_the_audit_by_hand() -> None:
 
 
 def test_it_runs_from_unlearned_to_retrained_and_halves_are_of_retrained_models() -> None:
-    retrained = [[0.0], [4], [2], [0], [4]]  # variance 4; even: mean 2, variance 4, odd: mean 2, variance 8
-    unlearned = [[3.0], [3], [1], [5]]  # mean 3, variance 8/3; even: mean 2, odd: mean 4, variance 2
+    retrained = np.array([[0.0], [4], [2], [0], [4]])  # variance 4; even: mean 2, variance 4, odd: mean 2, variance 8
+    unlearned = np.array([[3.0], [3], [1], [5]])  # mean 3, variance 8/3; even: mean 2, odd: mean 4, variance 2
     values = klom.audit(models_of(unlearned, retrained, retrained))
     assert values["klom_forgotten"] == pytest.approx((2 / 3 - 1 - log(2 / 3) + 1 / 4) / 2, abs=1e-5)
     assert values["klom_forgotten_halves"] == pytest.approx((1 / 2 - 1 - log(1 / 2)) / 2, abs=1e-5)
