@@ -1,8 +1,9 @@
 """What audits find of the forgotten client in every method's models, and what they find in controls.
 
-Of controls it is known how much of the client is left. An audit that finds something in one more retraining, or nothing
-where nothing was forgotten, or ranks what is left wrongly, is grey in that scenario: no method is judged by it. The
-smallest share left in that it finds, as all larger ones, is its resolution.
+Of controls it is known how much of the client is left. An audit that one more retraining fails, or that a model passes
+which forgot nothing, or that ranks what is left wrongly, is grey in that scenario: no method is judged by it. Nor is a
+method whose training no control shares. The smallest share left in that fails it, as all larger ones do, is its
+resolution.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ MODELS = "repeats"  # the row of the frame that says how many models did not div
 
 
 class Judged(NamedTuple):
-    """An audit in one scenario: what it says of each method, in whom it finds something, and why it judges nobody.
+    """An audit in one scenario: what it says of each method, who fails it, and why it judges nobody.
 
     `resolution`: the smallest share left in that it finds, as all larger ones; None: not even all of it.
     """
@@ -48,7 +49,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     judged = {scenario.name: audits(frame, entry, scenario) for scenario in entry.scenarios}
     found = tidy(entry, judged)
     shown = [(scenario.label, _panel(entry, frame, scenario, judged[scenario.name])) for scenario in entry.scenarios]
-    words = [in_words(entry, judged[scenario.name]) for scenario in entry.scenarios]
+    words = [in_words(entry, scenario, judged[scenario.name]) for scenario in entry.scenarios]
     notes = _notes(entry, judged)
     return Result(
         found, f"{markdown(shown, words)}\n{notes}\n", _picture(entry, judged), shown, notes, words, beside=True
@@ -61,15 +62,26 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
     rows: dict[str, dict[str, float]] = {}
     for method, metric, value in zip(here["method"], here["metric"], here["value"], strict=True):
         rows.setdefault(method, {})[metric] = value
-    several = []
+    several, alone = [], uncontrolled(entry, scenario)
     order = [metric.name for metric in entry.metrics]  # as keys of a spec are sorted
     for audit in sorted(entry.audits.values(), key=lambda one: min(map(order.index, {*one.metrics} & {*order}))):
         values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
         values = {method: of for method, of in values.items() if of}
-        found = {method: bool(rows[method][audit.found]) for method in values if audit.found in rows[method]}
+        found = {
+            method: bool(rows[method][audit.found])
+            for method in values
+            if audit.found in rows[method] and method not in alone
+        }
         scores = {method: of[audit.score] for method, of in values.items() if audit.score in of}
         several.append(Judged(audit, values, found, *controlled(entry, scores, found)))
     return several
+
+
+def uncontrolled(entry: Entry, scenario: Scenario) -> set[str]:
+    """Return the methods whose training no control shares: nothing says what an audit sees in their models."""
+    trained = {method.name: entry.trial(scenario.name, method).trained for method in entry.methods}
+    known = {trained[method.name] for method in entry.methods if method.left or method.control}
+    return {method for method, training in trained.items() if training not in known}
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -115,9 +127,9 @@ def controlled(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bo
     steps = sorted((method for method in known if method.left), key=_left)
     never = [method for method in known if method.control or (method.left and _left(method) == 1)]
     if wrong := next((one for one in steps if _left(one) == 0 and found[one.name]), None):
-        return f"it finds something in “{wrong.label}”", None
+        return f"“{wrong.label}” fails it", None
     if wrong := next((one for one in never if not found[one.name]), None):
-        return f"it finds nothing in “{wrong.label}”", None
+        return f"“{wrong.label}” passes it", None
     if wrong_order := misordered(entry, scores, found):
         return wrong_order, None
     longest = max(_families(entry, found), key=len, default=[])
@@ -129,7 +141,7 @@ def misordered(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bo
     for family in _families(entry, found):
         for less, more in pairwise(family):
             if found[less.name] and not found[more.name]:
-                return f"it finds something in “{less.label}” and nothing in “{more.label}”"
+                return f"“{less.label}” fails it and “{more.label}” passes it"
         for less, more in pairwise(one for one in family if found[one.name]):
             if scores[less.name] > scores[more.name]:
                 return f"it scores “{less.label}” higher than “{more.label}”"
@@ -176,13 +188,15 @@ def _shown(entry: Entry) -> list[Method]:
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, audits: list[Judged]) -> pd.DataFrame:
-    """Return a row for each method; grey where an audit finds nothing, in the heading where it is not judged by."""
+    """Return a row for each method; grey where it passes an audit, in the heading where it is not judged by."""
     counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
     repeats = dict(zip(counted["method"], counted["value"], strict=True))
     lines = []
+    decides, alone = any(audit.found for audit in audits), uncontrolled(entry, scenario)
     for method in _shown(entry):
         number = int(repeats.get(method.name, 0))
         row = {("", "Method"): method.marked + (f" ({number} models)" if number < len(entry.seeds) else "")}
+        row["", "Method"] += " (not judged: no controls)" if decides and method.name in alone else ""
         for audit in audits:
             of = audit.values.get(method.name, {})
             for metric in (one for one in entry.metrics if one.name in audit.audit.metrics):
@@ -199,8 +213,8 @@ def _number(metric: Metric, value: float) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def in_words(entry: Entry, audits: list[Judged]) -> list[str]:
-    """Say of each audit what it can see, in whom it finds something and in whom not; or why it judges nobody."""
+def in_words(entry: Entry, scenario: Scenario, audits: list[Judged]) -> list[str]:
+    """Say of each audit what it can see, who fails and who passes it; or why it judges nobody."""
     said = []
     for audit in audits:
         name = audit.audit.label
@@ -213,9 +227,11 @@ def in_words(entry: Entry, audits: list[Judged]) -> list[str]:
         finds = [method.label for method in tested if audit.found[method.name]]
         clean = [method.label for method in tested if not audit.found[method.name]]
         words = [f"{name} sees a client of which {_share(audit.resolution)} left in"]
-        words += [f"finds something in {in_a_row(finds)}"] if finds else []
-        words += [f"nothing in {in_a_row(clean)}"] if clean else []
+        words += [f"{in_a_row(finds)} {'fails' if len(finds) == 1 else 'fail'} it"] if finds else []
+        words += [f"{in_a_row(clean)} {'passes' if len(clean) == 1 else 'pass'} it"] if clean else []
         said.append(f"{'; '.join(words)}.")
+    if said and (alone := [m.label for m in _shown(entry) if m.name in uncontrolled(entry, scenario)]):
+        said.append(f"Not judged, as no control has its training: {in_a_row(alone)}.")
     return said
 
 
@@ -231,8 +247,11 @@ def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:
     parts = [
         f"{len(entry.seeds)} models of each kind, which differ in first weights and draws alone: unlearned ones are "
         "compared with as many retrained and original ones, by what they say of fixed samples.",
-        f"{LIKE}, grey: the audit finds nothing, which proves only that less is left than it can see.",
     ]
+    if any(audit.found for audits in judged.values() for audit in audits):
+        parts.append(f"{LIKE}, grey: passes the audit, which proves only that less is left than it can see.")
+    else:
+        parts.append("Nobody passes or fails: these audits describe, and test nothing.")
     if fails:
         parts.append(f"A column with {LIKE} in its heading fails its own controls, so that no method is judged by it.")
     return " ".join([*parts, *(audit.caveat for audit in entry.audits.values())])

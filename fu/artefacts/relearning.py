@@ -3,8 +3,9 @@
 After Siddiqui et al. 2025 (arXiv 2505.22310): what comes back sooner than after retraining was not gone. It is back in
 the first round after which the ASR (without a backdoor, the accuracy on forgotten samples that no attack trains on) is
 at least .95 of the original model's. Rounds of a method and of the retraining of its training are compared by a
-permutation of ranks (Mann-Whitney, on one side), corrected over methods (Holm). Each attack is judged by controls
-first, as an audit is.
+permutation of ranks (Mann-Whitney, on one side), of four models at least: of three no p is below .05. No p is corrected
+for the number of methods. Each attack is judged by controls first, as an audit is; a method whose training no control
+shares is not judged.
 """
 
 from collections.abc import Mapping
@@ -19,14 +20,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import notes
-from fu.artefacts.audit import controlled
+from fu.artefacts.audit import controlled, uncontrolled
 from fu.artefacts.drawing import Look, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Method, Scenario
 from fu.artefacts.panels import LIKE, markdown
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import summaries
 from fu.artefacts.words import in_a_row
-from fu.claims.correction import holm
 
 READS = "relearned"
 NEEDS = ("against",)
@@ -34,6 +34,7 @@ BY_SEED = ("rounds_retained", "rounds_forgotten")
 ATTACKS = {"retained": "retained clients train", "forgotten": "the forgotten client trains"}
 SHARE = 0.95  # of the original model's level, where something is back
 LEVEL = 0.05
+LEAST = 4  # models of each kind: 70 labellings, of three only 20
 RESAMPLES, SEED = 19_999, 0  # exact up to eight repeats, which have 12,870 labellings
 CONTROL: dict[str, Any] = {"linewidth": 3.2, "zorder": 1.5}
 GREYS = ("0.15", "0.6")  # of the retrainings
@@ -93,7 +94,7 @@ def until(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def judge(entry: Entry, scenario: Scenario, times: pd.DataFrame, attack: str) -> Judged:
-    """Return what an attack says of every method of a scenario of which two models or more are left."""
+    """Return what an attack says of every method of a scenario of which `LEAST` models are left."""
     here = times[(times["scenario"] == scenario.name) & (times["attack"] == attack)]
     rounds = {str(method): [*part["rounds"]] for method, part in here.groupby("method", sort=False)}
 
@@ -101,13 +102,15 @@ def judge(entry: Entry, scenario: Scenario, times: pd.DataFrame, attack: str) ->
         return entry.trial(scenario.name, method).trained
 
     again = {trained(one): rounds.get(one.name, []) for one in entry.methods if one.name in entry.against}
-    tested = [one for one in entry.methods if one.name not in entry.against and len(rounds.get(one.name, [])) > 1]
-    p = {one.name: p_value(rounds[one.name], again[trained(one)]) for one in tested if len(again[trained(one)]) > 1}
-    judged = [one.name for one in tested if one.name in p and not (one.left or one.control)]
-    p |= dict(zip(judged, holm([p[name] for name in judged]), strict=True))
+    out = {*entry.against, *uncontrolled(entry, scenario)}
+    tested = [one for one in entry.methods if one.name not in out and len(rounds.get(one.name, [])) >= LEAST]
+    p = {
+        one.name: p_value(rounds[one.name], again[trained(one)]) for one in tested if len(again[trained(one)]) >= LEAST
+    }
     scores = {name: -float(np.minimum(rounds[name], _last(scenario) + 1).mean()) for name in p}
     fails, _ = controlled(entry, scores, {name: value < LEVEL for name, value in p.items()})
-    return Judged(rounds, p, fails)
+    few = f"of fewer than {LEAST} models of a kind no p can be below {LEVEL:g}"
+    return Judged(rounds, p, fails if p else few)
 
 
 def p_value(rounds: list[float], control: list[float]) -> float:
@@ -161,7 +164,7 @@ def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mappin
 
 
 def in_words(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapping[str, Judged]) -> list[str]:
-    """Say where the original models stand, and of each attack whom it finds out, or why it judges nobody."""
+    """Say where original models stand, whom each attack finds out or why it judges nobody, and who is not judged."""
     last, said = _last(scenario), []
     here = found[(found["scenario"] == scenario.name) & (found["attack"] == ORIGINAL)]
     for metric in entry.metrics:
@@ -184,7 +187,8 @@ def in_words(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapp
         parts = [f"it is back sooner than after retraining in {early}"] if early else []
         parts += [f"it is not shown to be in {others}" if early else f"it is not shown to be back sooner in {others}"]
         said.append(f"{when}, {'; '.join(parts[: 2 if others else 1])} ({again}).")
-    return said
+    alone = [m.label for m in entry.methods if m.name in uncontrolled(entry, scenario) and m.name not in entry.against]
+    return said + ([f"Not judged, as no control has its training: {in_a_row(alone)}."] if alone else [])
 
 
 def _notes(entry: Entry) -> str:

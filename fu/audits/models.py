@@ -42,6 +42,17 @@ class Models:
         return Models(self.labels, *({probe: of[:number] for probe, of in kind.items()} for kind in kinds))
 
 
+def finite(logits: Logits) -> Logits:
+    """Return the logits of those models all of whose logits are finite: the others have diverged, as they say nothing.
+
+    Weights may be finite and logits not.
+    """
+    if not logits:
+        return logits
+    whole = np.logical_and.reduce([np.isfinite(of).all((1, 2)) for of in logits.values()])
+    return {probe: of[whole] for probe, of in logits.items()}
+
+
 def check_repeats(models: Models, least: int) -> None:
     """Raise `ValueError` where there are fewer than `least` repeats of one of the kinds."""
     for kind, number in models.repeats.items():

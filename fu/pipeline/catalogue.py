@@ -111,7 +111,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     },
     "audits": {
         "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
-        **{name: TypeAdapter(str) for name in ("SCORE", "LABEL", "CAVEAT", "P")},
+        **{name: TypeAdapter(str) for name in ("SCORE", "LABEL", "CAVEAT")},
         "LEAST": TypeAdapter(int),
     },
     "claims": {"EXACT": TypeAdapter(bool), "INTERVAL": TypeAdapter(bool)},

@@ -35,7 +35,7 @@ COLUMNS = [
 ]
 COMPARED = ("forgotten", "retained")  # probes on which models are compared
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
-SILENT = "no numbers: runs diverged, the preset leaves them out, or an audit fails its own controls"
+SILENT = "no numbers: runs diverged, the preset leaves them out, or an audit fails its own controls or has none"
 EXAMPLES = 4  # samples of a forgotten client in the frame of a `data` artefact
 EXPOSED = 7  # pictures of those that are most exposed, and as many of those that are least
 
@@ -341,7 +341,7 @@ def _models(entry: Entry, paths: Paths, scenario: Scenario) -> "dict[str, Models
 
     These are of the retraining in `against` that has the same training, and of that training.
     """
-    from fu.audits.models import Models
+    from fu.audits.models import Models, finite
     from fu.evaluation import predictions
 
     here = [part for part in shown(entry) if part.scenario == scenario.name]
@@ -352,26 +352,21 @@ def _models(entry: Entry, paths: Paths, scenario: Scenario) -> "dict[str, Models
         files = [Path(_predicted(entry, paths, place)) for place in places]
         loaded = [predictions.load(files[0], predictions.LABELS)]
         loaded += [predictions.load(file, predictions.REPEATS) for file in files]
-        models[part.method] = Models(*({name: value.numpy() for name, value in one.items()} for one in loaded))
+        labels, *kinds = ({name: value.numpy() for name, value in one.items()} for one in loaded)
+        models[part.method] = Models(labels, *map(finite, kinds))
     return models
 
 
 def _said(entry: Entry, models: "dict[str, Models]") -> dict[str, dict[str, float]]:
     """Return by method what every audit says, and how many models there are.
 
-    Where too many have diverged, an audit says nothing. P-values are corrected for the number of methods (Holm).
+    Where too many have diverged, an audit says nothing. No p-value is corrected for the number of methods, so that
+    controls and methods are judged by one rule, and a further method changes nothing for the others.
     """
-    from fu.claims.correction import holm
-
-    controls = {method.name for method in entry.methods if method.left or method.control}
     said: dict[str, dict[str, float]] = {method: {"repeats": of.repeats["unlearned"]} for method, of in models.items()}
     for name in entry.audits:
         audit = plugins.load("audits", name)
         values = {method: audit.audit(of) for method, of in models.items() if min(of.repeats.values()) >= audit.LEAST}
-        judged = [method for method in values if method not in controls]
-        if hasattr(audit, "P"):
-            for method, p in zip(judged, holm([values[method][audit.P] for method in judged]), strict=True):
-                values[method][audit.P] = p
         for method, of in values.items():
             said[method] |= of
             if hasattr(audit, "found"):

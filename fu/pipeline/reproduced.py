@@ -19,7 +19,10 @@ from fu.pipeline.settings.reference import rows
 
 PAGE = "measurements/verdicts.md"
 START, END = "<!-- verdicts: made by make docs -->\n", "<!-- end of verdicts -->\n"
+HEAD = ("claim", "place", "verdict", "in scenarios", "mean and 95% interval", "the paper's own numbers")
 SHOWN = 3  # scenarios that are named
+OURS = ("our own control", "our criterion")
+BEYOND = "No paper's claims, but controls of our own and what we ask of every method:"
 KINDS = ("holds", "does not hold", "undecided")
 
 
@@ -27,7 +30,7 @@ class Run(NamedTuple):
     """What one run judged: the paper's claims, and those that it judged, each in all scenarios and in every one."""
 
     paper: str
-    claims: int
+    claims: list[str]  # the place of each
     about: dict[str, Any]
     found: pd.DataFrame
 
@@ -61,19 +64,38 @@ def runs(folder: Path = ROOT / "docs/measurements/verdicts") -> list[Run]:
         paper = path.stem.partition("-")[0]
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         frame = pd.read_csv(path, keep_default_na=False, na_values={"mean": "", "low": "", "high": ""})
-        found.append(Run(paper, len(papers.read_paper(paper)["claims"]), about, frame))
+        found.append(Run(paper, places(paper), about, frame))
     return found
 
 
+def places(paper: str) -> list[str]:
+    """Return where each claim of a paper's file comes from."""
+    return [claim["place"] for claim in papers.read_paper(paper)["claims"].values()]
+
+
+def ours(place: str) -> bool:
+    """Whether a claim is no paper's: a control or a criterion of our own."""
+    return place.startswith(OURS)
+
+
 def table(found: list[Run]) -> str:
-    """Return the README's table: a row for each run."""
-    head = ("paper", "claims judged", "hold", "do not hold", "undecided", "scale")
-    return rows(head, [_counted(run) for run in found])
+    """Return the README's tables, a row for each run: of what papers claim, and of what we ask beyond that."""
+    counted = {own: [_counted(run, own) for run in found if _of(run.overall, own).any()] for own in (False, True)}
+    columns = ("hold", "do not hold", "undecided", "scale")
+    text = rows(("paper", "claims judged", *columns), counted[False])
+    if not counted[True]:
+        return text
+    return f"{text}\n\n{BEYOND}\n\n{rows(('artefacts', 'controls and criteria judged', *columns), counted[True])}"
 
 
-def _counted(run: Run) -> tuple[str, ...]:
-    counts = Counter(run.overall["verdict"])
-    judged = f"{len(run.overall)} of {run.claims}"
+def _of(claims: pd.DataFrame, own: bool) -> "pd.Series[bool]":
+    return claims["place"].map(ours).astype(bool) == own
+
+
+def _counted(run: Run, own: bool) -> tuple[str, ...]:
+    here = run.overall[_of(run.overall, own)]
+    counts = Counter(here["verdict"])
+    judged = f"{len(here)} of {sum(ours(place) == own for place in run.claims)}"
     return f"[{run.paper}](docs/papers/{run.paper}.md)", judged, *(str(counts[kind]) for kind in KINDS), run.scale
 
 
@@ -87,28 +109,27 @@ def page(found: list[Run]) -> str:
     for run in found:
         text += [
             f"## {run.paper}: {run.scale}",
-            f"{len(run.overall)} of {run.claims} claims judged; commit {run.about['commit'][:7]}.",
-            _claims(run),
+            f"{len(run.overall)} of {len(run.claims)} claims judged; commit {run.about['commit'][:7]}.",
         ]
+        parts = {own: list(_lines(run, own)) for own in (False, True)}
+        text += [rows(HEAD, parts[False])] if parts[False] else []
+        text += [BEYOND, rows(HEAD, parts[True])] if parts[True] else []
     return "\n\n".join(text) + "\n"
 
 
-def _claims(run: Run) -> str:
-    head = ("claim", "place", "verdict", "in scenarios", "mean and 95% interval", "the paper's own numbers")
-    return rows(head, list(_lines(run)))
-
-
-def _lines(run: Run) -> Iterator[tuple[str, ...]]:
-    for claim in run.overall.to_dict("records"):
-        own = run.found[(run.found["claim"] == claim["claim"]) & (run.found["scenario"] != ALL)]
-        numbers = [f"{one.mean:.3g} ({one.low:.3g} to {one.high:.3g})" for one in own[own["low"].notna()].itertuples()]
+def _lines(run: Run, own: bool) -> Iterator[tuple[str, ...]]:
+    for claim in run.overall[_of(run.overall, own)].to_dict("records"):
+        every = run.found[(run.found["claim"] == claim["claim"]) & (run.found["scenario"] != ALL)]
+        numbers = [
+            f"{one.mean:.3g} ({one.low:.3g} to {one.high:.3g})" for one in every[every["low"].notna()].itertuples()
+        ]
         yield (
             claim["text"],
             claim["place"],
             f"**{claim['verdict']}**",
-            several(own["verdict"]),
+            several(every["verdict"]),
             "; ".join(numbers) or "–",
-            several(own[own["published"] != ""]["published"]),
+            several(every[every["published"] != ""]["published"]),
         )
 
 

@@ -74,10 +74,10 @@ def test_the_resolution_is_the_smallest_share_that_is_found() -> None:
 @pytest.mark.parametrize(
     ("scores", "found", "reason"),
     [
-        ({}, {"none": True}, "it finds something in “None”"),
-        ({}, {"all": False}, "it finds nothing in “All”"),
-        ({}, {"nothing": False}, "it finds nothing in “Nothing”"),
-        ({}, {"half": False, "tenth": True}, "it finds something in “Tenth” and nothing in “Half”"),
+        ({}, {"none": True}, "“None” fails it"),
+        ({}, {"all": False}, "“All” passes it"),
+        ({}, {"nothing": False}, "“Nothing” passes it"),
+        ({}, {"half": False, "tenth": True}, "“Tenth” fails it and “Half” passes it"),
         ({"half": 0.91}, {}, "it scores “Half” higher than “All”"),
         ({"half": 0.9}, {}, ""),  # a tie is in order
         ({"tenth": 0.8}, {}, ""),  # where nothing is found, nothing is ranked
@@ -125,10 +125,10 @@ def test_fewer_models_than_seeds_are_said() -> None:
 
 def test_in_words() -> None:
     entry = make_audit()
-    said = audit.in_words(entry, audit.audits(make_rows(), entry, entry.scenarios[0]))
+    said = audit.in_words(entry, entry.scenarios[0], audit.audits(make_rows(), entry, entry.scenarios[0]))
     assert said == [
-        "Klom judges nobody here, as it finds something in “None”.",
-        "Ulira sees a client of which 50% or more is left in; finds something in Bad; nothing in Good.",
+        "Klom judges nobody here, as “None” fails it.",
+        "Ulira sees a client of which 50% or more is left in; Bad fails it; Good passes it.",
     ]
 
 
@@ -140,7 +140,7 @@ def test_the_tidy_rows() -> None:
         **{"value": 0.7, "found": True, "fails": "", "resolution": 0.5},
     }
     assert set(frame[frame["audit"] == "neighbours"]["found"].isna()) == {True}
-    assert set(frame[frame["audit"] == "klom"]["fails"]) == {"it finds something in “None”"}
+    assert set(frame[frame["audit"] == "klom"]["fails"]) == {"“None” fails it"}
 
 
 def test_the_picture_fills_what_is_found_and_greys_who_judges_nobody() -> None:
@@ -184,3 +184,39 @@ def test_scores_out_of_order_are_said_in_rows() -> None:
     ranked = found[found["metric"] == "in_order"].set_index("method")["value"]
     assert ranked["all"] == 0  # of both audits: KLoM's score is ten times U-LiRA's
     assert found[(found["method"] == "bad")].empty  # no audit passes its controls
+
+
+def elsewhere(entry: Entry, name: str) -> Entry:
+    """Return the entry with one method that starts from another training than all others."""
+    [method] = [one for one in entry.methods if one.name == name]
+    (trial,) = method.trials["small"]
+    other = method.model_copy(update={"trials": {"small": (trial.model_copy(update={"trained": "small/fats"}),)}})
+    return entry.model_copy(update={"methods": tuple(other if one is method else one for one in entry.methods)})
+
+
+def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
+    entry = elsewhere(make_audit(), "good")
+    several = audit.audits(make_rows(), entry, entry.scenarios[0])
+    assert set(several[1].found) == {*FOUND} - {"good"}
+    assert several[1].values["good"]["ulira_auc"] == 0.49
+    result = made(entry, make_rows())
+    [(_, panel)] = result.panels or []
+    row = panel[panel.iloc[:, 0] == "Good (not judged: no controls)"].iloc[0]
+    assert [*row][3] == "0.490"  # not grey
+    assert result.words[0][1:] == [
+        "Ulira sees a client of which 50% or more is left in; Bad fails it.",
+        "Not judged, as no control has its training: Good.",
+    ]
+    rows = audit.by_seed(make_rows(), entry)
+    assert {*rows["method"]} == {*FOUND} - {"good"}
+    controlled = elsewhere(entry, "nothing")  # a control of its training
+    assert audit.uncontrolled(controlled, controlled.scenarios[0]) == set()
+
+
+def test_audits_that_only_describe_pass_nobody() -> None:
+    frame = make_rows()
+    frame = frame[~frame["metric"].isin(["ulira.found", "klom.found"])]
+    notes = made(make_audit(), frame).notes
+    assert "Nobody passes or fails: these audits describe, and test nothing." in notes
+    assert LIKE not in notes
+    assert "passes the audit, which proves only" in made(make_audit(), make_rows()).notes

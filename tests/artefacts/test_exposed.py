@@ -7,7 +7,7 @@ import pandas as pd
 
 from tests.artefacts.factories import made, make_entry
 
-MARGINS = {1: (4.0, 0.0, 1.9), 2: (4.0, 0.0, 2.1), 3: (4.0, 0.0, -9.0), 99: (1.0, 1.0, 1.0)}
+MARGINS = {1: (4.2, 0.0, 1.9), 2: (4.0, 0.0, 2.1), 3: (4.0, 0.0, -8.6), 99: (1.0, 1.0, 1.0)}
 
 
 def rows() -> pd.DataFrame:
@@ -31,7 +31,7 @@ def test_pictures_stand_with_their_labels_above_their_margins_on_one_axis() -> N
     assert [head.partition(" exposed ")[0] for head in heads] == ["Most", "Least"]
     drawn = [float(line.get_xdata()[0]) for line in axes[1][1].lines if line.get_marker() in "soD"]
     assert drawn == [4.0, 0.0, 2.1]
-    assert {axis.get_xlim() for axis in axes[1]} | {axes[3][0].get_xlim()} == {(-9.0, 4.0)}
+    assert {axis.get_xlim() for axis in axes[1]} | {axes[3][0].get_xlim()} == {(-9.0, 5.0)}
 
 
 def test_it_is_said_on_how_many_the_method_is_nearer_to_original_models() -> None:

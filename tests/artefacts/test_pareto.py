@@ -62,7 +62,7 @@ def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None
     result = made(entry(), rows({"none": True}))
     assert not result.frame["front"].any()
     assert result.words == [
-        ["No front is drawn, as the audit judges nobody here: it finds something in “None”."],
+        ["No front is drawn, as the audit judges nobody here: “None” fails it."],
     ]
     up = next(axis for axis in result.figure.axes if axis.get_xlabel() == "bytes up")
     assert {line.get_color() for line in up.lines} == {GREY}

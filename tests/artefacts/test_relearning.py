@@ -106,24 +106,44 @@ def test_the_p_value_counts_labellings(own: list[float], control: list[float], p
     assert relearning.p_value(own, control) == pytest.approx(p)
 
 
-def test_p_values_are_those_of_the_retraining_of_the_same_training_corrected_for_methods() -> None:
-    """Of three methods, the lowest p counts three times; controls' are as they are."""
-    p = judged().p
-    assert p["all"] == pytest.approx(1 / 70)
-    assert p["soon"] == pytest.approx(3 / 70)
-    assert p["sampled"] == 1.0  # against its own retraining, which is sooner; against the other it would be low
-    assert p["late"] == 1.0
-    assert "again" not in p
-    assert judged().sooner("soon")
-    assert not judged().sooner("late")
+def with_control() -> Entry:
+    """Return the entry where half is left of the sampled training: it has a control then."""
+    entry = make()
+    half = next(one for one in entry.methods if one.name == "half")
+    (trial,) = half.trials["small"]
+    moved = half.model_copy(update={"trials": {"small": (trial.model_copy(update={"trained": "small/fats"}),)}})
+    return entry.model_copy(update={"methods": tuple(moved if one is half else one for one in entry.methods)})
+
+
+def test_p_values_are_those_of_the_retraining_of_the_same_training_as_they_are() -> None:
+    entry = with_control()
+    one = relearning.judge(entry, entry.scenarios[0], until(make_rows()), "retained")
+    assert one.p["all"] == one.p["soon"] == pytest.approx(1 / 70)  # a control and a method, by one rule
+    assert one.p["sampled"] == 1.0  # against its own retraining, which is sooner; against the other it would be low
+    assert one.p["late"] == 1.0
+    assert "again" not in one.p
+    assert one.sooner("soon")
+    assert not one.sooner("late")
+
+
+def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
+    assert "sampled" not in judged().p
+    assert relearning.make(make_rows(), make()).words[0][-1] == "Not judged, as no control has its training: Sampled."
+
+
+def test_three_models_judge_nobody() -> None:
+    frame = make_rows()
+    entry = make()
+    few = relearning.judge(entry, entry.scenarios[0], until(frame[frame["seed"] < 3]), "retained")
+    assert (few.p, few.fails) == ({}, "of fewer than 4 models of a kind no p can be below 0.05")
 
 
 def test_an_attack_that_fails_its_controls_judges_nobody() -> None:
     assert judged().fails == ""
-    assert judged({"none": [0, 0, 0, 0]}).fails == "it finds something in “None”"
+    assert judged({"none": [0, 0, 0, 0]}).fails == "“None” fails it"
     assert judged({"half": [0, 0, 0, 0], "all": [1, 1, 1, 1]}).fails == "it scores “Half” higher than “All”"
-    assert judged({"all": [3, 3, 3, inf]}).fails == "it finds nothing in “All”"
-    assert judged(attack="forgotten").fails == "it finds nothing in “All”"  # retrained models are back as soon
+    assert judged({"all": [3, 3, 3, inf]}).fails == "“All” passes it"
+    assert judged(attack="forgotten").fails == "“All” passes it"  # retrained models are back as soon
 
 
 @pytest.mark.parametrize(
@@ -157,8 +177,17 @@ def test_cells_and_headings() -> None:
     assert shown["Again"][:3] == ("> 3.0", "0.760 → 0.760", "– → –")  # .7599 and .76
     assert shown["Soon"][0] == "0.2"
     assert shown["Late"][0] == f"> 3.0 {LIKE}"
-    assert shown["Sampled"][0] == f"2.0 {LIKE}"
+    assert shown["Sampled"][0] == "2.0"  # not judged
     assert {row[3] for row in shown.values()} == {"1.0"}
+
+
+def test_cells_hold_the_values_before_and_after_the_attack() -> None:
+    frame = make_rows()
+    ours = (frame["method"] == "late") & (frame["attack"] == "forgotten")
+    frame.loc[ours, "value"] = [0.1, 0.6, 0.9, 0.4] * 4  # by round; the last is neither the largest nor the next
+    [(_, panel)] = relearning.make(frame, make()).panels or []
+    row = panel[panel.iloc[:, 0] == "Late"].iloc[0]
+    assert row["the forgotten client trains", "Forget-set accuracy"] == "0.100 → 0.400"
 
 
 def test_in_words() -> None:
@@ -169,14 +198,13 @@ def test_in_words() -> None:
     assert words == [
         "Forget-set accuracy of the original models: 0.800.",
         "Where retained clients train, it is back sooner than after retraining in Soon; it is not shown to be in Late "
-        f"and Sampled ({again}).",
-        "Where the forgotten client trains, nobody is judged, as it finds nothing in “All” (Again: 1.0 rounds and "
+        f"({again}).",
+        "Where the forgotten client trains, nobody is judged, as “All” passes it (Again: 1.0 rounds and "
         "Sampled.Again: 1.0 rounds).",
+        "Not judged, as no control has its training: Sampled.",
     ]
     nobody = relearning.make(make_rows({"soon": [3, inf, 3, inf]}), entry).words[0][1]
-    assert nobody == (
-        f"Where retained clients train, it is not shown to be back sooner in Soon, Late and Sampled ({again})."
-    )
+    assert nobody == (f"Where retained clients train, it is not shown to be back sooner in Soon and Late ({again}).")
 
 
 def test_fewer_models_than_repeats_are_said() -> None:
@@ -192,10 +220,10 @@ def test_fewer_models_than_repeats_are_said() -> None:
 
 def test_without_a_retrained_model_nobody_is_judged() -> None:
     frame = make_rows()
-    entry = make()
+    entry = with_control()
     one = relearning.judge(entry, entry.scenarios[0], until(frame[frame["method"] != "again"]), "retained")
-    assert set(one.p) == {"sampled"}
-    alone = frame[~frame["method"].isin(["again", "sampled"]) | (frame["seed"] == 0)]
+    assert set(one.p) == {"half", "sampled"}
+    alone = frame[~frame["method"].isin(["again", "sampled.again"]) | (frame["seed"] == 0)]
     assert set(relearning.judge(entry, entry.scenarios[0], until(alone), "retained").p) == set()
 
 

@@ -25,6 +25,13 @@ def test_the_most_exposed_differ_most_in_units_of_their_spread() -> None:
     assert exposed.indices(models_of(retrained, retrained, original)).tolist() == found
 
 
+def test_units_are_deviations_not_variances() -> None:
+    # squares 20 and 80 over eight models, drawn towards 50: variances 5.38 and 8.91
+    retrained = around(0, 0) * [1, 2]
+    # the gaps are 1.29 and 1.47 deviations; over variances .56 and .49
+    assert exposed.ranked(retrained + np.array([3, 4.4]), retrained).tolist() == [1, 0]
+
+
 def test_they_are_chosen_on_the_models_that_are_fitted_and_judged_on_the_others() -> None:
     retrained, original = around(*[0] * 10), around(*[0] * 10)
     original[::2, 3] += 5  # even models expose sample 3, odd ones sample 6

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fu.audits import klom
-from fu.audits.klom import divergence, p_value
+from fu.audits.klom import _fitted, divergence, p_value
 from fu.audits.models import FORGOTTEN, HELD_OUT, TEST, TRAIN, Floats, fitted
 from tests.audits.synthetic import World, models_of
 
@@ -45,6 +45,24 @@ def test_the_audit_by_hand() -> None:
         },
         abs=1e-5,
     )
+
+
+def test_it_runs_from_unlearned_to_retrained_and_halves_are_of_retrained_models() -> None:
+    retrained = np.array([[0.0], [4], [2], [0], [4]])  # variance 4; even: mean 2, variance 4, odd: mean 2, variance 8
+    unlearned = np.array([[3.0], [3], [1], [5]])  # mean 3, variance 8/3; even: mean 2, odd: mean 4, variance 2
+    values = klom.audit(models_of(unlearned, retrained, retrained))
+    assert values["klom_forgotten"] == pytest.approx((2 / 3 - 1 - log(2 / 3) + 1 / 4) / 2, abs=1e-5)
+    assert values["klom_forgotten_halves"] == pytest.approx((1 / 2 - 1 - log(1 / 2)) / 2, abs=1e-5)
+
+
+def test_fits_of_labellings_are_those_of_the_models_that_they_name() -> None:
+    values = np.array([[1.0, -3, 10], [2, 5, 0], [7, 0, 4], [0, 1, -6], [3, 3, 2]])
+    members = np.array([[True, False, True, False, True], [False, True, True, True, False]])
+    mean, variance = _fitted(values, members)
+    for k, row in enumerate(members):
+        expected = fitted(values[row])
+        assert mean[k] == pytest.approx(expected[0])
+        assert variance[k] == pytest.approx(expected[1])
 
 
 def test_of_many_models_it_is_the_closed_form_and_between_halves_nothing() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from fu.audits.models import TEST, area, caught, fitted, halves, losses, margins, tenth
-from tests.audits.synthetic import models_of
+from fu.audits.models import FORGOTTEN, TEST, area, caught, finite, fitted, halves, losses, margins, tenth
+from tests.audits.synthetic import logits_of, models_of
 
 
 def test_a_margin_is_the_log_odds_of_the_own_label() -> None:
@@ -71,3 +71,14 @@ def test_the_first_models_are_those_of_each_kind_on_every_probe() -> None:
     models = models_of(unlearned=few, retrained=many, original=many).first(3)
     assert models.repeats == {"unlearned": 2, "retrained": 3, "original": 3}
     assert np.array_equal(margins(models.retrained[TEST], models.labels[TEST]).round(4), many[:3])
+
+
+def test_a_model_with_a_logit_that_is_not_finite_is_left_out_on_all_probes() -> None:
+    values = np.arange(12.0).reshape(4, 3)
+    logits = {probe: logits_of(values) for probe in (FORGOTTEN, TEST)}
+    logits[FORGOTTEN][2, 0, 1] = np.inf
+    logits[TEST][0, 2, 2] = np.nan
+    found = finite(logits)
+    for probe in (FORGOTTEN, TEST):
+        assert np.array_equal(found[probe], logits[probe][[1, 3]])
+    assert finite({}) == {}

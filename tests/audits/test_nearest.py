@@ -24,6 +24,11 @@ def test_the_audit_by_hand() -> None:
     assert values["nearest_position"] == pytest.approx((5.52 - 0.4) / (10.6 - 0.4), rel=1e-5)
 
 
+def test_of_kinds_with_more_models_the_first_are_compared() -> None:
+    more, most = np.vstack([RETRAINED, [[100]]]), np.vstack([ORIGINAL, [[-50], [-70]]])
+    assert compared(UNLEARNED, more, most).tolist() == compared(UNLEARNED, RETRAINED, ORIGINAL).tolist()
+
+
 def test_samples_count_by_their_spread() -> None:
     retrained, original = np.array([[0.0, 0], [2, 0]]), np.array([[4.0, 3], [4, 3]])
     # variances 12/11 and 10/11 of the one, .0001 of the other

@@ -47,6 +47,14 @@ def test_a_model_is_called_unlearned_by_the_sum_over_its_examples() -> None:
     assert values["it_auc"] == (7 + 6.5 + 3 * 5.5 + 2 * 3.5 + 1) / 64
 
 
+def test_errors_count_among_the_models_of_their_own_kind() -> None:
+    first = np.array([[3.0], [-3], [2], [1]]), np.array([[-2.0], [1]])
+    second = np.array([[-1.0], [-2]]), np.array([[-1.0], [-5]])
+    values = ulira.attacked("it", [first, second])  # three of six unlearned, one of four retrained models is wrong
+    ends = [values[f"it_epsilon{end}"] for end in ("_low", "", "_high")]
+    assert ends == list(epsilon(0.5, 2, 1.5, 3))
+
+
 @pytest.mark.parametrize(("samples", "expected"), [(24, set()), (25, {"1"}), (249, {"1"}), (250, {"1", "01"})])
 def test_a_rate_that_so_few_pairs_cannot_tell_is_left_out(samples: int, expected: set[str]) -> None:
     values = ulira.audit(World(0, samples).models(4, 1.0))

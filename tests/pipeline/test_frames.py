@@ -422,3 +422,12 @@ def test_predictions_are_read_where_they_are_asked_for_once_for_each_trial(resul
     ]
     without = entry.model_copy(update={"predictions": False})
     assert set(frames.inputs(entry, paths)) - set(frames.inputs(without, paths)) == set(kept)
+
+
+def test_holdings_are_the_training_samples_of_each_class_that_a_client_has(results: Path) -> None:
+    found = read(make_entry("holdings"), results)
+    assert {*found["client"]} == {0, 1, 2}
+    for client in range(3):
+        rows = found[found["client"] == client]
+        counts = np.bincount(LABELS[PART.train[client]], minlength=CLASSES)
+        assert dict(zip(rows["label"], rows["train"], strict=True)) == {k: n for k, n in enumerate(counts) if n}

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from fu.artefacts.entry import Entry
-from fu.audits import exposed, ulira
+from fu.audits import exposed, nearest, ulira
 from fu.audits.models import FORGOTTEN, Models
 from fu.evaluation import predictions
 from fu.pipeline import frames
 from fu.pipeline.paths import Paths
-from tests.artefacts.factories import CHOSEN, RATES, ROUNDS, make_entry, number
+from tests.artefacts.factories import CHOSEN, RATES, ROUNDS, make_audit, make_entry, number
 from tests.audits.synthetic import PROBES, labels_of, logits_of
 from tests.factories import CLASSES, MARK
 from tests.pipeline.results_folder import IMAGES, LABELS, PART, make_results
@@ -110,3 +110,38 @@ def test_too_few_models_expose_nobody(results: Path) -> None:
     few = {probe: says[:3] for probe, says in predictions.load(path, predictions.REPEATS).items()}
     predictions.save(path, labels, {predictions.REPEATS: few})
     assert read(entry_of("exposed"), results).empty
+
+
+def test_a_repeat_with_infinite_logits_counts_as_diverged(results: Path) -> None:
+    path = results / f"toy/small/{CHOSEN}.predicted.safetensors"
+    labels = predictions.load(path, predictions.LABELS)
+    says = predictions.load(path, predictions.REPEATS)
+    says["retained_train"][2, 0, 1] = torch.inf  # of the third of nine, on one probe
+    predictions.save(path, labels, {predictions.REPEATS: says})
+    found = read(entry_of("epsilon", firsts=(9,)), results).set_index("metric")["value"]
+    left = models(results)
+    kept = {probe: np.delete(logits, 2, 0) for probe, logits in left.unlearned.items()}
+    expected = ulira.audit(Models(left.labels, kept, left.retrained, left.original))
+    assert found["repeats"] == 8
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+def test_the_least_exposed_are_the_last_of_all(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "EXPOSED", 1)
+    assert len(GONE) > 3
+    found = read(entry_of("exposed"), results)
+    order = exposed.indices(models(results))
+    assert found["sample"].tolist() == GONE[order[[0, -1]]].tolist()
+    assert found["place"].tolist() == [1, len(GONE)]
+
+
+def test_a_p_value_is_the_audit_s_own_however_many_methods_there_are(results: Path) -> None:
+    """Thirteen methods are judged as one is, and as controls are."""
+    entry = entry_of("epsilon", firsts=(9,))
+    of = models(results)
+    nearest_alone = nearest.audit(of)["nearest_p"]
+    audits = {"nearest": make_audit("nearest")}
+    several = {f"m{k}": of for k in range(13)}
+    said = frames._said(entry.model_copy(update={"audits": audits}), several)
+    assert {one["nearest_p"] for one in said.values()} == {nearest_alone}
+    assert 0 < nearest_alone < 1 / 13  # a correction would show

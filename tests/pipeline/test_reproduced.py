@@ -78,3 +78,23 @@ def test_the_readme_gets_the_table_in_its_place(found: list[reproduced.Run]) -> 
     wanted = f"before\n\n{reproduced.START}\n{reproduced.table(found)}\n\n{reproduced.END}\nafter\n"
     assert reproduced.renewed(text, found) == wanted
     assert reproduced.renewed(wanted, found) == wanted
+
+
+def test_controls_and_criteria_of_our_own_stand_apart(tmp_path: Path) -> None:
+    own = [
+        "e,,holds,,,,3,,,,,,E.,our own control: one,table8,order",
+        "e,mnist-iid,holds,1,0,2,3,,,,,,E.,our own control: one,table8,order",
+        "f,,undecided,,,,3,,,,,,F.,our criterion: its source has no such sentence,table8,order",
+        "f,mnist-iid,undecided,1,0,2,3,,,,,,F.,our criterion: its source has no such sentence,table8,order",
+    ]
+    several = runs_of(tmp_path, [*ROWS, *own])
+    paper, _, beyond = reproduced.table(several).partition(reproduced.BEYOND)
+    assert paper.splitlines()[2:] == [f"| [fedosd](docs/papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |", ""]
+    # fedosd's file has no claims of our own
+    assert beyond.splitlines()[-1] == f"| [fedosd](docs/papers/fedosd.md) | 2 of 0 | 1 | 0 | 1 | {SCALE} |"
+    (first, second) = reproduced.page(several).split(reproduced.BEYOND)
+    assert [line[:5] for line in first.splitlines()[-4:]] == ["| A \\", "| B. ", "| C. ", ""]
+    assert [line[:4] for line in second.splitlines()[-2:]] == ["| E.", "| F."]
+    (only,) = runs_of(tmp_path, own)
+    assert "claims judged |" not in reproduced.page([only])
+    assert reproduced.table([only]).splitlines()[-1].startswith("| [fedosd]")
