@@ -18,6 +18,7 @@ from fu import plugins
 from fu.artefacts.entry import HELD, ORIGINAL, SECONDS, Entry, Scenario, Trial
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.words import took_hold
+from fu.claims.rows import STATISTIC, pick
 from fu.data import archives, partition
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
@@ -172,18 +173,23 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), rates))}
     own = rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)]
     low = rates.index[~rates.map(took_hold).astype(bool)]
+    theirs = rows[(rows["published"] == 1) & ~rows["scenario"].isin(_untaken([*of.values()]) if attacked else [])]
     judged = kind.statistics(own[~pd.MultiIndex.from_frame(own[["scenario", "seed"]]).isin(low)], p)
     units = set(judged["unit"])
     if units <= {*claim.scenarios}:  # else scenarios along a coordinate are one unit
         out |= {one: SILENT for one in claim.scenarios if one not in {*units, *out}}
+    elif FORMULAS not in units:
+        known = {*pd.concat([pick(own, one) for one in kind.operands(p)])["scenario"]}
+        out |= {one: SILENT for one in claim.scenarios if one not in {*known, *out}}
     if not (units or out):
         out[claim.artefact] = SILENT
     reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
-    parts = [judged, kind.statistics(rows[rows["published"] == 1], p).assign(published=True), reasons]
+    parts = [judged, kind.statistics(theirs, p).assign(published=True), reasons]
     least, most = kind.region(p)
-    about = {"claim": name, "low": least, "high": most, "exact": getattr(kind, "EXACT", False)}
+    about = {"claim": name, "low": least, "high": most}
+    about |= {flag.lower(): getattr(kind, flag, False) for flag in ("EXACT", "TIES")}
     found = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    found = found.reindex(columns=["unit", "against", "seed", "value", "published", "reason"]).assign(**about)
+    found = found.reindex(columns=[*STATISTIC, "published", "reason"]).assign(**about)
     found["published"] = found["published"] == True  # noqa: E712 (NaN in our own rows)
     return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
 
@@ -192,7 +198,14 @@ def _backdoors(of: list[pd.DataFrame]) -> pd.Series:
     """Return the original model's ASR by scenario and seed, from the rows of artefacts."""
     rows = pd.concat(of, ignore_index=True)
     own = rows[(rows["method"] == ORIGINAL) & (rows["metric"] == "asr") & (rows["published"] == 0)]
-    return own[own["value"].notna()].groupby(["scenario", "seed"])["value"].mean()
+    return own[np.isfinite(own["value"])].groupby(["scenario", "seed"])["value"].mean()
+
+
+def _untaken(of: list[pd.DataFrame]) -> list[str]:
+    """Return the scenarios in which the paper's own backdoor did not take hold, as it prints it."""
+    rows = pd.concat(of, ignore_index=True)
+    theirs = rows[(rows["method"] == ORIGINAL) & (rows["metric"] == "asr") & (rows["published"] == 1)]
+    return [*theirs[~theirs["value"].map(took_hold).astype(bool)]["scenario"].unique()]
 
 
 def _excluded(scenario: Scenario, rates: pd.Series) -> str:
