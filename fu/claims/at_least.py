@@ -1,4 +1,4 @@
-"""One model is at least as good as another up to a margin, paired by seed (non-inferiority): being better never fails."""
+"""One model is no worse than another by more than a margin, paired by seed; being better never fails it."""
 
 import pandas as pd
 from pydantic import Field
