@@ -78,11 +78,13 @@ def judge(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool =
             one, level = min(tests, key=lambda one: (one.outside, one.slack)), fails
         else:
             one, level = max(tests, key=lambda one: (one.inside, -one.slack)), sure
-        needed = [_needed(one, bounds, sure, fails, chance) for chance in (0.5, 0.9) if verdict == "undecided"]
+        needed, most = (
+            _needed(one, bounds, sure, fails, chance) if verdict == "undecided" else nan for chance in (0.5, 0.9)
+        )
         ends = one.seeds.ends(level) if one.seeds else one.ends
         few = isinstance(one.seeds, Mean) and one.n < LEAST
         note = FEW if few else one.seeds.note if one.seeds else ""
-        judged.append(Judged(unit, verdict, one.against, one.middle, *ends, one.n, *(needed or (nan, nan)), note))
+        judged.append(Judged(unit, verdict, one.against, one.middle, *ends, one.n, needed, most, note))
     return judged
 
 
