@@ -136,6 +136,12 @@ def test_it_is_said_over_how_many_rivals_and_seeds_a_verdict_is() -> None:
     assert row(made(entry, seedless).frame, "one")["over"] == ""
 
 
+def test_it_is_said_over_how_many_scenarios_a_verdict_is() -> None:
+    out = judged({"one": {"c": [float("nan")]}}, reason="no numbers")
+    frame = pd.concat([judged({"one": {"a": CLEAR, "b": CLEAR}}), out], ignore_index=True)
+    assert row(made(entry_of("one", scenarios=("a", "b", "c")), frame).frame, "one")["over"] == "2 of 3 scenarios"
+
+
 def test_infinite_numbers_are_counted_and_shown() -> None:
     result = made(entry_of("one", scenarios=("a",)), judged({"one": {"a": [2.0, inf, 3.0, 1.0, inf, 4.0]}}))
     said = "holds (without a finite number on 2 of 6 seeds, so of the median, by signs)"
