@@ -96,5 +96,5 @@ def test_the_page_ends_with_a_table_and_verdicts(folder: Path) -> None:
     assert table["published"]["retraining", "unlearned", "r_acc"] == 0.91
     verdicts = pd.read_csv(made / "verdicts.csv", keep_default_na=False)
     found = verdicts[verdicts["scenario"] == ""].set_index("claim")
-    assert dict(found["verdict"]) == {"unknown-again": "holds", "others-keep-theirs": "undecided"}
-    assert float(found["needed"]["others-keep-theirs"]) == 4
+    assert dict(found["verdict"]) == {"unknown-again": "holds", "others-keep-theirs": "holds"}
+    assert set(found["n"]) == {5}

@@ -5,13 +5,14 @@ the columns scenario, method, trial, stage, metric, seed and value.
 """
 
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fu.artefacts.entry import Entry, Trial
-from fu.artefacts.statistics import evaluated
+from fu.artefacts.statistics import MODEL, evaluated, unfinished
 
 COLUMNS = ["scenario", "method", "point", "stage", "seed", "round", "client", "metric", "published", "value"]
 FORMULAS = "formulas"  # in place of a scenario, where numbers need none
@@ -21,13 +22,14 @@ BySeed = Callable[[pd.DataFrame, Entry], pd.DataFrame]
 def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFrame:
     """Return `COLUMNS` and a column for each coordinate and each setting of a grid; `published`: 1 for the paper's own.
 
-    Seeds in which a trial diverged are left out, as they are of means; seed and round are -1 where a row has none.
+    Seeds in which a trial diverged are left out, as they are of means and curves; where the model itself diverged, a
+    metric that is better higher is -inf, one that is better lower inf. Seed and round are -1 where a row has none.
     """
     parts = []
     if entry.reads in ("evaluations", "traces"):
         names = {metric.name for metric in (*entry.metrics, *entry.spreads)}
-        ours = evaluated(frame).rows if entry.reads == "evaluations" else frame[~frame["published"]]
-        parts = [ours[ours["metric"].isin(names)], frame[frame["published"]]]
+        ours, gone = _evaluated(frame) if entry.reads == "evaluations" else _traced(frame, entry)
+        parts = [ours[ours["metric"].isin(names)], _worst(gone, entry), frame[frame["published"]]]
     if by_seed:
         parts.append(by_seed(frame, entry))
     found = pd.concat([part for part in parts if len(part)] or [pd.DataFrame(columns=["trial"])], ignore_index=True)
@@ -51,6 +53,31 @@ def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFr
 def write(found: pd.DataFrame, path: Path) -> None:
     """Write rows as CSV; equal numbers give equal bytes."""
     found.to_csv(path, index=False, float_format="%.9g", lineterminator="\n")
+
+
+def _evaluated(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of evaluations that means are of, and the models that diverged, seed by seed."""
+    found = evaluated(frame)
+    gone = [(*model, seed) for model, seeds in found.diverged.items() for seed in sorted(seeds)]
+    return found.rows, pd.DataFrame(gone, columns=[*MODEL, "seed"])
+
+
+def _traced(frame: pd.DataFrame, entry: Entry) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of the runs that came to their end, and the models of those that did not, seed by seed."""
+    ours = frame[~frame["published"]]
+    off = unfinished(entry, ours)
+    return ours[~off], ours.loc[off, [*MODEL, "seed"]].drop_duplicates()
+
+
+def _worst(gone: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return a row for each model that diverged and each metric that has a better side: as bad as can be."""
+    bad = {"higher": -inf, "lower": inf}
+    found = [
+        gone.assign(metric=metric.name, value=bad[metric.better], published=False)
+        for metric in entry.metrics
+        if metric.better in bad and metric.per == "model"
+    ]
+    return pd.concat(found, ignore_index=True) if found else gone.iloc[:0]
 
 
 def _trials(entry: Entry) -> dict[str, tuple[str, dict[str, Any]]]:

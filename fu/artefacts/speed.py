@@ -2,11 +2,12 @@
 
 The first metric is an accuracy, the others are counts, of which the first says who is faster. What counts is the first
 round after which the accuracy is at most half a point below what retraining of the same seed has in the end; retraining
-gets there before its end, too. Each point of a grid is a row. Seconds are those of the run, in proportion to its
-rounds; they lie outside the promise of equal bytes.
+gets there before its end, too. Who never does, or diverges, takes infinitely long; who is there at once is infinitely
+faster than a retraining that is not: claims count both, means leave both out. Each point of a grid is a row. Seconds
+are those of the run, in proportion to its rounds; they lie outside the promise of equal bytes.
 """
 
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ from fu.artefacts.drawing import number, setting_name
 from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
-from fu.artefacts.statistics import printed, summaries
+from fu.artefacts.statistics import printed, summaries, unfinished
 
 READS = "traces"
 RETRAINS = True  # one of its methods must
@@ -30,7 +31,7 @@ KEYS = ["scenario", "method", "trial", "metric"]
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return rounds, time steps and seconds, and how many times fewer time steps than retraining, over seeds."""
-    found = summaries(_by_seed(frame, entry), KEYS)
+    found = summaries(_ended(_by_seed(frame, entry)), KEYS)
     theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
     theirs = theirs[theirs["metric"] == "faster"][["scenario", "method", "metric", "value"]]
     theirs.columns = pd.Index(["scenario", "trial", "metric", "published"])
@@ -49,7 +50,16 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 
 
 def _by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    return pd.DataFrame(_rows(frame[~frame["published"]], entry), columns=[*KEYS, "seed", "value"])
+    ours = frame[~frame["published"]]
+    return pd.DataFrame(_rows(ours[~unfinished(entry, ours)], entry), columns=[*KEYS, "seed", "value"])
+
+
+def _ended(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that means are of: of seeds that get there, and ratios of those that are not there at once."""
+    runs = ["scenario", "trial", "seed"]
+    rounds = found[found["metric"] == "rounds"].set_index(runs)["value"]
+    at = found[runs].join(rounds, on=runs)["value"]
+    return found[(at < inf) & ~(found["metric"].eq("faster") & at.eq(0))]
 
 
 def reached(values: "pd.Series[float]", level: float) -> float:
@@ -82,14 +92,20 @@ def _rows(frame: pd.DataFrame, entry: Entry) -> list[tuple[Any, ...]]:
                     run = runs.get((scenario.name, method.name, trial.name, seed))
                     round = nan if run is None else reached(run[metric], level)
                     if run is None or pd.isna(round):
-                        continue
-                    seconds = run["seconds"].dropna().iloc[-1] * round / max(run.index.max(), 1)
-                    numbers = {"rounds": round, **{name: run[name][round] for name in counts}, "seconds": seconds}
-                    numbers |= {"faster": base / numbers[counts[0]]} if base > 0 < numbers[counts[0]] else {}
+                        numbers = {"rounds": inf, "faster": 0.0}
+                    else:
+                        seconds = run["seconds"].dropna().iloc[-1] * round / max(run.index.max(), 1)
+                        numbers = {"rounds": round, **{name: run[name][round] for name in counts}, "seconds": seconds}
+                        numbers["faster"] = _ratio(base, numbers[counts[0]])
                     found += [
                         (scenario.name, method.name, trial.name, name, seed, value) for name, value in numbers.items()
                     ]
     return found
+
+
+def _ratio(base: float, own: float) -> float:
+    """Return how many times less a method takes; both are there at once: as much."""
+    return base / own if own > 0 else inf if base > 0 else 1.0
 
 
 def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:

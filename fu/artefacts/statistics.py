@@ -112,12 +112,18 @@ def broken(entry: Entry, frame: pd.DataFrame) -> pd.DataFrame:
     return last[last["round"] < planned.where(after, longest).mask(trains, before)]
 
 
+def unfinished(entry: Entry, frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of runs that break off, each point of a grid for itself."""
+    parts = [of_runs(part, broken(entry, part)) for _, part in frame.groupby("trial", sort=False)]
+    return pd.concat([pd.Series(dtype=bool), *parts]).reindex(frame.index)
+
+
 def by_round(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
     """Return mean, standard deviation and number of seeds by round and metric, over the runs that did not break off.
 
     Where all did, over all of them, up to the first break: a mean is over the same seeds in every round.
     """
-    gone = rows.assign(gone=_of(rows, lost))
+    gone = rows.assign(gone=of_runs(rows, lost))
     kept = rows[~gone["gone"] | gone.groupby(RUN[:2])["gone"].transform("all")]
     found = summaries(kept, ROUND)
     return found[found["n"] == found.groupby(["scenario", "method", "metric"])["n"].transform("max")]
@@ -125,7 +131,7 @@ def by_round(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
 
 def paths(rows: pd.DataFrame, lost: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the runs that broke off."""
-    return rows[_of(rows, lost)]
+    return rows[of_runs(rows, lost)]
 
 
 def divergence(entry: Entry, lost: pd.DataFrame, scenario: str, method: str) -> str:
@@ -161,6 +167,7 @@ def _first(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["round"] == rows.groupby(RUN, sort=False)["round"].transform("min")]
 
 
-def _of(rows: pd.DataFrame, lost: pd.DataFrame) -> "pd.Series[bool]":
+def of_runs(rows: pd.DataFrame, lost: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of the runs that broke off."""
     runs = set(lost[RUN].itertuples(index=False, name=None))
     return pd.Series([run in runs for run in rows[RUN].itertuples(index=False, name=None)], rows.index, dtype=bool)

@@ -14,19 +14,26 @@ import pandas as pd
 from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.panels import Panels, plain
 from fu.artefacts.result import Result, of_table
-from fu.claims.judging import MOST, Judged, Region, judge, overall, stands
+from fu.claims.judging import NO_SEED, Judged, Region, judge, overall, stands
+from fu.claims.testing import LEAST, MOST, unseen
 
 READS = "artefacts"
 ALL = ""  # in place of a scenario: all of them
-COLUMNS = ["claim", "scenario", "verdict", "mean", "low", "high", "n", "needed", "published", "published_value"]
-COLUMNS += ["reason", "against", "text", "place", "artefact", "kind"]
+COLUMNS = ["claim", "scenario", "verdict", "over", "mean", "low", "high", "n", "needed", "needed_90", "note"]
+COLUMNS += ["published", "published_value", "reason", "against", "text", "place", "artefact", "kind"]
 TERMS = (
     "Each claim is a predicate over the numbers of its table or figure, seed by seed. It holds, or does not, where a "
-    "t-test at 2.5% on one side says so, corrected for the number of scenarios (Holm); else it is undecided. In all it "
-    "holds where it does in every scenario that is judged, and does not with one. Intervals of 95% are of the mean "
-    "over seeds, not corrected. A number with its own interval, as an audit's, is decided where all of it lies on one "
-    "side, not corrected either. Of one seed only what has no noise is judged. Claims on backdoors are judged on seeds "
-    "in which they took hold. Paper: the same predicate, of the numbers that it prints, without a test."
+    "t-test at 2.5% on one side says so, corrected for the number of scenarios (Holm) and of rivals; else it is "
+    "undecided. In all it holds where it does in every scenario that is judged, and does not with one. Mean and "
+    "interval are of the rival that decides, the interval at the corrected level: of 95% where there is one scenario. "
+    f"Fewer than {LEAST} seeds decide no mean. Unseen: the share of all seeds that may be exceptions (with 95% "
+    "confidence) though none of these is. Where seeds form two groups far apart, their shares are tested exactly, too. "
+    "A diverged run counts as infinitely bad, a time that never ends as infinite: where there is one, the median is "
+    "tested, by signs. Would decide: how many seeds, with a chance of one half and of nine tenths, if mean and "
+    "deviation stay as they are seen. A number with its own interval, as an audit's, is decided where all of it lies "
+    "on one side, not corrected. Of one seed only what has no noise is judged. Claims on backdoors are judged on seeds "
+    "in which they took hold. Paper: the same predicate, of the numbers that it prints, without a test, as it prints "
+    "no spread; not where its own backdoor did not take hold."
 )
 
 
@@ -37,30 +44,44 @@ class Scene(NamedTuple):
     published: str = ""
     value: float = nan
     reason: str = ""
+    over: str = ""
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Judge every claim. Frame: claim, unit, against, seed, value, published, low, high, exact (`fu.claims`), reason.
+    """Judge every claim. Frame: claim, unit, against, seed, value, error, published, low, high, exact, ties, reason.
 
-    `low` and `high` bound the region of the claim; `reason`: why a unit is not judged.
+    `low` and `high` bound the region of the claim (`fu.claims`); `reason`: why a unit is not judged.
     """
-    scenes = {name: list(_scenes(frame[frame["claim"] == name])) for name in entry.claims}
+    scenes = {name: list(_scenes(frame[frame["claim"] == name], claim, entry)) for name, claim in entry.claims.items()}
     rows = [row for name, claim in entry.claims.items() for row in _rows(name, claim, scenes[name])]
     found = pd.DataFrame(rows, columns=COLUMNS)
     return of_table(found, _panels(entry, found), f"{TERMS} {_counted(found)}", names=("claims", "scenarios"))
 
 
-def _scenes(rows: pd.DataFrame) -> Iterator[Scene]:
+def _scenes(rows: pd.DataFrame, claim: Claim, entry: Entry) -> Iterator[Scene]:
     """Yield where a claim is judged, and where it is not."""
     numbers, out = rows[rows["reason"] == ""], rows[rows["reason"] != ""]
     ours, theirs = numbers[~numbers["published"]], numbers[numbers["published"]]
-    region, exact = (float(rows["low"].iloc[0]), float(rows["high"].iloc[0])), bool(rows["exact"].iloc[0])
-    held = stands(theirs, region, exact)
+    region = (float(rows["low"].iloc[0]), float(rows["high"].iloc[0]))
+    exact, ties = bool(rows["exact"].iloc[0]), bool(rows["ties"].iloc[0])
+    held = stands(theirs, region, exact, ties)
     paper = {str(unit): (_nearest(part["value"], region), held[str(unit)]) for unit, part in theirs.groupby("unit")}
-    for one in [*judge(ours, region, exact), *(Judged(unit, "not judged") for unit in out["unit"])]:
+    for one in [*judge(ours, region, exact, ties), *(Judged(unit, "not judged") for unit in out["unit"])]:
         value, true = paper.get(one.unit, (nan, None))
         reason = "".join(out[out["unit"] == one.unit]["reason"])
-        yield Scene(one, {True: "holds", False: "does not hold", None: ""}[true], value, reason)
+        yield Scene(
+            one, {True: "holds", False: "does not hold", None: ""}[true], value, reason, _over(one, ours, claim, entry)
+        )
+
+
+def _over(one: Judged, ours: pd.DataFrame, claim: Claim, entry: Entry) -> str:
+    """Return over how many of the claim's rivals and of the seeds a verdict is, where it is not over all."""
+    own = ours[ours["unit"] == one.unit]
+    rivals = {*claim.params.get("among", ())} - {claim.params["of"]["method"]}
+    numbers = {"rivals": (own["against"].nunique(), len(rivals)), "seeds": (one.n, len(entry.seeds))}
+    if own["seed"].eq(NO_SEED).all():
+        del numbers["seeds"]
+    return ", ".join(f"{k} of {n} {what}" for what, (k, n) in numbers.items() if 0 < k < n)
 
 
 def _nearest(values: "pd.Series[float]", region: Region) -> float:
@@ -73,17 +94,23 @@ def _rows(name: str, claim: Claim, scenes: list[Scene]) -> Iterator[dict[str, An
     verdict = overall(scene.judged.verdict for scene in scenes)
     printed = [scene.published for scene in scenes if scene.published]
     reasons = {scene.reason for scene in scenes} if verdict == "not judged" else set()
+    left_out = sum(scene.judged.verdict == "not judged" for scene in scenes) if verdict != "not judged" else 0
+    number = max(len(claim.scenarios), len(scenes))
+    over = [f"{number - left_out} of {number} scenarios"] if left_out else []
     yield {
         **about,
         "scenario": ALL,
         "verdict": verdict,
-        "n": max(scene.judged.n for scene in scenes),
-        "needed": max((scene.judged.needed for scene in scenes), key=lambda n: -1 if isnan(n) else n),
+        "over": ", ".join(dict.fromkeys([*over, *(scene.over for scene in scenes if scene.over)])),
+        "n": min((scene.judged.n for scene in scenes if scene.judged.verdict != "not judged"), default=0),
+        "needed": _most([scene.judged.needed for scene in scenes if scene.judged.verdict == "undecided"]),
+        "needed_90": _most([scene.judged.needed_90 for scene in scenes if scene.judged.verdict == "undecided"]),
         "published": "" if not printed else "holds" if set(printed) == {"holds"} else "does not hold",
         "reason": reasons.pop() if len(reasons) == 1 else "",
     }
     for scene in scenes:
-        numbers = {"published": scene.published, "published_value": scene.value, "reason": scene.reason}
+        numbers = {"published": scene.published, "published_value": scene.value}
+        numbers |= {"reason": scene.reason, "over": scene.over}
         own = scene.judged._asdict()
         yield {**about, "scenario": own.pop("unit"), **own, **numbers}
 
@@ -98,7 +125,7 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
             {
                 "Claim": claim["text"],
                 "Where": claim["place"],
-                "Verdict": f"**{claim['verdict']}**",
+                "Verdict": f"**{claim['verdict']}**" + (f" (over {claim['over']})" if claim["over"] else ""),
                 "Scenarios": several(own["verdict"]),
                 "Paper": several(own[own["published"] != ""]["published"]),
             }
@@ -107,10 +134,11 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
         {
             "Claim": row["claim"],
             "Scenario": labels.get(str(row["scenario"]), row["scenario"]),
-            "Verdict": row["verdict"] + (f" ({row['reason']})" if row["reason"] else ""),
-            "Mean": _number(row["mean"]),
-            "95% interval": "–" if isnan(row["low"]) else f"{_number(row['low'])} to {_number(row['high'])}",
+            "Verdict": _said(row),
+            "Mean": _number(row["mean"]) + (f" (against {row['against']})" if row["against"] else ""),
+            "Interval": "–" if isnan(row["low"]) else f"{_number(row['low'])} to {_number(row['high'])}",
             "Seeds": str(row["n"] or "–"),
+            "Unseen": f"{unseen(row['n']):.0%}" if row["n"] > 1 else "–",
             "Would decide": _would(row),
             "Paper": f"{_number(row['published_value'])}, {row['published']}" if row["published"] else "–",
         }
@@ -128,14 +156,27 @@ def several(verdicts: "pd.Series[str]") -> str:
 
 
 def _number(value: float) -> str:
-    return "–" if isnan(value) else f"{value:.3g}"
+    return "–" if isnan(value) else f"{value:.3g}".replace("inf", "∞")
+
+
+def _most(numbers: list[float]) -> float:
+    """Return the most seeds that are needed anywhere; NaN where that is not known somewhere."""
+    return nan if not numbers or any(isnan(number) for number in numbers) else max(numbers)
+
+
+def _said(row: dict[Any, Any]) -> str:
+    """Return the verdict with what else to know."""
+    more = [row["reason"], f"over {row['over']}" if row["over"] else "", row["note"]]
+    said = "; ".join(one for one in more if one)
+    return row["verdict"] + (f" ({said})" if said else "")
 
 
 def _would(row: dict[Any, Any]) -> str:
     """Return how many seeds would decide."""
     if row["verdict"] != "undecided" or isnan(row["needed"]):
         return "–"
-    return f"more than {MOST:,}" if row["needed"] == inf else f"{row['needed']:.0f} seeds"
+    half, most = (f"more than {MOST:,}" if n == inf else f"{n:.0f}" for n in (row["needed"], row["needed_90"]))
+    return f"{half} seeds, {most} (90%)"
 
 
 def _counted(found: pd.DataFrame) -> str:

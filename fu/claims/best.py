@@ -3,7 +3,7 @@
 import pandas as pd
 from pydantic import Field
 
-from fu.claims.rows import Operand, Side, beyond, statistic, values
+from fu.claims.rows import Operand, Side, beyond, difference
 from fu.types import Name, Strict
 
 
@@ -27,8 +27,7 @@ def operands(p: Params) -> list[Operand]:
 def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
     """Return the differences to each rival."""
     own, *rivals = operands(p)
-    leads = {rival.method: (values(rows, own) - values(rows, rival)).dropna() for rival in rivals}
-    return pd.concat([statistic(lead, name) for name, lead in leads.items()], ignore_index=True)
+    return pd.concat([difference(rows, own, rival, rival.method) for rival in rivals], ignore_index=True)
 
 
 def region(p: Params) -> tuple[float, float]:

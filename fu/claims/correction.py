@@ -1,4 +1,4 @@
-"""P-values of several tests, corrected (Holm 1979)."""
+"""Several tests, corrected so that the chance of one false rejection or more stays below the level (Holm 1979)."""
 
 from collections.abc import Sequence
 from math import nan
@@ -7,9 +7,18 @@ import numpy as np
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Return p-values so corrected that the chance of one false rejection or more stays below the level (Holm 1979)."""
+    """Return the corrected p-values."""
     corrected, largest = [nan] * len(p), 0.0
     for rank, k in enumerate(np.argsort(p, kind="stable")):
         largest = max(largest, min(1.0, (len(p) - rank) * p[k]))
         corrected[k] = largest
     return corrected
+
+
+def levels(p: Sequence[float], level: float) -> list[float]:
+    """Return the level at which each p-value decides: from the smallest on, up to the first that does not."""
+    found, last = [nan] * len(p), nan
+    for rank, k in enumerate(np.argsort(p, kind="stable")):
+        found[k] = level / (len(p) - rank) if np.isnan(last) else last
+        last = found[k] if p[k] > found[k] else nan
+    return found

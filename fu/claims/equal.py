@@ -6,6 +6,8 @@ from pydantic import Field
 from fu.claims.rows import Operand, difference
 from fu.types import Strict
 
+TIES = True  # at the margin they are still equal
+
 
 class Params(Strict):
     """Two operands and how far they may be apart."""

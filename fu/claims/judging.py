@@ -1,34 +1,35 @@
-"""How sure it is that a mean over seeds lies in a region: t-tests of both answers, corrected for several units (Holm).
+"""How sure it is that a mean over seeds lies in a region: tests of both answers, corrected for several units (Holm).
 
 A claim holds in a unit where the mean lies inside, does not where it lies outside, each at 2.5% on one side, as with
-intervals of 95%; else it is undecided. A number with an interval of its own (of 95%, not corrected) is inside where all
-of it is, and outside where none is. Under several rivals it must hold against all, and fails with one. One seed
-decides only what is exact.
+intervals of 95%; else it is undecided. A mean needs five seeds, and is tested in `fu.claims.testing`. A number with an
+interval of its own (of 95%, not corrected) is inside where all of it is, and outside where none is. Under several
+rivals it must hold against all, and fails with one. One seed decides only what is exact.
 """
 
 from collections.abc import Iterable
-from math import inf, isfinite, nan, sqrt
+from math import isfinite, nan
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from fu.claims.correction import holm
+from fu.claims.correction import levels
+from fu.claims.testing import LEAST, Mean, Median, Numbers, of
 
 LEVEL = 0.025  # on one side
-MOST = 1000  # seeds, beyond which it is not said how many would decide
+DIGITS = 12  # what differs less is rounding
 NO_SEED = -1
+FEW = f"fewer than {LEAST} seeds decide no mean"
 
 Region = tuple[float, float]
 Verdict = Literal["holds", "does not hold", "undecided", "not judged"]
 
 
 class Judged(NamedTuple):
-    """The verdict in a unit, and the rival nearest to refute it: mean, 95% interval, number of seeds.
+    """The verdict in a unit, and the rival that decides: mean, interval at the level that decides, number of seeds.
 
-    `needed`: how many seeds would decide, if mean and deviation stay as they are; NaN where it is decided, or where
-    that many is not known or more than `MOST`.
+    `needed`, `needed_90`: how many seeds would decide with a chance of .5 and of .9, if mean and deviation stay as they
+    are; NaN where it is decided, or where that is not known. `note`: what else to know, in words.
     """
 
     unit: str
@@ -39,37 +40,51 @@ class Judged(NamedTuple):
     high: float = nan
     n: int = 0
     needed: float = nan
+    needed_90: float = nan
+    note: str = ""
 
 
 class Tested(NamedTuple):
-    """One mean against a region: what speaks against inside and against outside (p-values), and how far inside.
+    """Numbers against a region: p-values against inside and outside, and how far inside.
 
-    `ends`: of a number that comes with an interval of its own.
+    `seeds`: what was tested where numbers are of seeds; `ends`: of a number with an interval of its own.
     """
 
     against: str
-    mean: float
-    std: float
+    middle: float
     n: int
     inside: float
     outside: float
     slack: float
-    ends: tuple[float, float] | None = None
+    seeds: Mean | Median | None = None
+    ends: tuple[float, float] = (nan, nan)
 
 
-def judge(found: pd.DataFrame, region: Region, exact: bool = False) -> list[Judged]:
-    """Return the verdict in each unit of the columns unit, against, seed and value."""
-    units = {str(unit): _tested(part, region, exact) for unit, part in found.groupby("unit", sort=False)}
-    inside = holm([max(one.inside for one in tests) for tests in units.values()])
-    outside = holm([min(1.0, len(tests) * min(one.outside for one in tests)) for tests in units.values()])
+def judge(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool = False) -> list[Judged]:
+    """Return the verdict in each unit of the columns unit, against, seed, value and error.
+
+    `ties`: the bounds of the region lie in it.
+    """
+    units = {str(unit): _tested(part, region, exact, ties) for unit, part in found.groupby("unit", sort=False)}
+    inside = [max(one.inside for one in tests) for tests in units.values()]
+    outside = [min(1.0, len(tests) * min(one.outside for one in tests)) for tests in units.values()]
+    at = zip(levels(inside, LEVEL), levels(outside, LEVEL), strict=True)
     judged = []
-    for (unit, tests), held, failed in zip(units.items(), inside, outside, strict=True):
-        verdict: Verdict = "holds" if held <= LEVEL else "does not hold" if failed <= LEVEL else "undecided"
-        nearest = min(tests, key=lambda one: one.slack)
-        needed = _needed(nearest, LEVEL / len(units) / len(tests)) if verdict == "undecided" else nan
-        half, mean = _half(nearest.std, nearest.n, LEVEL), nearest.mean
-        ends = nearest.ends or (mean - half, mean + half)
-        judged.append(Judged(unit, verdict, nearest.against, mean, *ends, nearest.n, needed))
+    for (unit, tests), p, q, (sure, against) in zip(units.items(), inside, outside, at, strict=True):
+        verdict: Verdict = "holds" if p <= sure else "does not hold" if q <= against else "undecided"
+        bounds = _sides(region)
+        fails = against / len(tests) / len(bounds)  # the level of one rival and one side
+        if verdict == "does not hold":
+            one, level = min(tests, key=lambda one: (one.outside, one.slack)), fails
+        else:
+            one, level = max(tests, key=lambda one: (one.inside, -one.slack)), sure
+        needed, most = (
+            _needed(one, bounds, sure, fails, chance) if verdict == "undecided" else nan for chance in (0.5, 0.9)
+        )
+        ends = one.seeds.ends(level) if one.seeds else one.ends
+        few = isinstance(one.seeds, Mean) and one.n < LEAST
+        note = FEW if few else one.seeds.note if one.seeds else ""
+        judged.append(Judged(unit, verdict, one.against, one.middle, *ends, one.n, needed, most, note))
     return judged
 
 
@@ -84,70 +99,69 @@ def overall(verdicts: Iterable[Verdict]) -> Verdict:
     return "holds"
 
 
-def stands(found: pd.DataFrame, region: Region, exact: bool = False) -> dict[str, bool]:
+def stands(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool = False) -> dict[str, bool]:
     """Return, by unit, whether numbers lie in a region, as those that a paper prints: with no test."""
     return {
-        str(unit): all(_within(value, region, exact) for value in part["value"])
+        str(unit): all(_within(value, region, exact or ties) for value in part["value"])
         for unit, part in found.groupby("unit", sort=False)
     }
 
 
-def _tested(unit: pd.DataFrame, region: Region, exact: bool) -> list[Tested]:
+def _tested(unit: pd.DataFrame, region: Region, exact: bool, ties: bool) -> list[Tested]:
+    """Return what is tested against each rival."""
     tests = []
     for against, part in unit.groupby("against", sort=False):
-        values = part["value"].to_numpy(float)
-        if not exact and (part["seed"] == NO_SEED).all() and len(values) > 1:
+        values, seedless = part["value"].to_numpy(float).round(DIGITS), bool((part["seed"] == NO_SEED).all())
+        if seedless and not exact and len(values) > 1:
             tests.append(_of_interval(str(against), values, region))
-            continue
-        if exact or (part["seed"] == NO_SEED).all():
-            within = all(_within(value, region, exact) for value in values)
-            inside, outside = (0.0, 1.0) if within else (1.0, 0.0)
+        elif seedless or exact:
+            within = all(_within(value, region, exact or ties) for value in values)
+            mean = float(values.mean())
+            slack = _slack(mean, region)
+            tests.append(Tested(str(against), mean, len(values), float(not within), float(within), slack))
         else:
-            inside, outside = _p_values(values, region)
-        mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else nan
-        slack = min(mean - region[0], region[1] - mean)
-        tests.append(Tested(str(against), mean, std, len(values), inside, outside, slack))
+            seeds = of(values, float(np.sqrt((part["error"] ** 2).mean())))
+            tests.append(_of_seeds(str(against), seeds, region, ties))
     return tests
 
 
-def _of_interval(against: str, values: "np.ndarray[tuple[int], np.dtype[np.float64]]", region: Region) -> Tested:
+def _of_seeds(against: str, seeds: Mean | Median, region: Region, ties: bool) -> Tested:
+    """Return the test of several seeds: inside is beyond all bounds, outside beyond one of them the other way."""
+    bounds = _sides(region)
+    inside = max(seeds.p(bound, sign, ties) for bound, sign in bounds)
+    outside = len(bounds) * min(seeds.p(bound, -sign, not ties) for bound, sign in bounds)
+    slack = _slack(seeds.middle, region)
+    return Tested(against, seeds.middle, len(seeds.values), inside, min(1.0, outside), slack, seeds)
+
+
+def _of_interval(against: str, values: Numbers, region: Region) -> Tested:
     """Return the test of one number of no seed, given with the ends of its own interval: all of it or none counts."""
     low, middle, high = sorted(values.tolist())
     inside, outside = region[0] < low and high < region[1], high <= region[0] or low >= region[1]
     slack = min(low - region[0], region[1] - high)
-    return Tested(against, middle, nan, 1, float(not inside), float(not outside), slack, (low, high))
+    return Tested(against, middle, 1, float(not inside), float(not outside), slack, ends=(low, high))
+
+
+def _sides(region: Region) -> list[tuple[float, int]]:
+    """Return the finite bounds, each with the side of it that is inside."""
+    return [(round(bound, DIGITS), sign) for bound, sign in zip(region, (1, -1), strict=True) if isfinite(bound)]
+
+
+def _slack(middle: float, region: Region) -> float:
+    """Return how far inside a number lies; less than nothing: outside."""
+    return min(sign * (middle - bound) for bound, sign in _sides(region))
 
 
 def _within(value: float, region: Region, closed: bool) -> bool:
-    return region[0] <= value <= region[1] if closed else region[0] < value < region[1]
+    away = [round(sign * (value - bound), DIGITS) for bound, sign in _sides(region)]
+    return all(one > 0 or (closed and one == 0) for one in away)
 
 
-def _p_values(values: "np.ndarray[tuple[int], np.dtype[np.float64]]", region: Region) -> tuple[float, float]:
-    """Return the p-values against a mean inside an open region, and against one outside."""
-    if len(values) < 2:
-        return 1.0, 1.0
-    sides = [(bound, sign) for bound, sign in zip(region, (1, -1), strict=True) if isfinite(bound)]
-    inside = [_p(sign * (values - bound)) for bound, sign in sides]
-    outside = [_p(sign * (bound - values)) for bound, sign in sides]
-    return max(inside), min(1.0, len(sides) * min(outside))
-
-
-def _p(above: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
-    """Return the p-value of a mean of at most nothing, on one side."""
-    mean, error = float(above.mean()), float(above.std(ddof=1)) / sqrt(len(above))
-    if error == 0:
-        return 0.0 if mean > 0 else 1.0
-    return float(stats.t.sf(mean / error, len(above) - 1))
-
-
-def _half(std: float, n: float, level: float) -> float:
-    return float(stats.t.isf(level, n - 1)) * std / sqrt(n) if n > 1 else nan
-
-
-def _needed(test: Tested, level: float) -> float:
-    """Return the least number of seeds whose interval would leave out the nearest bound of the region."""
-    if not test.std > 0 or test.slack == 0:
+def _needed(test: Tested, bounds: list[tuple[float, int]], sure: float, fails: float, chance: float) -> float:
+    """Return how many seeds would decide, for the answer on whose side the mean lies."""
+    if test.seeds is None:
         return nan
-    n = np.arange(2, MOST + 1)
-    enough = n[stats.t.isf(level, n - 1) * test.std / np.sqrt(n) < abs(test.slack)]
-    return float(enough[0]) if len(enough) else inf
+    if test.slack > 0:
+        return test.seeds.needed(bounds, sure, chance)
+    beyond = max((-sign * (test.middle - bound), bound, -sign) for bound, sign in bounds)
+    return test.seeds.needed([beyond[1:]], fails, chance)

@@ -3,7 +3,7 @@
 import pandas as pd
 from pydantic import Field
 
-from fu.claims.rows import Operand, Side, beyond, statistic, values
+from fu.claims.rows import Operand, Side, beyond, measuring, statistic, values
 from fu.types import Strict
 
 
@@ -24,7 +24,8 @@ def operands(p: Params) -> list[Operand]:
 
 def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
     """Return the numbers themselves."""
-    return statistic(values(rows, p.of))
+    own = values(rows, p.of)
+    return statistic(own, errors=measuring(own, p.of.samples))
 
 
 def region(p: Params) -> tuple[float, float]:

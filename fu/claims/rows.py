@@ -4,6 +4,7 @@ Rows: scenario, method, point, stage, seed (-1: of none), round (-1: of none), m
 coordinate of scenarios and each setting of grids, named as in the YAML.
 """
 
+from math import nan
 from typing import Any, Literal
 
 import pandas as pd
@@ -12,7 +13,7 @@ from pydantic import Field
 from fu.types import Name, Strict
 
 KEYS = ["scenario", "seed"]
-STATISTIC = ["unit", "against", "seed", "value"]
+STATISTIC = ["unit", "against", "seed", "value", "error"]
 Side = Literal["above", "below"]
 Stage = Literal["original", "unlearned", "recovered"]
 
@@ -28,6 +29,9 @@ class Operand(Strict):
     )
     round: Literal["last", "first", "highest", "lowest", "mean"] = Field(
         "last", description="of curves: which round, or what of the values of all"
+    )
+    samples: int | None = Field(
+        None, ge=1, description="of a rate: on how many samples at least a seed measures it, so that 0 of them is not 0"
     )
 
 
@@ -61,15 +65,27 @@ def values(rows: pd.DataFrame, operand: Operand) -> "pd.Series[float]":
     return runs.agg({"highest": "max", "lowest": "min"}.get(operand.round, operand.round))
 
 
-def difference(rows: pd.DataFrame, of: Operand, than: Operand) -> pd.DataFrame:
+def difference(rows: pd.DataFrame, of: Operand, than: Operand, against: str = "") -> pd.DataFrame:
     """Return what is more in one operand than in another, paired by scenario and seed."""
-    return statistic((values(rows, of) - values(rows, than)).dropna())
+    own, theirs = values(rows, of), values(rows, than)
+    errors = [measuring(numbers, one.samples) ** 2 for numbers, one in ((own, of), (theirs, than))]
+    return statistic((own - theirs).dropna(), against, (errors[0] + errors[1]) ** 0.5)
 
 
-def statistic(numbers: "pd.Series[float]", against: str = "") -> pd.DataFrame:
-    """Return the columns unit, against, seed and value of numbers by scenario and seed."""
-    found = numbers.rename("value").reset_index().rename(columns={"scenario": "unit"})
-    return found.assign(against=against).reindex(columns=STATISTIC)
+def measuring(rates: "pd.Series[float]", samples: int | None) -> "pd.Series[float]":
+    """Return the error of measuring a rate on so many samples; the rate is that of all seeds (Agresti and Coull 1998).
+
+    NaN where it is not known on how many samples.
+    """
+    drawn = (samples or nan) * rates.groupby("scenario").transform("count")
+    pooled = (drawn * rates.groupby("scenario").transform("mean") + 2) / (drawn + 4)
+    return (pooled * (1 - pooled) / (samples or nan)) ** 0.5
+
+
+def statistic(numbers: "pd.Series[float]", against: str = "", errors: "pd.Series[float] | None" = None) -> pd.DataFrame:
+    """Return the columns of `STATISTIC` of numbers by scenario and seed; `errors`: of measuring each."""
+    found = numbers.rename("value").to_frame().assign(error=nan if errors is None else errors, against=against)
+    return found.reset_index().rename(columns={"scenario": "unit"}).reindex(columns=STATISTIC)
 
 
 def beyond(side: Side, limit: float, margin: float = 0.0) -> tuple[float, float]:

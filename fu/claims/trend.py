@@ -5,6 +5,7 @@ nothing but the coordinate are one unit; a setting of a grid runs within a scena
 """
 
 import re
+from math import nan
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from pydantic import Field
 
 from fu.claims.rows import STATISTIC, Operand, beyond, pick
+from fu.claims.testing import Numbers
 from fu.types import Strict
 
 
@@ -45,10 +47,18 @@ def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
         wide = part.pivot_table("value", "seed", "at").dropna()
         if wide.shape[1] > 1 and len(wide):
             steps = np.arange(wide.shape[1])
-            change = steps[-1] * np.polyfit(steps, wide.to_numpy().T, 1)[0]
+            weights = steps[-1] * (steps - steps.mean()) / ((steps - steps.mean()) ** 2).sum()
+            change = [_sum(weights, numbers) for numbers in wide.to_numpy()]
             unit = _named(list(part["scenario"].unique()), p.along)
-            lines += [(unit, "", seed, value) for seed, value in zip(wide.index, change, strict=True)]
+            lines += [(unit, "", seed, value, nan) for seed, value in zip(wide.index, change, strict=True)]
     return pd.DataFrame(lines, columns=STATISTIC)
+
+
+def _sum(weights: Numbers, numbers: Numbers) -> float:
+    """Return the weighted sum; infinite ends that pull both ways, as of times that never end, show no change: 0."""
+    with np.errstate(invalid="ignore"):
+        found = float((weights * numbers)[weights != 0].sum())
+    return 0.0 if np.isnan(found) else found
 
 
 def _named(scenarios: list[str], along: str) -> str:

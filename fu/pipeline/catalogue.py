@@ -114,7 +114,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         **{name: TypeAdapter(str) for name in ("SCORE", "LABEL", "CAVEAT")},
         "LEAST": TypeAdapter(int),
     },
-    "claims": {"EXACT": TypeAdapter(bool), "INTERVAL": TypeAdapter(bool)},
+    "claims": {name: TypeAdapter(bool) for name in ("EXACT", "INTERVAL", "TIES")},
 }
 CACHE = Path("results/.cache/plan.json")
 TOPICS = {

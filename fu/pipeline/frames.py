@@ -18,6 +18,7 @@ from fu import plugins
 from fu.artefacts.entry import HELD, ORIGINAL, SECONDS, Entry, Scenario, Trial
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.words import took_hold
+from fu.claims.rows import STATISTIC, pick
 from fu.data import archives, partition
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
@@ -178,15 +179,19 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     units = set(judged["unit"])
     if units <= {*claim.scenarios}:  # else scenarios along a coordinate are one unit
         out |= {one: SILENT for one in claim.scenarios if one not in {*units, *out}}
+    elif FORMULAS not in units:
+        known = {*pd.concat([pick(own, one) for one in kind.operands(p)])["scenario"]}
+        out |= {one: SILENT for one in claim.scenarios if one not in {*known, *out}}
     if not (units or out):
         out[claim.artefact] = SILENT
     reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
     theirs = kind.statistics(_that_took_hold(rows[rows["published"] == 1], printed), p)
     parts = [judged, theirs.assign(published=True), reasons]
     least, most = kind.region(p)
-    about = {"claim": name, "low": least, "high": most, "exact": getattr(kind, "EXACT", False)}
+    about = {"claim": name, "low": least, "high": most}
+    about |= {flag.lower(): getattr(kind, flag, False) for flag in ("EXACT", "TIES")}
     found = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    found = found.reindex(columns=["unit", "against", "seed", "value", "published", "reason"]).assign(**about)
+    found = found.reindex(columns=[*STATISTIC, "published", "reason"]).assign(**about)
     found["published"] = found["published"] == True  # noqa: E712 (NaN in our own rows)
     return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
 
@@ -197,7 +202,7 @@ def _backdoors(of: list[pd.DataFrame], attacked: bool, published: int) -> pd.Ser
         return pd.Series(dtype=float)
     rows = pd.concat(of, ignore_index=True)
     own = rows[(rows["method"] == ORIGINAL) & (rows["metric"] == "asr") & (rows["published"] == published)]
-    return own[own["value"].notna()].groupby(["scenario", "seed"])["value"].mean()
+    return own[np.isfinite(own["value"])].groupby(["scenario", "seed"])["value"].mean()
 
 
 def _that_took_hold(rows: pd.DataFrame, rates: pd.Series) -> pd.DataFrame:

@@ -25,7 +25,10 @@ BEFORE = ("paper", "scenario")  # columns before the coordinates of scenarios, a
 AFTER = ("training", "method", "point", "chosen", "seed", "role", "round", "client", "metric", "value", "unit")
 UNITS = {SECONDS: "s", "diverged_round": "rounds"}  # of metrics that no evaluator declares
 VERDICTS = "verdicts"  # the artefact with the verdicts on a paper's claims, and its columns of text
-TEXTS = ("claim", "scenario", "verdict", "published", "reason", "against", "text", "place", "artefact", "kind")
+TEXTS = (
+    *("claim", "scenario", "verdict", "over", "note", "published"),
+    *("reason", "against", "text", "place", "artefact", "kind"),
+)
 Root = str | Path | None
 
 

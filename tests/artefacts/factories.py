@@ -7,7 +7,7 @@ and post-training; `scratch`, the paper's, has one trial and none.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +206,8 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
 
 def judged(claims: Mapping[str, Mapping[str, Sequence[float]]], **changes: Any) -> pd.DataFrame:
     """Return the frame of verdicts: what each claim, which wants more than 0, makes of its rows by unit and seed."""
-    about = {"against": "", "published": False, "low": 0.0, "high": inf, "exact": False, "reason": "", **changes}
+    about = {"against": "", "published": False, "low": 0.0, "high": inf, "exact": False}
+    about |= {"error": nan, "ties": False, "reason": "", **changes}
     rows = [
         {"claim": claim, "unit": unit, "seed": seed, "value": value, **about}
         for claim, units in claims.items()

@@ -1,7 +1,9 @@
 """The rows behind an artefact: what a claim and a notebook read."""
 
+from math import inf
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -33,16 +35,43 @@ def test_of_several_points_each_has_its_settings_and_so_have_the_papers_numbers(
     assert (paper["method"], paper["point"], paper["unlearning.lr"]) == ("ours", "ours+lr0.4", 0.4)
 
 
-def test_a_seed_that_diverged_is_left_out() -> None:
+WORST = {("asr", inf), ("r_acc", -inf)}  # better lower, better higher
+
+
+def finite(found: pd.DataFrame) -> pd.DataFrame:
+    return found[(found["method"] == "ours") & np.isfinite(found["value"])]
+
+
+def worst(found: pd.DataFrame) -> set[tuple[str, int, str, float]]:
+    bad = found[np.isinf(found["value"])]
+    return {*bad[["stage", "seed", "metric", "value"]].itertuples(index=False, name=None)}
+
+
+def test_a_seed_that_diverged_is_left_out_and_counts_as_bad_as_can_be() -> None:
     entry = make_entry("table")
     found = rows(diverge(make_frame(entry), seeds=(0,)), entry, None)
-    assert set(found[found["method"] == "ours"]["seed"]) == {1}
+    assert set(finite(found)["seed"]) == {1}
     assert set(found[found["method"] == "scratch"]["seed"]) == {0, 1}
+    assert worst(found) == {(stage, 0, *bad) for stage in ("unlearned", "recovered") for bad in WORST}
     later = make_frame(entry)  # the post-training alone
     gone = (later["trial"] == CHOSEN) & (later["seed"] == 0) & (later["stage"] == "recovered")
     first = later[gone].iloc[:1].assign(metric="diverged_round", value=3.0)
     found = rows(pd.concat([later[~gone], first], ignore_index=True), entry, None)
-    assert set(found[found["method"] == "ours"]["seed"]) == {1}
+    assert set(finite(found)["seed"]) == {1}
+    assert worst(found) == {("recovered", 0, *bad) for bad in WORST}  # its unlearned model did not diverge
+
+
+def test_a_curve_that_breaks_off_is_left_out_as_in_the_figure() -> None:
+    entry = make_entry("curves")
+    frame = diverge(make_frame(entry, {("scratch", "unlearned", "asr"): 0.25}), seeds=(1,))
+    found = rows(frame, entry, None)
+    assert set(finite(found)["seed"]) == {0}
+    assert set(found[(found["method"] == "scratch") & (found["published"] == 0)]["seed"]) == {0, 1}
+    assert {(seed, *bad) for _, seed, *bad in worst(found)} == {(1, *bad) for bad in WORST}
+    assert list(found[found["published"] == 1]["value"]) == [0.25]
+    whole = rows(make_frame(entry), entry, None)
+    assert worst(whole) == set()
+    assert set(finite(whole)["seed"]) == {0, 1}
 
 
 TOY_LACKS = {"gains": {"gain_over_better"}, "audit": {"in_order"}}  # it has one rival, and no controls

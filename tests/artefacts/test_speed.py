@@ -1,13 +1,14 @@
 """How soon a metric is where retraining ends: by hand on curves of five rounds."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry
-from fu.artefacts.speed import reached
+from fu.artefacts.speed import by_seed, reached
 from fu.pipeline import catalogue
 from tests.artefacts.factories import cells, made, make_entry, make_frame, make_trial
 
@@ -71,6 +72,51 @@ def test_who_never_gets_there_is_no_faster_than_anybody() -> None:
     result = made(entry, frame.assign(value=frame["value"].where(~never, 0.8)))
     assert set(result.frame[result.frame["trial"] == "ours+lr0.1"]["n"]) == {1}
     assert "1.0 (never on 1 seed)" in result.body
+
+
+def test_claims_count_who_never_gets_there_and_who_is_there_at_once() -> None:
+    entry = entry_of(seeds=(0, 1, 2, 3))
+    frame = frame_of(entry)
+    rest = (frame["metric"] == "retained_accuracy") & (frame["method"] == "ours")
+    frame["value"] = frame["value"].where(~(rest & (frame["seed"] == 1)), 0.8)  # never
+    frame["value"] = frame["value"].where(~(rest & (frame["seed"] == 2)), 0.9)  # at once
+    frame = frame[~((frame["method"] == "ours") & (frame["seed"] == 3) & (frame["round"] > 2))]  # breaks off
+    found = by_seed(frame, entry)
+    assert set(found["stage"]) == {"unlearned"}
+    each = {
+        (method, metric): list(part.sort_values("seed")["value"])
+        for (method, metric), part in found.groupby(["method", "metric"])
+    }
+    assert each == {
+        ("ours", "faster"): [3.0, 0.0, inf, 0.0],
+        ("ours", "rounds"): [1.0, inf, 0.0, inf],
+        ("scratch", "faster"): [1.0] * 4,
+        ("scratch", "rounds"): [3.0] * 4,
+    }
+    table = made(entry, frame)
+    assert set(table.frame[(table.frame["method"] == "ours") & (table.frame["metric"] == "faster")]["mean"]) == {3.0}
+    assert "0.5 ±0.7 (never on 2 seeds)" in table.body
+    [row] = [row for row in cells(table.body) if row[0].startswith("Ours")]
+    assert row[1] == "3.00 (at once on 1 seed)"
+
+
+def test_who_is_there_at_once_as_retraining_is_is_no_faster() -> None:
+    entry = entry_of()
+    level = {"scratch": (0.9,) * 5, "ours+lr0.1": (0.9,) * 5}
+    found = by_seed(frame_of(entry, level), entry)
+    assert set(found[found["metric"] == "faster"]["value"]) == {1.0}
+    later = by_seed(frame_of(entry, {**level, "ours+lr0.1": CURVES["ours+lr0.1"]}), entry)
+    assert list(later[(later["metric"] == "faster") & (later["method"] == "ours")]["value"]) == [0.0]
+
+
+def test_retraining_is_measured_by_the_end_of_its_own_curve() -> None:
+    """Its highest accuracy is not its last: .905 is reached by nobody else."""
+    entry = entry_of()
+    found = by_seed(
+        frame_of(entry, {"scratch": (0.1, 0.95, 0.8, 0.7, 0.75), "ours+lr0.1": (0.1, 0.2, 0.745, 0.1, 0.1)}), entry
+    )
+    rounds = found[found["metric"] == "rounds"].set_index("method")["value"]
+    assert dict(rounds) == {"scratch": 1.0, "ours": 2.0}
 
 
 def test_who_is_there_at_once_has_no_ratio() -> None:

@@ -1,4 +1,4 @@
-"""Verdicts on numbers worked out by hand; 97.5% quantiles of t: 12.706 (1 degree), 4.303 (2), 3.182 (3), 2.776 (4)."""
+"""Verdicts on numbers worked out by hand; quantiles of t with 4 degrees: 2.776 (2.5%), 3.495 (1.25%), 3.961 (.83%)."""
 
 from math import inf, isnan, nan, sqrt
 
@@ -6,50 +6,60 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.claims.correction import holm
-from fu.claims.judging import LEVEL, Verdict, judge, overall, stands
+from fu.claims.correction import holm, levels
+from fu.claims.judging import FEW, LEVEL, Verdict, judge, overall, stands
 
 ABOVE, BELOW, WITHIN = (0.0, inf), (-inf, 0.0), (-1.0, 1.0)
+LOPSIDED = (-1.0, 2.0, -1.0, 1.0, -1.0)  # mean 0, variance 2, so that intervals are ± 2.776 sqrt(2 / 5) = 1.756
 
 
-def frame(units: dict[str, list[float]], against: str = "", seed: int | None = None) -> pd.DataFrame:
+def seeds(mean: float, scale: float = 1.0) -> list[float]:
+    return [mean + scale * one for one in LOPSIDED]
+
+
+def frame(
+    units: dict[str, list[float]], against: str = "", seed: int | None = None, error: float = nan
+) -> pd.DataFrame:
     rows = [
-        (name, against, k if seed is None else seed, x) for name, values in units.items() for k, x in enumerate(values)
+        (name, against, k if seed is None else seed, x, error)
+        for name, values in units.items()
+        for k, x in enumerate(values)
     ]
-    return pd.DataFrame(rows, columns=["unit", "against", "seed", "value"])
+    return pd.DataFrame(rows, columns=["unit", "against", "seed", "value", "error"])
 
 
-def verdict(values: list[float], region: tuple[float, float], exact: bool = False) -> Verdict:
-    [one] = judge(frame({"a": values}), region, exact)
+def verdict(values: list[float], region: tuple[float, float], exact: bool = False, error: float = nan) -> Verdict:
+    [one] = judge(frame({"a": values}, error=error), region, exact)
     return one.verdict
 
 
 @pytest.mark.parametrize(
     ("values", "region", "expected"),
     [
-        # mean 3, std 1: the interval of three seeds is 3 ± 4.303 / sqrt(3) = 3 ± 2.484
-        ([2.0, 3.0, 4.0], ABOVE, "holds"),
-        ([2.0, 3.0, 4.0], (0.52, inf), "undecided"),
-        ([2.0, 3.0, 4.0], (0.51, inf), "holds"),
-        ([-2.0, -3.0, -4.0], ABOVE, "does not hold"),
-        ([-2.0, -3.0, -4.0], BELOW, "holds"),
-        ([1.0, 2.0, 3.0], ABOVE, "undecided"),
-        # 0 ± 4.303 * .1 / sqrt(3) = ± .248 lies within ± 1
-        ([-0.1, 0.0, 0.1], WITHIN, "holds"),
-        ([-0.1, 0.0, 0.1], (-0.2, 0.2), "undecided"),
+        (seeds(3), ABOVE, "holds"),
+        (seeds(3), (1.25, inf), "undecided"),
+        (seeds(3), (1.24, inf), "holds"),
+        (seeds(-3), ABOVE, "does not hold"),
+        (seeds(-3), BELOW, "holds"),
+        (seeds(-3), (-inf, -1.25), "undecided"),
+        (seeds(1.7), ABOVE, "undecided"),
+        (seeds(0, 0.1), WITHIN, "holds"),
+        (seeds(0, 0.1), (-0.17, 0.17), "undecided"),
+        (seeds(0, 0.1), (-0.17, inf), "undecided"),
         # equivalence: no difference found is not enough
-        ([-3.0, 0.0, 3.0], WITHIN, "undecided"),
-        # outside of two bounds half of the level is left: 1.3 ± 6.205 * .05 / sqrt(3) = 1.3 ± .179
-        ([1.25, 1.3, 1.35], WITHIN, "does not hold"),
-        ([1.1, 1.15, 1.2], WITHIN, "undecided"),
-        # two seeds: ± 12.706 / sqrt(2) times the deviation of .0707
-        ([1.0, 1.1], ABOVE, "holds"),
-        ([0.6, 0.7], (0.02, inf), "undecided"),
-        # without any noise: on the bound nothing is decided
-        ([1.0, 1.0], ABOVE, "holds"),
-        ([-1.0, -1.0], ABOVE, "does not hold"),
-        ([0.0, 0.0], ABOVE, "undecided"),
-        # one seed decides nothing
+        (seeds(0), WITHIN, "undecided"),
+        # outside of two bounds half of the level is left: ± .221 for ± .176
+        (seeds(1.23, 0.1), WITHIN, "does not hold"),
+        (seeds(1.21, 0.1), WITHIN, "undecided"),
+        (seeds(-1.23, 0.1), WITHIN, "does not hold"),
+        # equal seeds are no certainty
+        ([1.0] * 6, ABOVE, "undecided"),
+        ([-1.0] * 6, ABOVE, "undecided"),
+        # .1 + .2 is no different from .3
+        ([0.1 + 0.2, 0.3, 0.3, 0.3, 0.3], (0.2, inf), "undecided"),
+        # of fewer than five seeds, however clear they are
+        ([9.9, 10.0, 10.1, 10.3], ABOVE, "undecided"),
+        ([-9.9, -10.0, -10.1, -10.3], ABOVE, "undecided"),
         ([5.0], ABOVE, "undecided"),
     ],
 )
@@ -59,33 +69,96 @@ def test_a_claim_holds_where_the_interval_lies_inside(
     assert verdict(values, region) == expected
 
 
+def test_a_mean_rests_on_five_seeds_and_says_where_it_does_not() -> None:
+    [few] = judge(frame({"a": [9.9, 10.0, 10.1, 10.3]}), ABOVE)
+    assert (few.note, few.n, few.needed) == (FEW, 4, 5)
+    [enough] = judge(frame({"a": [9.9, 10.0, 10.1, 10.3, 10.4]}), ABOVE)
+    assert (enough.verdict, enough.note) == ("holds", "")
+
+
+def test_equal_seeds_have_the_error_of_measuring() -> None:
+    # .01 / sqrt(5) = .00447, times 2.776: .01241
+    assert verdict([0.0] * 5, (-inf, 0.0125), error=0.01) == "holds"
+    assert verdict([0.0] * 5, (-inf, 0.0123), error=0.01) == "undecided"
+    # in quadrature: sqrt(2 + 2) for sqrt(2), ± 2.483
+    assert verdict(seeds(2.5), ABOVE, error=sqrt(2)) == "holds"
+    assert verdict(seeds(2.4), ABOVE, error=sqrt(2)) == "undecided"
+
+
 def test_interval_and_number_of_seeds_are_given() -> None:
-    [one] = judge(frame({"a": [2.0, 3.0, 4.0]}), (0.52, inf))
-    assert (one.mean, one.n) == (3.0, 3)
-    assert (one.low, one.high) == pytest.approx((3 - 4.3027 / sqrt(3), 3 + 4.3027 / sqrt(3)), abs=1e-4)
+    [one] = judge(frame({"a": seeds(3)}), (2, inf))
+    assert (one.verdict, one.mean, one.n) == ("undecided", 3.0, 5)
+    assert (one.low, one.high) == pytest.approx((1.244, 4.756), abs=1e-3)
     [alone] = judge(frame({"a": [5.0]}), ABOVE)
     assert alone.mean == 5
     assert isnan(alone.low)
     assert isnan(alone.needed)
 
 
-def test_it_is_said_how_many_seeds_would_decide() -> None:
-    # std 1, distance 2: 4.303 / sqrt(3) = 2.48 is too much, 3.182 / sqrt(4) = 1.59 is not
-    [one] = judge(frame({"a": [1.0, 2.0, 3.0]}), ABOVE)
-    assert one.needed == 4
-    # two units: half of the level each, 4.177 / sqrt(4) = 2.09 is too much, 3.495 / sqrt(5) = 1.56 is not
-    assert [one.needed for one in judge(frame({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]}), ABOVE)] == [5, 5]
-    [far] = judge(frame({"a": [-1.0, 0.001, 1.0]}), ABOVE)
-    assert far.needed == inf
-    [decided] = judge(frame({"a": [2.0, 3.0, 4.0]}), ABOVE)
+def test_the_interval_is_at_the_level_that_decides() -> None:
+    # of two scenarios the clearer one has half of the level, ± 3.495 sqrt(2 / 5) = 2.210, the other all of it
+    clear, close = judge(frame({"a": seeds(3), "b": seeds(1.9)}), ABOVE)
+    assert (clear.verdict, close.verdict) == ("holds", "holds")
+    assert (clear.low, close.low) == pytest.approx((0.790, 0.144), abs=1e-3)
+    # where the clearer one is undecided, both have that level, and the interval of neither says more
+    clear, close = judge(frame({"a": seeds(2.1), "b": seeds(1.9)}), ABOVE)
+    assert (clear.verdict, close.verdict) == ("undecided", "undecided")
+    assert (clear.low, close.low) == pytest.approx((-0.110, -0.310), abs=1e-3)
+    # that it fails with one of two rivals is at half of the level, at a quarter outside of two bounds (4.315)
+    rivals = pd.concat([frame({"a": seeds(5)}, "weak"), frame({"a": seeds(-3)}, "strong")])
+    [one] = judge(rivals, ABOVE)
+    assert (one.verdict, one.against, one.mean, one.n) == ("does not hold", "strong", -3.0, 5)
+    assert one.high == pytest.approx(-0.790, abs=1e-3)
+    [one] = judge(pd.concat([frame({"a": seeds(5)}, "x"), frame({"a": seeds(0, 0.1)}, "y")]), WITHIN)
+    assert (one.verdict, one.against) == ("does not hold", "x")
+    assert one.low == pytest.approx(5 - 4.315 * sqrt(2 / 5), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("mean", "region"), [(0.9, ABOVE), (-0.7, ABOVE), (0.5, WITHIN), (1.5, WITHIN)], ids=["holds", "not", "in", "out"]
+)
+def test_it_is_said_how_many_seeds_would_decide(mean: float, region: tuple[float, float]) -> None:
+    """Of so many normal seeds of this mean and deviation half, or nine tenths, decide; of one less fewer do."""
+    [one] = judge(frame({"a": seeds(mean)}), region)
+    assert one.verdict == "undecided"
+    assert 5 < one.needed < one.needed_90
+    rng, wanted = np.random.default_rng(11), "does not hold" if mean < 0 or mean > 1 else "holds"
+
+    def share(n: float) -> float:
+        draws = [rng.normal(mean, sqrt(2), int(n)).tolist() for _ in range(250)]
+        return float(np.mean([verdict(draw, region) == wanted for draw in draws]))
+
+    for needed, chance in ((one.needed, 0.5), (one.needed_90, 0.9)):
+        assert share(needed) == pytest.approx(chance, abs=0.1)
+    assert share(one.needed / 1.5) < 0.45
+
+
+def test_that_many_are_more_than_there_are_and_count_scenarios_and_rivals() -> None:
+    alone, several = (judge(frame(dict.fromkeys(names, seeds(1.7))), ABOVE)[0] for names in (("a",), ("a", "b", "c")))
+    assert 5 < alone.needed < several.needed
+    [near] = judge(frame({"a": seeds(1.75)}), ABOVE)  # five more such seeds and it would
+    assert near.needed == 6
+    one, two = frame({"a": seeds(-1.5)}, "one"), frame({"a": seeds(9)}, "two")
+    [fails], [beside] = judge(one, ABOVE), judge(pd.concat([one, two]), ABOVE)
+    assert (beside.against, beside.verdict) == ("one", "undecided")
+    assert beside.needed > fails.needed
+    [far] = judge(frame({"a": seeds(0.001)}), ABOVE)
+    assert far.needed == far.needed_90 == inf
+    [decided] = judge(frame({"a": seeds(3)}), ABOVE)
     assert isnan(decided.needed)
+    [on] = judge(frame({"a": seeds(0)}), ABOVE)
+    assert isnan(on.needed)
 
 
 def test_several_scenarios_are_corrected_by_holm() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
-    # 2.5 ± 2.484 holds alone (p .0247), and not beside two others; the clear one still does
-    clear, close = [9.9, 10.0, 10.1], [1.5, 2.5, 3.5]
+    # .02 > .05 / 3 stops at once; else .01 <= .05 / 3, .02 <= .05 / 2, .04 <= .05
+    assert levels([0.04, 0.02, 0.03], 0.05) == pytest.approx([0.05 / 3] * 3)
+    assert levels([0.04, 0.02, 0.01], 0.05) == pytest.approx([0.05, 0.05 / 2, 0.05 / 3])
+    assert levels([0.02, 0.03, 0.01], 0.05) == pytest.approx([0.05 / 2, 0.05, 0.05 / 3])
+    assert levels([0.04, 0.03, 0.01], 0.05) == pytest.approx([0.05 / 2, 0.05 / 2, 0.05 / 3])
+    clear, close = seeds(9, 0.1), seeds(1.8)  # 1.8 - 1.756 holds alone, and not beside two others
     assert verdict(close, ABOVE) == "holds"
     found = judge(frame({"a": clear, "b": close, "c": close}), ABOVE)
     assert [one.verdict for one in found] == ["holds", "undecided", "undecided"]
@@ -94,22 +167,31 @@ def test_several_scenarios_are_corrected_by_holm() -> None:
 
 
 def test_it_must_hold_against_every_rival_and_fails_with_one() -> None:
-    weak, strong = frame({"a": [2.0, 3.0, 4.0]}, "weak"), frame({"a": [1.0, 2.0, 3.0]}, "strong")
+    weak, strong = frame({"a": seeds(3)}, "weak"), frame({"a": seeds(1.5)}, "strong")
     [one] = judge(pd.concat([weak, strong]), ABOVE)
-    assert (one.verdict, one.against, one.mean) == ("undecided", "strong", 2.0)
-    [one] = judge(pd.concat([weak, strong.assign(value=-strong["value"] * 9)]), ABOVE)
-    assert one.verdict == "undecided"  # -18 ± 22.4
-    close = frame({"a": [-1.5, -2.5, -3.5]}, "strong")  # p .0247: alone it fails, as one of two it is undecided
+    assert (one.verdict, one.against, one.mean) == ("undecided", "strong", 1.5)
+    [one] = judge(pd.concat([weak, frame({"a": seeds(1.8)}, "strong")]), ABOVE)
+    assert (one.verdict, one.against, one.mean) == ("holds", "strong", 1.8)
+    close = frame({"a": seeds(-1.8)}, "strong")  # alone it fails, as one of two it is undecided
     assert [one.verdict for one in judge(close, ABOVE)] == ["does not hold"]
     assert [one.verdict for one in judge(pd.concat([weak, close]), ABOVE)] == ["undecided"]
-    [one] = judge(pd.concat([weak, strong.assign(value=-10.0)]), ABOVE)
-    assert (one.verdict, one.against) == ("does not hold", "strong")
+
+
+def test_the_rival_that_decides_is_shown_not_the_nearest() -> None:
+    near, wide = frame({"a": seeds(1, 0.1)}, "near"), frame({"a": seeds(2, 2)}, "wide")  # 1 ± .18, 2 ± 3.5
+    [one] = judge(pd.concat([near, wide]), ABOVE)
+    assert (one.verdict, one.against, one.mean) == ("undecided", "wide", 2.0)
+    # .2 below nothing is sure, 1 below is not
+    [one] = judge(pd.concat([frame({"a": seeds(-0.2, 0.01)}, "sure"), frame({"a": seeds(-1)}, "far")]), ABOVE)
+    assert (one.verdict, one.against, one.mean) == ("does not hold", "sure", -0.2)
 
 
 def test_what_is_exact_is_judged_number_by_number() -> None:
     assert verdict([0.0], (0.0, 0.0), exact=True) == "holds"
     assert verdict([0.0, 0.2, -0.2], (-0.1, 0.1), exact=True) == "does not hold"
     assert verdict([0.1], (-0.1, 0.1), exact=True) == "holds"  # the bound counts
+    [one] = judge(frame({"a": [0.1, -0.1, 0.6]}), (-0.5, 1.0), exact=True)
+    assert (one.verdict, one.n, isnan(one.low)) == ("does not hold" if one.mean > 1 else "holds", 3, True)
 
 
 def test_what_has_no_seed_has_no_noise() -> None:
@@ -136,21 +218,30 @@ def test_the_papers_numbers_are_held_against_the_same_region() -> None:
     assert stands(frame({"a": [1.0], "c": [0.0]}), ABOVE) == {"a": True, "c": False}
 
 
-@pytest.mark.parametrize("region", [ABOVE, BELOW, (-inf, nan)])
+@pytest.mark.parametrize("difference", [0.90 - 0.88, 0.70 - 0.68, 0.88 - 0.90, 0.68 - 0.70])
+def test_at_a_margin_rounding_decides_nothing(difference: float) -> None:
+    """.90 - .88 is .02 and a bit in binary, .70 - .68 a bit less."""
+    assert stands(frame({"a": [difference]}), (-0.02, 0.02), ties=True) == {"a": True}
+    assert stands(frame({"a": [difference]}), (-0.02, 0.02)) == {"a": False}
+    [one] = judge(frame({"a": [difference]}, seed=-1), (-0.02, 0.02), ties=True)
+    assert one.verdict == "holds"
+    [one] = judge(frame({"a": [difference]}, seed=-1), (-0.02, 0.02))
+    assert one.verdict == "does not hold"
+
+
+@pytest.mark.parametrize("region", [ABOVE, BELOW, (-0.5, inf)])
 def test_a_sign_turns_the_verdict(region: tuple[float, float]) -> None:
-    if isnan(region[1]):
-        region = (-0.5, inf)
-    values = [2.0, 2.5, 3.0]
+    values = seeds(3)
     turned = [-value for value in values]
     assert {verdict(values, region), verdict(turned, region)} == {"holds", "does not hold"}
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize(("units", "seeds"), [(1, 5), (3, 3)])
-def test_of_draws_without_an_effect_at_most_one_in_twenty_holds(units: int, seeds: int) -> None:
-    rng, held, draws = np.random.default_rng(7), 0, 10_000
-    values = rng.normal(size=(draws, units, seeds))
-    table = frame({str(unit): [0.0] * seeds for unit in range(units)})
+@pytest.mark.parametrize("units", [1, 3])
+def test_of_draws_without_an_effect_at_most_one_in_twenty_holds(units: int) -> None:
+    rng, held, draws = np.random.default_rng(7), 0, 5_000
+    values = rng.normal(size=(draws, units, 5))
+    table = frame({str(unit): [0.0] * 5 for unit in range(units)})
     for each in values:
         table["value"] = each.ravel()
         held += any(one.verdict == "holds" for one in judge(table, ABOVE))
@@ -176,3 +267,11 @@ def test_a_number_with_an_interval_of_its_own_is_decided_where_all_of_it_lies_on
     assert one.verdict == expected
     assert (one.mean, one.low, one.high, one.n) == (values[1], values[0], values[2], 1)
     assert isnan(one.needed)
+
+
+def test_of_two_rivals_with_intervals_the_one_that_decides_is_shown() -> None:
+    inside, across = frame({"a": [-0.9, -0.8, 0.9]}, "in", -1), frame({"a": [-0.5, 0.0, 1.5]}, "across", -1)
+    further = frame({"a": [-1.7, 0.0, 0.5]}, "further", -1)  # .7 outside below, where the other is .5 above
+    for rivals, against in (((inside, across), "across"), ((across, further), "further")):
+        [one] = judge(pd.concat(rivals), WITHIN)
+        assert (one.verdict, one.against) == ("undecided", against)

@@ -161,3 +161,69 @@ def test_interval_is_a_number_with_its_ends_where_there_are_all_three() -> None:
     each, region = made("interval", pd.DataFrame(given), of=of, side="below", limit=1)
     assert each == {("a", ""): [0.4, 0.1, 0.9]}
     assert region == (-inf, 1)
+
+
+def test_at_least_fails_for_nobody_who_is_better() -> None:
+    each, region = made("at_least", of=OURS, than=SCRATCH, side="above", margin=0.05)
+    assert each == {("a", ""): [0.1, 0.3], ("b", ""): [-0.2, 0.1]}
+    assert region == (-0.05, inf)
+    assert made("at_least", of=OURS, than=SCRATCH, side="below", margin=0.05)[1] == (-inf, 0.05)
+
+
+def errors(kind: str, **params: Any) -> dict[Any, list[float]]:
+    p = plugins.params("claims", Choice(name=kind, params=params), "here")
+    found = plugins.load("claims", kind).statistics(rows(), p)
+    return {key: [round(one, 9) for one in part["error"]] for key, part in found.groupby("unit")}
+
+
+def test_a_rate_has_the_error_of_its_samples_pooled_over_seeds() -> None:
+    # a: (20 * .3 + 2) / (20 + 4) = 1/3 of 10 samples; b: (20 * .4 + 2) / 24 = 5/12
+    a, b = (2 / 9 / 10) ** 0.5, (35 / 144 / 10) ** 0.5
+    ours = {**OURS, "samples": 10}
+    found = errors("limit", of=ours, side="below", limit=1)
+    assert found["a"] == pytest.approx([a] * 2)
+    assert found["b"] == pytest.approx([b] * 2)
+    # scratch in a: (40 * .1 + 2) / 44 = 3/22 of 20 samples; in quadrature
+    theirs = {**SCRATCH, "samples": 20}
+    for kind in ("order", "equal", "at_least"):
+        more = {} if kind == "equal" else {"side": "above"}
+        found = errors(kind, of=ours, than=theirs, margin=0.1, **more)
+        assert found["a"] == pytest.approx([(2 / 90 + 57 / 484 / 20) ** 0.5] * 2)
+    assert all(one != one for one in errors("order", of=ours, than=SCRATCH, side="above")["a"])  # unknown
+    assert all(one != one for one in errors("limit", of=OURS, side="below", limit=1)["a"])
+
+
+def curve(*lines: tuple[int, int, int, float]) -> pd.DataFrame:
+    """Return rows of k, seed, round and value."""
+    given = empty()
+    for k, seed, round, value in lines:
+        given.loc[len(given)] = (f"x-k{k}", "ours", "ours", "unlearned", seed, round, "asr", value, k, None)
+    return given
+
+
+TREND: dict[str, Any] = {"of": {"method": "ours", "metric": "asr"}, "along": "k", "way": "rising"}
+
+
+def test_the_last_round_of_a_trend_is_that_of_each_seed_and_scenario() -> None:
+    given = curve((1, 0, 4, 9.0), (1, 0, 5, 1.0), (2, 0, 3, 7.0), (2, 0, 2, 9.0), (1, 1, 6, 2.0), (2, 1, 6, 5.0))
+    assert made("trend", given, **TREND)[0] == {("x", ""): [6.0, 3.0]}
+
+
+def test_a_seed_without_all_values_of_the_coordinate_has_no_trend() -> None:
+    given = curve((1, 0, -1, 1.0), (2, 0, -1, 3.0), (3, 0, -1, 8.0), (1, 1, -1, 5.0), (3, 1, -1, 2.0))
+    assert made("trend", given, **TREND)[0] == {("x", ""): [7.0]}
+
+
+@pytest.mark.parametrize(
+    ("values_", "change"),
+    [
+        ((1.0, 2.0, inf), inf),
+        ((inf, 2.0, 5.0), -inf),
+        ((1.0, inf, 4.0), 3.0),  # the one in the middle moves no line
+        ((inf, 2.0, inf), 0.0),  # both ends pull
+        ((-inf, 2.0, 3.0), inf),
+    ],
+)
+def test_a_trend_keeps_its_infinite_ends(values_: tuple[float, ...], change: float) -> None:
+    given = curve(*((k + 1, 0, -1, value) for k, value in enumerate(values_)))
+    assert made("trend", given, **TREND)[0] == {("x", ""): [change]}

@@ -129,7 +129,9 @@ def read(folder: Path, claims: dict[str, Claim], rows: list[dict[str, Any]], **s
     """Return the frame of verdicts on one artefact, `thing`, with these rows."""
     entry: Entry = make_entry("verdicts")
     scenarios = tuple(
-        one.model_copy(update={"name": name, **scenario}) for one in entry.scenarios for name in ("small", "other")
+        one.model_copy(update={"name": name, **scenario})
+        for one in entry.scenarios
+        for name in ("small", "other", "third")
     )
     entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios})
     paths = Paths(str(folder))
@@ -137,7 +139,9 @@ def read(folder: Path, claims: dict[str, Claim], rows: list[dict[str, Any]], **s
     Path(path).parent.mkdir(parents=True)
     about = {"method": "ours", "stage": "unlearned", "metric": "r_acc", "published": 0, "round": -1, "client": None}
     frame = pd.DataFrame([{"scenario": "small", "seed": 0, **about, **row} for row in rows])
-    frame.assign(point=frame["method"]).reindex(columns=COLUMNS).to_csv(path, index=False)
+    frame.assign(point=frame["method"]).reindex(columns=[*COLUMNS, *frame.columns.difference(COLUMNS)]).to_csv(
+        path, index=False
+    )
     return frames.read(entry, paths, None)
 
 
@@ -149,6 +153,55 @@ def test_ours_and_the_papers_numbers_are_told_apart(tmp_path: Path) -> None:
     assert set(found["unit"]) == {"small"}
     assert set(found["reason"]) == {""}
     assert {*zip(found["low"], found["high"], strict=True)} == {(0.0, float("inf"))}
+
+
+ORIGINAL = {"metric": "asr", "method": "original", "stage": "original", "published": 1, "seed": -1}
+ASR: dict[str, Any] = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
+
+
+@pytest.mark.parametrize(("asr", "compared"), [(0.433, False), (0.5, True)])
+def test_the_papers_backdoor_must_have_taken_hold_too(tmp_path: Path, asr: float, compared: bool) -> None:
+    rows: list[dict[str, Any]] = [{"value": 0.02, "metric": "asr", "seed": seed} for seed in (0, 1)]
+    rows += [{"value": 0.3}, {**ORIGINAL, "value": asr}, {**ORIGINAL, "value": 0.9, "scenario": "other"}]
+    theirs = {"published": 1, "seed": -1}
+    rows += [
+        {"value": 0.04, "metric": "asr", **theirs},
+        {"value": 0.05, "metric": "asr", "scenario": "other", **theirs},
+    ]
+    rows += [{"value": 0.7, **theirs}]
+    claims = {name: make_claim("A.", scenarios=["small", "other"], params=ASR) for name in ("asr",)}
+    found = read(tmp_path, {**claims, "r_acc": make_claim("R.")}, rows)
+    printed = found[found["published"]]
+    units = {unit: value for unit, value in zip(printed["unit"], printed["value"], strict=True) if value < 0.5}
+    assert units == ({"small": 0.04} if compared else {}) | {"other": 0.05}
+    assert list(printed[printed["claim"] == "r_acc"]["value"]) == [0.7]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "exact", "ties"),
+    [
+        ("limit", {"side": "above", "limit": 0}, False, False),
+        ("exact", {"value": 0.5}, True, False),
+        ("equal", {"than": {"method": "theirs", "metric": "r_acc"}, "margin": 0.1}, False, True),
+        ("at_least", {"than": {"method": "theirs", "metric": "r_acc"}, "side": "above", "margin": 0.1}, False, True),
+    ],
+)
+def test_a_kind_says_what_is_exact_and_whose_bounds_are_inside(
+    tmp_path: Path, kind: str, params: dict[str, Any], exact: bool, ties: bool
+) -> None:
+    claim = make_claim("One.", kind=kind, params={"of": {"method": "ours", "metric": "r_acc"}, **params})
+    found = read(tmp_path, {"one": claim}, [{"value": 0.5}, {"value": 0.4, "method": "theirs"}])
+    assert (set(found["exact"]), set(found["ties"])) == ({exact}, {ties})
+
+
+def test_a_trend_without_one_of_its_scenarios_says_so(tmp_path: Path) -> None:
+    params = {"of": {"method": "ours", "metric": "r_acc"}, "along": "k", "way": "rising"}
+    claim = make_claim("One.", kind="trend", params=params, scenarios=["small", "other", "third"])
+    rows = [{"value": value, "scenario": name, "k": k} for name, value, k in (("small", 0.5, 1), ("other", 0.7, 2))]
+    found = read(tmp_path, {"one": claim}, rows)
+    assert {*found[found["reason"] == ""]["unit"]} == {"small, other"}
+    [silent] = found[found["reason"] != ""].to_dict("records")
+    assert (silent["unit"], silent["reason"]) == ("third", frames.SILENT)
 
 
 def test_scenarios_without_numbers_are_named(tmp_path: Path) -> None:

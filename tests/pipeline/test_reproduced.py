@@ -8,17 +8,20 @@ import pytest
 from fu.pipeline import reproduced
 from fu.pipeline.settings.papers import read_paper
 
-HEAD = "claim,scenario,verdict,mean,low,high,n,needed,published,published_value,reason,against,text,place,artefact,kind"
+HEAD = (
+    "claim,scenario,verdict,over,mean,low,high,n,needed,note,"
+    "published,published_value,reason,against,text,place,artefact,kind"
+)
 ROWS = [
-    "a,,holds,,,,3,,,,,,A | a.,section 1,table8,limit",
-    "a,mnist-pat50,holds,.125,.1,.15,3,,holds,.1,,,A | a.,section 1,table8,limit",
-    "a,mnist-iid,holds,.25,.2,.3,3,,does not hold,.1,,,A | a.,section 1,table8,limit",
-    "b,,does not hold,,,,1,,,,,,B.,section 2,bounds,exact",
-    "b,formulas,does not hold,-1,,,1,,,,,,B.,section 2,bounds,exact",
-    "c,,undecided,,,,3,9,,,,,C.,section 3,table8,order",
-    "c,mnist-iid,undecided,0,-1,1,3,9,,,,,C.,section 3,table8,order",
-    "d,,not judged,,,,0,,,,no number,,D.,section 4,table8,order",
-    "d,cifar10,not judged,,,,0,,,,no number,,D.,section 4,table8,order",
+    "a,,holds,2 of 3 seeds,,,,3,,,,,,,A | a.,section 1,table8,limit",
+    "a,mnist-pat50,holds,,.125,.1,.15,3,,,holds,.1,,,A | a.,section 1,table8,limit",
+    "a,mnist-iid,holds,,.25,.2,.3,3,,,does not hold,.1,,,A | a.,section 1,table8,limit",
+    "b,,does not hold,,,,,1,,,,,,,B.,section 2,bounds,exact",
+    "b,formulas,does not hold,,-1,,,1,,,,,,,B.,section 2,bounds,exact",
+    "c,,undecided,,,,,3,9,,,,,,C.,section 3,table8,order",
+    "c,mnist-iid,undecided,,0,-1,1,3,9,few,,,,,C.,section 3,table8,order",
+    "d,,not judged,,,,,0,,,,,no number,,D.,section 4,table8,order",
+    "d,cifar10,not judged,,,,,0,,,,,no number,,D.,section 4,table8,order",
 ]
 SCENARIOS = {"cifar10": "CIFAR-10", "mnist-iid": "MNIST, IID", "mnist-pat50": "MNIST, Pat-50"}
 
@@ -57,8 +60,8 @@ def test_a_run_is_a_row_that_counts_what_it_judged(found: list[reproduced.Run]) 
 def test_families_and_many_scenarios_are_named_by_data_and_artefacts(
     tmp_path: Path, names: list[str], where: str
 ) -> None:
-    judged = [f"e,{name},holds,.1,.1,.1,3,,,,,,E.,section 5,fig2,limit" for name in names]
-    (run,) = runs_of(tmp_path, [*judged, "d,cifar10,not judged,,,,0,,,,no number,,D.,section 4,table8,order"])
+    judged = [f"e,{name},holds,,.1,.1,.1,3,,,,,,,E.,section 5,fig2,limit" for name in names]
+    (run,) = runs_of(tmp_path, [*judged, "d,cifar10,not judged,,,,,0,,,,,no number,,D.,section 4,table8,order"])
     assert run.scale == f"{where}; preset reduced, 3 seeds"
 
 
@@ -66,10 +69,10 @@ def test_the_page_has_each_claim_that_was_judged(found: list[reproduced.Run]) ->
     text = reproduced.page(found)
     assert f"\n## fedosd: {SCALE}\n\n3 of {CLAIMS} claims judged; commit abcdef0.\n" in text
     assert text.splitlines()[-3:] == [
-        r"| A \| a. | section 1 | **holds** | holds (2) | 0.125 (0.1 to 0.15); 0.25 (0.2 to 0.3) | "
-        "holds 1, does not hold 1 |",
-        "| B. | section 2 | **does not hold** | does not hold | – | – |",
-        "| C. | section 3 | **undecided** | undecided | 0 (-1 to 1) | – |",
+        r"| A \| a. | section 1 | **holds** (over 2 of 3 seeds) | holds (2) | 0.125 (0.1 to 0.15); 0.25 (0.2 to 0.3) "
+        "| 3 (63%) | holds 1, does not hold 1 |",
+        "| B. | section 2 | **does not hold** | does not hold | – | – | – |",
+        "| C. | section 3 | **undecided** | undecided | 0 (-1 to 1); few | 3 (63%) | – |",
     ]
 
 

@@ -1,0 +1,141 @@
+"""What numbers of several seeds say of their mean, and of a median where some are infinite: p-values and intervals.
+
+A p-value is against a mean of at most nothing, on one side. The standard error is never less than that of measuring,
+where it is known. Where the numbers form two groups far apart, the share of the upper one is tested exactly, too, and
+whichever test is surer of less counts.
+"""
+
+from itertools import pairwise
+from math import isnan, nan, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special, stats
+
+LEAST = 5  # seeds for a mean: of fewer, more than half of all could behave otherwise, unseen
+FAR = 3  # times the wider group's range: how far apart two groups are
+MOST = 1000  # seeds, beyond which it is not said how many would decide
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def unseen(n: int) -> float:
+    """Return the share of all seeds that may be exceptions, with 95% confidence, where none of n is one."""
+    return float(1 - 0.05 ** (1 / n))
+
+
+class Mean(NamedTuple):
+    """Numbers of several seeds; `error`: the standard error of measuring each of them."""
+
+    values: Numbers
+    error: float = 0.0
+
+    @property
+    def middle(self) -> float:
+        """The mean."""
+        return float(self.values.mean())
+
+    @property
+    def std(self) -> float:
+        """The deviation over seeds with the error of measuring, added in quadrature; NaN of one seed."""
+        return sqrt(self.values.var(ddof=1) + self.error**2) if len(self.values) > 1 else nan
+
+    @property
+    def note(self) -> str:
+        """What is special about the numbers, in words."""
+        if self.std == 0:
+            return "all seeds are equal: no spread to judge by"
+        _, _, k = self._groups()
+        return f"two groups of seeds, {k} in the upper one" if k else ""
+
+    def p(self, bound: float, sign: int, closed: bool = False) -> float:
+        """Return the p-value against a mean beyond a bound, above (1) or below (-1) it."""
+        n = len(self.values)
+        if n < LEAST or self.std == 0:
+            return 1.0
+        by_t = float(stats.t.sf(sign * (self.middle - bound) / (self.std / sqrt(n)), n - 1))
+        low, high, k = self._groups()
+        if not k:
+            return by_t
+        share = min(1.0, max(0.0, (bound - low) / (high - low)))
+        return max(by_t, float(stats.binom.sf(k - 1, n, share) if sign > 0 else stats.binom.cdf(k, n, share)))
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the interval of the mean that leaves out as much as the level on each side."""
+        n = len(self.values)
+        if n < 2 or self.std == 0:
+            return nan, nan
+        half = float(stats.t.isf(level, n - 1)) * self.std / sqrt(n)
+        found = (self.middle - half, self.middle + half)
+        low, high, k = self._groups() if n >= LEAST else (0.0, 0.0, 0)
+        if not k:
+            return found
+        shares = stats.beta.ppf(level, k, n - k + 1), stats.beta.isf(level, k + 1, n - k)
+        below, above = (low + (high - low) * float(share) for share in shares)
+        return min(found[0], below), max(found[1], above)
+
+    def needed(self, bounds: list[tuple[float, int]], level: float, chance: float) -> float:
+        """Return how many seeds, more than there are, find the mean beyond all bounds with a chance; NaN: unknown.
+
+        Mean and deviation stay as they are seen.
+        """
+        away = [sign * (self.middle - bound) / self.std for bound, sign in bounds] if self.std > 0 else []
+        if not away or min(away) <= 0:
+            return nan
+        least = max(LEAST, len(self.values) + 1)
+        n = np.arange(least, max(MOST, least) + 1)
+        missed = sum(special.nctdtr(n - 1, one * np.sqrt(n), special.stdtrit(n - 1, 1 - level)) for one in away)
+        enough = n[np.nan_to_num(missed) <= 1 - chance]  # NaN: so far away that nothing is left of it
+        return float(enough[0]) if len(enough) else np.inf
+
+    def _groups(self) -> tuple[float, float, int]:
+        """Return the means of two groups far apart and the number of the upper one: 0 where there is one group."""
+        found = np.sort(self.values)
+        if len(found) < 3:
+            return nan, nan, 0
+        gaps = [after - before for before, after in pairwise(found)]
+        below, above = np.split(found, [int(np.argmax(gaps)) + 1])
+        if max(gaps) <= FAR * max(np.ptp(below), np.ptp(above)) or max(gaps) == 0:
+            return nan, nan, 0
+        return float(below.mean()), float(above.mean()), len(above)
+
+
+class Median(NamedTuple):
+    """Numbers of several seeds of which some are infinite: only how many lie beyond a bound counts (sign test)."""
+
+    values: Numbers
+
+    @property
+    def middle(self) -> float:
+        """The median; of an even number the lower of the two in the middle where their mean is infinite."""
+        found = np.sort(self.values)
+        low, high = found[(len(found) - 1) // 2], found[len(found) // 2]
+        return float(low if np.isinf([low, high]).any() else (low + high) / 2)
+
+    @property
+    def note(self) -> str:
+        """How many numbers are infinite, in words."""
+        far = np.isinf(self.values).sum()
+        return f"without a finite number on {far} of {len(self.values)} seeds, so of the median, by signs"
+
+    def p(self, bound: float, sign: int, closed: bool = False) -> float:
+        """Return the p-value against a median beyond a bound; a tie counts against it, unless the bound is closed."""
+        beyond = sign * (self.values - bound)
+        k = int((beyond >= 0).sum() if closed else (beyond > 0).sum())
+        return float(stats.binom.sf(k - 1, len(self.values), 0.5))
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the interval of the median that leaves out at most the level on each side; NaN: there is none."""
+        n, found = len(self.values), np.sort(self.values)
+        k = int(stats.binom.ppf(level, n, 0.5))  # how many are left out on each side
+        k -= int(stats.binom.cdf(k, n, 0.5) > level)
+        return (nan, nan) if k < 0 else (float(found[k]), float(found[n - 1 - k]))
+
+    def needed(self, bounds: list[tuple[float, int]], level: float, chance: float) -> float:
+        """Return NaN: how many seeds would decide is not known."""
+        return nan
+
+
+def of(values: Numbers, error: float = 0.0) -> Mean | Median:
+    """Return what is tested of numbers: their mean, or where one is infinite their median."""
+    return Median(values) if np.isinf(values).any() else Mean(values, 0.0 if isnan(error) else error)
