@@ -20,7 +20,8 @@
 # make test-faults    kill, fill the disk, fuzz: minutes
 # make test-cluster   run on a Slurm on this machine, with faults: minutes
 # make test-engines   on the oldest and the newest Snakemake that is admitted: minutes
-# make test-all       all of these and make mutants: hours
+# make test-peers     run pfl and Flower once, as make benchmark-peers does: minutes
+# make test-all       all of these and make mutants: hours; goes on where it ended   PARTS="faults mutants"
 # make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
 # make benchmark-scale  how time and memory grow with clients, data, kept models, jobs and results; half an hour
@@ -56,7 +57,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-engines test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -101,7 +102,8 @@ SPREAD := -n logical --maxprocesses 8 --dist worksteal
 test: lint
 	$(BIN)/python -m pytest $(SPREAD) tests
 
-test-all: test test-smoke test-page test-faults test-cluster test-engines mutants
+test-all: .venv/installed
+	@$(BIN)/python -m tests.all $(parts)
 
 # On the oldest and the newest Snakemake that pyproject.toml admits, each in an environment of its own.
 test-engines: .venv/installed
@@ -180,6 +182,10 @@ benchmark-scale: .venv/installed
 benchmark-peers: .venv-peers/installed
 	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python \
 	  $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
+
+# A round of each, and none may be missing.
+test-peers: .venv-peers/installed
+	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python --rounds 3 --passes 1 --all
 
 unlock: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@

@@ -140,6 +140,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=4, help="of a run, the first of which warms up")
     parser.add_argument("--passes", type=int, default=2, help="runs of each contender, alternating")
+    parser.add_argument("--all", action="store_true", help="end with status 1 where a contender cannot be run")
     args = parser.parse_args()
     if args.rounds < max(CHECKED):
         parser.error(f"--rounds: at least {max(CHECKED)}, after which models are compared")
@@ -176,6 +177,8 @@ def main() -> None:
         f"{args.threads} threads, torch {torch.__version__}; medians of {number} rounds (from fastest to slowest).\n"
     )
     print(table(columns, rows))
+    if args.all and any(found.problem for row in rows.values() for found in row):
+        sys.exit("error: not every contender could be run (see above).")
 
 
 if __name__ == "__main__":

@@ -91,3 +91,25 @@ def test_peers_get_the_libraries_that_fu_has() -> None:
         pinned[name] for name in ("torch", "numpy", "pydantic")
     ]
     assert {"pfl", "flwr", "ray"} <= peers.keys()
+
+
+@pytest.mark.parametrize("failing", ["pfl", "flwr", ""])
+def test_a_missing_contender_is_an_error_where_all_are_asked_for(
+    failing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(contender: Contender, *given: object) -> Found:
+        return (
+            Found(problem="no module") if contender.program == failing else Found([1.0], np.zeros((3, 2), np.float32))
+        )
+
+    monkeypatch.setattr(driver, "run", run)
+    monkeypatch.setattr(driver, "prepare", lambda *given: "digits")
+    monkeypatch.setattr(sys, "argv", ["peers", "--passes", "1"])
+    driver.main()
+    assert ("could not be run: no module" in capsys.readouterr().out) is bool(failing)
+    monkeypatch.setattr(sys, "argv", ["peers", "--passes", "1", "--all"])
+    if failing:
+        with pytest.raises(SystemExit, match="not every contender could be run"):
+            driver.main()
+    else:
+        driver.main()

@@ -198,9 +198,9 @@ def overlapping(login: Login) -> list[str]:
     return found
 
 
-def compare(login: Login, desk: Project) -> int:
+def compare(login: Login, desk: Project, results: str) -> int:
     """Return how many files are equal to those of the desk; end with an error where one is not."""
-    found, expected = comparable(login.project), comparable(desk)
+    found, expected = comparable(login.project, results), comparable(desk, results)
     different = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
     assert not different, f"{len(different)} files differ from the run on the desk: {different[:5]}"
     return len(found)
@@ -259,12 +259,12 @@ def main() -> None:
             say(over_its_time(login, run))
             login.finish(run)
             assert not overlapping(login), overlapping(login)
-            equal = compare(login, desks[0])
+            equal = compare(login, desks[0], "results/toy")
             say("an edit between submission and start: the bytes are those of what was planned")
             submitted, alone = len(started.jobs()), [row for row in started.jobs() if "|rule_partition_" in row]
             other = Login(real, started)
             wall = timed(lambda: other.finish(other.start(REAL)))
-            equal += compare(other, desks[1])
+            equal += compare(other, desks[1], "results/smoke")
             packs = len(started.jobs()) - submitted
             say(gpu_requested(Login(on_gpu, started)))
             login.project.expect_run([])
