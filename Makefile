@@ -15,13 +15,13 @@
 # make lint           the same without the tests
 # make contract       say of every plug-in whether it keeps the rules (docs/contract.md)    PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
-# make test-smoke     make every table and figure at smoke and check it; kill and submit small runs: minutes
+# make test-smoke     make one table or figure of each kind at smoke and check it; edit, kill and submit: minutes
 # make test-page      look at results/<preset>/index.html in Chromium and compile every .tex, where these are installed
 # make test-faults    kill, fill the disk, fuzz: minutes
 # make test-cluster   run on a Slurm on this machine, with faults: minutes
 # make test-engines   on the oldest and the newest Snakemake that is admitted: minutes
 # make test-peers     run pfl and Flower once, as make benchmark-peers does: minutes
-# make test-all       all of these and make mutants: hours; goes on where it ended   PARTS="faults mutants"
+# make test-all       all of these, smoke whole and make mutants: hours; goes on where it ended   PARTS="faults mutants"
 # make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
 # make benchmark-scale  how time and memory grow with clients, data, kept models, jobs and results; half an hour
@@ -110,7 +110,7 @@ test-engines: .venv/installed
 	$(BIN)/python -m tests.engines
 
 test-smoke: .venv/installed
-	$(BIN)/python -m pytest $(SPREAD) -m whole tests
+	$(BIN)/python -m pytest $(SPREAD) -m small tests
 
 test-page: .venv/installed
 	$(BIN)/python -m pytest -m "page or not page" tests/pipeline/page tests/artefacts/test_tex.py

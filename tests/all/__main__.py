@@ -18,8 +18,10 @@ from tests.mutants import parts as lists
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(".test-all")
+WHOLE = (sys.executable, "-m", "pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal", "-m", "whole")
 PARTS: dict[str, tuple[str, ...]] = {
     **{name: ("make", f"test-{name}" if name != "test" else name) for name in ("test", "smoke")},
+    "whole": (*WHOLE, "tests"),
     **{name: ("make", f"test-{name}") for name in ("page", "faults", "cluster", "engines")},
     "peers": ("make", "test-peers"),  # of which nothing may be missing
     **{f"mutants/{name}": (sys.executable, "-m", "tests.mutants", name) for name in lists()},

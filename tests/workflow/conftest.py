@@ -3,7 +3,7 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,18 @@ from tests.workflow.project import Project, from_repository, with_paper, with_to
 
 Make = Callable[[Path], Project]
 SMALL = ("fats/fig7_rate", "fedosd/table2", "safari/fig2")  # the cheapest of each paper that trains models
+FEW = (  # of all artefacts at smoke so many that every stage and every kind of plug-in is behind one: `make test-smoke`
+    *("audit/costs", "audit/exposed", "audit/harm", "audit/relearning", "audit/settles", "audit/verdicts"),
+    *("fats/fig3", "fats/fig7", "fats/table1_samples", "fats/table2"),
+    *("fedosd/fig3", "fedosd/fig5", "fedosd/fig7", "fedosd/matrix", "fedosd/mlp_classes", "fedosd/table12"),
+    *("safari/q", "safari/table1"),
+    *("tradeoffs/bounds", "tradeoffs/fig6", "tradeoffs/heterogeneity", "tradeoffs/section7_3", "tradeoffs/table1"),
+)
+
+
+def targets(names: Iterable[str]) -> list[str]:
+    """Return artefacts as they are asked for."""
+    return [name.replace("/", "_", 1) for name in names]
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +67,13 @@ def helped(once: Callable[[str, Make], Project]) -> Project:
 @pytest.fixture(scope="session")
 def some(once: Callable[..., Project]) -> Project:
     """A finished run of one small artefact of each paper; nobody edits it."""
-    return once("some", from_repository, *(name.replace("/", "_", 1) for name in SMALL))
+    return once("some", from_repository, *targets(SMALL))
+
+
+@pytest.fixture(scope="session")
+def few(once: Callable[..., Project]) -> Project:
+    """A finished run of one artefact of each kind, at `smoke`; nobody edits it."""
+    return once("few", from_repository, *targets(FEW))
 
 
 @pytest.fixture(scope="session")

@@ -67,6 +67,15 @@ class Graph:
         """Return the keys of the jobs that match."""
         return {job.key for job in self.jobs if matches(job)}
 
+    def behind(self, keys: set[str]) -> set[str]:
+        """Return these jobs and all that they are made from."""
+        found, read = set(keys), set[str]()
+        for job in reversed(self.jobs):  # those that others wait for come first
+            if job.key in found or not read.isdisjoint(job.outputs):
+                found.add(job.key)
+                read |= job.inputs
+        return found
+
     def with_downstream(self, keys: set[str]) -> set[str]:
         """Return these jobs and all that follow from their outputs; costs alone make nothing follow."""
         found = set(keys)

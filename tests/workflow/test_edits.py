@@ -395,7 +395,7 @@ def test_an_absent_intermediate_is_made_where_it_is_needed(project: Project) -> 
     project.expect([])
 
 
-@pytest.mark.whole
+@pytest.mark.small
 def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(project: Project) -> None:
     edited = time.time_ns()
     project.edit("fu/methods/fupga.py", STEP, f"{STEP} * 0.5")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.artefacts.typeset import compiled
-from tests.workflow.conftest import SMALL
+from tests.workflow.conftest import FEW, SMALL, targets
 from tests.workflow.project import Job, Project
 
 whole = pytest.mark.whole
@@ -21,12 +21,21 @@ def artefacts(project: Project) -> Artefacts:
     return {f"{job.names['paper']}/{job.names['artefact']}": {**job.spec, "inputs": job.inputs} for job in jobs}
 
 
-@pytest.fixture(params=["some", pytest.param("smoke", marks=whole)])
+@pytest.fixture(params=["some", pytest.param("few", marks=pytest.mark.small), pytest.param("smoke", marks=whole)])
 def made(request: pytest.FixtureRequest) -> tuple[Project, Artefacts]:
-    """What was made: one small artefact of each paper, or all of them."""
+    """What was made: one small artefact of each paper, one of each kind, or all of them."""
     project: Project = request.getfixturevalue(request.param)
     planned = artefacts(project)
-    return project, planned if request.param == "smoke" else {name: planned[name] for name in SMALL}
+    names = {"some": SMALL, "few": FEW, "smoke": (*planned,)}[request.param]
+    graph = project.graph()
+    asked = graph.behind(
+        {f"publish artefact={key} paper={paper}" for paper, key in (name.split("/") for name in names)}
+    )
+    return project, {  # verdicts are made from artefacts, too
+        name: spec
+        for name, spec in planned.items()
+        if "publish artefact={1} paper={0}".format(*name.split("/")) in asked
+    }
 
 
 def test_every_artefact_has_its_files_and_its_certificate_and_states_preset_and_data(
@@ -54,7 +63,7 @@ def test_one_page_shows_every_artefact_and_names_none_as_damaged(made: tuple[Pro
     assert "Left out" not in text
     assert page.stat().st_size < 15e6
     before = page.stat().st_mtime_ns
-    shown = project.show("results", *(name.replace("/", "_", 1) for name in planned)).splitlines()
+    shown = project.show("results", *targets(planned)).splitlines()
     assert shown[-2] == "All that was made so far, on one page: results/smoke/index.html"
     assert shown[-1].startswith("Next: make ")
     assert page.stat().st_mtime_ns == before

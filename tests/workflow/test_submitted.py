@@ -112,6 +112,7 @@ def own(queue: Queue, kind: str, name: str) -> Path:
     return file
 
 
+@pytest.mark.small
 def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> None:
     own(queue, "methods", "fupga")
     (queue.root / ".snakemake/code/of-a-killed-run").mkdir(parents=True)
