@@ -98,11 +98,11 @@ def test_only_the_chosen_trial_is_shown(kind: str) -> None:
     other = made(make_entry(kind, chosen={"small": {"ours": "ours+lr0.4"}})).frame
     pd.testing.assert_frame_equal(other, made(make_entry(kind, rates=(0.4,))).frame)
     assert not other.equals(alone)
-    if {"method", "mean"} <= set(alone):
-        both = alone.merge(other, on=[key for key in ("scenario", "method", "stage", "round", "metric") if key in alone])
-        ours = both["method"] == "ours"
+    if {"method", "mean"} <= set(alone) and len(other) == len(alone):  # else one has numbers that the other lacks
+        ours = alone["method"] == "ours"
         assert ours.any()
-        assert ((both["mean_x"] != both["mean_y"]) == ours).all()
+        assert (alone[ours]["mean"] != other[ours]["mean"]).all()
+        assert (alone[~ours]["mean"] == other[~ours]["mean"]).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
