@@ -221,8 +221,8 @@ def _in_words(entry: Entry, found: pd.DataFrame, each: pd.DataFrame, scenario: S
         if entry.x and len(trials) > 1 and all(entry.x in trial.values for trial in trials):
             sums = [round(means[trial.name, "V + S"], digits) for trial in trials]
             if not any(map(np.isnan, sums)):
-                steps = np.diff(sums)
-                way = "falls" if (steps <= 0).all() and steps.any() else "rises" if (steps >= 0).all() else "goes"
+                falls, rises = (np.diff(sums) <= 0).all(), (np.diff(sums) >= 0).all()
+                way = "goes" if falls == rises else "falls" if falls else "rises"  # both: it never moves
                 ends = [
                     f"{sums[k]:.{digits}f} ({setting_name(entry.x)} {number(trials[k].values[entry.x])})"
                     for k in (0, -1)

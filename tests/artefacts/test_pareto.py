@@ -58,6 +58,24 @@ def test_on_the_front_is_whom_nobody_beats() -> None:
     assert [one[1:] for one in pareto.front(points)] == [(1, 5), (1, 5), (2, 3), (4, 1)]
 
 
+def test_a_page_says_who_is_on_every_front_and_who_on_none() -> None:
+    fronts = {"seconds": {"good", "none"}, "bytes_up": {"good"}, "stored": {"good", "bad"}}
+    shown = ("none", "nothing", "good", "bad", "half")
+    told = pd.DataFrame(
+        [
+            {"method": name, "cost": cost, "front": name in best, "fails": ""}
+            for cost, best in fronts.items()
+            for name in shown
+        ]
+    )
+    assert pareto.in_words(told, entry()) == ["On every front: Good.", "On none: Half."]
+    assert pareto.in_words(told[told["cost"] != "seconds"], entry()) == [
+        "On every front: Good.",
+        "On none: None and Half.",
+    ]
+    assert pareto.in_words(told[told["method"] != "good"], entry()) == ["On none: Half."]
+
+
 def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
     result = made(entry(), rows({"none": True}))
     assert not result.frame["front"].any()

@@ -186,23 +186,26 @@ def test_with_many_shadows_lira_has_a_spread_for_each_sample() -> None:
 
 
 def test_rmia_counts_the_pool_that_a_sample_beats() -> None:
-    """Pr = (1.3 p_out + .7) / 2; r of the pool: .5 / .675, .9 / .675, .3 / .545; of samples: .8 / .61, .4 / .87."""
+    """Pr = (1.3 p_out + .7) / 2; r of the pool: .5 / .675, .9 / .675, .3 / .48; of samples: .8 / .61, .4 / .87, and two
+    that would beat one more or one less if the pool's p_out were a mean over all shadows (.5 / .762, .9 / .588).
+    """
 
     def of(*several: float) -> Tensor:
         return torch.tensor([[math.log(p), math.log(1 - p)] for p in several])
 
-    zero = torch.zeros(3, dtype=torch.long)
+    zero = torch.zeros(4, dtype=torch.long)
     known = torch.stack([of(0.5, 0.1, 0.3), of(0.9, 0.5, 0.1), of(0.5, 0.5, 0.5)])
     inside = torch.tensor([[False, True, False], [True, False, False], [False, False, True]])
-    pool, model, said = of(0.5, 0.9, 0.3), of(0.8, 0.4), torch.stack([of(0.2, 0.9), of(0.6, 0.7), of(0.4, 0.8)])
+    pool, model = of(0.5, 0.9, 0.3), of(0.8, 0.4, 0.5, 0.9)
+    said = torch.stack([of(0.2, 0.9, 0.5, 0.4), of(0.6, 0.7, 0.6, 0.6), of(0.4, 0.8, 0.58, 0.35)])
     ratios = [0.5 / 0.675, 0.9 / 0.675, 0.3 / ((1.3 * 0.2 + 0.7) / 2)]
-    mine = [0.8 / ((1.3 * 0.4 + 0.7) / 2), 0.4 / ((1.3 * 0.8 + 0.7) / 2)]
+    mine = [p / ((1.3 * out + 0.7) / 2) for p, out in ((0.8, 0.4), (0.4, 0.8), (0.5, 0.56), (0.9, 0.45))]
     expected = [np.mean([one >= other for other in ratios]) for one in mine]
-    found = rmia(model, said, zero[:2], pool, known, zero, inside)
+    found = rmia(model, said, zero, pool, known, zero[:3], inside)
     assert found is not None
     assert found.tolist() == pytest.approx(expected)
-    assert expected == pytest.approx([2 / 3, 0.0])
-    assert rmia(model, said, zero[:2], pool, known, zero, torch.ones_like(inside)) is None
+    assert expected == pytest.approx([2 / 3, 0.0, 1 / 3, 1.0])
+    assert rmia(model, said, zero, pool, known, zero[:3], torch.ones_like(inside)) is None
 
 
 def test_rmia_counts_a_tie_as_beaten_and_shifts_the_expected_probability() -> None:

@@ -40,6 +40,22 @@ def test_costs_equal_hand_computed_values() -> None:
     }
 
 
+def test_a_client_that_is_drawn_several_times_trains_and_sends_once() -> None:
+    federation = make_federation(batch_size=5, local_epochs=2)  # client 0: 4 steps, 14 samples; client 1: 6 and 24
+    federation.local_updates(start_of(federation), [1, 0, 1, 1], 0)
+    assert federation.cost.record() == {
+        "client_rounds": 2,
+        "forgotten_rounds": 1,
+        "steps": 10,
+        "samples": 38,
+        "time_steps": 6,
+        "replayed": 0,
+        "bytes_up": 8 * federation.layout.size,
+        "bytes_down": 8 * federation.layout.size,
+        "stored": 0,
+    }
+
+
 def test_clients_that_start_from_one_model_in_a_round_train_side_by_side() -> None:
     federation = make_federation(batch_size=5, local_epochs=2)  # 4, 6 and 4 steps
     theta, spent = start_of(federation), []

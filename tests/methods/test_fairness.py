@@ -51,15 +51,19 @@ def test_reports_are_of_the_training_data_of_retained_clients(unit: str) -> None
     assert loss == pytest.approx((7 * losses[0] + 9 * losses[1]) / 16, rel=1e-5)
 
 
-def test_the_published_code_reports_on_test_data() -> None:
+@pytest.mark.parametrize("unit", ["points", "loss"])
+def test_the_published_code_reports_on_test_data(unit: str) -> None:
     task = make_task()
-    scores, loss = fairness.reports(task, params_of(fairness, variant="as-published"), task.original_model)
-    wrong = []
+    theta = task.original_model
+    scores, loss = fairness.reports(task, params_of(fairness, variant="as-published", unit=unit), theta)
+    expected = []
     for client in (0, 2):
         x, y = task.federation.data.held_out(client, "test")
-        wrong.append(100 * (task.federation.logits(task.original_model, x).argmax(1) != y).float().mean().item())
-    assert scores.tolist() == pytest.approx(wrong)
-    assert loss == fairness.reports(task, params_of(fairness), task.original_model)[1]
+        logits = task.federation.logits(theta, x)
+        wrong = 100 * (logits.argmax(1) != y).float().mean().item()
+        expected.append(wrong if unit == "points" else F.cross_entropy(logits, y).item())
+    assert scores.tolist() == pytest.approx(expected, rel=1e-5)
+    assert loss == fairness.reports(task, params_of(fairness), theta)[1]
 
 
 def test_a_clients_weight_multiplies_its_loss_which_is_its_rate_in_plain_sgd() -> None:
