@@ -6,7 +6,7 @@ of training samples.
 """
 
 from collections.abc import Iterator
-from math import nan
+from math import inf, nan
 from statistics import fmean
 from typing import NamedTuple
 
@@ -131,10 +131,23 @@ def quantities(losses: pd.DataFrame) -> dict[str, float]:
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return V, S, V + S, Q and harm, in the first metric, of each model on each seed."""
+    """Return V, S, V + S, Q and harm, in the first metric, of each model on each seed: inf where it diverged itself.
+
+    Of any other model there is none where an optimum diverged.
+    """
     found = _by_seed(changes(frame, entry))
-    found = found[found["metric"] == entry.metrics[0].name]
-    return found.drop(columns="metric").rename(columns={"quantity": "metric"})
+    found = found[found["metric"] == entry.metrics[0].name].drop(columns="metric")
+    diverged = evaluated(frame).diverged
+    gone = [
+        (*model, quantity, seed, inf)
+        for scenario in entry.scenarios
+        for model in ((scenario.name, s.method, s.trial.name, s.stage) for s in rows(entry, scenario))
+        for seed in sorted(diverged.get(model, ()))
+        for quantity in QUANTITIES
+        if quantity != "harm" or scenario.original
+    ]
+    lost = pd.DataFrame(gone, columns=found.columns)
+    return pd.concat([part for part in (found, lost) if len(part)] or [found]).rename(columns={"quantity": "metric"})
 
 
 def _by_seed(each: pd.DataFrame) -> pd.DataFrame:
