@@ -19,6 +19,7 @@ from fu.artefacts import lines, notes
 from fu.artefacts.changes import gap, spread
 from fu.artefacts.drawing import ascending, colour, head, legend, number, panels, setting_name
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Trial
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import axis_name, group
 from fu.artefacts.panels import OURS, Panels, markdown
 from fu.artefacts.result import Result, of_table
@@ -65,9 +66,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     words = [_in_words(entry, found, each, scenario) for scenario in entry.scenarios]
     said = _notes(frame, entry, found)
     if entry.marks == "clients":
-        return Result(each, f"{markdown(shown, words)}\n{said}\n", _bars(entry, each), notes=said)
+        return Result(each, f"{markdown(shown, words)}\n{paragraph(said)}\n", _bars(entry, each), notes=said)
     if entry.marks == "lines":
-        return Result(found, f"{markdown(shown, words)}\n{said}\n", _lines(entry, found), notes=said)
+        return Result(found, f"{markdown(shown, words)}\n{paragraph(said)}\n", _lines(entry, found), notes=said)
     return of_table(found, shown, said, words)
 
 
