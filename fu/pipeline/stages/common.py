@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 from pydantic import BaseModel, ValidationError
 
 from fu import gpus, plugins
-from fu.contents import checksum
+from fu.contents import checksum, require_place
 from fu.errors import UserError, first_problem
 from fu.federation.sgd import LocalTraining
 from fu.pipeline import certificate, digest
@@ -296,6 +296,8 @@ def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
     parts = [path.with_name(f".part-{os.getpid()}-{path.name}") for path in paths]
     signature = options.signature
     try:
+        for path in (*paths, *([signature.path] if signature else [])):
+            require_place(path)
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             for left in path.parent.glob(f".part-*-{path.name}"):  # of a killed job: only one job makes each file

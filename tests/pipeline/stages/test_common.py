@@ -330,6 +330,26 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(
         made(write)
 
 
+@pytest.mark.parametrize("lay", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("place", ["model.csv", "model.made.json"])
+def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
+    before: Path, place: str, lay: Callable[[Path], None]
+) -> None:
+    begun: list[Path] = []
+
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        with atomic_outputs(options, files.output) as parts:
+            begun.extend(parts)
+
+    made(write)
+    Path(place).unlink()
+    lay(Path(place))
+    with pytest.raises(SystemExit, match=rf"^error: {place}: a folder, a pipe or a device lies where a job writes"):
+        made(main, "--unless-made")
+    assert begun == []
+    assert Path("model.csv" if place != "model.csv" else "model.made.json").is_file()
+
+
 def test_a_fault_of_the_code_keeps_its_traceback(before: Path) -> None:
     with pytest.raises(FileNotFoundError):
         made(lambda spec, files, options: Path("absent").unlink())
