@@ -32,7 +32,7 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             f"these archives are needed and cannot be downloaded from here: {', '.join(sorted(missing))}; put them in "
             "place (docs/data.md), or name their folder (DATA_DIR=..., data_dir in config.yaml)."
         )
-    for path in {path for job in planned for path in (*job.outputs.values(), job.certificate)}:
+    for path in {path for job in planned for path in job.outputs.values()}:
         require_place(Path(path))
     if here:
         models = {(spec.model.name, str(spec.model.params.get("weights"))) for spec in _specs(planned)}
