@@ -136,8 +136,8 @@ def test_claims_count_a_model_that_diverged_as_infinitely_bad_and_none_whose_opt
     entry = entry_of(seeds=(0, 1, 2))
     frames = [rows_of({k: v for k, v in ACCURACY.items() if k != gone}, seed) for seed, gone in DIVERGED.items()]
     frame = frame_of(*(row for part in frames for row in part), lost("ours+lambda5", 1), lost("again", 2))
-    found = rows(frame, entry, by_seed)
-    found = found[found["metric"].isin(QUANTITIES)].set_index(["point", "seed", "metric"])["value"]
+    own = rows(frame, entry, by_seed)
+    found = own[own["metric"].isin(QUANTITIES)].set_index(["point", "seed", "metric"])["value"]
     assert found["ours+lambda0"].to_dict() == pytest.approx(
         {(k, name): v for k in (0, 1) for name, v in QUANTITIES.items()}
     )

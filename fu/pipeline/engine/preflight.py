@@ -32,8 +32,8 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             f"these archives are needed and cannot be downloaded from here: {', '.join(sorted(missing))}; put them in "
             "place (docs/data.md), or name their folder (DATA_DIR=..., data_dir in config.yaml)."
         )
-    for path in {path for job in planned for path in job.outputs.values()}:
-        require_place(Path(path))
+    for output in {path for job in planned for path in job.outputs.values()}:
+        require_place(Path(output))
     if here:
         models = {(spec.model.name, str(spec.model.params.get("weights"))) for spec in _specs(planned)}
         for name, weights in sorted(models):

@@ -7,6 +7,7 @@ import errno
 import gc
 import json
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -182,8 +183,11 @@ def _told(stage: str) -> Iterator[None]:
     except UserError as error:
         sys.exit(f"error: {error}")
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in OUTSIDE:
-            sys.exit(f"error: {error.filename or stage}: {error.strerror}; existing outputs are kept.")
+        said = re.search(r"\(os error (\d+)\)", str(error))  # as safetensors tells it, in an error of its own
+        number = error.errno if isinstance(error, OSError) else int(said[1]) if said else None
+        if number in OUTSIDE:
+            where = getattr(error, "filename", None) or stage
+            sys.exit(f"error: {where}: {os.strerror(number or 0)}; existing outputs are kept.")
         if not (sentence := plugins.told(error)):
             raise
         traceback.print_exc()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from fu import gpus
 from fu.contents import checksum
@@ -348,6 +349,19 @@ def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
         made(main, "--unless-made")
     assert begun == []
     assert Path("model.csv" if place != "model.csv" else "model.made.json").is_file()
+
+
+def test_a_full_disk_that_a_library_tells_in_an_error_of_its_own_is_told(before: Path) -> None:
+    def main(number: int) -> None:
+        def fail(spec: Spec, files: Files, options: Options) -> None:
+            raise SafetensorError(f'I/O error: something (os error {number}) at path "x"')
+
+        made(fail)
+
+    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
+        main(errno.ENOSPC)
+    with pytest.raises(SafetensorError):
+        main(errno.EISDIR)
 
 
 def test_a_fault_of_the_code_keeps_its_traceback(before: Path) -> None:
