@@ -27,3 +27,13 @@ def require_file(path: Path) -> None:
         raise UserError(f"{path}: must be a regular file, not a folder, a pipe or a device.")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: the file is not readable; change its permissions.")
+
+
+def require_place(path: Path) -> None:
+    """Raise `UserError` where what lies in a file's place is not a file that can be replaced."""
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise UserError(f"{path}: a folder, a pipe or a device lies where a job writes its file; move or delete it.")

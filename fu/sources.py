@@ -35,10 +35,9 @@ def edited() -> bool:
 
 
 def forget() -> None:
-    """Drop all modules of `fu` and their sources, so that what is imported next is read anew."""
+    """Drop all modules of `fu`, this one with its sources included, so that what is imported next is read anew."""
     for module in [name for name in sys.modules if name.partition(".")[0] == "fu"]:
         del sys.modules[module]
-    READ.clear()
 
 
 def contents(path: str) -> bytes:

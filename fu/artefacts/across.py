@@ -12,6 +12,7 @@ import pandas as pd
 from fu.artefacts import lines, notes
 from fu.artefacts.drawing import ascending
 from fu.artefacts.entry import Entry
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import Groups, axis_name, choices, group, grouped, short_name
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import KEYS, Evaluated, Mean, evaluated, printed
@@ -42,7 +43,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     text = lines.tables(entry, groups, points, values, name, f"any {short_name(entry, entry.x)}")
     figure = lines.picture(entry, groups, points, places, name, shaded=shaded)
     shown = found[found["last"] if shaded else found["n"] > 0][COLUMNS[shaded]]
-    return Result(shown, f"{text}\n{said}\n", figure, notes=said)
+    return Result(shown, f"{text}\n{paragraph(said)}\n", figure, notes=said)
 
 
 def _collect(entry: Entry, groups: Groups, ours: Evaluated, paper: dict[Hashable, float]) -> pd.DataFrame:

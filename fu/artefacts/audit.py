@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import drawing
 from fu.artefacts.entry import Audit, Entry, Method, Metric, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import LIKE, markdown
 from fu.artefacts.result import Result
 from fu.artefacts.words import in_a_row
@@ -51,9 +52,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     shown = [(scenario.label, _panel(entry, frame, scenario, judged[scenario.name])) for scenario in entry.scenarios]
     words = [in_words(entry, scenario, judged[scenario.name]) for scenario in entry.scenarios]
     notes = _notes(entry, judged)
-    return Result(
-        found, f"{markdown(shown, words)}\n{notes}\n", _picture(entry, judged), shown, notes, words, beside=True
-    )
+    body = f"{markdown(shown, words)}\n{paragraph(notes)}\n"
+    return Result(found, body, _picture(entry, judged), shown, notes, words, beside=True)
 
 
 def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged]:

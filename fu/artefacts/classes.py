@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fu.artefacts import notes
 from fu.artefacts.drawing import COLOURS, FEW, colour, head, legend, panels
 from fu.artefacts.entry import Entry
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import section
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import begins, broken, by_round, divergence, once, original, paths
@@ -39,7 +40,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     long = rows[shares | rows["metric"].isin([metric.name for metric in entry.metrics])]
     found = by_round(long, lost)
     said = _notes(entry, rows, lost)
-    body = f"{_summary(entry, found, rows[shares], lost)}\n{said}\n"
+    body = f"{_summary(entry, found, rows[shares], lost)}\n{paragraph(said)}\n"
     return Result(found, body, _picture(entry, found, lost), notes=said)
 
 

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from fu.artefacts import notes
 from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, show_shares
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import choices, group, grouped, of_spots, regrouped
 from fu.artefacts.panels import section
 from fu.artefacts.result import Result
@@ -63,7 +64,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     text = _notes(entry, found, lost, levels, said)
     picture = _picture(entry, found, paths(long, lost), starts, levels)
     shown = found.rename(columns={"scenario": "panel", "method": "line"}) if own else found
-    return Result(shown, f"{_summary(entry, found, lost, starts)}\n{text}\n", picture, notes=text)
+    return Result(shown, f"{_summary(entry, found, lost, starts)}\n{paragraph(text)}\n", picture, notes=text)
 
 
 def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Starts) -> str:
@@ -90,7 +91,7 @@ def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Star
             ran = here.iloc[:0] if note.startswith("diverged") else here
             rows.append(row | (_since(entry, scenario, ran) if _requested(entry) else {}))
         text.append(section(scenario.label, rows, f"{_moments(entry)}:"))
-    return "\n".join([*text, *_explained(entry)])
+    return "\n".join([*text, *(f"{paragraph(said)}\n" for said in _explained(entry))])
 
 
 def _requested(entry: Entry) -> bool:
@@ -207,7 +208,7 @@ def _explained(entry: Entry) -> list[str]:
         f"{TIME['time_steps'].capitalize()}: computed since the request, in each round those of the slowest client; "
         f"{TIME['replayed']}: only to rebuild an earlier model."
     )
-    return [" ".join([text, *(["Of several requests in a row each has its number."] if several else [])]) + "\n"]
+    return [" ".join([text, *(["Of several requests in a row each has its number."] if several else [])])]
 
 
 def _of(found: pd.DataFrame, scenario: str, metric: str) -> pd.DataFrame:

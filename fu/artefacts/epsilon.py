@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 
 from fu.artefacts import drawing
 from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
 from fu.artefacts.words import in_a_row
@@ -35,7 +36,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         "above the ceiling: what N models cannot prove, whatever is left; a lower end at the ceiling may stand for any "
         "larger epsilon. A larger N holds the models of all smaller ones, so that their verdicts are not independent."
     )
-    body = f"{markdown(shown, words)}\n{notes}\n"
+    body = f"{markdown(shown, words)}\n{paragraph(notes)}\n"
     return Result(found, body, _picture(entry, found), shown, notes, words, beside=True)
 
 

@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 
 from fu.artefacts import drawing, notes
 from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
 from fu.artefacts.wrapping import fit
@@ -43,7 +44,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
             *notes.marks(entry),
         ]
     )
-    body = f"{markdown(shown, words)}\n{said}\n"
+    body = f"{markdown(shown, words)}\n{paragraph(said)}\n"
     return Result(found, body, _picture(frame, entry, names), shown, said, words, beside=True)
 
 

@@ -5,7 +5,7 @@ with what was chosen.
 """
 
 from collections.abc import Callable, Hashable
-from math import nan, sqrt
+from math import inf, nan, sqrt
 from typing import Any
 
 import pandas as pd
@@ -83,10 +83,13 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return the gains of each training on each seed, in percentage points."""
+    """Return the gains of each training on each seed, in percentage points.
+
+    -inf where it diverged, inf over one that did; where both did there is none.
+    """
     ours, rows = frame[~frame["published"] & (frame["stage"] == ORIGINAL)], []
     for scenario in places(entry).values():
-        over = gains_over(_values(ours, entry, scenario, entry.metrics[0].name), entry)
+        over = gains_over(_values(ours, entry, scenario, entry.metrics[0].name), entry, -inf)
         for method in _compared(entry):
             about = {"scenario": scenario, "method": method.name, "trial": entry.trial(scenario, method).name}
             for name, (_, gains) in over.items():
@@ -96,12 +99,16 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).assign(stage=ORIGINAL)
 
 
-def gains_over(scores: pd.DataFrame, entry: Entry) -> dict[str, tuple[str, pd.DataFrame]]:
-    """Return, by metric, over whom, and percentage points by seed and training; `scores`: fractions, the same way."""
+def gains_over(scores: pd.DataFrame, entry: Entry, diverged: float = nan) -> dict[str, tuple[str, pd.DataFrame]]:
+    """Return, by metric, over whom, and percentage points by seed and training; `scores`: fractions, the same way.
+
+    `diverged`: the score of a run that diverged; whom a training is compared with does not depend on it.
+    """
     rivals = {GAIN: entry.against[0]}
     if len(entry.against) > 1:
         rivals[BETTER] = better(scores[list(entry.against)])
-    return {name: (rival, 100 * scores.sub(scores[rival], axis=0)) for name, rival in rivals.items()}
+    whole = scores.fillna(diverged)
+    return {name: (rival, 100 * whole.sub(whole[rival], axis=0)) for name, rival in rivals.items()}
 
 
 def _values(ours: pd.DataFrame, entry: Entry, scenario: str, metric: str) -> pd.DataFrame:

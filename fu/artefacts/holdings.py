@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from fu.artefacts import notes
 from fu.artefacts.drawing import head, panels
 from fu.artefacts.entry import Entry
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import section
 from fu.artefacts.result import Result
 
@@ -22,7 +23,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         held = _held(frame, scenario.name)
         rows = held.assign(**{"all": held.sum(axis=1)}).rename_axis("Client").reset_index()
         text.append(section(scenario.label, rows))
-    return Result(frame, "\n".join([*text, said]) + "\n", _picture(frame, entry), notes=said)
+    return Result(frame, "\n".join([*text, paragraph(said)]) + "\n", _picture(frame, entry), notes=said)
 
 
 def _held(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import notes
 from fu.artefacts.entry import Entry
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.result import Result
 from fu.artefacts.wrapping import fit
 
@@ -21,7 +22,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     used = {scenario.name: scenario.dataset for scenario in entry.scenarios}
     numbers = frame.assign(dataset=frame["scenario"].map(used))[COLUMNS]
     said = " ".join(notes.marks(entry))
-    body = f"{numbers.to_markdown(index=False)}\n" + (f"\n{said}\n" if said else "")
+    body = f"{numbers.to_markdown(index=False)}\n" + (f"\n{paragraph(said)}\n" if said else "")
     return Result(numbers, body, _picture(frame, entry), notes=said)
 
 

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import changes, drawing, notes
 from fu.artefacts.entry import ORIGINAL, SECONDS, Entry, Metric, Scenario, Trial
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.floor import LEVEL, Floor, gap, noise_floor
 from fu.artefacts.panels import LIKE, markdown
 from fu.artefacts.result import Result
@@ -69,7 +70,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     shown = [(scenario.label, _panel(entry, found, known, scenario)) for scenario in entry.scenarios]
     words = [in_words(entry, found, scenario) for scenario in entry.scenarios]
     said = _notes(entry, frame, found)
-    body = f"{markdown(shown, words)}\n{said}\n"
+    body = f"{markdown(shown, words)}\n{paragraph(said)}\n"
     return Result(found, body, _picture(entry, found), shown, said, words, beside=True)
 
 

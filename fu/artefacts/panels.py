@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from fu.artefacts import escaping
+from fu.artefacts.escaping import inline, paragraph
 from fu.artefacts.wrapping import HARD, HINTED, width
 
 # The label of each panel, and its cells by (group, column): text, bold between **.
@@ -48,8 +50,9 @@ Line = list[tuple[str, bool]]  # text, whether it is bold
 
 def section(heading: str, rows: list[Any] | pd.DataFrame, above: str = "", below: Sequence[str] = ()) -> str:
     """Return rows as a table of Markdown below a heading, with the words above and below it."""
-    table = pd.DataFrame(rows).fillna("–").to_markdown(index=False, disable_numparse=True)
-    return "\n\n".join(filter(None, [f"## {heading}", above, table, *below])) + "\n"
+    cells = pd.DataFrame(rows).fillna("–").astype(str).map(escaping.cell).rename(columns=lambda name: inline(str(name)))
+    table = cells.to_markdown(index=False, disable_numparse=True)
+    return "\n\n".join(filter(None, [f"## {inline(heading)}", paragraph(above), table, *map(paragraph, below)])) + "\n"
 
 
 def plain(rows: Sequence[Mapping[str, str]]) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from matplotlib.transforms import Bbox
 from fu.artefacts import drawing
 from fu.artefacts.audit import GREY, audits
 from fu.artefacts.entry import SECONDS, Entry, Method, Metric
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
 from fu.artefacts.spending import spent
@@ -69,7 +70,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         "neighbours on a front may be tied."
     )
     notes += f" Seconds: {devices}; they differ from run to run." if devices else ""
-    body = f"{markdown(shown, words)}\n{notes}\n"
+    body = f"{markdown(shown, words)}\n{paragraph(notes)}\n"
     return Result(found, body, _picture(entry, found), shown, notes, words, names, beside=True)
 
 

@@ -23,6 +23,7 @@ from fu.artefacts import notes
 from fu.artefacts.audit import controlled, uncontrolled
 from fu.artefacts.drawing import Look, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Method, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import LIKE, markdown
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import summaries
@@ -61,7 +62,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     shown = [(one.label, _panel(entry, one, found, judged[one.name])) for one in entry.scenarios]
     words = [in_words(entry, one, found, judged[one.name]) for one in entry.scenarios]
     said = _notes(entry)
-    body = f"{markdown(shown, words)}\n{said}\n"
+    body = f"{markdown(shown, words)}\n{paragraph(said)}\n"
     return Result(found, body, _picture(entry, found), shown, said, words, beside=True)
 
 

@@ -15,6 +15,7 @@ from matplotlib.transforms import Bbox
 
 from fu.artefacts import panels
 from fu.artefacts.entry import Entry
+from fu.artefacts.escaping import inline, paragraph
 from fu.artefacts.panels import Panels, Words, marked, tex
 
 SIZE = (1600, 2000)  # pixels that a png should not exceed where it stays readable
@@ -54,7 +55,7 @@ def of_table(frame: pd.DataFrame, shown: Panels, notes: str, words: Words = (), 
 
     `names`: those of the panels, where there is not one for each scenario.
     """
-    body = f"{panels.markdown(shown, words)}\n{notes}\n"
+    body = f"{panels.markdown(shown, words)}\n{paragraph(notes)}\n"
     return Result(frame, body, panels.picture(shown), shown, notes, words, names)
 
 
@@ -66,10 +67,7 @@ def write(
     Pictures hold panels and legend alone, as a paper needs them; the PDF of a table has a page for each panel.
     """
     result.frame.to_csv(csv, index=False, float_format="%.6g", lineterminator="\n")
-    about = f"{entry.setting} Paper: {entry.citation}"
-    head = f"# {entry.heading}\n\n{entry.caption}\n\n{about}\n\n"
-    tail = f"\n{entry.definitions}\n" if entry.metrics else ""
-    md.write_text(f"{head}{result.body}{tail}", encoding="utf-8")
+    md.write_text(markdown(result, entry), encoding="utf-8")
     tex.write_text(latex(result, entry), encoding="utf-8")
     box = _laid_out(result.figure, entry)
     several = result.panels if result.panels and len(result.panels) > 1 and not result.beside else []
@@ -85,7 +83,7 @@ def write(
         shown += f"<p>{_embedded(svg, _in_words(result.figure))}</p>"
     else:
         shown += f"<details><summary>As a picture</summary>{_embedded(svg, 'The same as a picture.')}</details>"
-    paragraphs = [f"<p>{marked(text)}</p>" for text in (entry.caption, about)]
+    paragraphs = [f"<p>{marked(text)}</p>" for text in (entry.caption, _about(entry))]
     notes = [f"<p>{marked(text)}</p>" for text in (result.notes, entry.definitions) if text]
     title = escape(entry.heading)
     html.write_text(
@@ -93,6 +91,17 @@ def write(
         f"<main>\n<h1>{title}</h1>\n" + "\n".join([*paragraphs, shown, *notes]) + "\n</main>\n</html>\n",
         encoding="utf-8",
     )
+
+
+def markdown(result: Result, entry: Entry) -> str:
+    """Return an artefact as a page of Markdown."""
+    head = f"# {inline(entry.heading)}\n\n{paragraph(entry.caption)}\n\n{paragraph(_about(entry))}\n\n"
+    tail = f"\n{paragraph(entry.definitions)}\n" if entry.metrics else ""
+    return f"{head}{result.body}{tail}"
+
+
+def _about(entry: Entry) -> str:
+    return f"{entry.setting} Paper: {entry.citation}"
 
 
 def _laid_out(figure: Figure, entry: Entry) -> Bbox:

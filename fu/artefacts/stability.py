@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from fu.artefacts import notes
 from fu.artefacts.drawing import DIVERGED, draw_diverged, draw_means, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import section
 from fu.artefacts.requests import FRS, asked, counted, draw_retrained, draw_times, retrained, times
 from fu.artefacts.result import Result
@@ -38,7 +39,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     means = evaluated(frame).means()
     found = pd.DataFrame([row for scenario in entry.scenarios for row in _rows(frame, means, entry, scenario)])
     said = _notes(entry, found)
-    return Result(found, f"{_tables(entry, found)}\n{said}\n", _picture(entry, found), notes=said)
+    return Result(found, f"{_tables(entry, found)}\n{paragraph(said)}\n", _picture(entry, found), notes=said)
 
 
 def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from fu.artefacts import bars, notes
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import OURS, markdown
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import KEYS, evaluated, printed, summaries
@@ -34,7 +35,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         more = [*notes.no_backdoor(entry, asr), *notes.spread(entry, "Error bars")]
         page = " ".join([said, *more, *notes.marks(entry, said)])
         below = " ".join([entry.footnotes, *notes.rates(entry), *more, *notes.marks(entry, entry.footnotes)])
-        return Result(found, f"{markdown(panels)}\n{page}\n", bars.picture(entry, found), notes=below)
+        return Result(found, f"{markdown(panels)}\n{paragraph(page)}\n", bars.picture(entry, found), notes=below)
     words = [
         in_words(found, entry, scenario, _held_out(frame, entry, scenario), _original(frame, scenario, "asr"))
         for scenario in entry.scenarios

@@ -6,7 +6,7 @@ of training samples.
 """
 
 from collections.abc import Iterator
-from math import nan
+from math import inf, nan
 from statistics import fmean
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from fu.artefacts import lines, notes
 from fu.artefacts.changes import gap, spread
 from fu.artefacts.drawing import ascending, colour, head, legend, number, panels, setting_name
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Trial
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import axis_name, group
 from fu.artefacts.panels import OURS, Panels, markdown
 from fu.artefacts.result import Result, of_table
@@ -65,9 +66,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     words = [_in_words(entry, found, each, scenario) for scenario in entry.scenarios]
     said = _notes(frame, entry, found)
     if entry.marks == "clients":
-        return Result(each, f"{markdown(shown, words)}\n{said}\n", _bars(entry, each), notes=said)
+        return Result(each, f"{markdown(shown, words)}\n{paragraph(said)}\n", _bars(entry, each), notes=said)
     if entry.marks == "lines":
-        return Result(found, f"{markdown(shown, words)}\n{said}\n", _lines(entry, found), notes=said)
+        return Result(found, f"{markdown(shown, words)}\n{paragraph(said)}\n", _lines(entry, found), notes=said)
     return of_table(found, shown, said, words)
 
 
@@ -131,10 +132,23 @@ def quantities(losses: pd.DataFrame) -> dict[str, float]:
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return V, S, V + S, Q and harm, in the first metric, of each model on each seed."""
+    """Return V, S, V + S, Q and harm, in the first metric, of each model on each seed: inf where it diverged itself.
+
+    Of any other model there is none where an optimum diverged.
+    """
     found = _by_seed(changes(frame, entry))
-    found = found[found["metric"] == entry.metrics[0].name]
-    return found.drop(columns="metric").rename(columns={"quantity": "metric"})
+    found = found[found["metric"] == entry.metrics[0].name].drop(columns="metric")
+    diverged = evaluated(frame).diverged
+    gone = [
+        (*model, quantity, seed, inf)
+        for scenario in entry.scenarios
+        for model in ((scenario.name, s.method, s.trial.name, s.stage) for s in rows(entry, scenario))
+        for seed in sorted(diverged.get(model, ()))
+        for quantity in QUANTITIES
+        if quantity != "harm" or scenario.original
+    ]
+    lost = pd.DataFrame(gone, columns=found.columns)
+    return pd.concat([part for part in (found, lost) if len(part)] or [found]).rename(columns={"quantity": "metric"})
 
 
 def _by_seed(each: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from fu.artefacts import notes
 from fu.artefacts.drawing import Look, head, legend, looks, number, panels
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario
+from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import axis_name
 from fu.artefacts.panels import section
 from fu.artefacts.requests import FRS, asked, counted, draw_retrained, draw_times, retrained, times
@@ -46,7 +47,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         section(str(panel), [_cells(entry, row) for row in part.to_dict("records")])
         for panel, part in found.groupby("panel", sort=False)
     ]
-    body = "\n".join([*tables, f"{TERMS} {said}\n"])
+    body = "\n".join([*tables, paragraph(f"{TERMS} {said}") + "\n"])
     shown = found.rename(columns={"mean": "time", "exact": "time_exact"})[COLUMNS]
     return Result(shown, body, _picture(entry, found), notes=said)
 

@@ -121,11 +121,12 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
     rows = []
     for claim in found[found["scenario"] == ALL].to_dict("records"):
         own = each[each["claim"] == claim["claim"]]
+        over = f" (over {claim['over']})" if claim["over"] else ""
         rows.append(
             {
                 "Claim": claim["text"],
                 "Where": claim["place"],
-                "Verdict": f"**{claim['verdict']}**" + (f" (over {claim['over']})" if claim["over"] else ""),
+                "Verdict": f"**{claim['verdict']}{over}**",
                 "Scenarios": several(own["verdict"]),
                 "Paper": several(own[own["published"] != ""]["published"]),
             }

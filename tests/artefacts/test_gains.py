@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
-from fu.artefacts.gains import better
+from fu.artefacts.gains import better, by_seed
 from fu.artefacts.result import Result
 from fu.errors import UserError
 from fu.pipeline import catalogue
@@ -220,6 +221,17 @@ def test_of_one_seed_the_number_stands_without_a_mark() -> None:
     assert result.words[0] == [
         "SAFARI gains more than 2 points over FedAvg in 2 of 4 cells and loses more than that in 1."
     ]
+
+
+def test_claims_count_a_diverged_training_as_infinitely_bad_and_its_rival_as_the_table_names_it() -> None:
+    # FedAvg is the better one on the seeds that both have, though it diverged on others.
+    accuracy = {"fedavg": (None, 0.8, None, 0.8, 0.9), "server": (0.6, 0.7, 0.7, 0.75, 0.5)}
+    numbers: Numbers = {"n50-p2": {**accuracy, "safari": (0.8, None, None, 0.83, 0.88)}}
+    entry = make_gains(numbers, seeds=(0, 1, 2, 3, 4))
+    found = by_seed(frame_of(entry, numbers, {}), entry).set_index(["metric", "seed"])["value"]
+    expected = {0: inf, 1: -inf, 3: 3, 4: -2}  # in seed 2 both diverged
+    assert found["gain"].to_dict() == pytest.approx(expected)
+    assert found["gain_over_better"].to_dict() == pytest.approx(expected)
 
 
 def test_a_seed_in_which_either_diverged_is_left_out_of_the_pair() -> None:

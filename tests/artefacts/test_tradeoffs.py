@@ -1,7 +1,7 @@
 """V, S, Q and harm: by hand on four clients of unequal size, of which one is forgotten."""
 
 from collections.abc import Iterator, Mapping
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import pandas as pd
@@ -9,7 +9,8 @@ import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
 
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
-from fu.artefacts.tradeoffs import LOSS
+from fu.artefacts.rows import rows
+from fu.artefacts.tradeoffs import LOSS, by_seed
 from tests.artefacts.factories import COLUMNS, LOST, cells, made, make_entry
 
 SAMPLES = (50.0, 30.0, 20.0, 100.0)  # clients 0 to 2 stay, client 3 is forgotten
@@ -22,6 +23,7 @@ ACCURACY = {
 }
 # Against `again` ours loses 5, 5 and 6 points, against `best` 0, 0, 1 and, of the forgotten client, 40.
 QUANTITIES = {"V": 5.2, "S": (0.2 * 100 + 40 * 100) / 200, "V + S": 25.3, "Q": 0.32, "harm": 11.0}
+DIVERGED = {0: "", 1: "ours+lambda5", 2: "again"}
 
 
 def a_trial(name: str, values: Mapping[str, float | int | str] | None = None, trained: bool = False) -> Trial:
@@ -125,6 +127,33 @@ def test_a_seed_in_which_an_optimum_diverged_is_left_out() -> None:
     assert set(numbers(alone.frame, "ours+lambda0", "n").values()) == {0}
     assert "–: a model or an optimum diverged." in alone.notes
     assert "w_r* (1 of 2 diverged)" in result.body
+
+
+def lost(trial: str, seed: int) -> dict[str, Any]:
+    return {**next(rows_of({trial: (0.0,)}, seed)), "metric": "diverged_round", "value": LOST, "client": None}
+
+
+def test_claims_count_a_model_that_diverged_as_infinitely_bad_and_none_whose_optimum_did() -> None:
+    entry = entry_of(seeds=(0, 1, 2))
+    frames = [rows_of({k: v for k, v in ACCURACY.items() if k != gone}, seed) for seed, gone in DIVERGED.items()]
+    frame = frame_of(*(row for part in frames for row in part), lost("ours+lambda5", 1), lost("again", 2))
+    own = rows(frame, entry, by_seed)
+    found = own[own["metric"].isin(QUANTITIES)].set_index(["point", "seed", "metric"])["value"]
+    assert found["ours+lambda0"].to_dict() == pytest.approx(
+        {(k, name): v for k in (0, 1) for name, v in QUANTITIES.items()}
+    )
+    assert found["ours+lambda5"][0].to_dict() == pytest.approx(
+        {"V": 0, "S": 7.5, "V + S": 7.5, "Q": 0, "harm": 5}, abs=1e-9
+    )
+    assert found["ours+lambda5"][1].to_dict() == dict.fromkeys(QUANTITIES, inf)
+    assert found["again"][2].to_dict() == dict.fromkeys(QUANTITIES, inf)
+    assert len(found) == 5 * 5 * 2 + 5  # of seed 2 those of w_r* alone
+
+
+def test_without_an_original_model_a_diverged_one_has_no_harm() -> None:
+    small = Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), original=None)
+    found = by_seed(frame_of(*rows_of({"best": ACCURACY["best"]}, 1), lost("again", 1)), entry_of(small, seeds=(1,)))
+    assert dict(zip(found["metric"], found["value"], strict=True)) == dict.fromkeys(("V", "S", "V + S", "Q"), inf)
 
 
 def test_a_point_of_a_grid_that_diverged_is_a_cross() -> None:

@@ -67,7 +67,7 @@ def test_what_is_not_judged_has_its_reason_and_does_not_count() -> None:
     assert row(result.frame, "one")["reason"] == ""
     assert ["one", "B", "not judged (digits in place of MNIST)", "–", "–", "–", "–", "–", "–"] in cells(result.body)
     assert row(result.frame, "one")["over"] == "1 of 2 scenarios"
-    assert ["Claim one.", "Table 1", "**holds** (over 1 of 2 scenarios)"] in [line[:3] for line in cells(result.body)]
+    assert ["Claim one.", "Table 1", "**holds (over 1 of 2 scenarios)**"] in [line[:3] for line in cells(result.body)]
     alone = made(entry_of("one", scenarios=("b",)), out)
     assert row(alone.frame, "one")["verdict"] == "not judged"
     assert row(alone.frame, "one")["reason"] == "digits in place of MNIST"

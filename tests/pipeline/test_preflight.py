@@ -51,6 +51,22 @@ def test_an_archive_that_is_damaged_or_no_file_is_refused(plan: Plan, tmp_path: 
     preflight.check(plan, jobs(plan, "partition", "train"), here=False)  # which do not read it
 
 
+@pytest.mark.parametrize("name", ["trace", "certificate"])
+def test_what_lies_in_the_place_of_an_output_or_a_certificate_is_refused(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    *_, job = jobs(plan, "train")
+    path = Path(job.certificate if name == "certificate" else job.outputs[name])
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path)
+    preflight.check(plan, [job], here=False)  # a link is replaced, not what it leads to
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=f"{path.name}: a folder, a pipe or a device lies where a job writes its file"):
+        preflight.check(plan, [job], here=False)
+
+
 def test_an_archive_with_fewer_samples_than_a_scenario_uses_is_refused(tmp_path: Path) -> None:
     plan = Plan({**toy(settings={"data": {"dataset": "mnist", "samples": 5000}}), "data_dir": str(tmp_path)})
     labels, images = np.zeros(200, np.uint8), np.zeros((200, 28, 28), np.uint8)

@@ -1,5 +1,6 @@
 """What a run shows, and what of Snakemake's own it does not."""
 
+import errno
 import io
 import logging
 import os
@@ -111,6 +112,22 @@ def test_a_failed_job_is_told_in_one_sentence(tmp_path: Path, text: str, told: s
     log = tmp_path / "x.log"
     log.write_text(text)
     assert problem("x.unlearned", [str(log)]) == told.format(log=log)
+
+
+def test_a_shell_that_could_not_begin_its_log_is_no_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "")
+
+    log = tmp_path / "x.log"
+    assert problem("x", [str(log)]) == f"error: x: the job ended without a message, as if killed (its log: {log})."
+    assert not log.exists()
+    monkeypatch.setattr(Path, "touch", full)
+    assert problem("x", [str(log)]) == (
+        f"error: {log}: No space left on device; make room (`df -h` and `df -i` show space and inodes), "
+        "then start again: nothing that was made is lost."
+    )
+    log.write_text("")
+    assert "as if killed" in problem("x", [str(log)])
 
 
 SLURM = ".snakemake/slurm_logs/rule_train/x/12.log"

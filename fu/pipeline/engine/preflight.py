@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from fu.contents import require_place
 from fu.data import archives, leaf
 from fu.data.dataset import about
 from fu.errors import UserError
@@ -31,6 +32,8 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             f"these archives are needed and cannot be downloaded from here: {', '.join(sorted(missing))}; put them in "
             "place (docs/data.md), or name their folder (DATA_DIR=..., data_dir in config.yaml)."
         )
+    for output in {path for job in planned for path in job.outputs.values()}:
+        require_place(Path(output))
     if here:
         models = {(spec.model.name, str(spec.model.params.get("weights"))) for spec in _specs(planned)}
         for name, weights in sorted(models):

@@ -1,7 +1,6 @@
 """What the rules are told: which files a job reads and makes, its command, what it needs and in which pack it goes."""
 
 import atexit
-import errno
 import gc
 import logging
 import math
@@ -21,7 +20,7 @@ from fu import gpus
 from fu.errors import UserError
 from fu.pipeline import commands, digest, estimates
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, snapshot
-from fu.pipeline.engine.screen import Screen
+from fu.pipeline.engine.screen import Screen, refused
 from fu.pipeline.engine.snakemake import SYSTEM_SAYS, Account, Snakemake, ancient, unpack, update
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
@@ -279,10 +278,8 @@ def explain(plan: Plan, targets: list[str], exception: str, text: str) -> str | 
         if alive := runs.alive():
             return f"{' and '.join(alive)}: already at work on these results; wait until it ends, or kill it."
         return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
-    for number, what, path in SYSTEM_SAYS.findall(text):
+    for number, _, path in SYSTEM_SAYS.findall(text):
         if int(number) in OUTSIDE:
             where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"
-            full = int(number) in (errno.ENOSPC, errno.EDQUOT)
-            room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
-            return f"{where}: {what}; {room}start again: nothing that was made is lost."
+            return refused(int(number), where)
     return None

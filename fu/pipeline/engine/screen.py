@@ -1,6 +1,8 @@
 """What a run shows: a bar on a terminal, occasional lines in a log file, every artefact, and finally what failed."""
 
 import contextlib
+import errno
+import os
 import re
 import sys
 import threading
@@ -167,6 +169,8 @@ def problem(name: str, logs: list[str], message: str = "") -> str:
     `message`: what the Slurm plug-in says, where Slurm refused the job or ended it.
     """
     lines = _own(logs)
+    if not lines and (why := next(filter(None, map(_closed, logs)), "")):
+        return f"error: {why}"
     others = [line for log in logs if SLURM_LOGS in log for line in lines_of(log)]
     slurm = [match[1] for line in others if (match := SLURM_SAYS.match(line))]
     slurm += [" ".join(word.split()) for match in SLURM_SAID.finditer(message) for word in match.groups() if word]
@@ -177,6 +181,26 @@ def problem(name: str, logs: list[str], message: str = "") -> str:
     what = "the whole traceback" if TRACEBACK in lines else "its log"
     where = f"{name}: " if sentence == last else ""  # else it names file and line of a plug-in
     return f"error: {where}{sentence.rstrip('.')} ({what}: {', '.join(logs)})."
+
+
+def refused(number: int, where: str) -> str:
+    """Return in one sentence what to do where the system refuses to write."""
+    full = number in (errno.ENOSPC, errno.EDQUOT)
+    room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
+    return f"{where}: {os.strerror(number)}; {room}start again: nothing that was made is lost."
+
+
+def _closed(log: str) -> str:
+    """Return why a job's shell could not begin its log; "" if it could."""
+    path = Path(log)
+    if path.exists():
+        return ""
+    try:
+        path.touch()
+        path.unlink()
+    except OSError as error:
+        return refused(error.errno or 0, log) if error.errno != errno.ENOENT else ""
+    return ""
 
 
 def tells(logs: list[str]) -> bool:

@@ -7,6 +7,7 @@ import errno
 import gc
 import json
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -18,7 +19,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 from pydantic import BaseModel, ValidationError
 
 from fu import gpus, plugins
-from fu.contents import checksum
+from fu.contents import checksum, require_place
 from fu.errors import UserError, first_problem
 from fu.federation.sgd import LocalTraining
 from fu.pipeline import certificate, digest
@@ -182,8 +183,11 @@ def _told(stage: str) -> Iterator[None]:
     except UserError as error:
         sys.exit(f"error: {error}")
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in OUTSIDE:
-            sys.exit(f"error: {error.filename or stage}: {error.strerror}; existing outputs are kept.")
+        said = re.search(r"\(os error (\d+)\)", str(error))  # as safetensors tells it, in an error of its own
+        number = error.errno if isinstance(error, OSError) else int(said[1]) if said else None
+        if number in OUTSIDE:
+            where = getattr(error, "filename", None) or stage
+            sys.exit(f"error: {where}: {os.strerror(number or 0)}; existing outputs are kept.")
         if not (sentence := plugins.told(error)):
             raise
         traceback.print_exc()
@@ -296,6 +300,8 @@ def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
     parts = [path.with_name(f".part-{os.getpid()}-{path.name}") for path in paths]
     signature = options.signature
     try:
+        for path in (*paths, *([signature.path] if signature else [])):
+            require_place(path)
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             for left in path.parent.glob(f".part-*-{path.name}"):  # of a killed job: only one job makes each file

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from fu import gpus
 from fu.contents import checksum
@@ -328,6 +329,39 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(
         SystemExit, match=rf"^error: model\.made\.json: {os.strerror(number)}; existing outputs are kept"
     ):
         made(write)
+
+
+@pytest.mark.parametrize("lay", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("place", ["model.csv", "model.made.json"])
+def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
+    before: Path, place: str, lay: Callable[[Path], None]
+) -> None:
+    begun: list[Path] = []
+
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        with atomic_outputs(options, files.output) as parts:
+            begun.extend(parts)
+
+    made(write)
+    Path(place).unlink()
+    lay(Path(place))
+    with pytest.raises(SystemExit, match=rf"^error: {place}: a folder, a pipe or a device lies where a job writes"):
+        made(main, "--unless-made")
+    assert begun == []
+    assert Path("model.csv" if place != "model.csv" else "model.made.json").is_file()
+
+
+def test_a_full_disk_that_a_library_tells_in_an_error_of_its_own_is_told(before: Path) -> None:
+    def main(number: int) -> None:
+        def fail(spec: Spec, files: Files, options: Options) -> None:
+            raise SafetensorError(f'I/O error: something (os error {number}) at path "x"')
+
+        made(fail)
+
+    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
+        main(errno.ENOSPC)
+    with pytest.raises(SafetensorError):
+        main(errno.EISDIR)
 
 
 def test_a_fault_of_the_code_keeps_its_traceback(before: Path) -> None:
