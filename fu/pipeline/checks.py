@@ -277,8 +277,11 @@ def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: st
     """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
     if catalogue.reads(entry.kind) != "evaluations":
         return
-    first = grid.names[f"{name}/{scenario}", entry.shown[0]][0]
-    settings = grid.trials[f"{name}/{scenario}", first].settings
+    place = f"{name}/{scenario}"
+    first = next((trial for shown in entry.shown for trial in grid.names[place, shown]), None)
+    if first is None:  # a preset may leave all of them out of a scenario
+        return
+    settings = grid.trials[place, first].settings
     evaluations = settings.evaluations
     for metric in entry.metrics:
         if not evaluations_with([metric], evaluations):

@@ -1,10 +1,13 @@
 """What cannot be planned is refused before the first job, in one sentence: names, plug-ins, grids, histories."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fu.errors import UserError
+from fu.pipeline import checks
 from fu.pipeline.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import at, toy
@@ -162,3 +165,13 @@ def test_an_image_of_no_attack_is_told_in_one_sentence() -> None:
     planned = Plan(toy(settings={"data": {"attack": None}}, artefacts=NO_ATTACK))
     text = sentence(lambda: planned.job("publish", {"paper": "toy", "artefact": "triggers"}))
     has(text, f"{TOY}: artefacts.triggers: 'iid' has no attack to show")
+
+
+def test_methods_that_a_preset_leaves_out_of_a_scenario_have_no_metric_to_miss() -> None:
+    here: Any = SimpleNamespace(settings=SimpleNamespace(evaluations={"evaluation": ["backdoor"]}))
+    grid: Any = SimpleNamespace(names={("p/s", "gone"): [], ("p/s", "here"): ["here"]}, trials={("p/s", "here"): here})
+    entry: Any = SimpleNamespace(kind="table", shown=["gone", "here"], metrics=["r_acc"])
+    with pytest.raises(UserError, match=r"^place: no evaluation of 's' has the metric 'r_acc'; add its evaluator\.$"):
+        checks.evaluated(grid, "p", "s", entry, "place")
+    entry.shown = ["gone"]
+    checks.evaluated(grid, "p", "s", entry, "place")
