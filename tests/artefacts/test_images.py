@@ -33,5 +33,5 @@ def test_marks_of_scenarios_are_explained() -> None:
     other = small.model_copy(update={"label": "Small * [on digits]", "replaces": "MNIST"})
     result = made(entry.model_copy(update={"scenarios": (other,)}))
     assert result.notes == "* not in the paper. [on ...]: other data than the paper's."
-    assert result.body.endswith(f"\n\n{result.notes}\n")
+    assert result.body.endswith(f"\n\n\\{result.notes}\n")
     assert made(entry).notes == ""
