@@ -34,19 +34,25 @@ class Operand(Strict):
         None, ge=1, description="of a rate: on how many samples at least a seed measures it, so that 0 of them is not 0"
     )
 
+    def pick(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of this operand."""
+        chosen = rows[(rows["method"] == self.method) & (rows["metric"] == self.metric)]
+        for key, value in self.at.items():
+            chosen = chosen[same(chosen[key], value)] if key in chosen else chosen.iloc[:0]
+        stage = self.stage or ("unlearned" if (chosen["stage"] == "unlearned").any() else "original")
+        return chosen[chosen["stage"] == stage]
+
+
+class Pair(Strict):
+    """Two operands that are compared."""
+
+    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is judged")
+    than: Operand = Field(examples=[{"method": "federaser", "metric": "asr"}], description="what it is compared with")
+
 
 def ends(metric: str) -> tuple[str, str]:
     """Return the names of the lower and the upper end of a number's own interval."""
     return f"{metric}_low", f"{metric}_high"
-
-
-def pick(rows: pd.DataFrame, operand: Operand) -> pd.DataFrame:
-    """Return the rows of an operand."""
-    found = rows[(rows["method"] == operand.method) & (rows["metric"] == operand.metric)]
-    for key, value in operand.at.items():
-        found = found[same(found[key], value)] if key in found else found.iloc[:0]
-    stage = operand.stage or ("unlearned" if (found["stage"] == "unlearned").any() else "original")
-    return found[found["stage"] == stage]
 
 
 def same(values: "pd.Series[Any]", value: float | str) -> "pd.Series[bool]":
@@ -59,10 +65,20 @@ def values(rows: pd.DataFrame, operand: Operand) -> "pd.Series[float]":
 
     Where it names several points of a grid there is none.
     """
-    found = pick(rows, operand)
-    found = found[found.groupby("scenario")["point"].transform("nunique") == 1]
-    runs = found.sort_values("round").groupby(KEYS, sort=False)["value"]
+    chosen = operand.pick(rows)
+    chosen = chosen[chosen.groupby("scenario")["point"].transform("nunique") == 1]
+    runs = chosen.sort_values("round").groupby(KEYS, sort=False)["value"]
     return runs.agg({"highest": "max", "lowest": "min"}.get(operand.round, operand.round))
+
+
+def both(p: Pair) -> list[Operand]:
+    """Return the two operands of a pair."""
+    return [p.of, p.than]
+
+
+def between(rows: pd.DataFrame, p: Pair) -> pd.DataFrame:
+    """Return the differences between the two operands of a pair."""
+    return difference(rows, p.of, p.than)
 
 
 def difference(rows: pd.DataFrame, of: Operand, than: Operand, against: str = "") -> pd.DataFrame:
@@ -73,9 +89,9 @@ def difference(rows: pd.DataFrame, of: Operand, than: Operand, against: str = ""
 
 
 def measuring(rates: "pd.Series[float]", samples: int | None) -> "pd.Series[float]":
-    """Return the error of measuring a rate on so many samples; the rate is that of all seeds (Agresti and Coull 1998).
+    """Return each seed's binomial standard error of a rate, pooled over seeds (Agresti and Coull 1998).
 
-    NaN where it is not known on how many samples.
+    NaN where the number of samples is not known.
     """
     drawn = (samples or nan) * rates.groupby("scenario").transform("count")
     pooled = (drawn * rates.groupby("scenario").transform("mean") + 2) / (drawn + 4)
@@ -83,9 +99,9 @@ def measuring(rates: "pd.Series[float]", samples: int | None) -> "pd.Series[floa
 
 
 def statistic(numbers: "pd.Series[float]", against: str = "", errors: "pd.Series[float] | None" = None) -> pd.DataFrame:
-    """Return the columns of `STATISTIC` of numbers by scenario and seed; `errors`: of measuring each."""
-    found = numbers.rename("value").to_frame().assign(error=nan if errors is None else errors, against=against)
-    return found.reset_index().rename(columns={"scenario": "unit"}).reindex(columns=STATISTIC)
+    """Return a frame with the columns `STATISTIC`; `numbers`: by scenario and seed; `errors`: their standard errors."""
+    frame = numbers.rename("value").to_frame().assign(error=nan if errors is None else errors, against=against)
+    return frame.reset_index().rename(columns={"scenario": "unit"}).reindex(columns=STATISTIC)
 
 
 def beyond(side: Side, limit: float, margin: float = 0.0) -> tuple[float, float]:

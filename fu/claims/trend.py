@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from fu.claims.rows import STATISTIC, Operand, beyond, pick
+from fu.claims.rows import STATISTIC, Operand, beyond
 from fu.claims.testing import Numbers
 from fu.types import Strict
 
@@ -33,7 +33,7 @@ def operands(p: Params) -> list[Operand]:
 
 def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
     """Return the fitted change from the first value of the coordinate to the last; of two values, their difference."""
-    found = pick(rows, p.of)
+    found = p.of.pick(rows)
     if p.along not in found:
         return pd.DataFrame(columns=STATISTIC)
     last = found.groupby(["scenario", "point", "seed"])["round"].transform("max")

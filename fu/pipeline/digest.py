@@ -69,21 +69,20 @@ class Disk:
         self._sources: dict[str, Source] = {}
         self._versions: dict[tuple[str, ...], dict[str, str]] = {}
 
-    def stray(self, modules: tuple[str, ...]) -> str:
-        """Return what ran, or may have run, otherwise than the digest of `modules` says; "" if nothing did.
+    def replaced(self, modules: tuple[str, ...]) -> str:
+        """Return a file or library that this process may have used other than the digest of `modules` covers it, or "".
 
-        Their texts are those that were compiled. That leaves a module from another file, a file that a module opens,
-        and a library that was replaced, also where it was put back since.
+        Modules were compiled from the texts that were digested. That leaves a module that was imported from another
+        file, and files that modules open and libraries that were replaced meanwhile, even if put back since.
         """
         files = {name: str(self.find(name)) for name in self.closure(modules)}
-        loaded = {spec.name: str(spec.origin) for one in [*sys.modules.values()] if (spec := _spec(one))}
-        several = [
-            *(loaded[name] for name, file in files.items() if not _is_same(loaded.get(name, file), file)),
-            *(str(path) for path, when in self._opened.items() if _changed(path) != when),
-        ]
+        specs = [getattr(sys.modules.get(name), "__spec__", None) for name in (*files, "__main__")]
+        loaded = [(str(spec.origin), files[spec.name]) for spec in specs if spec and spec.name in files]
+        changed = [file for file, covered in loaded if not _is_same(file, covered)]
+        changed += [str(path) for path, when in self._opened.items() if _changed(path) != when]
         if (now := metadata()) != METADATA:
-            several += [name for name in self.versions(modules) if now.get(name) != METADATA.get(name)]
-        return next(iter(several), "")
+            changed += [name for name in self.versions(modules) if now.get(name) != METADATA.get(name)]
+        return next(iter(changed), "")
 
     def find(self, module: str) -> Path | None:
         """Return the file that Python would import: a package before a module, a compiled file before source."""
@@ -267,12 +266,6 @@ class Disk:
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
-def _spec(module: Any) -> Any:
-    """Return where a module of `fu` came from, that of a job's own process included."""
-    spec = getattr(module, "__spec__", None)
-    return spec if spec and root(spec.name) == "fu" else None
-
-
 def _is_same(file: str, other: str) -> bool:
     return file == other or os.path.realpath(file) == os.path.realpath(other)
 
@@ -386,9 +379,9 @@ def digest(*modules: str) -> str:
     return disk().digest(modules)
 
 
-def stray(*modules: str) -> str:
-    """Return what ran otherwise than the digest of `modules` says: a file or a library; "" if nothing did."""
-    return disk().stray(modules)
+def replaced(*modules: str) -> str:
+    """Return a file or library that was replaced while this process ran, of those that a digest covers; else ""."""
+    return disk().replaced(modules)
 
 
 def look_up_versions() -> None:

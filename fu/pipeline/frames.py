@@ -18,7 +18,6 @@ from fu import plugins
 from fu.artefacts.entry import HELD, ORIGINAL, SECONDS, Entry, Scenario, Trial
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.words import took_hold
-from fu.claims.rows import STATISTIC, pick
 from fu.data import archives, partition
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
@@ -169,10 +168,7 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     rows = of[claim.artefact]
     rows = rows[rows["scenario"].isin([*claim.scenarios, FORMULAS])]
     attacked = any(one.metric in BACKDOOR for one in kind.operands(p))
-    rates, printed = (
-        _backdoors([*of.values()], attacked, published=0),
-        _backdoors([*of.values()], attacked, published=1),
-    )
+    rates, printed = (_backdoors([*of.values()], attacked, published) for published in (0, 1))
     out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), rates))}
     own = rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)]
     judged = kind.statistics(_that_took_hold(own, rates), p)
@@ -180,7 +176,7 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     if units <= {*claim.scenarios}:  # else scenarios along a coordinate are one unit
         out |= {one: SILENT for one in claim.scenarios if one not in {*units, *out}}
     elif FORMULAS not in units:
-        known = {*pd.concat([pick(own, one) for one in kind.operands(p)])["scenario"]}
+        known = {name for one in kind.operands(p) for name in one.pick(own)["scenario"]}
         out |= {one: SILENT for one in claim.scenarios if one not in {*known, *out}}
     if not (units or out):
         out[claim.artefact] = SILENT
@@ -191,7 +187,7 @@ def _statistics(entry: Entry, name: str, of: dict[str, pd.DataFrame]) -> pd.Data
     about = {"claim": name, "low": least, "high": most}
     about |= {flag.lower(): getattr(kind, flag, False) for flag in ("EXACT", "TIES")}
     found = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    found = found.reindex(columns=[*STATISTIC, "published", "reason"]).assign(**about)
+    found = found.reindex(columns=[*judged.columns, "published", "reason"]).assign(**about)
     found["published"] = found["published"] == True  # noqa: E712 (NaN in our own rows)
     return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fu import plugins
-from fu.claims.rows import Operand, pick, values
+from fu.claims.rows import Operand, values
 from fu.plugins import Choice
 
 COLUMNS = ["scenario", "method", "point", "stage", "seed", "round", "metric", "value", "k", "params.q"]
@@ -143,13 +143,13 @@ def test_of_several_points_no_number_is_taken() -> None:
 
 def test_rows_are_those_of_method_metric_stage_and_place() -> None:
     def number(**changes: Any) -> int:
-        return len(pick(rows(), Operand(**{**OURS, **changes})))
+        return len(Operand(**{**OURS, **changes}).pick(rows()))
 
     assert number() == 4
     assert number(at={"params.q": 0.5, "k": 4}) == 2
     assert number(at={"params.q": 0.3}) == number(at={"nothing": 1}) == number(metric="r_acc") == 0
     assert number(stage="recovered") == 0
-    assert len(pick(rows(), Operand(method="original", metric="asr"))) == 2
+    assert len(Operand(method="original", metric="asr").pick(rows())) == 2
 
 
 def test_interval_is_a_number_with_its_ends_where_there_are_all_three() -> None:

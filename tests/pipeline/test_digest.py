@@ -707,7 +707,7 @@ def again(path):
 
 before = digest.digest("fu.methods.mine")
 {while_it_runs}
-print(digest.stray("fu.methods.mine"))
+print(digest.replaced("fu.methods.mine"))
 digest.disk.cache_clear(), digest.digest.cache_clear()
 print(digest.digest("fu.methods.mine") == before)
 """

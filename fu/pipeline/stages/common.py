@@ -308,8 +308,8 @@ def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
                 left.unlink()
         yield parts
         if signature:
-            if stray := digest.stray(*signature.modules):
-                raise UserError(f"{signature.draft.stage}: {stray} changed while this job ran; run snakemake again.")
+            if replaced := digest.replaced(*signature.modules):
+                raise UserError(f"{signature.draft.stage}: {replaced} changed while this job ran; run snakemake again.")
             contents = [(part.stat().st_size, checksum(part)) for part in parts]
             outputs = dict(zip((path.name for path in paths), contents, strict=True))
             signature.path.unlink(missing_ok=True)  # from here on, no certificate covers the outputs

@@ -246,7 +246,7 @@ def test_a_job_that_did_not_run_what_was_planned_replaces_nothing(
     def main(spec: Spec, files: Files, options: Options) -> None:
         with atomic_outputs(options, files.output) as (part,):
             part.write_text("by other code")
-            monkeypatch.setattr(digest, "stray", lambda *modules: "torch")
+            monkeypatch.setattr(digest, "replaced", lambda *modules: "torch")
 
     with pytest.raises(SystemExit, match=r"^error: data: torch changed while this job ran; run snakemake again\.$"):
         made(main)
