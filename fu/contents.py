@@ -30,7 +30,7 @@ def require_file(path: Path) -> None:
 
 
 def require_place(path: Path) -> None:
-    """Raise `UserError` where what lies in a file's place is not a file that can be replaced."""
+    """Raise `UserError` where a path is taken by something other than a file or a link."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):

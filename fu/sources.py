@@ -1,4 +1,4 @@
-"""The source of every module of `fu` as this process compiled it, so that what a digest covers is what runs.
+"""Keep the source of every module of `fu` as this process compiled it, so that a digest covers the code that runs.
 
 Python forgets the text that it compiles, so a digest that reads a file later may see another one. Here each file is
 read once, by the import or by the digest, whichever comes first, and both use that text. Bytecode is used only where
@@ -19,7 +19,7 @@ CHECKED = (3).to_bytes(4, "little")  # PEP 552: bytecode to be compared with the
 
 
 def text(path: str) -> bytes:
-    """Return the source in a file as it was when this process first read it."""
+    """Return a source file's contents as this process first read them."""
     place = os.path.realpath(path)
     if place not in READ:
         READ[place] = contents(place)
@@ -27,7 +27,7 @@ def text(path: str) -> bytes:
 
 
 def edited() -> bool:
-    """Whether any file that was read has other contents by now, or none."""
+    """Whether any file that was read has changed or gone since."""
     try:
         return any(contents(path) != source for path, source in READ.items())
     except OSError:
@@ -41,20 +41,20 @@ def forget() -> None:
 
 
 def contents(path: str) -> bytes:
-    """Return what is in a file now."""
+    """Return a file's present contents."""
     with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes twice as long)
         return file.read()
 
 
 class Loader(SourceFileLoader):
-    """Compiles the text that is kept, or takes bytecode with its hash."""
+    """Compiles the kept source, or loads bytecode that carries its hash."""
 
     def get_data(self, path: str) -> bytes:
-        """Return the contents of a file; of the source those that are kept."""
+        """Return a file's contents; for the source, the kept ones."""
         return text(path) if path == self.path else super().get_data(path)
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the code; bytecode that Python would judge by time and size is replaced."""
+        """Return the module's code; bytecode that is validated by time and size is replaced."""
         bytecode = importlib.util.cache_from_source(self.path)
         head = importlib.util.MAGIC_NUMBER + CHECKED
         try:
@@ -71,14 +71,14 @@ class Loader(SourceFileLoader):
 
 
 def keeping(spec: ModuleSpec | None) -> ModuleSpec | None:
-    """Return how to import a module, with its source kept."""
+    """Have a module's loader keep its source."""
     if spec and type(spec.loader) is SourceFileLoader:
         spec.loader = Loader(spec.loader.name, spec.loader.path)
     return spec
 
 
 class Finder:
-    """Finds the modules of `fu` as Python does, and has their sources kept."""
+    """Finds the modules of `fu` as Python does, with a loader that keeps their sources."""
 
     @staticmethod
     def find_spec(
@@ -91,7 +91,7 @@ class Finder:
 
 
 def install(package: str, code: CodeType) -> None:
-    """Have all modules of `fu` imported so from now on; `package`: the file from which Python compiled `code`.
+    """Keep the sources of all modules imported from now on; `package`: the file that Python compiled to `code`.
 
     Raises `ImportError` where that file was edited while Python read it.
     """

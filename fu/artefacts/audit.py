@@ -33,7 +33,7 @@ MODELS = "repeats"  # the row of the frame that says how many models did not div
 
 
 class Judged(NamedTuple):
-    """An audit in one scenario: what it says of each method, who fails it, and why it judges nobody.
+    """An audit in one scenario: its values for each method, which methods fail it, and why it judges none.
 
     `resolution`: the smallest share left in that it finds, as all larger ones; None: not even all of it.
     """
@@ -78,7 +78,7 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
 
 
 def uncontrolled(entry: Entry, scenario: Scenario) -> set[str]:
-    """Return the methods whose training no control shares: nothing says what an audit sees in their models."""
+    """Return the methods whose training no control shares, so that nothing shows what an audit can detect in them."""
     trained = {method.name: entry.trial(scenario.name, method).trained for method in entry.methods}
     known = {trained[method.name] for method in entry.methods if method.left or method.control}
     return {method for method, training in trained.items() if training not in known}
@@ -188,7 +188,7 @@ def _shown(entry: Entry) -> list[Method]:
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, audits: list[Judged]) -> pd.DataFrame:
-    """Return a row for each method; grey where it passes an audit, in the heading where it is not judged by."""
+    """Return a row for each method: a cell is grey where it passes, a heading where the audit judges none."""
     counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
     repeats = dict(zip(counted["method"], counted["value"], strict=True))
     lines = []
@@ -214,7 +214,7 @@ def _number(metric: Metric, value: float) -> str:
 
 
 def in_words(entry: Entry, scenario: Scenario, audits: list[Judged]) -> list[str]:
-    """Say of each audit what it can see, who fails and who passes it; or why it judges nobody."""
+    """Return sentences on each audit: what it can detect, which methods fail and pass it, or why it judges none."""
     said = []
     for audit in audits:
         name = audit.audit.label

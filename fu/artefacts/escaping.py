@@ -1,4 +1,4 @@
-"""Text as Markdown: what a person writes is no markup, whatever signs it holds.
+"""Escape text for Markdown, so that nothing a user writes acts as markup.
 
 Only what Markdown would read as markup is escaped, so that ρ_S, w* and "Pat-50 *" stay as they are.
 """
@@ -16,16 +16,16 @@ BEGINS = re.compile(r"^(?:\d+(?=[.)](?:\s|$))|(?=[-+*>#\[]))")  # a list, a quot
 
 
 def inline(text: str) -> str:
-    """Return text as it stands in a heading or a cell of Markdown."""
+    """Escape text for a heading or a table cell."""
     return SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def paragraph(text: str) -> str:
-    """Return text as a paragraph of Markdown."""
+    """Escape text for a paragraph of its own."""
     return BEGINS.sub(r"\g<0>\\", inline(text))
 
 
 def cell(text: str) -> str:
-    """Return a cell of Markdown, which is bold between **."""
+    """Escape a table cell; one between ** is bold."""
     bold = re.fullmatch(r"\*\*(.+)\*\*", text)
     return f"**{inline(bold[1])}**" if bold else inline(text)

@@ -46,7 +46,7 @@ class Gap(NamedTuple):
 
 
 def noise_floor(repeats: Mapping[int, Sequence[float]], pairwise: bool = False) -> Floor:
-    """Return the floor of the repeats' values, given by seed; of pairwise ones, of the seeds with three, if any has."""
+    """Return the noise floor of the repeats' values by seed; pairwise values need seeds with three repeats."""
     judged = {seed: values for seed, values in repeats.items() if len(values) > 2} if pairwise else repeats
     kept = judged or repeats
     means = {seed: fmean(values) for seed, values in kept.items()}

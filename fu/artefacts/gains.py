@@ -85,7 +85,7 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return the gains of each training on each seed, in percentage points.
 
-    -inf where it diverged, inf over one that did; where both did there is none.
+    -inf where the training diverged, inf where only its rival did; no row where both did.
     """
     ours, rows = frame[~frame["published"] & (frame["stage"] == ORIGINAL)], []
     for scenario in places(entry).values():

@@ -95,7 +95,7 @@ def until(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def judge(entry: Entry, scenario: Scenario, times: pd.DataFrame, attack: str) -> Judged:
-    """Return what an attack says of every method of a scenario of which `LEAST` models are left."""
+    """Return the verdict of an attack on every method of a scenario that still has `LEAST` models."""
     here = times[(times["scenario"] == scenario.name) & (times["attack"] == attack)]
     rounds = {str(method): [*part["rounds"]] for method, part in here.groupby("method", sort=False)}
 
@@ -165,7 +165,7 @@ def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mappin
 
 
 def in_words(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapping[str, Judged]) -> list[str]:
-    """Say where original models stand, whom each attack finds out or why it judges nobody, and who is not judged."""
+    """Return sentences: the original's level, each attack's verdicts or why it has none, methods not judged."""
     last, said = _last(scenario), []
     here = found[(found["scenario"] == scenario.name) & (found["attack"] == ORIGINAL)]
     for metric in entry.metrics:

@@ -56,21 +56,21 @@ def write(found: pd.DataFrame, path: Path) -> None:
 
 
 def _evaluated(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the rows of evaluations that means are of, and the models that diverged, seed by seed."""
+    """Return the evaluations that enter means, and the models that diverged, seed by seed."""
     found = evaluated(frame)
     gone = [(*model, seed) for model, seeds in found.diverged.items() for seed in sorted(seeds)]
     return found.rows, pd.DataFrame(gone, columns=[*MODEL, "seed"])
 
 
 def _traced(frame: pd.DataFrame, entry: Entry) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the rows of the runs that came to their end, and the models of those that did not, seed by seed."""
+    """Return the traces of complete runs, and the models of incomplete ones, seed by seed."""
     ours = frame[~frame["published"]]
     off = unfinished(entry, ours)
     return ours[~off], ours.loc[off, [*MODEL, "seed"]].drop_duplicates()
 
 
 def _worst(gone: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return a row for each model that diverged and each metric that has a better side: as bad as can be."""
+    """Return infinitely bad values for models that diverged, in each metric with a direction."""
     bad = {"higher": -inf, "lower": inf}
     found = [
         gone.assign(metric=metric.name, value=bad[metric.better], published=False)

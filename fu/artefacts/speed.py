@@ -55,7 +55,7 @@ def _by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 
 
 def _ended(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that means are of: of seeds that get there, and ratios of those that are not there at once."""
+    """Return the rows that enter means: seeds that reach the level, and ratios of seeds not there at once."""
     runs = ["scenario", "trial", "seed"]
     rounds = found[found["metric"] == "rounds"].set_index(runs)["value"]
     at = found[runs].join(rounds, on=runs)["value"]
@@ -104,7 +104,7 @@ def _rows(frame: pd.DataFrame, entry: Entry) -> list[tuple[Any, ...]]:
 
 
 def _ratio(base: float, own: float) -> float:
-    """Return how many times less a method takes; both are there at once: as much."""
+    """Return the speed-up over retraining; 1 where both reach the level at once."""
     return base / own if own > 0 else inf if base > 0 else 1.0
 
 

@@ -113,7 +113,7 @@ def broken(entry: Entry, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def unfinished(entry: Entry, frame: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which rows are of runs that break off, each point of a grid for itself."""
+    """Return which rows belong to incomplete runs; each grid point is checked separately."""
     parts = [of_runs(part, broken(entry, part)) for _, part in frame.groupby("trial", sort=False)]
     return pd.concat([pd.Series(dtype=bool), *parts]).reindex(frame.index)
 
@@ -168,6 +168,6 @@ def _first(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_runs(rows: pd.DataFrame, lost: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which rows are of the runs that broke off."""
+    """Return which rows belong to runs in `lost`."""
     runs = set(lost[RUN].itertuples(index=False, name=None))
     return pd.Series([run in runs for run in rows[RUN].itertuples(index=False, name=None)], rows.index, dtype=bool)

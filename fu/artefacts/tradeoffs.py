@@ -132,9 +132,9 @@ def quantities(losses: pd.DataFrame) -> dict[str, float]:
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return V, S, V + S, Q and harm, in the first metric, of each model on each seed: inf where it diverged itself.
+    """Return V, S, V + S, Q and harm, in the first metric, of each model and seed; inf where the model itself diverged.
 
-    Of any other model there is none where an optimum diverged.
+    Other models have no value on a seed where an optimum diverged.
     """
     found = _by_seed(changes(frame, entry))
     found = found[found["metric"] == entry.metrics[0].name].drop(columns="metric")

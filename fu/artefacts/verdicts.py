@@ -75,7 +75,7 @@ def _scenes(rows: pd.DataFrame, claim: Claim, entry: Entry) -> Iterator[Scene]:
 
 
 def _over(one: Judged, ours: pd.DataFrame, claim: Claim, entry: Entry) -> str:
-    """Return over how many of the claim's rivals and of the seeds a verdict is, where it is not over all."""
+    """Return how many of the claim's rivals and seeds a verdict covers; "" where it covers all."""
     own = ours[ours["unit"] == one.unit]
     rivals = {*claim.params.get("among", ())} - {claim.params["of"]["method"]}
     numbers = {"rivals": (own["against"].nunique(), len(rivals)), "seeds": (one.n, len(entry.seeds))}
@@ -161,12 +161,12 @@ def _number(value: float) -> str:
 
 
 def _most(numbers: list[float]) -> float:
-    """Return the most seeds that are needed anywhere; NaN where that is not known somewhere."""
+    """Return the maximum; NaN where there is none or one of them is NaN."""
     return nan if not numbers or any(isnan(number) for number in numbers) else max(numbers)
 
 
 def _said(row: dict[Any, Any]) -> str:
-    """Return the verdict with what else to know."""
+    """Return the verdict with its reason, coverage and note."""
     more = [row["reason"], f"over {row['over']}" if row["over"] else "", row["note"]]
     said = "; ".join(one for one in more if one)
     return row["verdict"] + (f" ({said})" if said else "")

@@ -43,9 +43,9 @@ class Models:
 
 
 def finite(logits: Logits) -> Logits:
-    """Return the logits of those models all of whose logits are finite: the others have diverged, as they say nothing.
+    """Drop models with a logit that is not finite on any probe: they count as diverged.
 
-    Weights may be finite and logits not.
+    Finite weights may give infinite logits.
     """
     if not logits:
         return logits

@@ -1,4 +1,4 @@
-"""One model is no worse than another by more than a margin, paired by seed; being better never fails it."""
+"""Non-inferiority: one model is at most a margin worse than another, paired by seed."""
 
 from pydantic import Field
 
@@ -8,7 +8,7 @@ TIES = True  # worse by no more than the margin
 
 
 class Params(Pair):
-    """Two operands, which side is better, and how much worse still counts as as good."""
+    """Two operands, the better side, and the non-inferiority margin."""
 
     side: Side = Field(examples=["above"], description="which side is better: above or below")
     margin: float = Field(gt=0, examples=[0.02], description="how much worse counts as nothing, in the metric's unit")

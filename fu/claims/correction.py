@@ -1,4 +1,4 @@
-"""Several tests, corrected so that the chance of one false rejection or more stays below the level (Holm 1979)."""
+"""Holm's correction (1979): it keeps the chance of any false rejection among several tests below the level."""
 
 from collections.abc import Sequence
 from math import nan
@@ -16,7 +16,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def levels(p: Sequence[float], level: float) -> list[float]:
-    """Return the level at which each p-value decides: from the smallest on, up to the first that does not."""
+    """Return the level of each test; once one is not rejected, all larger p-values keep its level."""
     found, last = [nan] * len(p), nan
     for rank, k in enumerate(np.argsort(p, kind="stable")):
         found[k] = level / (len(p) - rank) if np.isnan(last) else last

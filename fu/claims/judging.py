@@ -26,7 +26,7 @@ Verdict = Literal["holds", "does not hold", "undecided", "not judged"]
 
 
 class Judged(NamedTuple):
-    """The verdict in a unit, and the rival that decides: mean, interval at the level that decides, number of seeds.
+    """The verdict in a unit, with mean, interval and number of seeds of the deciding rival.
 
     `needed`, `needed_90`: how many seeds would decide with a chance of .5 and of .9, if mean and deviation stay as they
     are; NaN where it is decided, or where that is not known. `note`: what else to know, in words.
@@ -45,7 +45,7 @@ class Judged(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """Numbers against a region: p-values against inside and outside, and how far inside.
+    """One rival's numbers: p-values for inside and outside the region, and their distance to its bounds.
 
     `seeds`: what was tested where numbers are of seeds; `ends`: of a number with an interval of its own.
     """
@@ -108,7 +108,7 @@ def stands(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool 
 
 
 def _tested(unit: pd.DataFrame, region: Region, exact: bool, ties: bool) -> list[Tested]:
-    """Return what is tested against each rival."""
+    """Return the test against each rival."""
     tests = []
     for against, part in unit.groupby("against", sort=False):
         values, seedless = part["value"].to_numpy(float).round(DIGITS), bool((part["seed"] == NO_SEED).all())
@@ -126,7 +126,7 @@ def _tested(unit: pd.DataFrame, region: Region, exact: bool, ties: bool) -> list
 
 
 def _of_seeds(against: str, seeds: Mean | Median, region: Region, ties: bool) -> Tested:
-    """Return the test of several seeds: inside is beyond all bounds, outside beyond one of them the other way."""
+    """Return the test of several seeds: inside means beyond every bound, outside beyond any of them."""
     bounds = _sides(region)
     inside = max(seeds.p(bound, sign, ties) for bound, sign in bounds)
     outside = len(bounds) * min(seeds.p(bound, -sign, not ties) for bound, sign in bounds)
@@ -143,12 +143,12 @@ def _of_interval(against: str, values: Numbers, region: Region) -> Tested:
 
 
 def _sides(region: Region) -> list[tuple[float, int]]:
-    """Return the finite bounds, each with the side of it that is inside."""
+    """Return the finite bounds, each with the sign of the inside."""
     return [(round(bound, DIGITS), sign) for bound, sign in zip(region, (1, -1), strict=True) if isfinite(bound)]
 
 
 def _slack(middle: float, region: Region) -> float:
-    """Return how far inside a number lies; less than nothing: outside."""
+    """Return the distance to the nearest bound; negative outside."""
     return min(sign * (middle - bound) for bound, sign in _sides(region))
 
 
@@ -158,7 +158,7 @@ def _within(value: float, region: Region, closed: bool) -> bool:
 
 
 def _needed(test: Tested, bounds: list[tuple[float, int]], sure: float, fails: float, chance: float) -> float:
-    """Return how many seeds would decide, for the answer on whose side the mean lies."""
+    """Return how many seeds would decide, for the answer that the mean favours."""
     if test.seeds is None:
         return nan
     if test.slack > 0:

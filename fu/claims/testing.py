@@ -1,8 +1,7 @@
-"""What numbers of several seeds say of their mean, and of a median where some are infinite: p-values and intervals.
+"""P-values and intervals for the mean over seeds, or for the median where some values are infinite.
 
-A p-value is against a mean of at most nothing, on one side. The standard error is never less than that of measuring,
-where it is known. Where the numbers form two groups far apart, the share of the upper one is tested exactly, too, and
-whichever test is surer of less counts.
+P-values are one-sided. The standard error includes the measurement error where that is known. Where the values form two
+separate groups, the share of the upper one is tested exactly as well, and the larger p-value counts.
 """
 
 from itertools import pairwise
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
-LEAST = 5  # seeds for a mean: of fewer, more than half of all could behave otherwise, unseen
+LEAST = 5  # seeds for a mean: with four, more than half of all seeds could be exceptions that did not occur
 FAR = 3  # times the wider group's range: how far apart two groups are
 MOST = 1000  # seeds, beyond which it is not said how many would decide
 
@@ -25,7 +24,7 @@ def unseen(n: int) -> float:
 
 
 class Mean(NamedTuple):
-    """Numbers of several seeds; `error`: the standard error of measuring each of them."""
+    """Values of several seeds; `error`: the measurement error of each."""
 
     values: Numbers
     error: float = 0.0
@@ -37,19 +36,19 @@ class Mean(NamedTuple):
 
     @property
     def std(self) -> float:
-        """The deviation over seeds with the error of measuring, added in quadrature; NaN of one seed."""
+        """The standard deviation over seeds, measurement error added in quadrature; NaN for one seed."""
         return sqrt(self.values.var(ddof=1) + self.error**2) if len(self.values) > 1 else nan
 
     @property
     def note(self) -> str:
-        """What is special about the numbers, in words."""
+        """What a reader should know about the values."""
         if self.std == 0:
             return "all seeds are equal: no spread to judge by"
         _, _, k = self._groups()
         return f"two groups of seeds, {k} in the upper one" if k else ""
 
     def p(self, bound: float, sign: int, closed: bool = False) -> float:
-        """Return the p-value against a mean beyond a bound, above (1) or below (-1) it."""
+        """Return the p-value for a mean above (1) or below (-1) a bound."""
         n = len(self.values)
         if n < LEAST or self.std == 0:
             return 1.0
@@ -61,7 +60,7 @@ class Mean(NamedTuple):
         return max(by_t, float(stats.binom.sf(k - 1, n, share) if sign > 0 else stats.binom.cdf(k, n, share)))
 
     def ends(self, level: float) -> tuple[float, float]:
-        """Return the interval of the mean that leaves out as much as the level on each side."""
+        """Return the interval of the mean with the level in each tail."""
         n = len(self.values)
         if n < 2 or self.std == 0:
             return nan, nan
@@ -75,7 +74,7 @@ class Mean(NamedTuple):
         return min(found[0], below), max(found[1], above)
 
     def needed(self, bounds: list[tuple[float, int]], level: float, chance: float) -> float:
-        """Return how many seeds, more than there are, find the mean beyond all bounds with a chance; NaN: unknown.
+        """Return how many seeds, more than there are now, would decide with this power; NaN where unknown.
 
         Mean and deviation stay as they are seen.
         """
@@ -89,7 +88,7 @@ class Mean(NamedTuple):
         return float(enough[0]) if len(enough) else np.inf
 
     def _groups(self) -> tuple[float, float, int]:
-        """Return the means of two groups far apart and the number of the upper one: 0 where there is one group."""
+        """Return the means of two separate groups and the size of the upper one; 0 where there is one group."""
         found = np.sort(self.values)
         if len(found) < 3:
             return nan, nan, 0
@@ -101,41 +100,41 @@ class Mean(NamedTuple):
 
 
 class Median(NamedTuple):
-    """Numbers of several seeds of which some are infinite: only how many lie beyond a bound counts (sign test)."""
+    """Values of several seeds, some infinite: a sign test of the median."""
 
     values: Numbers
 
     @property
     def middle(self) -> float:
-        """The median; of an even number the lower of the two in the middle where their mean is infinite."""
+        """The median; the lower of the two middle values where one of them is infinite."""
         found = np.sort(self.values)
         low, high = found[(len(found) - 1) // 2], found[len(found) // 2]
         return float(low if np.isinf([low, high]).any() else (low + high) / 2)
 
     @property
     def note(self) -> str:
-        """How many numbers are infinite, in words."""
+        """How many values are infinite."""
         far = np.isinf(self.values).sum()
         return f"without a finite number on {far} of {len(self.values)} seeds, so of the median, by signs"
 
     def p(self, bound: float, sign: int, closed: bool = False) -> float:
-        """Return the p-value against a median beyond a bound; a tie counts against it, unless the bound is closed."""
+        """Return the p-value for a median beyond a bound; ties count in favour only if the bound is closed."""
         beyond = sign * (self.values - bound)
         k = int((beyond >= 0).sum() if closed else (beyond > 0).sum())
         return float(stats.binom.sf(k - 1, len(self.values), 0.5))
 
     def ends(self, level: float) -> tuple[float, float]:
-        """Return the interval of the median that leaves out at most the level on each side; NaN: there is none."""
+        """Return the interval of the median with at most the level in each tail; NaN where there is none."""
         n, found = len(self.values), np.sort(self.values)
         k = int(stats.binom.ppf(level, n, 0.5))  # how many are left out on each side
         k -= int(stats.binom.cdf(k, n, 0.5) > level)
         return (nan, nan) if k < 0 else (float(found[k]), float(found[n - 1 - k]))
 
     def needed(self, bounds: list[tuple[float, int]], level: float, chance: float) -> float:
-        """Return NaN: how many seeds would decide is not known."""
+        """Return NaN: the power of the sign test depends on an unknown distribution."""
         return nan
 
 
 def of(values: Numbers, error: float = 0.0) -> Mean | Median:
-    """Return what is tested of numbers: their mean, or where one is infinite their median."""
+    """Return the mean of the values, or their median where one is infinite."""
     return Median(values) if np.isinf(values).any() else Mean(values, 0.0 if isnan(error) else error)

@@ -55,7 +55,7 @@ def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
 
 
 def _sum(weights: Numbers, numbers: Numbers) -> float:
-    """Return the weighted sum; infinite ends that pull both ways, as of times that never end, show no change: 0."""
+    """Return the weighted sum; 0 where infinite values of both signs cancel, as when no run ever ends."""
     with np.errstate(invalid="ignore"):
         found = float((weights * numbers)[weights != 0].sum())
     return 0.0 if np.isnan(found) else found

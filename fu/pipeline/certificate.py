@@ -54,7 +54,7 @@ def key_of(stage: str, spec: str, code: str) -> str:
 
 
 def read(path: Path) -> Certificate | None:
-    """Return a certificate, or None where it is missing, damaged, of another format or of other files than its own."""
+    """Return a certificate; None where it is missing, damaged, of another format or of another path."""
     try:
         require_file(path)
         head, _, seal = path.read_bytes().rpartition(SEAL)

@@ -70,7 +70,7 @@ class Disk:
         self._versions: dict[tuple[str, ...], dict[str, str]] = {}
 
     def replaced(self, modules: tuple[str, ...]) -> str:
-        """Return a file or library that this process may have used other than the digest of `modules` covers it, or "".
+        """Return a file or library that may have differed from what the digest of `modules` covers; "" if none did.
 
         Modules were compiled from the texts that were digested. That leaves a module that was imported from another
         file, and files that modules open and libraries that were replaced meanwhile, even if put back since.
@@ -271,7 +271,7 @@ def _is_same(file: str, other: str) -> bool:
 
 
 def _changed(path: str | Path) -> tuple[str, ...]:
-    """Return the file with its inode and the time of its last change, which nobody can set; nothing if it is gone."""
+    """Return a file's path, inode and change time (which no program can set); an empty tuple if it is gone."""
     with contextlib.suppress(OSError):
         stat = os.stat(path)  # noqa: PTH116 (pathlib takes twice as long)
         return str(path), str(stat.st_ino), str(stat.st_ctime_ns)
@@ -279,7 +279,7 @@ def _changed(path: str | Path) -> tuple[str, ...]:
 
 
 def metadata() -> dict[str, tuple[str, ...]]:
-    """Return the file that says a library's version, and when it last changed, of every library."""
+    """Return, for every installed library, its metadata file, with inode and change time."""
     found: dict[str, tuple[str, ...]] = {}
     for folder in reversed(sys.path):
         with contextlib.suppress(OSError):
@@ -380,7 +380,7 @@ def digest(*modules: str) -> str:
 
 
 def replaced(*modules: str) -> str:
-    """Return a file or library that was replaced while this process ran, of those that a digest covers; else ""."""
+    """Return a file or library of `modules` that was replaced while this process ran; "" if none was."""
     return disk().replaced(modules)
 
 

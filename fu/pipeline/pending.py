@@ -45,7 +45,7 @@ FOLLOWS = Reason("follows", "from upstream jobs")
 
 
 class Seen:
-    """What files looked like when their content was last known here, so that only what was touched since is hashed.
+    """The stat of each file when it was last hashed here, so that only files touched since are hashed again.
 
     Results that were copied look otherwise (another inode, a later change time), and those of a run that was killed
     were never looked at: both are hashed once.
@@ -59,7 +59,7 @@ class Seen:
         self._before = dict(self._known)
 
     def content(self, path: str, made: Certificate, thorough: bool = False) -> str | None:
-        """Return the SHA-256 of an output, or None where it is absent; `thorough`: hash it even if it looks as before.
+        """Return the SHA-256 of an output, None where it is absent; `thorough`: hash it even if its stat is the same.
 
         The certificate is no evidence: it may have been copied, with a file that was damaged on the way.
         """
@@ -71,7 +71,7 @@ class Seen:
         return str(self._known[path][-1])
 
     def made(self, path: str, made: Certificate) -> None:
-        """Note the outputs of a job that has just run here, and hashed them before it wrote its certificate, `path`.
+        """Note the outputs of a job that has just run here: it hashed them before it wrote its certificate at `path`.
 
         One that was touched later than the certificate is left to be hashed. Both times are the file system's own.
         """
@@ -89,7 +89,7 @@ class Seen:
 
 
 def _looks(path: str, made: Certificate) -> list[Any] | None:
-    """Return size, times, inode and certificate of a file; None where it is absent."""
+    """Return a file's size, times, inode and certificate seal; None where it is absent."""
     try:
         stat = os.stat(path)  # noqa: PTH116 (there are many)
     except OSError:
@@ -128,11 +128,11 @@ class Pending:
         yield from ((job, running[job.certificate]) for job in behind if job.certificate in running)
 
     def remember(self) -> None:
-        """Cache what files look like."""
+        """Save the cache."""
         self.seen.remember()
 
     def remember_made(self) -> None:
-        """After a run, cache what files look like, including those that it has made: of new certificates."""
+        """Save the cache after a run, with the outputs of every certificate that is new since planning."""
         for path, reason in self._reasons.items():
             made = certificate.read(Path(path)) if reason else None
             before = self._made[path]

@@ -78,12 +78,12 @@ def places(paper: str) -> list[str]:
 
 
 def ours(place: str) -> bool:
-    """Whether a claim is no paper's: a control or a criterion of our own."""
+    """Whether a claim is our own control or criterion rather than a paper's."""
     return place.startswith(OURS)
 
 
 def table(found: list[Run]) -> str:
-    """Return the README's tables, a row for each run: of what papers claim, and of what we ask beyond that."""
+    """Return the README's tables, a row per run: claims of papers, then our own controls and criteria."""
     counted = {own: [_counted(run, own) for run in found if _of(run.overall, own).any()] for own in (False, True)}
     columns = ("hold", "do not hold", "undecided", "scale")
     text = rows(("paper", "claims judged", *columns), counted[False])

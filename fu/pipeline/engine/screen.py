@@ -184,14 +184,14 @@ def problem(name: str, logs: list[str], message: str = "") -> str:
 
 
 def refused(number: int, where: str) -> str:
-    """Return in one sentence what to do where the system refuses to write."""
+    """Return one sentence on a write that the system refused, and what to do."""
     full = number in (errno.ENOSPC, errno.EDQUOT)
     room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
     return f"{where}: {os.strerror(number)}; {room}start again: nothing that was made is lost."
 
 
 def _closed(log: str) -> str:
-    """Return why a job's shell could not begin its log; "" if it could."""
+    """Return why a job's shell could not create its log; "" if it could."""
     path = Path(log)
     if path.exists():
         return ""
