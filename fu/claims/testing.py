@@ -65,13 +65,13 @@ class Mean(NamedTuple):
         if n < 2 or self.std == 0:
             return nan, nan
         half = float(stats.t.isf(level, n - 1)) * self.std / sqrt(n)
-        found = (self.middle - half, self.middle + half)
+        by_t = (self.middle - half, self.middle + half)
         low, high, k = self._groups() if n >= LEAST else (0.0, 0.0, 0)
         if not k:
-            return found
+            return by_t
         shares = stats.beta.ppf(level, k, n - k + 1), stats.beta.isf(level, k + 1, n - k)
         below, above = (low + (high - low) * float(share) for share in shares)
-        return min(found[0], below), max(found[1], above)
+        return min(by_t[0], below), max(by_t[1], above)
 
     def needed(self, bounds: list[tuple[float, int]], level: float, chance: float) -> float:
         """Return how many seeds, more than there are now, would decide with this power; NaN where unknown.
@@ -89,11 +89,11 @@ class Mean(NamedTuple):
 
     def _groups(self) -> tuple[float, float, int]:
         """Return the means of two separate groups and the size of the upper one; 0 where there is one group."""
-        found = np.sort(self.values)
-        if len(found) < 3:
+        ordered = np.sort(self.values)
+        if len(ordered) < 3:
             return nan, nan, 0
-        gaps = [after - before for before, after in pairwise(found)]
-        below, above = np.split(found, [int(np.argmax(gaps)) + 1])
+        gaps = [after - before for before, after in pairwise(ordered)]
+        below, above = np.split(ordered, [int(np.argmax(gaps)) + 1])
         if max(gaps) <= FAR * max(np.ptp(below), np.ptp(above)) or max(gaps) == 0:
             return nan, nan, 0
         return float(below.mean()), float(above.mean()), len(above)
@@ -107,8 +107,8 @@ class Median(NamedTuple):
     @property
     def middle(self) -> float:
         """The median; the lower of the two middle values where one of them is infinite."""
-        found = np.sort(self.values)
-        low, high = found[(len(found) - 1) // 2], found[len(found) // 2]
+        ordered = np.sort(self.values)
+        low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
         return float(low if np.isinf([low, high]).any() else (low + high) / 2)
 
     @property
@@ -125,10 +125,10 @@ class Median(NamedTuple):
 
     def ends(self, level: float) -> tuple[float, float]:
         """Return the interval of the median with at most the level in each tail; NaN where there is none."""
-        n, found = len(self.values), np.sort(self.values)
+        n, ordered = len(self.values), np.sort(self.values)
         k = int(stats.binom.ppf(level, n, 0.5))  # how many are left out on each side
         k -= int(stats.binom.cdf(k, n, 0.5) > level)
-        return (nan, nan) if k < 0 else (float(found[k]), float(found[n - 1 - k]))
+        return (nan, nan) if k < 0 else (float(ordered[k]), float(ordered[n - 1 - k]))
 
     def needed(self, bounds: list[tuple[float, int]], level: float, chance: float) -> float:
         """Return NaN: the power of the sign test depends on an unknown distribution."""
