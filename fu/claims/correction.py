@@ -6,15 +6,6 @@ from math import nan
 import numpy as np
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """Return the corrected p-values."""
-    corrected, largest = [nan] * len(p), 0.0
-    for rank, k in enumerate(np.argsort(p, kind="stable")):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[k]))
-        corrected[k] = largest
-    return corrected
-
-
 def levels(p: Sequence[float], level: float) -> list[float]:
     """Return the level of each test; once one is not rejected, all larger p-values keep its level."""
     found, last = [nan] * len(p), nan

@@ -80,8 +80,8 @@ class Disk:
         loaded = [(str(spec.origin), files[spec.name]) for spec in specs if spec and spec.name in files]
         changed = [file for file, covered in loaded if not _is_same(file, covered)]
         changed += [str(path) for path, when in self._opened.items() if _changed(path) != when]
-        if (now := metadata()) != METADATA:
-            changed += [name for name in self.versions(modules) if now.get(name) != METADATA.get(name)]
+        if moved := {_normal(file.split("/")[-2].partition("-")[0]) for file, *_ in metadata() ^ METADATA}:
+            changed += [name for name in self.versions(modules) if name in moved]
         return next(iter(changed), "")
 
     def find(self, module: str) -> Path | None:
@@ -278,14 +278,14 @@ def _changed(path: str | Path) -> tuple[str, ...]:
     return ()
 
 
-def metadata() -> dict[str, tuple[str, ...]]:
-    """Return, for every installed library, its metadata file, with inode and change time."""
-    found: dict[str, tuple[str, ...]] = {}
-    for folder in reversed(sys.path):
+def metadata() -> set[tuple[str, ...]]:
+    """Return the metadata file of every installed library, with inode and change time."""
+    files: set[tuple[str, ...]] = set()
+    for folder in sys.path:
         with contextlib.suppress(OSError):
-            names = [name for name in os.listdir(folder or ".") if name.endswith(".dist-info")]  # noqa: PTH208
-            found |= {_normal(name.partition("-")[0]): _changed(f"{folder}/{name}/METADATA") for name in names}
-    return found
+            names = os.listdir(folder or ".")  # noqa: PTH208
+            files |= {_changed(f"{folder}/{name}/METADATA") for name in names if name.endswith(".dist-info")}
+    return files - {()}
 
 
 def _library(name: str) -> str:
