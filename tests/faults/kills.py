@@ -50,7 +50,7 @@ EDITS = (
 )
 # Between which points of a server's life an edit lasts.
 LASTS = (("starts", "listens"), ("maps", "listens"), ("listens", "reads"), ("reads", "reads"))
-SECONDS = 90  # after which a run is said to hang
+SECONDS = 300  # after which a run counts as hanging
 
 
 class Faults:
