@@ -6,7 +6,7 @@ method whose training no control shares. The smallest share left in that fails i
 resolution.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from math import isnan, nan
 from statistics import fmean
@@ -82,6 +82,12 @@ def uncontrolled(entry: Entry, scenario: Scenario) -> set[str]:
     trained = {method.name: entry.trial(scenario.name, method).trained for method in entry.methods}
     known = {trained[method.name] for method in entry.methods if method.left or method.control}
     return {method for method, training in trained.items() if training not in known}
+
+
+def unjudged(entry: Entry, alone: Collection[str]) -> list[str]:
+    """Return a sentence on the methods that no control stands for; none if there are none."""
+    labels = [method.label for method in entry.methods if method.name in alone and method.name not in entry.against]
+    return [f"Not judged, as no control has its training: {in_a_row(labels)}."] if labels else []
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -230,9 +236,7 @@ def in_words(entry: Entry, scenario: Scenario, audits: list[Judged]) -> list[str
         words += [f"{in_a_row(finds)} {'fails' if len(finds) == 1 else 'fail'} it"] if finds else []
         words += [f"{in_a_row(clean)} {'passes' if len(clean) == 1 else 'pass'} it"] if clean else []
         said.append(f"{'; '.join(words)}.")
-    if said and (alone := [m.label for m in _shown(entry) if m.name in uncontrolled(entry, scenario)]):
-        said.append(f"Not judged, as no control has its training: {in_a_row(alone)}.")
-    return said
+    return said + (unjudged(entry, uncontrolled(entry, scenario)) if said else [])
 
 
 def _share(resolution: float | None) -> str:

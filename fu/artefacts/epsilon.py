@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fu.artefacts import drawing
+from fu.artefacts.audit import uncontrolled, unjudged
 from fu.artefacts.entry import Entry, Method, Scenario
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import markdown, plain
@@ -64,7 +65,8 @@ def settled(found: dict[int, bool]) -> int | None:
 def in_words(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]:
     """Say of each method what the verdict is, and since when."""
     said: dict[str, list[str]] = {}
-    for method in _shown(entry):
+    alone = uncontrolled(entry, scenario)
+    for method in (one for one in _shown(entry) if one.name not in alone):
         here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
         if here.empty:
             continue
@@ -78,7 +80,7 @@ def in_words(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]
         else:
             word = f"From N = {since} on {word}"
         said.setdefault(word, []).append(method.label)
-    return [f"{word}: {in_a_row(labels)}." for word, labels in said.items()]
+    return [f"{word}: {in_a_row(labels)}." for word, labels in said.items()] + unjudged(entry, alone)
 
 
 def _shown(entry: Entry) -> list[Method]:
@@ -87,13 +89,14 @@ def _shown(entry: Entry) -> list[Method]:
 
 def _table(found: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     labels = {method.name: method.marked for method in entry.methods}
+    alone = {scenario.name: uncontrolled(entry, scenario) for scenario in entry.scenarios}
     rows = [
         {
             "Method": labels[row["method"]],
             "N": str(row["repeats"]),
             entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
             "Ceiling": "–" if isnan(row["ceiling"]) else f"{row['ceiling']:.2f}",
-            "Told": "yes" if row["found"] else "no",
+            "Told": "–" if row["method"] in alone[row["scenario"]] else "yes" if row["found"] else "no",
         }
         for row in found.to_dict("records")
     ]

@@ -4,7 +4,7 @@ Costs are those of unlearning and post-training together (`spending`), mean over
 references one more retraining, of which nothing is left, and doing nothing, which is on no front.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import ceil, floor, isnan, log10, nan
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from fu.artefacts import drawing
-from fu.artefacts.audit import GREY, audits
-from fu.artefacts.entry import SECONDS, Entry, Method, Metric
+from fu.artefacts.audit import GREY, audits, uncontrolled, unjudged
+from fu.artefacts.entry import SECONDS, Entry, Method, Metric, Scenario
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
@@ -60,7 +60,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         for metric in entry.metrics
     ]
     shown = [(f"{one.label}: {metric.label}", _table(here, entry, metric)) for one, metric, here in parts]
-    words = [in_words(here, entry) for _, _, here in parts]
+    words = [in_words(here, entry, _alone(frame, entry, scenario, metric)) for scenario, metric, here in parts]
     names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric, _ in parts)
     devices = "; ".join(sorted({str(one) for one in frame["device"].dropna()}))
     notes = (
@@ -86,13 +86,15 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
         }
         for metric in entry.metrics:
             audit = next(one for one in judged if metric.name in one.audit.metrics)
+            alone = _alone(frame, entry, scenario, metric)
             for cost in COSTS:
                 points = [
                     Point(method, float(means[method.name].get(cost, nan)), audit.values[method.name][metric.name])
                     for method in _shown(entry)
                     if metric.name in audit.values.get(method.name, {})
                 ]
-                best = set() if audit.fails else {point.method.name for point in front(points)}
+                asked = [one for one in points if one.method.name not in alone]
+                best = set() if audit.fails else {point.method.name for point in front(asked)}
                 rows += [
                     {"scenario": scenario.name, "metric": metric.name, "method": method.name, "cost": cost}
                     | {"spent": value, "left": left, "front": method.name in best, "fails": audit.fails}
@@ -138,24 +140,27 @@ def _table(here: pd.DataFrame, entry: Entry, metric: Metric) -> pd.DataFrame:
     return plain(rows or [{"Method": "–"}])
 
 
-def in_words(here: pd.DataFrame, entry: Entry) -> list[str]:
-    """Say who is on a front, or why nobody is."""
+def in_words(here: pd.DataFrame, entry: Entry, alone: Collection[str] = ()) -> list[str]:
+    """Return sentences on who is on a front, or why nobody is; `alone`: methods that are not judged."""
     if here.empty:
         return ["Too few models are left that did not diverge."]
     if reason := here["fails"].iloc[0]:
         return [f"No front is drawn, as the audit judges nobody here: {reason}."]
     labels = {method.name: method.label for method in entry.methods}
     counted = here[here["front"]].groupby("method", sort=False)["cost"].nunique()
-    always = [labels[str(name)] for name, number in counted.items() if number == here["cost"].nunique()]
-    never = [
-        labels[name] for name in here["method"].unique() if name not in counted.index and not _control(entry, name)
-    ]
+    costs = here[here["spent"].notna()]["cost"].nunique()
+    always = [labels[str(name)] for name, number in counted.items() if number == costs]
+    out = {*counted.index, *alone, *(method.name for method in entry.methods if method.control)}
+    never = [labels[name] for name in here["method"].unique() if name not in out]
     said = [f"On every front: {in_a_row(always)}."] if always else []
-    return said + ([f"On none: {in_a_row(never)}."] if never else [])
+    said += [f"On none: {in_a_row(never)}."] if never else []
+    return said + unjudged(entry, alone)
 
 
-def _control(entry: Entry, name: str) -> bool:
-    return next(method.control for method in entry.methods if method.name == name)
+def _alone(frame: pd.DataFrame, entry: Entry, scenario: Scenario, metric: Metric) -> set[str]:
+    """Return the methods that the audit with this metric cannot judge; none where it only describes."""
+    audit = next(one for one in audits(frame, entry, scenario) if metric.name in one.audit.metrics)
+    return uncontrolled(entry, scenario) if audit.found else set()
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

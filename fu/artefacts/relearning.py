@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import notes
-from fu.artefacts.audit import controlled, uncontrolled
+from fu.artefacts.audit import controlled, uncontrolled, unjudged
 from fu.artefacts.drawing import Look, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Method, Scenario
 from fu.artefacts.escaping import paragraph
@@ -188,8 +188,7 @@ def in_words(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapp
         parts = [f"it is back sooner than after retraining in {early}"] if early else []
         parts += [f"it is not shown to be in {others}" if early else f"it is not shown to be back sooner in {others}"]
         said.append(f"{when}, {'; '.join(parts[: 2 if others else 1])} ({again}).")
-    alone = [m.label for m in entry.methods if m.name in uncontrolled(entry, scenario) and m.name not in entry.against]
-    return said + ([f"Not judged, as no control has its training: {in_a_row(alone)}."] if alone else [])
+    return said + unjudged(entry, uncontrolled(entry, scenario))
 
 
 def _notes(entry: Entry) -> str:

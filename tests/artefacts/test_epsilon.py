@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts import epsilon
+from fu.artefacts.entry import Entry
 from tests.artefacts.factories import CHOSEN, cells, made, make_entry
 
 FOUND = {4: 0.0, 8: 1.0, 16: 1.0}
@@ -34,6 +35,13 @@ def rows(found: dict[int, float]) -> pd.DataFrame:
     return pd.DataFrame(listed).sample(frac=1, random_state=0)
 
 
+def controlled(*firsts: int) -> Entry:
+    """Return the entry, in which retraining stands for a control of the same training."""
+    entry = make_entry("epsilon", firsts=firsts)
+    marked = [one.model_copy(update={"control": one.name == "scratch"}) for one in entry.methods]
+    return entry.model_copy(update={"methods": tuple(marked)})
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
@@ -52,8 +60,7 @@ def test_a_verdict_has_settled_where_the_last_repeats_did_not_change_it(
 
 
 def test_rows_words_and_points() -> None:
-    entry = make_entry("epsilon", firsts=(4, 8, 16))
-    result = made(entry, rows(FOUND))
+    result = made(controlled(4, 8, 16), rows(FOUND))
     assert result.frame.round(9).to_numpy().tolist() == [
         ["small", "ours", 4, 0.4, -0.1, 1.4, 0.8, False],
         ["small", "ours", 8, 0.8, 0.3, 1.8, 1.6, True],
@@ -78,4 +85,10 @@ def test_rows_words_and_points() -> None:
     ],
 )
 def test_what_is_said_of_few(found: dict[int, float], said: str) -> None:
-    assert made(make_entry("epsilon", firsts=tuple(found)), rows(found)).words == [[said]]
+    assert made(controlled(*found), rows(found)).words == [[said]]
+
+
+def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
+    result = made(make_entry("epsilon", firsts=(4, 8, 16)), rows(FOUND))
+    assert result.words == [["Not judged, as no control has its training: Ours."]]
+    assert ["Ours *", "8", "0.80 (0.30 to 1.80)", "1.60", "–"] in cells(result.body)

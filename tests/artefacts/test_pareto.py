@@ -15,7 +15,7 @@ from fu.artefacts.entry import Entry
 from fu.artefacts.pareto import Point, label_points
 from fu.pipeline import catalogue
 from tests.artefacts.factories import made
-from tests.artefacts.test_audit import SCORES, make_audit, make_rows
+from tests.artefacts.test_audit import SCORES, elsewhere, make_audit, make_rows
 
 BYTES = {"none": 90.0, "nothing": 0.0, "good": 40.0, "bad": 10.0, "half": 1.0, "all": 1.0, "tenth": 1.0}
 
@@ -63,7 +63,8 @@ def test_a_page_says_who_is_on_every_front_and_who_on_none() -> None:
     shown = ("none", "nothing", "good", "bad", "half")
     told = pd.DataFrame(
         [
-            {"method": name, "cost": cost, "front": name in best, "fails": ""}
+            {"scenario": "small", "metric": "ulira_auc", "method": name, "cost": cost, "spent": 1.0}
+            | {"front": name in best, "fails": ""}
             for cost, best in fronts.items()
             for name in shown
         ]
@@ -74,6 +75,21 @@ def test_a_page_says_who_is_on_every_front_and_who_on_none() -> None:
         "On none: None and Half.",
     ]
     assert pareto.in_words(told[told["method"] != "good"], entry()) == ["On none: Half."]
+    unknown = told.assign(
+        spent=told["spent"].where(told["cost"] != "bytes_up"), front=told["front"] & (told["cost"] != "bytes_up")
+    )
+    assert pareto.in_words(unknown, entry())[0] == "On every front: Good."  # of the costs that are known
+
+
+def test_a_method_whose_training_no_control_shares_is_on_no_front_of_an_audit_that_judges() -> None:
+    other = elsewhere(entry(), "good")
+    result = made(other, rows())
+    up = result.frame[result.frame["cost"] == "bytes_up"].set_index("method")["front"]
+    assert up.to_dict() == {"none": True, "nothing": False, "good": False, "bad": True}
+    assert result.words == [["On every front: None and Bad.", "Not judged, as no control has its training: Good."]]
+    none = rows()[lambda frame: frame["metric"] != "ulira.found"]  # as of an audit that only describes
+    assert pareto.tidy(none, other).set_index(["cost", "method"])["front"]["bytes_up", "good"]
+    assert made(other, none).words == [["On every front: Good and Bad.", "On none: None."]]
 
 
 def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
