@@ -6,12 +6,13 @@ each is in `.test-all/parts.json`, what it printed in `.test-all/<part>.log`.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import BinaryIO, TypedDict
 
 from fu.errors import UserError, nearest
 from tests.mutants import parts as lists
@@ -60,6 +61,21 @@ def tree_of(root: Path) -> str:
     return git(root, "write-tree", **index)
 
 
+def ended_with(command: Sequence[str], root: Path, out: BinaryIO) -> int:
+    """Run a command and return its status; it heeds signals, though `nohup` and `&` have theirs ignored."""
+
+    def heed() -> None:
+        for which in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(which, signal.SIG_DFL)
+
+    process = subprocess.Popen(command, cwd=root, stdout=out, stderr=out, start_new_session=True, preexec_fn=heed)
+    try:
+        return process.wait()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        raise
+
+
 def run(parts: Mapping[str, Sequence[str]], root: Path, say: Callable[[str], None]) -> dict[str, Record]:
     """Run the parts that have not passed on this tree; return what is known of each."""
     folder = root / FOLDER
@@ -74,7 +90,7 @@ def run(parts: Mapping[str, Sequence[str]], root: Path, say: Callable[[str], Non
         say(f"{time.strftime('%H:%M:%S')} {part}")
         log = folder / f"{part.replace('/', '-')}.log"
         with log.open("wb") as out:
-            status = subprocess.run(command, cwd=root, stdout=out, stderr=out, check=False).returncode
+            status = ended_with(command, root, out)
         ended = "failed" if status else "passed" if tree_of(root) == tree else "edited"
         minutes = round((time.monotonic() - began) / 60, 1)
         records[part] = Record(commit=git(root, "rev-parse", "HEAD"), tree=tree, status=ended, minutes=minutes)

@@ -1,12 +1,13 @@
 """Parts that passed on a tree are skipped on it, and on no other; a failure stops nothing and is not forgotten."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.all.__main__ import FOLDER, PARTS, chosen, git, run, table, tree_of
+from tests.all.__main__ import FOLDER, PARTS, chosen, ended_with, git, run, table, tree_of
 from tests.mistakes import has, sentence
 from tests.mutants import parts as lists
 
@@ -77,3 +78,13 @@ def test_parts_are_chosen_by_name_or_all_of_a_group_in_order() -> None:
 
 def test_every_list_of_mutants_is_a_part() -> None:
     assert [part for part in PARTS if part.startswith("mutants/")] == [f"mutants/{name}" for name in lists()]
+
+
+def test_a_part_heeds_what_its_runner_ignores(tmp_path: Path) -> None:
+    asks = "import signal; raise SystemExit(signal.getsignal(signal.SIGHUP) != signal.SIG_DFL)"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under `nohup`
+    try:
+        with (tmp_path / "log").open("wb") as out:
+            assert ended_with([sys.executable, "-c", asks], tmp_path, out) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -250,6 +250,7 @@ def claims() -> dict[str, Claim]:
         "order": {**side, "than": of},
         "limit": {**side, "limit": 0.0},
         "equal": {"of": of, "than": of, "margin": 1.0},
+        "at_least": {**side, "than": of, "margin": 1.0},
         "best": {**side, "among": ["guard.away_from_original"]},
         "trend": {"of": of, "along": "k", "way": "rising"},
         "exact": {"of": of, "value": 0.0},
