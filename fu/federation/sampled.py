@@ -1,5 +1,7 @@
 """Rounds of training on what a sampling history says (FATS, Tao et al. 2024): shared by its training and unlearning."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ from torch import Tensor
 
 from fu.data.partition import Indices
 from fu.errors import UserError
-from fu.federation.local import FLOAT_BYTES
+from fu.federation.local import FLOAT_BYTES, aggregate
 from fu.federation.sampling import History, Shape, begin
 from fu.federation.task import Task
 from fu.seeds import derive_integer
@@ -34,19 +36,36 @@ def drawn(task: Task, rounds: int, clients: list[int], rows: list[Indices], stre
     return begin({client: rows[client] for client in clients}, shape_of(task, rounds), random)
 
 
-def trained(task: Task, history: History, theta: Tensor, round: int, replayed: int = 0) -> Tensor:
-    """Return theta [d] after a round: the mean over the K clients that the history names, each on its batches.
-
-    The first `replayed` of E steps only rebuild what was there: they are counted apart.
-    """
-    federation, clients = task.federation, history.clients(round)
+def places_of(task: Task, history: History, clients: Sequence[int], round: int) -> dict[int, tuple[Tensor, ...]]:
+    """Return where each step's batch [E][b] of a round stands among a client's training samples, by client."""
     places: dict[int, tuple[Tensor, ...]] = {}
     for client in dict.fromkeys(clients):
         batches = history.batches(round, client)
-        places[client] = federation.data.places(client, np.concatenate(batches)).split([len(one) for one in batches])
-    mean = federation.mean_update(
-        theta, clients, round, "equal", rows=lambda client, step: places[client][step], counted=False
-    )
+        found = task.federation.data.places(client, np.concatenate(batches))
+        places[client] = found.split([len(one) for one in batches])
+    return places
+
+
+def trained(
+    task: Task, history: History, theta: Tensor, round: int, replayed: int = 0, *, distinct: bool = False
+) -> Tensor:
+    """Return theta [d] after a round: the mean over the K clients that the history names, each on its batches.
+
+    The first `replayed` of E steps only rebuild what was there: they are counted apart. `distinct`: a client that was
+    drawn several times counts once, and clients by their numbers of batches (FATS's authors' code).
+    """
+    federation, clients = task.federation, history.clients(round)
+    places = places_of(task, history, clients, round)
+
+    def rows(client: int, step: int) -> Tensor:
+        return places[client][step]
+
+    if distinct:
+        updates = federation.local_updates(theta, [*places], round, rows=rows, counted=False)
+        batches = (updates.sizes / history.shape.batch_size).ceil()
+        mean = aggregate(replace(updates, sizes=batches), "samples")
+    else:
+        mean = federation.mean_update(theta, clients, round, "equal", rows=rows, counted=False)
     steps = history.shape.steps - replayed
     moved = len(places) * federation.layout.size * FLOAT_BYTES if steps else 0
     federation.cost.add(

@@ -23,7 +23,7 @@ from fu.federation.task import State, Task
 
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
-CONTINUES = True  # it goes on with its training: reads the models that it kept, has its settings and rounds
+CONTINUES = "fats"  # it continues this training: reads the models that it kept, has its settings
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
 
 

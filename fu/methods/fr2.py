@@ -10,8 +10,9 @@ We could not consult the paper. What is known, and from where:
 - A public summary that repeats the paper's equations and settings: Gamma is the mean over a batch of outer products of
   each sample's gradient, of which the diagonal in blocks of 3; no root; momenta .9 and .999; rate .001, batches of 128
   to 2,048, one local epoch, ten clients of whom all take part; retraining begins at a new model.
-- A public copy of the authors' code: each client begins every round with a new optimiser, an AdaHessian (Yao et al.
-  2021), whose curvature is Hutchinson's; the server takes the mean of the models.
+- A public copy of the authors' code, and FATS's: each client begins every round with a new optimiser, an AdaHessian
+  (Yao et al. 2021), whose curvature is Hutchinson's; the server takes the mean of the models. FATS's code has that of
+  torch_optimizer: Hessian power .5 of the root, hence `power: 0.25`, damping 1e-4, kernels averaged.
 
 So `curvature: fisher` is the mean of squared gradients of single samples, averaged over blocks of 3 as AdaHessian
 averages its diagonal, and Gamma its running mean (`power: 1`). Our choices, as no source says them: the damping, blocks
@@ -29,7 +30,7 @@ gradient. A rate at which FedAvg learns may be too high for either.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,6 +42,7 @@ from fu.federation.task import State, Task
 
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
+MOMENTUM = True  # it keeps its own
 ESTIMATE = {"forgotten": 0, "retained": 5}  # how often they train in a round, single samples of a batch included
 
 
@@ -55,8 +57,10 @@ class Params(BaseModel):
     )
     beta1: float = Field(0.9, ge=0, lt=1, description="momentum of the gradient (Kingma and Ba 2015; Yao et al. 2021)")
     beta2: float = Field(0.999, ge=0, lt=1, description="momentum of the curvature (as beta1: Yao et al. 2021)")
-    block: int = Field(
-        3, ge=1, description="over how many numbers in a row the diagonal is averaged: Liu et al. 2022; 1: not at all"
+    block: Annotated[int, Field(ge=1)] | Literal["kernels"] = Field(
+        3,
+        description="over how many numbers in a row the diagonal is averaged: Liu et al. 2022; 1: not at all; kernels: "
+        "over each kernel of a convolution, as in AdaHessian's code (Yao et al. 2021)",
     )
     power: float = Field(1.0, gt=0, le=1, description="of the curvature's running mean: Liu et al. 2022 take no root")
     damping: float = Field(
@@ -91,7 +95,7 @@ class Preconditioner:
         p, self.step = self.p, self.step + 1
         if p.curvature == "batch":
             torch.square(gradient, out=self.diagonal)
-            averaged(self.diagonal, p.block)
+            self._average()
         self.first.lerp_(gradient, 1 - p.beta1)
         self.second.lerp_(self.diagonal.square() if p.curvature == "hutchinson" else self.diagonal, 1 - p.beta2)
         mean, curvature = self.first / (1 - p.beta1**self.step), self.second / (1 - p.beta2**self.step)
@@ -105,7 +109,7 @@ class Preconditioner:
             gradients = torch.autograd.grad(loss, self.weights, materialize_grads=True)
             for view, gradient in zip(self.views, gradients, strict=True):
                 view.addcmul_(gradient, gradient, value=1 / len(y))
-        averaged(self.diagonal, self.p.block)
+        self._average()
         return y
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -116,8 +120,16 @@ class Preconditioner:
         each = hutchinson(losses.mean(), self.weights, [z[name] for name in self.names])
         for view, diagonal in zip(self.views, each, strict=True):
             view.copy_(diagonal)
-        averaged(self.diagonal, self.p.block)
+        self._average()
         return losses
+
+    def _average(self) -> None:
+        """Average the diagonal over blocks, or over kernels by the absolute value (Yao et al. 2021)."""
+        if self.p.block != "kernels":
+            return averaged(self.diagonal, self.p.block)
+        for view in self.views:
+            if view.ndim == 4:
+                view.copy_(view.abs().mean((2, 3), keepdim=True).expand_as(view))
 
 
 def averaged(diagonal: Tensor, block: int) -> None:

@@ -64,7 +64,8 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained", "mean"], Annotated[float, Field(ge=0, le=1000)]]),
         "RETRAINS": TypeAdapter(bool),
         "SAMPLES": TypeAdapter(bool),
-        "CONTINUES": TypeAdapter(bool),
+        "CONTINUES": TypeAdapter(str),
+        "MOMENTUM": TypeAdapter(bool),
         "CONTROL": TypeAdapter(bool),
         "LEFT": TypeAdapter(str),
         "STATISTICS": TypeAdapter(bool),
@@ -74,6 +75,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "SERVER": TypeAdapter(bool),
         "STATISTICS": TypeAdapter(bool),
         "KEEPS": TypeAdapter(str),
+        "NEEDS": TypeAdapter(tuple[str, ...]),
         "INSTEAD": TypeAdapter(dict[str, Instead]),
     },
     "models": {
@@ -89,6 +91,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
         "TRACE": TypeAdapter(tuple[str, ...]),
         "SHADOWS": TypeAdapter(bool),
+        "IMAGES": TypeAdapter(bool),
     },
     "artefacts": {
         "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats", "relearned"]),

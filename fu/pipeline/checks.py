@@ -10,7 +10,7 @@ from fu.claims.rows import Operand, ends
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
-from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
+from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings, Training
 from fu.pipeline.specs import RELEARNED, Trial, Trials
 from fu.plugins import Choice
 
@@ -405,8 +405,16 @@ def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
         raise UserError(f"{where}: {metric!r} needs test samples of each client; allowed: data.test: clients.")
 
 
+def training(phase: Training, where: str) -> None:
+    """Raise `UserError` where a training lacks a setting that it needs."""
+    for key in catalogue.declared("training", phase.method.name).get("NEEDS", ()):
+        if not getattr(phase, key):
+            needed = "true" if getattr(phase, key) is False else "a number"
+            raise UserError(f"{where}: training.{key}: {phase.method.name} needs {needed}.")
+
+
 def request(settings: Settings, entry: Method, where: str) -> None:
-    """Raise `UserError` where a method cannot meet the request, or goes on with a training that has other settings."""
+    """Raise `UserError` where a method cannot meet the request, or continues a training that has other settings."""
     asked, phase, training = settings.data.forget, settings.unlearning, settings.training
     if entry.plugin is None or asked is None or phase is None:
         return
@@ -416,19 +424,27 @@ def request(settings: Settings, entry: Method, where: str) -> None:
         raise UserError(
             f"{where}: data.forget.samples: {entry.plugin} forgets whole clients alone; allowed: {', '.join(able)}."
         )
-    if not declared.get("CONTINUES"):
+    if declared.get("MOMENTUM") and phase.momentum:
+        raise UserError(f"{where}: unlearning.momentum: {entry.plugin} keeps its own momentum; allowed: 0.")
+    continued = declared.get("CONTINUES")
+    if not continued:
         return
-    if "KEEPS" not in catalogue.declared("training", training.method.name):
-        raise UserError(f"{where}: {entry.plugin} goes on with a training that keeps models; set trained_by: fats.")
+    if training.method.name != continued:
+        raise UserError(
+            f"{where}: {entry.plugin} continues a training by {continued}, got {training.method.name}; set trained_by."
+        )
     other = [key for key in INHERITED if key not in MEASURED and getattr(phase, key) != getattr(training, key)]
     if other:
         raise UserError(
-            f"{where}: unlearning.{other[0]}: {entry.plugin} goes on with its training; "
+            f"{where}: unlearning.{other[0]}: {entry.plugin} continues its training; "
             f"allowed: {getattr(training, other[0])}, as in training."
         )
-    if phase.rounds != training.rounds * asked.requests:
+    if asked.requests > 1 and not catalogue.defines("methods", entry.plugin, "again"):
+        raise UserError(f"{where}: data.forget.requests: {entry.plugin} meets one request; allowed: 1.")
+    completes = catalogue.defines("methods", entry.plugin, "done")
+    if completes and phase.rounds != training.rounds * asked.requests:
         raise UserError(
-            f"{where}: unlearning.rounds: {entry.plugin} goes on with its training; "
+            f"{where}: unlearning.rounds: {entry.plugin} completes its training; "
             f"allowed: {training.rounds * asked.requests}, the rounds of training for every request."
         )
 

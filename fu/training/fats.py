@@ -21,6 +21,7 @@ INSTEAD = {
     "rho_s": {"gives": "batch_size", "times": ["samples"], "over": ["clients_per_round", "rounds", "local_steps"]},
 }
 ESTIMATE = {"mean": 1}  # for the plan: of what clients send, their mean is enough
+NEEDS = ("clients_per_round", "local_steps", "with_replacement")  # of settings.training
 KEEPS = "keep_every"  # the hyper-parameter that says how many models are kept, for the plan and the stages
 
 
@@ -43,10 +44,14 @@ def start(task: Task, p: Params) -> State:
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Train one round on what the history says."""
-    theta = state.theta
+    return stepped(task, state, round)
+
+
+def stepped(task: Task, state: State, round: int, *, distinct: bool = False) -> State:
+    """Keep the model before a round if it is to be kept, and return the one after it; `distinct`: as in `trained`."""
     if task.kept is not None and task.original is None:
-        task.kept.write(round, theta)
-    return State(trained(task, history(task), theta, round))
+        task.kept.write(round, state.theta)
+    return State(trained(task, history(task), state.theta, round, distinct=distinct))
 
 
 def trained_on(task: Task, p: Params) -> Indices:

@@ -45,7 +45,7 @@ def task_for(kind: str, name: str) -> Task:
     """
     original = kind == "methods"
     if {"KEEPS", "CONTINUES"} & declared(kind, name).keys():
-        return drawn(original)
+        return drawn(original, declared(kind, name).get("CONTINUES", name))
     data = make_data(make_partition(server=8, held_out=5), poison="all" if original else "share")
     stream = "unlearning" if original else "training"
     task = make_task(make_federation(data, lr=0.001, stream=stream), rounds=ROUNDS, trained=original)
@@ -56,11 +56,11 @@ def task_for(kind: str, name: str) -> Task:
     return replace(task, histories={key: recorded[key] for key in needs(name)}, training=training)
 
 
-def drawn(original: bool) -> Task:
+def drawn(original: bool, way: str) -> Task:
     """Return a toy whose clients are drawn, with the models that a training has kept; one of the first is forgotten."""
     part, theta, asked = make_partition(trigger=False, server=8, held_out=5), None, None
     if original:
-        training, task = training_of(Choice(name="fats")), drawn(False)
+        training, task = training_of(Choice(name=way)), drawn(False, way)
         size = task.federation.layout.size
         task = replace(task, kept=KeptModels.create(Path(FOLDER.name) / "kept", range(ROUNDS), ROUNDS, size))
         state = training.start(task)

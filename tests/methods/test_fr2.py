@@ -160,6 +160,25 @@ def test_blocks_hold_their_mean_and_the_last_may_be_shorter() -> None:
         assert diagonal.tolist() == expected
 
 
+def test_kernels_hold_their_mean_absolute_value_and_other_weights_stay() -> None:
+    """As in AdaHessian's code: of a convolution [o, i, h, w] each h x w, of matrices and biases nothing."""
+    data = make_data(make_partition(), (28, 28, 1))
+    federation = make_federation(data, model="leaf_cnn")
+    scaled = fr2.Preconditioner(params_of(fr2, block="kernels"), federation, 0, 0)
+    views = federation.layout.views(scaled.diagonal)
+    shapes = {name: tuple(view.shape) for name, view in views.items()}
+    kernels = [name for name, shape in shapes.items() if len(shape) == 4]
+    assert [shapes[name] for name in kernels] == [(32, 1, 5, 5), (64, 32, 5, 5)]
+    for view in views.values():
+        view.copy_(torch.arange(view.numel()).view(view.shape) % 7 - 3)
+    before = {name: view.clone() for name, view in views.items()}
+    scaled._average()
+    assert views[kernels[0]][0, 0].unique().tolist() == [pytest.approx(42 / 25)]  # 3 2 1 0 1 2 3 thrice, then 3 2 1 0
+    for name, view in views.items():
+        expected = before[name].abs().mean((2, 3), keepdim=True).expand_as(view) if name in kernels else before[name]
+        torch.testing.assert_close(view, expected)
+
+
 @pytest.mark.parametrize(
     "about", [{}, {"block": 1, "power": 0.5, "beta1": 0.5, "beta2": 0.8}], ids=["default", "other"]
 )

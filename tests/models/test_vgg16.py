@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fu.data import torchvision_import
 from fu.errors import UserError
-from fu.models import vgg16
+from fu.models import vgg16, vgg16_bn
 from fu.models.vgg16 import Params
 from fu.pipeline import catalogue
 from tests.data.files import refuse_network
@@ -45,6 +45,15 @@ def test_vgg16_has_its_layers_and_no_normalisation() -> None:
     assert kinds == {"Sequential", "Conv2d", "ReLU", "MaxPool2d", "Flatten", "Linear"}
     pools = [k for k, layer in enumerate(net[0]) if isinstance(layer, nn.MaxPool2d)]  # type: ignore[index, arg-type]
     assert pools == [4, 9, 16, 23, 30]  # as in torchvision, whose names the file has
+
+
+def test_vgg16_bn_normalises_after_every_convolution_and_reads_no_file() -> None:
+    net = vgg16_bn.build(COLOUR, 10, vgg16_bn.Params())
+    assert sum(p.numel() for p in net.parameters()) == 14_719_818 + 2 * sum(WIDTHS) == 14_728_266
+    kinds = [type(layer).__name__ for layer in net.children()]
+    assert kinds[:7] == [*["Conv2d", "BatchNorm2d", "ReLU"] * 2, "MaxPool2d"]
+    assert kinds.count("BatchNorm2d") == kinds.count("Conv2d") == 13
+    assert net.eval()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
 
 
 def test_the_plan_measures_vgg16_without_its_weights() -> None:

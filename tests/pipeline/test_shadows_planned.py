@@ -50,8 +50,15 @@ def test_there_is_one_job_for_a_scenario_and_seed_whatever_the_methods(with_toy:
 
 def test_a_model_is_attacked_with_shadows_of_its_own_training_at_its_own_rate() -> None:
     """FATS and what unlearns from it with FATS's, the others with FedAvg's; at chosen points as is chosen."""
-    plan = Plan({"preset": "smoke", "papers": ["fats"]})
-    clients, rates = "fats/mnist-clients/seed0", "fats/mnist-rate-clients/seed0"
+    rated = {
+        "label": "MNIST at a chosen rate",
+        "base": "mnist-clients",
+        "settings": {"data": {"held_out": 100}, "chosen_by": ["accuracy_held_out"]},
+        "trainings": {"fats.training": {"grid": {"training.lr": [0.02, 0.05]}}},
+    }
+    laid = {"scenarios": {"rated": rated}, "artefacts": {"table1": {"scenarios": ["mnist-clients", "rated"]}}}
+    plan = Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
+    clients, rates = "fats/mnist-clients/seed0", "fats/rated/seed0"
     trainings = {
         **{(clients, trial): "fats.training" for trial in ("fats.training", "fats")},
         **{(clients, trial): "fedavg" for trial in ("fedavg", "retraining", "fr2")},

@@ -45,7 +45,7 @@ def test_data_sets_and_models_are_called_what_people_call_them() -> None:
         *("MNIST", "Fashion-MNIST", "CIFAR-10", "CIFAR-100", "FEMNIST", "Shakespeare")
     ]
     assert [scenario.model for scenario in shown] == [
-        *("CNN of McMahan et al.", "CNN of McMahan et al.", "VGG16", "VGG16", "CNN of McMahan et al.", "LSTM")
+        *("CNN of LEAF", "CNN of LEAF", "VGG16", "VGG16", "CNN of LEAF", "LSTM")
     ]
 
 

@@ -74,21 +74,19 @@ def test_a_method_that_forgets_clients_alone_is_given_no_samples() -> None:
     has(
         text,
         "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets whole clients alone",
-        "allowed: fats, fr2, random_weights, retrain, untouched.",
+        "allowed: fats, fats_as_published, fr2, random_weights, retrain, untouched.",
     )
 
 
 def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
     text = sentence(lambda: shown("mine", plugin="fats", trained_by="fedavg"))
-    has(text, "method mine: fats goes on with a training that keeps models; set trained_by: fats.")
+    has(text, "method mine: fats continues a training by fats, got fedavg; set trained_by.")
     own = {"trained_by": "fats.training", "plugin": "fats"}
     text = sentence(lambda: shown("mine", **own, settings={"unlearning": {"lr": 0.3}}))
-    has(text, "method mine: unlearning.lr: fats goes on with its training; allowed: 0.05, as in training.")
-    has(sentence(lambda: fats(unlearning={"rounds": 40})), "unlearning.rounds: fats goes on", "allowed: 20")
+    has(text, "method mine: unlearning.lr: fats continues its training; allowed: 0.01, as in training.")
+    has(sentence(lambda: fats(unlearning={"rounds": 40})), "unlearning.rounds: fats completes", "allowed: 20")
     text = sentence(lambda: fats(unlearning={"rounds": 7}))
-    has(
-        text, "unlearning.rounds: fats goes on with its training; allowed: 20, the rounds of training for every request"
-    )
+    has(text, "unlearning.rounds: fats completes its training; allowed: 20, the rounds of training for every request")
 
 
 def test_a_request_is_for_clients_or_for_samples() -> None:
@@ -144,13 +142,13 @@ def test_the_full_rerun_runs_no_training_and_no_other_method() -> None:
     found = changed(methods={"fats": {"params": {"full": True}}})
     assert {name.split()[0] for name in found} == {"unlearn"}
     assert {name.split()[2].partition("+")[0] for name in found} == {"fats"}
-    assert len(found) == 28  # Figures 1 and 5: 12, two rates of two levels and the chosen one, eight streams, two more
+    assert len(found) == 21  # Figures 1 and 5: 12, eight streams, the printed optimiser
 
 
 def test_another_number_of_shadows_runs_shadows_alone() -> None:
     found = changed(settings={"shadows": {"number": 3}})
     assert {name.split()[0] for name in found} == {"shadow"}
-    assert len(found) == 20  # of two trainings in seven runs, and of three in both at chosen rates
+    assert len(found) == 14  # of two trainings in seven runs
 
 
 def test_another_request_runs_its_own_scenario_alone() -> None:
@@ -167,4 +165,6 @@ def test_both_levels_of_a_data_set_share_their_trainings() -> None:
     jobs = specs(made("smoke", "fats"))
     places = ("train fats/cifar10/", "train fats/cifar10-")
     trained = {name.removeprefix("train ") for name in jobs if name.startswith(places)}
-    assert trained == {"fats/cifar10/seed0 fats.training", "fats/cifar10/seed0 fedavg"}
+    published = {f"fats/cifar10-as-published/seed0 {one}" for one in ("fats.training-as-published", "fedavg")}
+    assert trained - published == {"fats/cifar10/seed0 fats.training", "fats/cifar10/seed0 fedavg"}
+    assert trained > published

@@ -29,6 +29,7 @@ SHAPE = Shape(clients_per_round=2, rounds=6, steps=4, batch_size=3)
 DRAWN: dict[str, Any] = {"clients_per_round": 2, "with_replacement": True}
 PLAIN = make_data(PART)
 NONE = np.empty(0, np.int64)
+LOCAL: dict[str, Any] = {"batch_size": 3, "local_epochs": None, "local_steps": 4}
 
 
 class Locked(ClientData):
@@ -47,13 +48,13 @@ def task_of(request: Request | None = None, seed: int = 3, **more: Any) -> Task:
     """Return a training's task; with a request, that of unlearning."""
     data = Locked(PLAIN.x, PLAIN.y, PART, CLASSES, "all", None, request)
     stream = "training" if request is None else "unlearning"
-    federation = make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream, seed=seed)
+    federation = make_federation(data, stream=stream, seed=seed, **LOCAL)
     task = make_task(federation, rounds=6 * (len(request.waves) if request else 1), trained=False)
     return replace(task, **DRAWN, **more)
 
 
 def federation_of(data: ClientData, stream: str) -> Federation:
-    return make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream)
+    return make_federation(data, stream=stream, **LOCAL)
 
 
 def keeping(folder: Path, every: int | None) -> KeptModels:
@@ -135,11 +136,15 @@ def requests() -> dict[str, Request]:
     }
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("every", [1, 3, None])
 @pytest.mark.parametrize("what", list(requests()))
 def test_the_unlearned_model_is_that_of_training_on_the_unlearned_history(
-    tmp_path: Path, what: str, every: int | None
+    tmp_path: Path, what: str, every: int | None, momentum: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also with momentum, which is zero at the start of a round, where everything that is computed again begins."""
+    monkeypatch.setitem(LOCAL, "momentum", momentum)
+    monkeypatch.setitem(LOCAL, "weight_decay", momentum / 100)
     request = requests()[what]
     original, kept = trained(tmp_path, every)
     if len(request.waves) > 1:
@@ -233,6 +238,20 @@ def test_a_client_drawn_twice_trains_once_and_counts_twice() -> None:
     torch.testing.assert_close(moved, (alone[2] + 2 * alone[5]) / 3)
     assert task.federation.cost.client_rounds == 4  # two in the round, two alone
     assert task.federation.cost.steps == 16
+
+
+def test_as_published_a_client_drawn_twice_counts_once_by_its_batches() -> None:
+    """Clients 2 and 5 have 9 and 11 samples: 3 and 4 batches of 3."""
+    task = replace(task_of(), clients_per_round=3)
+    history = begin(dict(enumerate(PART.train)), Shape(3, 6, 4, 3), lambda *name: Fixed([5, 2, 5]))
+    theta = task.first_model()
+    moved = trained_on(task, history, theta, 0, distinct=True) - theta
+    places = {client: task.federation.data.places(client, PART.train[client][:3]) for client in (2, 5)}
+    alone = {
+        client: task.federation.local_updates(theta, [client], 0, rows=lambda k, step: places[k]).delta[0]
+        for client in (2, 5)
+    }
+    torch.testing.assert_close(moved, (3 * alone[2] + 4 * alone[5]) / 7)
 
 
 def test_what_is_needed_is_said_in_one_sentence() -> None:

@@ -331,6 +331,10 @@ class Settings(Strict):
         if name in catalogue.available("models") and catalogue.declared("models", name).get("TEXT", False) != text:
             reads, holds = ("images", "text") if text else ("text", "images")
             raise ValueError(f"model: {name} reads {reads}, but {self.data.dataset} holds {holds}")
+        used = [one for evaluators in self.evaluations.values() for one in evaluators] if text else []
+        known = catalogue.available("evaluation")
+        if pixels := [one for one in used if one in known and catalogue.declared("evaluation", one).get("IMAGES")]:
+            raise ValueError(f"evaluations: {pixels[0]} reads images, but {self.data.dataset} holds text")
         return self
 
     @model_validator(mode="after")

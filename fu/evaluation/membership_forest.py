@@ -1,0 +1,114 @@
+"""Membership inference as FATS's authors' program has it (FATS_supplement): random forests as shadow models.
+
+Five shadow models, random forests on raw pixels, train on halves of disjoint fifths of the retained clients' data; a
+forest for each class learns from their class probabilities who was in the half. It is then shown the attacked model's
+class probabilities on the training samples of the retained clients, as members, and of the clients that are to be
+forgotten (or hold samples that are), as non-members; as many members as non-members are drawn 100 times. Forests fit
+their training samples far closer than the attacked model does, and members and non-members differ in their label
+distributions, too: `membership` has networks as shadow models and pairs classes. On the original model both are
+members, which the program does not look at.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestClassifier
+from torch import Tensor
+
+from fu.evaluation.context import Context
+from fu.seeds import derive_integer
+
+IMAGES = True  # it reads pixels
+FORESTS, TREES, DRAWS = 5, 100, 100  # authors' code
+
+METRICS = {
+    "forest_accuracy": {
+        "label": "Forest MIA accuracy",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of right predictions on as many retained clients' samples (members) as forgotten clients' "
+        "(non-members), mean over 100 draws of the members; a half: as a coin",
+        "source": "FATS, authors' code",
+    },
+    "forest_false_positives": {
+        "label": "Forest MIA false positives",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of the non-members that are called members; precision is recall over the sum of both",
+        "source": "FATS, authors' code, which prints the precision: undefined where nobody is called a member",
+    },
+    "forest_recall": {
+        "label": "Forest MIA recall",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "share of the members that are called members, mean over 100 draws of the members",
+        "source": "FATS, authors' code",
+        "tells": {"broken": "lower"},
+    },
+}
+
+
+def evaluate(context: Context) -> dict[str, float]:
+    """Return the metrics; nothing where no request names anybody, or fewer samples are retained than forgotten."""
+    data = context.data
+    asked = {*data.forgotten, *data.partition.holders(data.forgotten_samples)}
+    others = [client for client in data.partition.present if client not in asked]
+    if not asked or not others:
+        return {}
+    inside, outside = (np.concatenate([data.partition.train[one] for one in part]) for part in (others, sorted(asked)))
+    if len(inside) < len(outside):
+        return {}
+    random = np.random.default_rng(derive_integer("forest attack"))
+    attacks = attack_forests(context, random.permutation(inside), random)
+    return rates(calls(context, inside, attacks), calls(context, outside, attacks), random)
+
+
+def rates(members: NDArray[np.bool_], non_members: NDArray[np.bool_], random: np.random.Generator) -> dict[str, float]:
+    """Return the metrics of who is called a member [n], among all members and non-members."""
+    drawn = [random.choice(members, len(non_members), replace=False).mean() for _ in range(DRAWS)]
+    recall, wrong = float(np.mean(drawn)), float(non_members.mean())
+    return {"forest_accuracy": (recall + 1 - wrong) / 2, "forest_recall": recall, "forest_false_positives": wrong}
+
+
+def attack_forests(
+    context: Context, rows: NDArray[np.int64], random: np.random.Generator
+) -> dict[int, RandomForestClassifier]:
+    """Return the attack's forest of each class, from shadow models on these rows of the data set."""
+    labels = context.data.y.cpu().numpy()
+    fifths: list[list[NDArray[np.int64]]] = [[] for _ in range(FORESTS)]
+    for label in range(context.data.classes):
+        own = rows[labels[rows] == label]
+        size = len(own) // FORESTS
+        for k, fifth in enumerate(fifths):
+            fifth.append(own[k * size : (k + 1) * size])
+    shown: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]] = []
+    for fifth in fifths:
+        both = random.permutation(np.concatenate(fifth))
+        half = len(both) // 2
+        if not half:
+            continue
+        pixels = context.data.clean(both)[0].flatten(1).cpu().numpy()
+        forest = grown(pixels[:half], labels[both[:half]], random)
+        said = np.zeros((len(both), context.data.classes))
+        said[:, forest.classes_] = forest.predict_proba(pixels)
+        shown.append((said, labels[both], np.arange(len(both)) < half))
+    if not shown:
+        return {}
+    said, of, inside = (np.concatenate(parts) for parts in zip(*shown, strict=True))
+    return {int(label): grown(said[of == label], inside[of == label], random) for label in np.unique(of)}
+
+
+def calls(context: Context, rows: NDArray[np.int64], attacks: dict[int, RandomForestClassifier]) -> NDArray[np.bool_]:
+    """Return whether the attack calls each row a member [n]; rows of a class that no shadow has seen are not."""
+    x, y = context.data.clean(rows)
+    logits: Tensor = context.network.logits(context.theta, x)
+    said, labels = logits.double().softmax(1).cpu().numpy(), y.cpu().numpy()
+    found = np.zeros(len(rows), bool)
+    for label, forest in attacks.items():
+        if (own := labels == label).any():
+            found[own] = forest.predict(said[own])
+    return found
+
+
+def grown(x: NDArray[np.generic], y: NDArray[np.generic], random: np.random.Generator) -> RandomForestClassifier:
+    """Return a random forest that is fitted to x [n, ...] and y [n]."""
+    return RandomForestClassifier(TREES, random_state=int(random.integers(2**31))).fit(x, y)

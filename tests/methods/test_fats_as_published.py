@@ -1,0 +1,157 @@
+"""FATS's unlearning as its authors' program has it: where it begins, what follows, and that it is not exact."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fu.data.request import Request
+from fu.federation.kept import KeptModels
+from fu.federation.local import aggregate
+from fu.federation.sampled import drawn, places_of
+from fu.federation.sampled import trained as trained_on
+from fu.federation.sampling import Named, begin
+from fu.federation.task import Task
+from fu.methods import fats_as_published as method
+from fu.training import fats
+from fu.training import fats_as_published as training
+from tests.factories import make_data, make_federation, make_partition, make_task
+from tests.federation.enumeration import Outcome, System, distance, gathered, law
+from tests.federation.enumeration import drawn as draw_of
+
+PART = make_partition((9, 12, 9, 10, 8, 11, 9, 10), trigger=False)
+ROUNDS, LEFT = 6, 3
+NONE = np.empty(0, np.int64)
+
+
+def task_of(request: Request | None = None, **more: Any) -> Task:
+    """Return a training's task; with a request, that of unlearning."""
+    data = make_data(PART)
+    data = type(data)(data.x, data.y, PART, 10, "all", None, request)
+    stream = "training" if request is None else "unlearning"
+    federation = make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream, momentum=0.9)
+    task = make_task(federation, rounds=LEFT if request else ROUNDS, trained=False)
+    return replace(task, clients_per_round=2, with_replacement=True, **more)
+
+
+def original(folder: Path, every: int = 4) -> tuple[list[Tensor], KeptModels]:
+    """Return the model before each round and after the last, and those that the training kept."""
+    task = task_of()
+    kept = KeptModels.create(folder / "kept", range(0, ROUNDS, every), ROUNDS, task.federation.layout.size)
+    task = replace(task, kept=kept)
+    states = [training.start(task, training.Params())]
+    for round in range(ROUNDS):
+        states.append(training.step(task, training.Params(), states[-1], round))
+    return [state.theta for state in states], kept
+
+
+def firsts() -> dict[int, int | None]:
+    history = fats.history(task_of())
+    return {client: history.first_round(client) for client in range(8)}
+
+
+def unlearning(folder: Path, request: Request) -> tuple[Task, list[Tensor]]:
+    thetas, kept = original(folder)
+    return task_of(request, original=thetas[-1], kept=kept), thetas
+
+
+def test_it_begins_before_the_first_round_of_a_client_and_rebuilds_that_model(tmp_path: Path) -> None:
+    client = next(client for client, first in firsts().items() if first in (1, 2, 3, 5))  # none of these is kept
+    task, thetas = unlearning(tmp_path, Request(np.array([client])))
+    begun = method.start(task, method.Params())
+    assert torch.equal(begun.theta, thetas[firsts()[client] or 0])
+    assert task.federation.cost.time_steps == 0 < task.federation.cost.replayed
+
+
+def test_of_two_clients_the_earlier_counts(tmp_path: Path) -> None:
+    known = sorted((first, client) for client, first in firsts().items() if first is not None)
+    (first, early), (_, late) = known[0], known[-1]
+    task, thetas = unlearning(tmp_path, Request(np.sort([early, late])))
+    assert torch.equal(method.start(task, method.Params()).theta, thetas[first])
+
+
+def test_where_no_client_took_part_one_round_is_lost_all_the_same(tmp_path: Path) -> None:
+    idle = next(client for client, first in firsts().items() if first is None)
+    task, thetas = unlearning(tmp_path, Request(np.array([idle])))
+    assert torch.equal(method.start(task, method.Params()).theta, thetas[ROUNDS - 1])
+
+
+def test_the_rounds_left_are_the_trainings_on_new_draws_of_the_retained_clients(tmp_path: Path) -> None:
+    task, _ = unlearning(tmp_path, Request(np.array([2])))
+    state = method.start(task, method.Params())
+    theta, rest = state.theta, [client for client in range(8) if client != 2]
+    history = drawn(task, LEFT, rest, PART.train, "unlearning")
+    assert [history.clients(k) for k in range(LEFT)] != [fats.history(task_of()).clients(k) for k in range(LEFT)]
+    for round in range(LEFT):
+        state = method.step(task, method.Params(), state, round)
+        theta = trained_on(task, history, theta, round, distinct=True)
+    assert torch.equal(state.theta, theta)
+    assert task.federation.cost.forgotten_rounds == 0
+
+
+def test_of_samples_their_clients_train_a_round_on_the_rest_and_then_take_no_part(tmp_path: Path) -> None:
+    known = sorted((first, client) for client, first in firsts().items() if first is not None)
+    (first, one), (_, two) = known[:2]
+    samples = np.sort([PART.train[one][0], PART.train[two][3]])
+    task, thetas = unlearning(tmp_path, Request(NONE, samples))
+    assert method.concerned(task) == sorted([one, two])
+    begun = method.start(task, method.Params()).theta
+    data, asked = task.federation.data, sorted([one, two])
+    places = places_of(task, drawn(task, 1, asked, data.rows, "unlearning of samples"), asked, 0)
+    updates = task.federation.local_updates(thetas[first], asked, 0, rows=lambda client, step: places[client][step])
+    assert updates.sizes.tolist() == [len(PART.train[client]) - 1 for client in asked]
+    assert torch.equal(begun, thetas[first] + aggregate(updates, "samples"))
+    method.step(task, method.Params(), method.State(begun), 0)
+    assert task.memory["rest"].population.keys() == {*range(8)} - {one, two}
+
+
+def program(system: System, left: int) -> Any:
+    """Return what draws the rounds behind the program's model once client 0 is to be forgotten."""
+
+    def draw(random: Named) -> Outcome:
+        before = begin(system.population(), system.shape, random)
+        after = begin(system.population([0]), system._replace(rounds=left).shape, random)
+        first = method.restart(before, [0])
+        kept = [draw_of(before, round) for round in range(first)]
+        return (*kept, *(draw_of(after, round) for round in range(left)))
+
+    return draw
+
+
+def test_it_is_not_exact_as_two_clients_show() -> None:
+    """Two clients, one a round, a request after one round of two: its model has had one round, a retrained one two."""
+    system = System(clients=2, samples=1, per_round=1, rounds=1, steps=1, batch=1)
+    found, wanted = gathered(program(system, 1)), law(system._replace(rounds=2).trained([0]))
+    assert {len(outcome) for outcome in found} == {1}
+    assert {len(outcome) for outcome in wanted} == {2}
+    assert distance(found, wanted) == 1
+
+
+def test_it_would_be_exact_if_what_lay_between_were_made_up() -> None:
+    """With as many rounds as the training has from the restart on, the same draws have the law of retraining."""
+    system = System(clients=3, samples=1, per_round=2, rounds=2, steps=1, batch=1)
+
+    def whole(random: Named) -> Outcome:
+        before = begin(system.population(), system.shape, random)
+        taken = [before.first_round(0)]
+        first = method.restart(before, [0]) if taken != [None] else system.rounds
+        after = begin(system.population([0]), system.shape, random)
+        kept = [draw_of(before, round) for round in range(first)]
+        return (*kept, *(draw_of(after, round) for round in range(first, system.rounds)))
+
+    assert distance(gathered(whole), law(system.trained([0]))) == 0
+
+
+@pytest.mark.parametrize(("drawn", "same"), [((1, 1), True), ((0, 1), True), ((0, 1, 1), False)])
+def test_dropped_duplicates_change_the_mean_from_three_draws_on(drawn: tuple[int, ...], same: bool) -> None:
+    """Algorithm 1 counts a client that is drawn twice of three times 2 / 3, the program 1 / 2."""
+
+    def weights(clients: tuple[int, ...]) -> list[float]:
+        return [clients.count(client) / len(clients) for client in (0, 1)]
+
+    distinct = tuple(dict.fromkeys(drawn))
+    assert (weights(drawn) == weights(distinct)) is same
