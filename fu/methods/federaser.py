@@ -3,9 +3,10 @@
 From the initial model of the original training, in each calibration round every retained client trains a share of its
 local steps; layer by layer its update U' is given the length that its update U had in a stored round, ||U|| U' /
 ||U'||, and these are averaged. We could not consult Liu et al.: the rule, the interval and their ratio of one half are
-as later papers describe them; FedOSD's Table 12 (.99 to 1.00 of retraining's time) means full local training, our
-default. Every round's norms are stored, and those used follow from the number of calibration rounds: 2000 in 200 are
-every tenth. Stores m x layers numbers per round; communicates one model up and down per retained client and round.
+as later papers describe them; mirrors of the authors' program differ (`federaser_as_published.py`). FedOSD's Table 12
+(.99 to 1.00 of retraining's time) means full local training, our default. Every round's norms are stored, and those
+used follow from the number of calibration rounds: 2000 in 200 are every tenth. Stores m x layers numbers per round;
+communicates one model up and down per retained client and round.
 """
 
 import math

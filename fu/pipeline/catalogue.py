@@ -86,6 +86,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "PRETRAINED": TypeAdapter(str),
     },
     "datasets": {"LABEL": TypeAdapter(str)},
+    "histories": {"ATTACK": TypeAdapter(bool)},
     "partitions": {"NATURAL": TypeAdapter(bool)},
     "evaluation": {
         "METRICS": TypeAdapter(dict[str, dict[str, Any]]),

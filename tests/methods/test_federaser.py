@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from fu.data.clients import ClientData
+from fu.errors import UserError
 from fu.federation.task import State
-from fu.methods import federaser, retrain
+from fu.methods import federaser, federaser_as_published, retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import cosines, make_data, make_federation, make_partition, make_task, params_of
@@ -157,3 +158,36 @@ def test_the_norms_of_a_client_are_found_by_its_place_among_those_who_take_part(
     moved = federaser.step(task, params_of(federaser), State(theta), 0).theta - theta
     for piece in bound.layout.named(moved).values():
         assert piece.norm().item() == pytest.approx(5, rel=1e-4)
+
+
+def test_as_published_the_mean_update_takes_the_distance_of_two_stored_means(tmp_path: Path) -> None:
+    """Of six stored rounds in three, the second, fourth and last; the first round trains nobody."""
+    trained = train(tmp_path, 6)
+    task, p = trained.task(rounds=3), params_of(federaser_as_published)
+    retained, sizes, everyone = [0, 2, 3], [7, 9, 8], [7, 12, 9, 8]
+    state = federaser_as_published.step(task, p, federaser_as_published.start(task, p), 0)
+    first = trained.models[1] + weighted_mean(trained.updates[1, retained], sizes)
+    torch.testing.assert_close(state.theta, first)
+    assert task.federation.cost.steps == 0
+    for round, stored in ((1, 3), (2, 5)):
+        theta = state.theta
+        fresh = make_federation(trained.data, local_epochs=1)  # of the toy's two
+        mean = weighted_mean(fresh.local_updates(theta, retained, round).delta, sizes)
+        old = weighted_mean(trained.updates[stored, retained], sizes) - weighted_mean(trained.updates[stored], everyone)
+        torch.testing.assert_close(
+            trained.models[stored] + weighted_mean(trained.updates[stored], everyone), trained.models[stored + 1]
+        )
+        update, wanted = fresh.layout.named(mean), fresh.layout.named(old)
+        expected = {name: piece * wanted[name].norm() / piece.norm() for name, piece in update.items()}
+        state = federaser_as_published.step(task, p, state, round)
+        torch.testing.assert_close(state.theta, theta + fresh.layout.flatten(expected), rtol=1e-4, atol=1e-6)
+        assert (state.theta - theta).norm() > 0.001
+
+
+def test_as_published_an_interval_beyond_the_stored_models_is_refused() -> None:
+    bound = make_federation(make_data(make_partition((5, 12))))
+    layers = len(bound.layout.shapes)
+    stored = {"norms": torch.ones(66, layers), "models": torch.zeros(32, bound.layout.size)}
+    task = make_task(bound, rounds=2, histories={"retained_means": stored})
+    with pytest.raises(UserError, match="an interval of 33 rounds; allowed: at most 32"):
+        federaser_as_published.step(task, params_of(federaser_as_published), State(task.original_model), 0)

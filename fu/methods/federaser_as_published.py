@@ -1,0 +1,47 @@
+"""FedEraser as mirrors of its authors' program have it (Liu et al. 2021), where that differs from `federaser.py`.
+
+The interval is the stored rounds over the calibration rounds. The first calibration round trains nobody: it takes the
+retained clients' mean local model of the last round of the first interval, which the forgotten client's earlier rounds
+have shaped. In every other one the retained clients train half of their local epochs, and the mean of their updates is
+rescaled layer by layer, by the distance, in the last round of that interval, between the retained clients' mean local
+model and the *next* global model. (Step 2 of the paper's Algorithm 1 rescales each client's update by the norm of its
+own, as `federaser.py` does.) Stores a model and a number for each layer per round; communicates one model up and down
+per retained client and round but the first.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.errors import UserError
+from fu.federation.local import aggregate
+from fu.federation.task import State, Task
+from fu.histories.retained_means import FIRST
+from fu.methods.federaser import calibrated, calibration
+
+needs = {"retained_means"}
+ESTIMATE = {"forgotten": 0, "retained": 0.5}  # how often they train in a round, for the plan
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    calibration_ratio: float = Field(0.5, gt=0, le=1, description="share of the local steps (authors' code: a half)")
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at the model that the original training began from."""
+    return State(task.new_model("original"))
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """One calibration round; the first takes the stored mean model."""
+    stored = task.histories["retained_means"]
+    interval = max(1, len(stored["norms"]) // task.rounds)
+    last = min((round + 1) * interval, len(stored["norms"])) - 1
+    if not round:
+        if last >= FIRST:
+            raise UserError(f"federaser_as_published: an interval of {interval} rounds; allowed: at most {FIRST}.")
+        return State(stored["models"][last])
+    updates = calibration(task.federation, state.theta, task.retained, round, p.calibration_ratio)
+    mean = aggregate(updates, "samples")[None]
+    return State(state.theta + calibrated(task.federation.layout, mean, stored["norms"][None, last])[0])
