@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from fu.errors import UserError
 from fu.federation.local import aggregate
 from fu.federation.task import State, Task
-from fu.histories.retained_means import FIRST
 from fu.methods.federaser import calibrated, calibration
 
 needs = {"retained_means"}
@@ -39,8 +38,8 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     interval = max(1, len(stored["norms"]) // task.rounds)
     last = min((round + 1) * interval, len(stored["norms"])) - 1
     if not round:
-        if last >= FIRST:
-            raise UserError(f"federaser_as_published: an interval of {interval} rounds; allowed: at most {FIRST}.")
+        if last >= (kept := len(stored["models"])):
+            raise UserError(f"federaser_as_published: an interval of {interval} rounds; allowed: at most {kept}.")
         return State(stored["models"][last])
     updates = calibration(task.federation, state.theta, task.retained, round, p.calibration_ratio)
     mean = aggregate(updates, "samples")[None]

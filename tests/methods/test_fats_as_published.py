@@ -15,7 +15,7 @@ from fu.federation.local import aggregate
 from fu.federation.sampled import drawn, places_of
 from fu.federation.sampled import trained as trained_on
 from fu.federation.sampling import Named, begin
-from fu.federation.task import Task
+from fu.federation.task import State, Task
 from fu.methods import fats_as_published as method
 from fu.training import fats
 from fu.training import fats_as_published as training
@@ -105,7 +105,7 @@ def test_of_samples_their_clients_train_a_round_on_the_rest_and_then_take_no_par
     updates = task.federation.local_updates(thetas[first], asked, 0, rows=lambda client, step: places[client][step])
     assert updates.sizes.tolist() == [len(PART.train[client]) - 1 for client in asked]
     assert torch.equal(begun, thetas[first] + aggregate(updates, "samples"))
-    method.step(task, method.Params(), method.State(begun), 0)
+    method.step(task, method.Params(), State(begun), 0)
     assert task.memory["rest"].population.keys() == {*range(8)} - {one, two}
 
 

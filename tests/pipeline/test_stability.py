@@ -83,7 +83,7 @@ def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
     has(text, "method mine: fats continues a training by fats, got fedavg; set trained_by.")
     own = {"trained_by": "fats.training", "plugin": "fats"}
     text = sentence(lambda: shown("mine", **own, settings={"unlearning": {"lr": 0.3}}))
-    has(text, "method mine: unlearning.lr: fats continues its training; allowed: 0.01, as in training.")
+    has(text, "method mine: unlearning.lr: fats continues its training; allowed: 0.03, as in training.")
     has(sentence(lambda: fats(unlearning={"rounds": 40})), "unlearning.rounds: fats completes", "allowed: 20")
     text = sentence(lambda: fats(unlearning={"rounds": 7}))
     has(text, "unlearning.rounds: fats completes its training; allowed: 20, the rounds of training for every request")
