@@ -9,14 +9,10 @@ used follow from the number of calibration rounds: 2000 in 200 are every tenth. 
 communicates one model up and down per retained client and round.
 """
 
-import math
-
-import torch
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor
 
-from fu.federation.flat import Layout
-from fu.federation.local import Federation, Updates, aggregate
+from fu.federation.calibration import calibrated, calibration
+from fu.federation.local import Updates, aggregate
 from fu.federation.task import State, Task
 
 needs = {"update_norms"}
@@ -52,28 +48,3 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     updates = calibration(task.federation, theta, task.retained, round, p.calibration_ratio)
     delta = calibrated(task.federation.layout, updates.delta, stored)
     return State(theta + aggregate(Updates(delta, updates.sizes, updates.losses), "samples"))
-
-
-def calibration(federation: Federation, theta: Tensor, clients: list[int], round: int, ratio: float) -> Updates:
-    """Return the clients' updates after a share of their local steps, at least one."""
-    wanted = [math.ceil(ratio * federation.steps_of(client, None) - 1e-9) for client in clients]
-    parts = {
-        steps: federation.local_updates(
-            theta, [c for c, n in zip(clients, wanted, strict=True) if n == steps], round, steps=steps
-        )
-        for steps in sorted(set(wanted))
-    }
-    order = [place for steps in parts for place, n in enumerate(wanted) if n == steps]
-    back = torch.tensor(order, device=theta.device).argsort()
-    return Updates(
-        *(torch.cat([getattr(part, name) for part in parts.values()])[back] for name in ("delta", "sizes", "losses"))
-    )
-
-
-def calibrated(layout: Layout, delta: Tensor, norms: Tensor) -> Tensor:
-    """Return updates [m, d] whose layers have the given norms [m, layers]; a layer that did not move stays."""
-    pieces = []
-    for piece, wanted in zip(delta.split(layout.sizes, dim=1), norms.T, strict=True):
-        length = piece.norm(dim=1)
-        pieces.append(piece * torch.where(length > 0, wanted / length, torch.zeros_like(length))[:, None])
-    return torch.cat(pieces, dim=1)

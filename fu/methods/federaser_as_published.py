@@ -12,9 +12,9 @@ per retained client and round but the first.
 from pydantic import BaseModel, ConfigDict, Field
 
 from fu.errors import UserError
+from fu.federation.calibration import calibrated, calibration
 from fu.federation.local import aggregate
 from fu.federation.task import State, Task
-from fu.methods.federaser import calibrated, calibration
 
 needs = {"retained_means"}
 ESTIMATE = {"forgotten": 0, "retained": 0.5}  # how often they train in a round, for the plan

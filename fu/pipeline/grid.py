@@ -433,9 +433,7 @@ class Grid(Trials):
         for kind in settings.training.history:
             catalogue.check("histories", kind, f"{where}: training.history")
             if catalogue.declared("histories", kind).get("ATTACK") and not settings.data.attack:
-                raise UserError(
-                    f"{where}: training.history: {kind} needs data.attack, which says who will be forgotten."
-                )
+                raise UserError(f"{where}: training.history: {kind} needs data.attack to know who will be forgotten.")
         phases = [phase for phase in PHASES if getattr(settings, phase)]
         traced = {one: phase for phase in phases for one in getattr(settings, phase).traced}
         for evaluator in (*chain.from_iterable(settings.evaluations.values()), *traced):

@@ -8,6 +8,7 @@ import torch
 
 from fu.data.clients import ClientData
 from fu.errors import UserError
+from fu.federation import calibration
 from fu.federation.task import State
 from fu.methods import federaser, federaser_as_published, retrain
 from fu.pipeline.stages.compute import training_of
@@ -94,7 +95,7 @@ def test_calibration_takes_its_share_of_each_clients_steps_and_keeps_the_clients
     data = make_data(make_partition(sizes))
     bound = make_federation(data)
     theta = make_task(bound).original_model
-    found = federaser.calibration(bound, theta, retained, 1, ratio)
+    found = calibration.calibration(bound, theta, retained, 1, ratio)
     fresh = make_federation(data)
     each = [fresh.local_updates(theta, [client], 1, steps=n) for client, n in zip(retained, steps, strict=True)]
     assert torch.equal(found.delta, torch.cat([update.delta for update in each]))
@@ -110,7 +111,7 @@ def test_a_layer_that_did_not_move_stays() -> None:
     delta = random(2, layout.size)
     names = list(layout.shapes)
     layout.views(delta)[names[1]][0] = 0
-    found = federaser.calibrated(layout, delta, torch.full((2, len(names)), 2.0))
+    found = calibration.calibrated(layout, delta, torch.full((2, len(names)), 2.0))
     norms = torch.stack([view.flatten(1).norm(dim=1) for view in layout.views(found).values()], dim=1)
     expected = torch.full((2, len(names)), 2.0)
     expected[0, 1] = 0

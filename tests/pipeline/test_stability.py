@@ -89,6 +89,43 @@ def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
     has(text, "unlearning.rounds: fats completes its training; allowed: 20, the rounds of training for every request")
 
 
+def laid_over(**laid: Any) -> Plan:
+    """Plan FATS with something laid over the paper."""
+    return Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
+
+
+def test_as_published_meets_one_request_and_continues_its_own_training_for_any_number_of_rounds() -> None:
+    several = {"data": {"forget": {"requests": 2}}, "unlearning": {"rounds": 8}}
+    text = sentence(lambda: laid_over(scenarios={"mnist-as-published-clients": {"settings": several}}))
+    has(text, "method fats.as-published: data.forget.requests: fats_as_published meets one request; allowed: 1.")
+    own: dict[str, Any] = {"plugin": "fats_as_published", "trained_by": "fats.training-as-published"}
+    text = sentence(lambda: shown("mine", **{**own, "trained_by": "fats.training"}))
+    has(text, "fats_as_published continues a training by fats_as_published, got fats; set trained_by.")
+    assert shown("mine", **own, settings={"unlearning": {"rounds": 7}, "total_rounds": 7})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "needed"), [("with_replacement", False, "true"), ("clients_per_round", None, "a number")]
+)
+def test_a_training_by_fats_says_which_setting_it_needs(key: str, value: object, needed: str) -> None:
+    text = sentence(lambda: laid_over(trainings={"fats.training": {"settings": {"training": {key: value}}}}))
+    has(text, f"training.{key}: fats needs {needed}.")
+
+
+def test_a_method_with_momentum_of_its_own_is_given_none() -> None:
+    text = sentence(lambda: shown("mine", plugin="fr2", trained_by="fedavg"))
+    has(text, "method mine: unlearning.momentum: fr2 keeps its own momentum; allowed: 0.")
+
+
+def test_forests_read_no_text_and_stored_means_need_an_attack() -> None:
+    forests = {"evaluations": {"attack": ["membership_forest"]}}
+    text = sentence(lambda: laid_over(scenarios={"shakespeare": {"settings": forests}}))
+    has(text, "evaluations: membership_forest reads images, but", "holds text")
+    recorded: dict[str, Any] = {"history": ["retained_means"], "clients_per_round": None}
+    text = sentence(lambda: laid_over(trainings={"fedavg": {"settings": {"training": recorded}}}))
+    has(text, "training.history: retained_means needs data.attack to know who will be forgotten.")
+
+
 def test_a_request_is_for_clients_or_for_samples() -> None:
     has(sentence(lambda: fats(data={"forget": {"clients": 2}})), "clients, samples: give one of them, and not both")
     has(sentence(lambda: fats(data={"forget": {"requests": 3}}, unlearning={"rounds": 20})), "cannot be shared by 3")

@@ -25,7 +25,7 @@ FEW = (  # of all artefacts at smoke so many that every stage and every kind of 
         "fedosd/table12",
     ),
     *("safari/q", "safari/table1"),
-    *("tradeoffs/bounds", "tradeoffs/fig6", "tradeoffs/heterogeneity", "tradeoffs/section7_3", "tradeoffs/table1"),
+    *("tradeoffs/bounds", "tradeoffs/fig6", "tradeoffs/section7_3", "tradeoffs/table1"),
 )
 
 
