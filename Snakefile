@@ -7,7 +7,7 @@ from snakemake.utils import min_version
 
 from fu.pipeline.engine.rules import Engine, config_file
 
-min_version("9.14")  # before, a failed job lost what it was to replace
+min_version("9.23")  # before, a failed job lost what it was to replace
 
 
 configfile: config_file()
