@@ -1,11 +1,11 @@
 """Membership inference as FATS's authors' program has it (FATS_supplement): random forests as shadow models.
 
-Five shadow models, random forests on raw pixels, train on halves of disjoint fifths of the retained clients' data; a
-forest for each class learns from their class probabilities who was in the half. It is then shown the attacked model's
-class probabilities on the training samples of the retained clients, as members, and of the clients that are to be
-forgotten (or hold samples that are), as non-members; as many members as non-members are drawn 100 times. Forests fit
-their training samples far closer than the attacked model does, and members and non-members differ in their label
-distributions, too: `membership` has networks as shadow models and pairs classes. On the original model both are
+Five shadow models, random forests on raw pixels, train on halves of disjoint fifths of the retained clients' data. From
+their class probabilities a forest for each class learns which samples were in the training half. It is then given the
+attacked model's class probabilities on the training samples of the retained clients, as members, and of the clients
+that are to be forgotten (or hold samples that are), as non-members; as many members as non-members are drawn 100 times.
+Forests fit their training samples far closer than the attacked model does, and members and non-members differ in their
+label distributions, too: `membership` has networks as shadow models and pairs classes. On the original model both are
 members, which the program does not look at.
 """
 
@@ -50,11 +50,13 @@ METRICS = {
 def evaluate(context: Context) -> dict[str, float]:
     """Return the metrics; nothing where no request names anybody, or fewer samples are retained than forgotten."""
     data = context.data
-    asked = {*data.forgotten, *data.partition.holders(data.forgotten_samples)}
-    others = [client for client in data.partition.present if client not in asked]
-    if not asked or not others:
+    concerned = {*data.forgotten, *data.partition.holders(data.forgotten_samples)}
+    others = [client for client in data.partition.present if client not in concerned]
+    if not concerned or not others:
         return {}
-    inside, outside = (np.concatenate([data.partition.train[one] for one in part]) for part in (others, sorted(asked)))
+    inside, outside = (
+        np.concatenate([data.partition.train[one] for one in part]) for part in (others, sorted(concerned))
+    )
     if len(inside) < len(outside):
         return {}
     random = np.random.default_rng(derive_integer("forest attack"))
@@ -80,7 +82,7 @@ def attack_forests(
         size = len(own) // FORESTS
         for k, fifth in enumerate(fifths):
             fifth.append(own[k * size : (k + 1) * size])
-    shown: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]] = []
+    records: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]] = []
     for fifth in fifths:
         both = random.permutation(np.concatenate(fifth))
         half = len(both) // 2
@@ -88,24 +90,24 @@ def attack_forests(
             continue
         pixels = context.data.clean(both)[0].flatten(1).cpu().numpy()
         forest = grown(pixels[:half], labels[both[:half]], random)
-        said = np.zeros((len(both), context.data.classes))
-        said[:, forest.classes_] = forest.predict_proba(pixels)
-        shown.append((said, labels[both], np.arange(len(both)) < half))
-    if not shown:
+        scores = np.zeros((len(both), context.data.classes))
+        scores[:, forest.classes_] = forest.predict_proba(pixels)
+        records.append((scores, labels[both], np.arange(len(both)) < half))
+    if not records:
         return {}
-    said, of, inside = (np.concatenate(parts) for parts in zip(*shown, strict=True))
-    return {int(label): grown(said[of == label], inside[of == label], random) for label in np.unique(of)}
+    scores, of, inside = (np.concatenate(parts) for parts in zip(*records, strict=True))
+    return {int(label): grown(scores[of == label], inside[of == label], random) for label in np.unique(of)}
 
 
 def calls(context: Context, rows: NDArray[np.int64], attacks: dict[int, RandomForestClassifier]) -> NDArray[np.bool_]:
     """Return whether the attack calls each row a member [n]; rows of a class that no shadow has seen are not."""
     x, y = context.data.clean(rows)
     logits: Tensor = context.network.logits(context.theta, x)
-    said, labels = logits.double().softmax(1).cpu().numpy(), y.cpu().numpy()
+    scores, labels = logits.double().softmax(1).cpu().numpy(), y.cpu().numpy()
     found = np.zeros(len(rows), bool)
     for label, forest in attacks.items():
         if (own := labels == label).any():
-            found[own] = forest.predict(said[own])
+            found[own] = forest.predict(scores[own])
     return found
 
 

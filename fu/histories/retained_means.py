@@ -1,7 +1,7 @@
 """The mean local model of the retained clients, round by round, as FedEraser's authors' program stores and uses it.
 
-Who is retained is known during training where an attack marks the others. `models` are those of the first rounds alone,
-as one of them is where the program begins.
+During training the retained clients are known only if an attack marks the others. Of the models only those of the first
+rounds are kept: the program begins at one of them.
 """
 
 import torch

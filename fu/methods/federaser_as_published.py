@@ -1,12 +1,12 @@
 """FedEraser as mirrors of its authors' program have it (Liu et al. 2021), where that differs from `federaser.py`.
 
-The interval is the stored rounds over the calibration rounds. The first calibration round trains nobody: it takes the
-retained clients' mean local model of the last round of the first interval, which the forgotten client's earlier rounds
-have shaped. In every other one the retained clients train half of their local epochs, and the mean of their updates is
-rescaled layer by layer, by the distance, in the last round of that interval, between the retained clients' mean local
-model and the *next* global model. (Step 2 of the paper's Algorithm 1 rescales each client's update by the norm of its
-own, as `federaser.py` does.) Stores a model and a number for each layer per round; communicates one model up and down
-per retained client and round but the first.
+The interval is the stored rounds over the calibration rounds. No client trains in the first calibration round: its
+model is the retained clients' mean local model of the last round of the first interval, which the forgotten clients'
+earlier rounds have shaped. In every other one the retained clients train half of their local epochs, and the mean of
+their updates is rescaled layer by layer, by the distance, in the last round of that interval, between the retained
+clients' mean local model and the *next* global model. (By the rule as later
+papers describe it, `federaser.py`, each client's update is rescaled, by the norm of its own.) Stores a model and a
+number for each layer per round; communicates one model up and down per retained client and round but the first.
 """
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -14,7 +14,7 @@ from fu.federation.kept import KeptModels
 from fu.federation.local import aggregate
 from fu.federation.sampled import drawn, places_of
 from fu.federation.sampled import trained as trained_on
-from fu.federation.sampling import Named, begin
+from fu.federation.sampling import Named, Shape, begin
 from fu.federation.task import State, Task
 from fu.methods import fats_as_published as method
 from fu.training import fats
@@ -146,12 +146,28 @@ def test_it_would_be_exact_if_what_lay_between_were_made_up() -> None:
     assert distance(gathered(whole), law(system.trained([0]))) == 0
 
 
-@pytest.mark.parametrize(("drawn", "same"), [((1, 1), True), ((0, 1), True), ((0, 1, 1), False)])
-def test_dropped_duplicates_change_the_mean_from_three_draws_on(drawn: tuple[int, ...], same: bool) -> None:
-    """Algorithm 1 counts a client that is drawn twice of three times 2 / 3, the program 1 / 2."""
+class Fixed:
+    """A source that draws the given clients, and of each its first samples."""
 
-    def weights(clients: tuple[int, ...]) -> list[float]:
-        return [clients.count(client) / len(clients) for client in (0, 1)]
+    def __init__(self, clients: tuple[int, ...]) -> None:
+        self.clients = clients
 
-    distinct = tuple(dict.fromkeys(drawn))
-    assert (weights(drawn) == weights(distinct)) is same
+    def integers(self, high: int, *, size: int) -> list[int]:
+        """Return the given clients."""
+        assert size == len(self.clients)
+        return list(self.clients)
+
+    def choice(self, a: int, size: int, *, replace: bool, shuffle: bool) -> list[int]:
+        """Return the first samples."""
+        return list(range(size))
+
+
+@pytest.mark.parametrize(("clients", "same"), [((2, 2), True), ((0, 2), True), ((0, 2, 2), False)])
+def test_dropped_duplicates_change_the_model_from_three_draws_on(clients: tuple[int, ...], same: bool) -> None:
+    """Clients 0 and 2 have 9 samples each. Algorithm 1 weights a client drawn twice of three times 2 / 3, not 1 / 2."""
+    task = replace(task_of(), clients_per_round=len(clients))
+    shape = Shape(len(clients), ROUNDS, 4, 3)
+    history = begin(dict(enumerate(PART.train)), shape, lambda *name: Fixed(clients))
+    theta = task.first_model()
+    one, other = (trained_on(task, history, theta, 0, distinct=distinct) for distinct in (False, True))
+    assert torch.allclose(one, other, rtol=0, atol=1e-6) is same
