@@ -5,7 +5,7 @@ is not defended.
 """
 
 import argparse
-import os
+import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -20,8 +20,10 @@ from tqdm import tqdm
 
 from fu.errors import UserError
 from tests.mutants import ROOT, Mutant, named_tests, parts, read
+from tests.mutants.child import log_of, run_pytest
 
 TIMEOUT_S = 600  # a mutant that never ends is noticed, too
+PRELOADED = ["pandas", "pytest", "seaborn", "torch"]  # once, in the process that those of the tests are forked from
 Verdict = Literal["killed", "survived"]
 
 
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         copies = [Path(folder, str(number)) for number in range(min(args.jobs, len(listed)))]
         for place in copies:
             copy(place)
-        check_unbroken(copies[0], named_tests([mutant for _, mutant in listed]))
+        check_unbroken(copies, named_tests([mutant for _, mutant in listed]))
         verdicts = judge([mutant for _, mutant in listed], copies)
     return report([(part, mutant, verdict) for (part, mutant), verdict in zip(listed, verdicts, strict=True)])
 
@@ -56,23 +58,29 @@ def copy(place: Path) -> None:
             shutil.copy2(ROOT / name, place / name)
 
 
-def run_tests(place: Path, tests: Sequence[str], timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Run tests in a copy, without bytecode: that of an old file of equal size and second would pass for the mutant."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPYCACHEPREFIX", "FU_PLUGINS")}
-    environment = {**kept, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-    long = [] if any((place / test).is_dir() for test in tests) else ["-m", ""]  # of a file also the long tests
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *long, *tests]
-    return subprocess.run(
-        command, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=timeout_s
-    )
+def run_tests(place: Path, tests: Sequence[str], timeout_s: float | None = None) -> int | None:
+    """Run tests in a copy and return pytest's status, or None after `timeout_s`; the output is in `log_of(place)`."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    process = context.Process(target=run_pytest, args=(place, tests))
+    process.start()
+    process.join(timeout_s)
+    status = process.exitcode
+    process.kill()
+    process.join()
+    return status
 
 
-def check_unbroken(place: Path, tests: Sequence[str]) -> None:
-    """Raise `UserError` where the tests fail before anything is broken."""
-    done = run_tests(place, tests)
-    if done.returncode:
-        print(done.stdout + done.stderr, file=sys.stderr)
-        raise UserError("the tests fail before anything is broken (see above); mend that first.")
+def check_unbroken(copies: Sequence[Path], tests: Sequence[str]) -> None:
+    """Raise `UserError` where the tests fail before anything is broken; every copy runs a share of them."""
+    copies = copies[: len(tests)]
+    shares = [tests[number :: len(copies)] for number in range(len(copies))]
+    with ThreadPoolExecutor(len(copies)) as pool:
+        statuses = list(pool.map(run_tests, copies, shares))
+    for place, status in zip(copies, statuses, strict=True):
+        if status:
+            print(log_of(place).read_text(), file=sys.stderr)
+            raise UserError("the tests fail before anything is broken (see above); mend that first.")
 
 
 def judge(mutants: Sequence[Mutant], copies: Sequence[Path]) -> list[Verdict]:
@@ -110,14 +118,12 @@ def verdict(mutant: Mutant, place: Path) -> Verdict:
     before = path.read_text()
     path.write_text(mutant.applied(before))
     try:
-        done = run_tests(place, mutant.tests, TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        return "killed"
+        status = run_tests(place, mutant.tests, TIMEOUT_S)
     finally:
         path.write_text(before)
-    if done.returncode not in (0, 1, 2):  # 2: a file of tests cannot even be imported
-        raise UserError(f"{mutant}: pytest could not run {' '.join(mutant.tests)} (status {done.returncode}).")
-    return "killed" if done.returncode else "survived"
+    if status not in (None, 0, 1, 2):  # None: it never ended; 2: a file of tests cannot even be imported
+        raise UserError(f"{mutant}: pytest could not run {' '.join(mutant.tests)} (status {status}).")
+    return "survived" if status == 0 else "killed"
 
 
 def report(found: Sequence[tuple[str, Mutant, Verdict]]) -> int:

@@ -9,7 +9,7 @@ from tests.mistakes import has, sentence
 from tests.mutants import Mutant, named_tests, parts, read
 from tests.mutants.__main__ import Verdict, judge, report
 
-GOOD = {"file": "code.py", "line": "a + b", "broken": "a - b", "tests": "test_code.py"}
+GOOD = {"file": "fu/sums.py", "line": "a + b", "broken": "a - b", "tests": "test_sums.py"}
 
 
 def test_every_mutant_breaks_a_line_that_stands_once_in_its_file_and_there_are_sixty() -> None:
@@ -19,8 +19,11 @@ def test_every_mutant_breaks_a_line_that_stands_once_in_its_file_and_there_are_s
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A program of one file, its tests, and a list of one mutant."""
-    (tmp_path / "code.py").write_text("def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return a + a  # two\n")
-    (tmp_path / "test_code.py").write_text("from code import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n")
+    (tmp_path / "fu").mkdir()
+    (tmp_path / "fu/__init__.py").touch()
+    source = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return a + a  # two\n"
+    (tmp_path / "fu/sums.py").write_text(source)
+    (tmp_path / "test_sums.py").write_text("from fu.sums import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n")
     (tmp_path / "part.yaml").write_text(yaml.safe_dump([GOOD]))
     return tmp_path
 
@@ -32,13 +35,13 @@ def root(tmp_path: Path) -> Path:
         ("5", "part.yaml: must be a list of mutants, each with file, line, broken and tests."),
         ("[]", "part.yaml: must be a list of mutants"),
         ([{**GOOD, "brocken": ""}], "part.yaml: mutant 1: brocken: unknown key; did you mean 'broken'?"),
-        ([GOOD, {"file": "code.py"}], "part.yaml: mutant 2: line: is missing"),
+        ([GOOD, {"file": "fu/sums.py"}], "part.yaml: mutant 2: line: is missing"),
         ([{**GOOD, "defended": ""}], "mutant 1: defended: String should have at least 1 character, got ''."),
         ([{**GOOD, "file": "cod.py"}], "part.yaml: mutant 1: there is no file cod.py."),
-        ([{**GOOD, "tests": ["test_code.py", "tests/x"]}], "mutant 1: there are no tests tests/x."),
-        ([{**GOOD, "line": "a * b"}], "'a * b' must occur exactly once in code.py, but occurs 0 times."),
-        ([{**GOOD, "line": "return a + "}], "'return a + ' must occur exactly once in code.py, but occurs 2 times."),
-        ([{**GOOD, "broken": "a +"}], "'a +' leaves code.py invalid: invalid syntax in line 2."),
+        ([{**GOOD, "tests": ["test_sums.py", "tests/x"]}], "mutant 1: there are no tests tests/x."),
+        ([{**GOOD, "line": "a * b"}], "'a * b' must occur exactly once in fu/sums.py, but occurs 0 times."),
+        ([{**GOOD, "line": "return a + "}], "'return a + ' must occur exactly once in fu/sums.py, but occurs 2 times."),
+        ([{**GOOD, "broken": "a +"}], "'a +' leaves fu/sums.py invalid: invalid syntax in line 2."),
         ([{**GOOD, "line": "# two", "broken": "# three"}], "mutant 1: '# three' changes nothing."),
     ],
 )
@@ -58,23 +61,23 @@ def test_tests_inside_others_are_run_once() -> None:
 
 
 def test_a_mutant_that_tests_notice_is_killed_another_survives_and_the_file_is_restored(root: Path) -> None:
-    before = (root / "code.py").read_bytes()
+    before = (root / "fu/sums.py").read_bytes()
     lines = [("a + b", "a - b"), ("a + a", "a - a"), ("a + b", "a * b")]
     mutants = [Mutant.model_validate({**GOOD, "line": line, "broken": broken}) for line, broken in lines]
     assert judge(mutants, [root]) == ["killed", "survived", "killed"]
-    assert (root / "code.py").read_bytes() == before
+    assert (root / "fu/sums.py").read_bytes() == before
 
 
 @pytest.mark.parametrize(
     ("verdict", "defended", "status", "words"),
     [
         ("killed", None, 0, ("1         1         0         0",)),
-        ("survived", None, 1, ("SURVIVED: code.py: a + b  ->  a - b\n", "1         0         0         1")),
+        ("survived", None, 1, ("SURVIVED: fu/sums.py: a + b  ->  a - b\n", "1         0         0         1")),
         (
             "survived",
             "nobody asks",
             0,
-            ("defended: code.py: a + b", "1         0         1         0"),
+            ("defended: fu/sums.py: a + b", "1         0         1         0"),
         ),
         ("killed", "nobody asks", 0, ("killed although defended", "1         1         0         0")),
     ],
