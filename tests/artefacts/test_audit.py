@@ -115,6 +115,14 @@ def test_cells_and_headings() -> None:
     assert "Again" not in shown
 
 
+def test_an_audit_that_fails_marks_no_method_as_like_retraining() -> None:
+    [(_, panel)] = made(make_audit(), make_rows(found={"none": True})).panels or []
+    column = [label for label in panel.columns.get_level_values(1) if label.startswith("U-LiRA")]
+    assert column == [f"U-LiRA AUC {LIKE}"]
+    good = panel[panel.iloc[:, 0] == "Good"].iloc[0]
+    assert [*good][3] == "0.490"
+
+
 def test_fewer_models_than_seeds_are_said() -> None:
     frame = make_rows()
     frame.loc[(frame["method"] == "good") & (frame["metric"] == "repeats"), "value"] = 1.0
