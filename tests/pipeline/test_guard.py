@@ -84,7 +84,10 @@ AUDIT: dict[str, Any] = {  # every audit, on as few repeats as they need
 TRAININGS: dict[str, Any] = {
     "guard.fedavg": {**ABOUT, "plugin": "fedavg", "params": {"client_weights": "equal"}},
     "guard.safari": {**ABOUT, "plugin": "safari", "grid": {"params.q": [0.25, 0.75]}},
-    "guard.kept": {**ABOUT, "plugin": "fats", "settings": {"training": {"with_replacement": True}}},
+    **{
+        f"kept.{name}": {**ABOUT, "plugin": name, "settings": {"training": {"with_replacement": True}}}
+        for name in ("fats", "fats_as_published")
+    },
 }
 
 
@@ -109,6 +112,8 @@ def scenarios() -> dict[str, Any]:
     rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
     traced = [name for name in available("evaluation") if traces(name)]
     plain = [name for name in available("evaluation") if not declared("evaluation", name).get("SHADOWS")]
+    of_text = [name for name in available("evaluation") if not declared("evaluation", name).get("IMAGES")]
+    known = {"history": [name for name in available("histories") if not declared("histories", name).get("ATTACK")]}
     helped = [way for way in ways if declared("training", way).get("SERVER")]
     found: dict[str, Any] = {
         f"guard{k}": {
@@ -140,7 +145,7 @@ def scenarios() -> dict[str, Any]:
         for k, (model, turn, deal, attack) in enumerate(rows)
         for way in ["fedavg" if declared("models", model).get("STATISTICS") else turn]
     }
-    asked = {"label": "Guard, asked", "base": "guard0", "settings": {"data": {"attack": None}}}
+    asked = {"label": "Guard, asked", "base": "guard0", "settings": {"data": {"attack": None}, "training": known}}
     owned = {
         f"guard-{text}-{deal}": {
             "label": "Guard, text",
@@ -154,6 +159,8 @@ def scenarios() -> dict[str, Any]:
                     "partition": plugin("partitions", deal),
                 },
                 "model": plugin("models", text),
+                "training": known,
+                "evaluations": {"evaluation": of_text},
             },
         }
         for text in texts
@@ -188,7 +195,7 @@ def methods() -> dict[str, Any]:
             "params": plugin("methods", name)["params"],
             "post_training": "none",
             "settings": {"grid": LONE},
-            **({"trained_by": "guard.kept"} if declared("methods", name).get("CONTINUES") else {}),
+            **({"trained_by": f"kept.{training}"} if (training := declared("methods", name).get("CONTINUES")) else {}),
         }
         for name in available("methods")
     }
@@ -233,7 +240,7 @@ def artefacts() -> dict[str, Any]:
         if kind == "speed":
             about |= {"methods": ["guard.retrain"], "metrics": ["retained_accuracy", "steps"]}
         found[f"guard_{kind}"] = {"kind": kind, **about}
-    about = {"trainings": ["guard.kept"], "scenarios": [SAMPLED], "metrics": ["accuracy"], "stages": ["original"]}
+    about = {"trainings": ["kept.fats"], "scenarios": [SAMPLED], "metrics": ["accuracy"], "stages": ["original"]}
     found["guard_stability"] |= {"methods": [], **about}
     found["guard_kept"] = {"kind": "table", "scenarios": [KEPT], "methods": kept, "metrics": ["steps"]}
     metrics = ["r_acc", "steps"]
