@@ -229,13 +229,17 @@ def test_a_stream_resumes_to_the_same_bytes_wherever_it_is_killed(
     rows, whole, kills = made("unlearned.csv").read_bytes(), dict(models), calls
     assert kills == 1 + 2 + 3  # each request goes back a round further
     for kill in range(1, kills + 1):
-        calls, dies_at, rounds = 0, kill, 0
-        with pytest.raises(KilledError):
+        for damaged in (False, True):
+            calls, dies_at, rounds = 0, kill, 0
+            with pytest.raises(KilledError):
+                run_unlearning(made, requests=REQUESTS)
+            assert made(".unlearned.kept").exists()
+            if damaged:  # what later requests have written is no start of the first
+                made(".unlearned.checkpoint").write_bytes(b"damaged")
             run_unlearning(made, requests=REQUESTS)
-        run_unlearning(made, requests=REQUESTS)
-        assert [round for round in whole if not torch.equal(models[round], whole[round])] == []
-        assert made("unlearned.csv").read_bytes() == rows
-        assert not list(made.folder.glob(".*"))
+            assert [round for round in whole if not torch.equal(models[round], whole[round])] == []
+            assert made("unlearned.csv").read_bytes() == rows
+            assert not list(made.folder.glob(".*"))
 
 
 def test_a_copy_of_kept_models_is_there_whole_or_not_at_all(
