@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from fu import plugins
 from fu.artefacts.drawing import styled
 from fu.artefacts.panels import tex as escaped
-from fu.artefacts.result import Result
+from fu.artefacts.result import MARGIN, Result
 from fu.artefacts.style import Figures
 from fu.pipeline.catalogue import available
 from tests.artefacts.factories import made, make_entry, make_frame, readable, written
@@ -131,7 +131,20 @@ def test_pictures_hold_panels_and_legend_and_a_tag_where_the_preset_or_other_dat
     assert not any(part in text for texts in drawn for text in texts for part in ("A thing", "What it shows", "Preset"))
 
 
-def test_what_is_made_as_the_paper_says_has_no_tag() -> None:
+def test_what_is_made_as_the_paper_says_has_no_tag_nor_room_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above: list[float] = []
+
+    def note(self: Figure, file: Any, **options: Any) -> None:
+        above.append(options["bbox_inches"].y1 - self.get_tightbbox().y1)
+        save(self, file, **options)
+
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", note)
+    plain = make_entry("curves", preset="paper")
+    written(made(plain), plain, tmp_path)
+    assert above == pytest.approx([MARGIN] * 3)
     assert make_entry("curves", preset="paper").tag == ""
     assert make_entry("losses").tag == ""  # it has no data
     two = [make_entry("table").scenarios[0].model_copy(update={"replaces": name}) for name in ("MNIST", None)]

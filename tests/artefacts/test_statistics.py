@@ -118,6 +118,8 @@ def test_a_training_ends_before_the_request() -> None:
     lost = broken(make_trained("curves"), trained)  # three rounds of training, none after
     assert lost[["seed", "round"]].to_numpy().tolist() == [[1, 2]]
     assert broken(make_trained("curves"), trained[:1]).empty
+    early = counted("fedavg", {0: 2, 1: 2}).assign(scenario="p2-n50")
+    assert broken(make_trained("curves"), early)["seed"].tolist() == [0, 1]
 
 
 def test_a_run_that_begins_with_training_ends_so_many_rounds_later() -> None:
