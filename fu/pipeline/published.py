@@ -63,7 +63,7 @@ def _method(name: str, paper: Paper) -> str:
     method, _, point = name.partition("+")
     grid = paper.methods[method].settings.get("grid", {}) if method in paper.methods else {}
     pattern = "-".join(rf"{re.escape(key.rpartition('.')[2])}\d\S*" for key in grid)
-    return method if point and grid and re.fullmatch(pattern, point) else name
+    return method if grid and re.fullmatch(pattern, point) else name
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -18,6 +18,7 @@ FILES: list[tuple[bytes | str, str]] = [
     (f"method,scenario,stage,metric,value\n{ROW}", "line 1: the columns must be"),
     (f"{HEADER}\niidd,fedosd,unlearned,asr,0", "line 2: there is no scenario 'iidd'; did you mean"),
     (f"{HEADER}\n{ROW}\niid,fedods,unlearned,asr,0", "line 3: there is no method 'fedods'; did you"),
+    (f"{HEADER}\niid,fupga+,unlearned,asr,0", "line 2: there is no method 'fupga+'; did you mean"),
     (f"{HEADER}\niid,fedosd,unlearnt,asr,0", "there is no stage 'unlearnt' of 'fedosd'; did you mean"),
     (f"{HEADER}\niid,fedosd,original,asr,0",
      "there is no stage 'original' of 'fedosd'; allowed: recovered, unlearned."),
