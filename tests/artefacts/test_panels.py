@@ -12,7 +12,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
+from fu.artefacts.drawing import styled
 from fu.artefacts.panels import SPACE, html, latex, markdown, picture, tex
+from fu.artefacts.style import Figures
 from fu.pipeline.digest import ROOT
 from tests.artefacts.factories import readable
 
@@ -67,6 +69,12 @@ def test_latex_holds_order_bold_marks_and_groups() -> None:
 )
 def test_what_latex_reads_as_a_command_is_escaped(text: str, expected: str) -> None:
     assert tex(text) == expected
+
+
+@pytest.mark.parametrize(("first", "row"), [("[1]", "{}[1] & 2 \\\\"), ("*", "{}* & 2 \\\\"), ("1", "1 & 2 \\\\")])
+def test_no_row_of_latex_begins_with_what_the_line_above_would_take_for_an_argument(first: str, row: str) -> None:
+    rows = pd.DataFrame([[first, "2"]], columns=pd.MultiIndex.from_tuples([("", "A"), ("", "B")]))
+    assert row in [line.strip() for line in latex(rows, "C", "tab:c", "").splitlines()]
 
 
 def test_latex_can_read_whatever_papers_and_plug_ins_write() -> None:
@@ -169,7 +177,8 @@ def test_panels_stand_beside_each_other_where_they_fit() -> None:
 
 def test_a_panel_below_a_short_one_follows_at_once() -> None:
     wide = pd.concat([ROWS] * 4, axis=1)
-    figure = picture([("One", wide), ("Two", pd.concat([wide] * 5)), ("Three", wide)])
+    with styled(Figures()):
+        figure = picture([("One", wide), ("Two", pd.concat([wide] * 5)), ("Three", wide)])
     tops = {text.get_text(): text.get_position()[1] for text in figure.findobj(Text)}  # type: ignore[attr-defined]
     between = tops["Two"] - tops["One"]
     assert tops["Three"] - tops["Two"] == between + 13 * 4 * len(ROWS)  # a line is 13 points high
