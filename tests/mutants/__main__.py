@@ -72,15 +72,17 @@ def run_tests(place: Path, tests: Sequence[str], timeout_s: float | None = None)
 
 
 def check_unbroken(copies: Sequence[Path], tests: Sequence[str]) -> None:
-    """Raise `UserError` where the tests fail before anything is broken; every copy runs a share of them."""
-    copies = copies[: len(tests)]
-    shares = [tests[number :: len(copies)] for number in range(len(copies))]
+    """Raise `UserError` where tests fail, each run alone as mutants run them, before anything is broken."""
+
+    def failed(place: Path, share: Sequence[str]) -> str | None:
+        return next((test for test in share if run_tests(place, [test])), None)
+
     with ThreadPoolExecutor(len(copies)) as pool:
-        statuses = list(pool.map(run_tests, copies, shares))
-    for place, status in zip(copies, statuses, strict=True):
-        if status:
+        found = list(pool.map(failed, copies, [tests[number :: len(copies)] for number in range(len(copies))]))
+    for place, test in zip(copies, found, strict=True):
+        if test:
             print(log_of(place).read_text(), file=sys.stderr)
-            raise UserError("the tests fail before anything is broken (see above); mend that first.")
+            raise UserError(f"{test} fails before anything is broken (see above); mend that first.")
 
 
 def judge(mutants: Sequence[Mutant], copies: Sequence[Path]) -> list[Verdict]:

@@ -7,7 +7,7 @@ import yaml
 
 from tests.mistakes import has, sentence
 from tests.mutants import Mutant, named_tests, parts, read
-from tests.mutants.__main__ import Verdict, judge, report
+from tests.mutants.__main__ import Verdict, check_unbroken, judge, report
 
 GOOD = {"file": "fu/sums.py", "line": "a + b", "broken": "a - b", "tests": "test_sums.py"}
 
@@ -66,6 +66,14 @@ def test_a_mutant_that_tests_notice_is_killed_another_survives_and_the_file_is_r
     mutants = [Mutant.model_validate({**GOOD, "line": line, "broken": broken}) for line, broken in lines]
     assert judge(mutants, [root]) == ["killed", "survived", "killed"]
     assert (root / "fu/sums.py").read_bytes() == before
+
+
+def test_tests_that_pass_only_after_others_are_told(root: Path) -> None:
+    (root / "test_first.py").write_text("import fu\nfu.seen = 1\n\n\ndef test_it():\n    pass\n")
+    (root / "test_second.py").write_text("import fu\n\n\ndef test_it():\n    assert fu.seen\n")
+    check_unbroken([root], ["test_first.py", "test_sums.py"])
+    words = "test_second.py fails before anything is broken (see above); mend that first."
+    has(sentence(lambda: check_unbroken([root], ["test_first.py", "test_second.py"])), words)
 
 
 @pytest.mark.parametrize(
