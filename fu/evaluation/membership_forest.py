@@ -1,12 +1,12 @@
 """Membership inference as FATS's authors' program has it (FATS_supplement): random forests as shadow models.
 
-Five shadow models, random forests on raw pixels, train on halves of disjoint fifths of the retained clients' data. From
-their class probabilities a forest for each class learns which samples were in the training half. It is then given the
-attacked model's class probabilities on the training samples of the retained clients, as members, and of the clients
-that are to be forgotten (or hold samples that are), as non-members; as many members as non-members are drawn 100 times.
-Forests fit their training samples far closer than the attacked model does, and members and non-members differ in their
-label distributions, too: `membership` has networks as shadow models and pairs classes. On the original model both are
-members, which the program does not look at.
+Five shadow models, random forests on raw pixels, are each trained on half of a disjoint fifth of the retained clients'
+data. From their class probabilities, one attack forest per class learns which samples were in the training half. It is
+then given the attacked model's class probabilities on the training samples of the retained clients (members) and of the
+clients that are to be forgotten or hold samples that are (non-members); members are subsampled to the number of
+non-members 100 times. Forests fit their training data far more closely than the attacked model does, and the label
+distributions of members and non-members differ: `membership` uses networks as shadow models and matches classes. On the
+original model both groups are members; the program does not evaluate it.
 """
 
 import numpy as np

@@ -4,9 +4,9 @@ The interval is the stored rounds over the calibration rounds. No client trains 
 model is the retained clients' mean local model of the last round of the first interval, which the forgotten clients'
 earlier rounds have shaped. In every other one the retained clients train half of their local epochs, and the mean of
 their updates is rescaled layer by layer, by the distance, in the last round of that interval, between the retained
-clients' mean local model and the *next* global model. (By the rule as later
-papers describe it, `federaser.py`, each client's update is rescaled, by the norm of its own.) Stores a model and a
-number for each layer per round; communicates one model up and down per retained client and round but the first.
+clients' mean local model and the *next* global model. (`federaser.py` follows the description in later papers: each
+client's update is rescaled by the norm of its own stored update.) Stores a model and a number for each layer per round;
+communicates one model up and down per retained client and round but the first.
 """
 
 from pydantic import BaseModel, ConfigDict, Field

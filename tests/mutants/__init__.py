@@ -1,7 +1,6 @@
 """One-line mutants, a YAML list for each part of the program: what is broken, and which tests must then fail."""
 
 import ast
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,9 +88,3 @@ def _problem(mutant: Mutant, root: Path) -> str | None:
     except SyntaxError as error:
         return f"{mutant.broken!r} leaves {mutant.file} invalid: {error.msg} in line {error.lineno}"
     return f"{mutant.broken!r} changes nothing" if old == new else None
-
-
-def named_tests(mutants: Sequence[Mutant]) -> list[str]:
-    """Return all tests that mutants name, none of them inside another."""
-    named = {test for mutant in mutants for test in mutant.tests}
-    return sorted(test for test in named if not named & {str(folder) for folder in Path(test).parents})

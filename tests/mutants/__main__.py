@@ -19,7 +19,7 @@ from typing import Literal
 from tqdm import tqdm
 
 from fu.errors import UserError
-from tests.mutants import ROOT, Mutant, named_tests, parts, read
+from tests.mutants import ROOT, Mutant, parts, read
 from tests.mutants.child import log_of, run_pytest
 
 TIMEOUT_S = 600  # a mutant that never ends is noticed, too
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         copies = [Path(folder, str(number)) for number in range(min(args.jobs, len(listed)))]
         for place in copies:
             copy(place)
-        check_unbroken(copies, named_tests([mutant for _, mutant in listed]))
+        check_unbroken(copies, sorted({test for _, mutant in listed for test in mutant.tests}))
         verdicts = judge([mutant for _, mutant in listed], copies)
     return report([(part, mutant, verdict) for (part, mutant), verdict in zip(listed, verdicts, strict=True)])
 

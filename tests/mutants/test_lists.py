@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.mistakes import has, sentence
-from tests.mutants import Mutant, named_tests, parts, read
+from tests.mutants import Mutant, parts, read
 from tests.mutants.__main__ import Verdict, check_unbroken, judge, report
 
 GOOD = {"file": "fu/sums.py", "line": "a + b", "broken": "a - b", "tests": "test_sums.py"}
@@ -52,12 +52,6 @@ def test_a_list_that_does_not_fit_is_told_in_one_sentence(content: object, words
 
 def test_an_unknown_list_gets_the_nearest_name() -> None:
     has(sentence(lambda: read("evaluations")), "there is no list of mutants 'evaluations'; did you mean 'evaluation'?")
-
-
-def test_tests_inside_others_are_run_once() -> None:
-    named = [("tests/a", "tests/b.py"), ("tests/a/test_c.py", "tests/b.py"), ("tests/ab/test_d.py",)]
-    mutants = [Mutant(file="x", line="x", broken="y", tests=tests) for tests in named]
-    assert named_tests(mutants) == ["tests/a", "tests/ab/test_d.py", "tests/b.py"]
 
 
 def test_a_mutant_that_tests_notice_is_killed_another_survives_and_the_file_is_restored(root: Path) -> None:
