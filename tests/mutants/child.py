@@ -13,7 +13,6 @@ def run_pytest(place: Path, tests: Sequence[str]) -> None:
     os.chdir(place)
     for name in [name for name in sys.modules if name.partition(".")[0] in ("fu", "tests")]:
         del sys.modules[name]  # imported with this function, and not from the copy
-    sys.path.insert(0, str(place))
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
     for name in ("PYTHONPYCACHEPREFIX", "FU_PLUGINS"):
