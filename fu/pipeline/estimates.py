@@ -2,10 +2,11 @@
 
 Seconds are those of one core of a server CPU. A job takes `JOB_S` to start and to write its outputs, and `LOAD_S` for a
 gigabyte of pixels. A training step takes `OPERATION_MS` for each operation of a forward pass (counted, unless the
-model's file knows better: a fused kernel is one), and the rest of what that file says of a step on 200 samples for its
-samples (`ESTIMATE`; without it, `FLOPS`); a sample forwards takes a third of that. A model of another size scales with
-operations and FLOPs. Clients train as often per round as the method's file says (`ESTIMATE`), else once; counting
-conflicts trains the retained clients once more. Where such a job has run, what it took replaces all this.
+model's file knows better: a fused kernel is one), `PARAMETERS_MS` for a million parameters (the optimiser reads and
+writes them all), and the rest of what that file says of a step on 200 samples for its samples (`ESTIMATE`; without it,
+`FLOPS`); a sample forwards takes a third of that. A model of another size scales with operations and FLOPs. Clients
+train as often per round as the method's file says (`ESTIMATE`), else once; counting conflicts trains the retained
+clients once more. Where such a job has run, what it took replaces all this.
 """
 
 import json
@@ -29,6 +30,7 @@ DRAWING_S = 1.2
 DAY_S = 86_400.0
 ATTACKS_S = 1.5  # to train the models of a hundred attacks on 2,000 samples
 OPERATION_MS = 0.08
+PARAMETERS_MS = 2.0  # for a million
 FLOPS = 60e9  # per second, for models without a measured step time
 UNKNOWN = catalogue.Size(1_000_000, 20_000_000, operations=20, outputs=1_000_000, largest=100_000)  # not measurable
 ALL_CLIENTS = {"forgotten": 1.0, "retained": 1.0}  # how often they train in a round
@@ -61,12 +63,13 @@ def speed(settings: Settings) -> Speed:
     declared = catalogue.declared("models", name).get("ESTIMATE", {})
     usual = catalogue.size(name, {}, facts.shape, facts.classes)
     if "step_ms" not in declared or usual is None:
-        step, sample = OPERATION_MS * here.operations, 3000 * here.flops / FLOPS
+        operations, sample = OPERATION_MS * here.operations, 3000 * here.flops / FLOPS
     else:
-        overhead = OPERATION_MS * declared.get("operations", usual.operations)
-        step = overhead * here.operations / usual.operations
+        each = OPERATION_MS * declared.get("operations", usual.operations)
+        operations = each * here.operations / usual.operations
+        overhead = each + PARAMETERS_MS * usual.parameters / 1e6
         sample = max(declared["step_ms"] - overhead, 0.1 * declared["step_ms"]) / 200 * here.flops / usual.flops
-    return Speed(step, sample, sample / 3)
+    return Speed(operations + PARAMETERS_MS * here.parameters / 1e6, sample, sample / 3)
 
 
 def measured(cost: Path, spec: Mapping[str, Any]) -> float | None:

@@ -37,6 +37,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "size", size)
     monkeypatch.setattr(catalogue, "declared", lambda kind, name: TOLD[name])
     monkeypatch.setattr(estimates, "OPERATION_MS", 0.02)
+    monkeypatch.setattr(estimates, "PARAMETERS_MS", 0.0)
     monkeypatch.setattr(estimates, "JOB_S", 0.5)
     monkeypatch.setattr(estimates, "LOAD_S", 0.0)
 
@@ -74,6 +75,13 @@ def settings(model: str = "mlp", params: Any = None, **changes: Any) -> Settings
 def test_the_milliseconds_of_a_step_that_nobody_measured(model: str, params: Any, step: float, sample: float) -> None:
     found = estimates.speed(settings(model, params))
     assert (found.step, found.sample, found.forward) == pytest.approx((step, sample, sample / 3))
+
+
+@pytest.mark.usefixtures("sizes")
+def test_the_parameters_cost_time_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10 ms for 200 samples 2 are for 100 operations and 4 for 1,000 parameters."""
+    monkeypatch.setattr(estimates, "PARAMETERS_MS", 4000.0)
+    assert estimates.speed(settings())[:2] == pytest.approx((6.0, 0.02))
 
 
 BOTH = {"forgotten": 1, "retained": 1}
