@@ -1,6 +1,7 @@
 """Documents that are made from the code, or must hold for it."""
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -28,6 +29,7 @@ WRITTEN = (*ADDING, "cluster", "data", "development", "measurements", "python") 
 PAGES = [
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md"),
     *sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md")),
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / ".github").rglob("*.*") if path.is_file()),
 ]
 TARGETS = set(" ".join(re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)).split())
 MINE = "fedosd/fmnist-pat20/seed0/mine.unlearned"  # of tests/test_adding.py
@@ -135,10 +137,31 @@ def test_the_lock_pins_all_that_the_project_asks_for() -> None:
         assert asked.specifier.contains(pinned[asked.name].partition("+")[0]), wanted
 
 
-def test_the_citation_file_names_four_papers() -> None:
-    content = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert len(content["references"]) == 4
-    assert all(reference["title"] and reference["authors"] for reference in content["references"])
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+CITED = {name: (ROOT / name).read_text() for name in ("codemeta.json", ".zenodo.json", "docs/citing.md")}
+
+
+def test_one_version_stands_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    releases = re.findall(r"^## \[([\d.]+)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert releases[0] == (version, str(CITATION["date-released"]))
+    assert releases == sorted(releases, reverse=True)
+    assert [CITATION["version"], CITATION["preferred-citation"]["version"]] == [version, version]
+    assert [json.loads(CITED[name])["version"] for name in ("codemeta.json", ".zenodo.json")] == [version, version]
+    assert f"version = {{{version}}}" in CITED["docs/citing.md"]
+
+
+def test_every_file_to_cite_by_names_the_same_four_papers() -> None:
+    papers = CITATION["references"]
+    assert len({paper["doi" if "doi" in paper else "url"] for paper in papers}) == 4
+    for paper in papers:
+        preprint = paper["identifiers"][0]["value"].removeprefix("arXiv:")
+        assert all(preprint in text for text in CITED.values())
+        assert paper.get("doi", preprint).removeprefix("10.48550/arXiv.") in CITED[".zenodo.json"]
+        for name in ("codemeta.json", "docs/citing.md"):
+            assert paper.get("doi", paper.get("url")) in CITED[name]
+            assert paper["title"] in CITED[name]
+            assert all(author["family-names"] in CITED[name] for author in paper["authors"])
 
 
 # ---- the paper's numbers -------------------------------------------------------------------------------------------
