@@ -26,6 +26,7 @@
 # make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
 # make benchmark-scale  how time and memory grow with clients, data, kept models, jobs and results; half an hour
 # make benchmark-peers  the same against pfl and Flower, in an environment of their own; minutes     DATA_DIR=...
+# make sbom           write dist/sbom.cdx.json: what envs/lock.txt pins, in CycloneDX (docs/container.md)
 # make unlock         remove the lock of a killed run
 # make version        print the version and the commit
 # make help           print this
@@ -57,7 +58,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers unlock docs version help
+.PHONY: reproduce cluster status test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -186,6 +187,17 @@ benchmark-peers: .venv-peers/installed
 # A round of each, and none may be missing.
 test-peers: .venv-peers/installed
 	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python --rounds 3 --passes 1 --all
+
+# Its tool is no part of the lock.
+.venv-sbom/installed:
+	rm -rf .venv-sbom
+	$(python) -m venv .venv-sbom
+	.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
+	@touch $@
+
+sbom: .venv-sbom/installed
+	@mkdir -p dist
+	.venv-sbom/bin/cyclonedx-py requirements envs/lock.txt --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.cdx.json
 
 unlock: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@
