@@ -101,7 +101,7 @@ def markdown(result: Result, entry: Entry) -> str:
 
 
 def _about(entry: Entry) -> str:
-    return f"{entry.setting} Paper: {entry.citation}"
+    return f"{entry.setting} {'Paper:' if entry.in_paper else 'Not in the paper; based on'} {entry.citation}"
 
 
 def _laid_out(figure: Figure, entry: Entry) -> Bbox:

@@ -64,6 +64,14 @@ def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Pa
     assert readable(text)
 
 
+@pytest.mark.parametrize(("in_paper", "words"), [(True, "Paper: "), (False, "Not in the paper; based on ")])
+def test_what_a_paper_lacks_is_not_attributed_to_it(in_paper: bool, words: str, tmp_path: Path) -> None:
+    entry = make_entry("table", in_paper=in_paper)
+    _, md, html, *_ = written(made(entry), entry, tmp_path)
+    for text in (md.read_text(), html.read_text()):
+        assert re.findall(r"\. ([^.]*)Somebody 2024\.", text) == [words]
+
+
 def test_numbers_are_written_with_six_digits_and_metrics_are_defined(tmp_path: Path) -> None:
     entry = make_entry("table", metrics=("asr",))
     result = made(entry)
