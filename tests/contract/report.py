@@ -1,9 +1,10 @@
 """One line for each plug-in, whether it keeps its contract: `python -m pytest -p tests.contract.report tests/contract`.
 
-The rules are those of `rules.py`. Pytest itself says of each broken one where and how, below all lines.
+The rules are those of `rules.py`. The broken ones come at the end; pytest's tracebacks go to `TRACEBACKS`.
 """
 
 import ast
+import os
 import re
 import textwrap
 from collections.abc import Generator
@@ -11,14 +12,16 @@ from collections.abc import Generator
 import pytest
 
 from fu.pipeline.catalogue import KINDS, NEEDED
+from fu.pipeline.digest import ROOT
 from tests.contract.names import files_of, is_helper, path_of
 from tests.contract.rules import words
 
 Plugin = tuple[str, str]
 ITSELF = ("the contract", "itself")
 SHORT = 56  # characters of what a plug-in is
-TOLD = "told"  # category of a failure that was told in a sentence and has no details
+TRACEBACKS = ROOT / ".pytest_cache/contract.txt"
 lines: dict[Plugin, list[str]] = {}  # plug-in -> the rules that it breaks
+tracebacks: list[str] = []  # of the tests that fail without a sentence of their own
 
 
 def plugin_of(item: pytest.Item) -> Plugin:
@@ -56,15 +59,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note the rule that is broken, or what the test says of it by `pytest.fail`."""
+    """Note the rule that is broken, or the sentence that the test passes to `pytest.fail`, and keep the traceback."""
     report = yield
-    rules = lines.setdefault(plugin_of(item), [])
+    plugin = plugin_of(item)
+    rules = lines.setdefault(plugin, [])
     if report.failed and call.excinfo:
         told = call.excinfo.value if isinstance(call.excinfo.value, pytest.fail.Exception) else None
         rule = words(item.function)  # type: ignore[attr-defined]
         rule = str(told).rstrip(".") if told else rule[0].lower() + rule[1:]
         rules += [rule] * (rule not in rules)
-        report.sections = [(TOLD, "")] if told else []
+        if not told:
+            tracebacks.append(f"{label(plugin)} breaks: {rule}\n{item.nodeid}\n\n{report.longreprtext}\n")
     return report
 
 
@@ -74,21 +79,35 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     done = yield
     plugin = plugin_of(item)
     if (nextitem is None or plugin_of(nextitem) != plugin) and (plugin != ITSELF or lines[ITSELF]):
-        write(item.config, plugin, f"breaks: {'; '.join(lines[plugin])}" if lines[plugin] else "passed")
+        number = len(lines[plugin])
+        write(item.config, plugin, f"breaks {number} rule{'s' * (number > 1)}" if number else "passed")
     return done
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str]:
-    """Print nothing for a single test."""
-    return (TOLD if (TOLD, "") in report.sections else report.outcome, "", "")
+    """Print nothing for a single test: not its result, and, in a category of its own, not its traceback."""
+    return ("broken" if report.failed else report.outcome, "", "")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Count the plug-ins."""
+    """Count the plug-ins, list the broken rules, write the tracebacks to a file and name it."""
     tested = {plugin: broken for plugin, broken in lines.items() if plugin != ITSELF}
     passed = sum(not broken for broken in tested.values())
     terminalreporter.write_line(f"{passed} of {len(tested)} plug-ins passed; the rules: docs/contract.md")
+    for plugin, rules in lines.items():
+        for rule in rules:
+            terminalreporter.write_line(f"{label(plugin)} breaks: {rule}", red=True)
+    TRACEBACKS.unlink(missing_ok=True)
+    if tracebacks:
+        TRACEBACKS.parent.mkdir(exist_ok=True)
+        TRACEBACKS.write_text("\n".join(tracebacks), encoding="utf-8")
+        terminalreporter.write_line(f"Tracebacks: {os.path.relpath(TRACEBACKS)}")
+
+
+def label(plugin: Plugin) -> str:
+    """Return what a plug-in is called: its kind and file."""
+    return f"{'/'.join(plugin)}.py" if plugin != ITSELF else " ".join(ITSELF)
 
 
 def write(config: pytest.Config, plugin: Plugin, verdict: str) -> None:
@@ -96,6 +115,5 @@ def write(config: pytest.Config, plugin: Plugin, verdict: str) -> None:
     width = max(len(f"{kind}/{name}.py") for kind in KINDS for name in files_of(kind))
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     assert reporter is not None
-    about = f"{'/'.join(plugin)}.py" if plugin != ITSELF else " ".join(ITSELF)
-    reporter.write(f"{about:{width}}  {what(plugin) if plugin != ITSELF else '':{SHORT}}  ")
+    reporter.write(f"{label(plugin):{width}}  {what(plugin) if plugin != ITSELF else '':{SHORT}}  ")
     reporter.write_line(verdict, green=verdict == "passed", red=verdict.startswith("breaks"))
