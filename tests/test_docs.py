@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import textwrap
 import tomllib
 from decimal import Decimal
 from functools import cache
@@ -24,8 +25,9 @@ from fu.pipeline.settings.papers import read_yaml
 from tests.factories import make_task
 
 DOCS, README = ROOT / "docs", (ROOT / "README.md").read_text()
+TOUR = (DOCS / "tour.md").read_text()
 ADDING = tuple(sorted(path.stem for path in DOCS.glob("adding-*.md")))
-WRITTEN = (*ADDING, "cluster", "data", "development", "measurements", "python")  # by hand
+WRITTEN = (*ADDING, "cluster", "data", "development", "measurements", "python", "tour")  # by hand
 PAGES = [
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md"),
     *sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md")),
@@ -77,6 +79,26 @@ def test_links_lead_somewhere(page: str) -> None:
         found = path.parent / target if target else path
         assert found.exists(), target
         assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in WRITTEN)])
+def test_the_files_that_a_page_names_exist(page: str) -> None:
+    named = set(re.findall(r"`((?:fu|tests|workflow|envs|profiles)/[\w/.-]+\.\w+)`", (ROOT / page).read_text()))
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
+
+
+def test_the_tour_quotes_settings_as_they_are() -> None:
+    papers = " ".join(path.read_text() for path in (ROOT / "workflow").glob("p*/*.yaml"))
+    quoted = [line for block in re.findall(r"```yaml\n(.*?)```", TOUR, re.S) for line in block.splitlines()]
+    quoted += re.findall(r"`(grid: \{.*?\})`", TOUR)
+    assert [line for line in quoted if line not in papers] == []
+
+
+def test_the_tour_quotes_code_as_it_is() -> None:
+    (code,) = re.findall(r"`fu/evaluation/measure.py`:\n\n```text\n(.*?)```", TOUR, re.S)
+    assert textwrap.indent(code, "    ") in (ROOT / "fu/evaluation/measure.py").read_text()
+    ((path, line),) = re.findall(r"^`(fu/\S+)` change `(.*?)` to", TOUR, re.M)
+    assert line in (ROOT / path).read_text()
 
 
 @pytest.mark.parametrize("page", PAGES)
