@@ -46,12 +46,6 @@ def test_the_generated_pages_are_current() -> None:
     assert there == {*found} - {"config.md", reproduced.PAGE}
 
 
-def test_the_readme_has_the_verdicts_of_the_runs_on_real_data() -> None:
-    """`make docs` renews them."""
-    assert reproduced.table(reproduced.runs()) in README
-    assert reproduced.renewed(README, reproduced.runs()) == README
-
-
 def test_the_sketch_of_the_readme_is_the_method_of_its_page() -> None:
     (sketch,) = re.findall(r"```text\n(def start.*?)```", README, re.S)
     (whole,) = re.findall(r"```python\n(.*?)```", (DOCS / "adding-a-method.md").read_text(), re.S)
@@ -75,7 +69,8 @@ def anchors(path: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
-    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", path.read_text()):
+    outside = r"https?:|\.\./\.\./actions/"  # the second: GitHub's page on a workflow
+    for target, anchor in re.findall(rf"\]\((?!{outside})([^)#\s]*)(?:#([^)\s]*))?\)", path.read_text()):
         found = path.parent / target if target else path
         assert found.exists(), target
         assert not anchor or anchor in anchors(found), f"{target}#{anchor}"

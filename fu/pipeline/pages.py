@@ -228,5 +228,3 @@ def _defaults(paper: Paper) -> Iterator[tuple[str, str, Any, str]]:
 
 if __name__ == "__main__":
     write(ROOT / "docs")
-    readme = ROOT / "README.md"
-    readme.write_text(reproduced.renewed(readme.read_text(encoding="utf-8"), reproduced.runs()), encoding="utf-8")

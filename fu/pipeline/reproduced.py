@@ -1,4 +1,4 @@
-"""The verdicts on claims, as `make docs` shows them: the README's table of papers, and a page with every claim.
+"""The page of verdicts, which `make docs` writes: a table of papers, then every claim.
 
 `docs/measurements/verdicts` keeps, for each run, the `verdicts.csv` and `verdicts.json` that it made, as {paper}-{run}.
 """
@@ -19,7 +19,6 @@ from fu.pipeline.settings import papers
 from fu.pipeline.settings.reference import rows
 
 PAGE = "measurements/verdicts.md"
-START, END = "<!-- verdicts: made by make docs -->\n", "<!-- end of verdicts -->\n"
 HEAD = (
     *("claim", "source", "verdict", "by scenario", "mean and interval"),
     *("seeds (unseen)", "verdict on the paper's own numbers"),
@@ -83,13 +82,13 @@ def ours(place: str) -> bool:
 
 
 def table(found: list[Run]) -> str:
-    """Return the README's tables, a row per run: claims of papers, then our own controls and criteria."""
+    """Return the tables at the top, a row per run: claims of papers, then our own controls and criteria."""
     counted = {own: [_counted(run, own) for run in found if _of(run.overall, own).any()] for own in (False, True)}
     columns = ("hold", "do not hold", "undecided", "scale")
-    text = rows(("paper", "claims judged", *columns), counted[False])
-    if not counted[True]:
-        return text
-    return f"{text}\n\n{BEYOND}\n\n{rows(('page', 'controls and criteria judged', *columns), counted[True])}"
+    parts = [rows(("paper", "claims judged", *columns), counted[False])] if counted[False] else []
+    if counted[True]:
+        parts += [BEYOND, rows(("page", "controls and criteria judged", *columns), counted[True])]
+    return "\n\n".join(parts)
 
 
 def _of(claims: pd.DataFrame, own: bool) -> "pd.Series[bool]":
@@ -100,7 +99,7 @@ def _counted(run: Run, own: bool) -> tuple[str, ...]:
     here = run.overall[_of(run.overall, own)]
     counts = Counter(here["verdict"])
     judged = f"{len(here)} of {sum(ours(place) == own for place in run.claims)}"
-    return f"[{run.paper}](docs/papers/{run.paper}.md)", judged, *(str(counts[kind]) for kind in KINDS), run.scale
+    return f"[{run.paper}](../papers/{run.paper}.md)", judged, *(str(counts[kind]) for kind in KINDS), run.scale
 
 
 def page(found: list[Run]) -> str:
@@ -111,6 +110,7 @@ def page(found: list[Run]) -> str:
         "by formulas, on quadratics for which all quantities can be computed. The level of an interval is the one "
         "that decides the verdict: 95%, corrected for the number of scenarios and rivals. Unseen: the share of all "
         "seeds that may be exceptions, with 95% confidence, although none of these is ([levels](levels.md)).",
+        table(found),
     ]
     for run in found:
         again = f" {run.about['again']}" if "again" in run.about else ""
@@ -139,10 +139,3 @@ def _lines(run: Run, own: bool) -> Iterator[tuple[str, ...]]:
             f"{claim['n']} ({unseen(claim['n']):.0%})" if claim["n"] > 1 else "–",
             several(every[every["published"] != ""]["published"]),
         )
-
-
-def renewed(text: str, found: list[Run]) -> str:
-    """Return the README's text with the table of these runs."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    return f"{before}{start}\n{table(found)}\n\n{end}{after}"

@@ -1,4 +1,4 @@
-"""The README's table of verdicts and the page of claims, from what runs on real data have judged."""
+"""The page of verdicts, from what runs on real data have judged."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ SCALE = "MNIST, Pat-50; MNIST, IID; formulas; preset reduced, 3 seeds"
 
 def test_a_run_is_a_row_that_counts_what_it_judged(found: list[reproduced.Run]) -> None:
     table = reproduced.table(found)
-    assert table.splitlines()[2:] == [f"| [fedosd](docs/papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |"]
+    assert table.splitlines()[2:] == [f"| [fedosd](../papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |"]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,7 @@ def test_families_and_many_scenarios_are_named_by_data_and_artefacts(
 
 def test_the_page_has_each_claim_that_was_judged(found: list[reproduced.Run]) -> None:
     text = reproduced.page(found)
+    assert reproduced.table(found) in text
     assert f"\n## fedosd: {SCALE}\n\n3 of {CLAIMS + OWN} claims judged; commit abcdef0.\n" in text
     assert text.splitlines()[-3:] == [
         r"| A \| a. | section 1 | **holds** (over 2 of 3 seeds) | holds (2) | 0.125 (0.1 to 0.15); 0.25 (0.2 to 0.3) "
@@ -75,13 +76,6 @@ def test_the_page_has_each_claim_that_was_judged(found: list[reproduced.Run]) ->
         "| B. | section 2 | **does not hold** | does not hold | – | – | – |",
         "| C. | section 3 | **undecided** | undecided | 0 (-1 to 1); few | 3 (63%) | – |",
     ]
-
-
-def test_the_readme_gets_the_table_in_its_place(found: list[reproduced.Run]) -> None:
-    text = f"before\n\n{reproduced.START}\nold\n\n{reproduced.END}\nafter\n"
-    wanted = f"before\n\n{reproduced.START}\n{reproduced.table(found)}\n\n{reproduced.END}\nafter\n"
-    assert reproduced.renewed(text, found) == wanted
-    assert reproduced.renewed(wanted, found) == wanted
 
 
 def test_controls_and_criteria_of_our_own_stand_apart(tmp_path: Path) -> None:
@@ -93,11 +87,12 @@ def test_controls_and_criteria_of_our_own_stand_apart(tmp_path: Path) -> None:
     ]
     several = runs_of(tmp_path, [*ROWS, *own])
     paper, _, beyond = reproduced.table(several).partition(reproduced.BEYOND)
-    assert paper.splitlines()[2:] == [f"| [fedosd](docs/papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |", ""]
-    assert beyond.splitlines()[-1] == f"| [fedosd](docs/papers/fedosd.md) | 2 of {OWN} | 1 | 0 | 1 | {SCALE} |"
-    (first, second) = reproduced.page(several).split(reproduced.BEYOND)
+    assert paper.splitlines()[2:] == [f"| [fedosd](../papers/fedosd.md) | 3 of {CLAIMS} | 1 | 1 | 1 | {SCALE} |", ""]
+    assert beyond.splitlines()[-1] == f"| [fedosd](../papers/fedosd.md) | 2 of {OWN} | 1 | 0 | 1 | {SCALE} |"
+    (top, first, second) = reproduced.page(several).split(reproduced.BEYOND)
+    assert paper in f"{top}{reproduced.BEYOND}"
     assert [line[:5] for line in first.splitlines()[-4:]] == ["| A \\", "| B. ", "| C. ", ""]
     assert [line[:4] for line in second.splitlines()[-2:]] == ["| E.", "| F."]
     (only,) = runs_of(tmp_path, own)
-    assert "claims judged |" not in reproduced.page([only])
+    assert "| claims judged |" not in reproduced.page([only])
     assert reproduced.table([only]).splitlines()[-1].startswith("| [fedosd]")
