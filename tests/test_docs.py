@@ -181,6 +181,18 @@ def test_every_file_to_cite_by_names_the_same_four_papers() -> None:
             assert all(author["family-names"] in CITED[name] for author in paper["authors"])
 
 
+EVALUATION = DOCS / "artefact-evaluation.md"
+RUNS = re.findall(r"\| `(make reproduce PRESET=.*?)` \| \[(.*?)\]\((.*?\.md).*?\)", EVALUATION.read_text())
+
+
+def test_evaluators_are_told_of_runs_that_were_measured() -> None:
+    assert len(RUNS) == 8
+    for command, took, page in RUNS:
+        text = " ".join((DOCS / page).read_text().split())
+        assert command in text, command
+        assert re.search(rf"(?<![\d.]){took}(?!\w)", text), (command, took)
+
+
 # ---- the paper's numbers -------------------------------------------------------------------------------------------
 
 FOLDER = ROOT / "workflow/published/fedosd"

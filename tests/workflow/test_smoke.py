@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fu.pipeline.compare.runs import compare
+from fu.pipeline.digest import ROOT
 from tests.artefacts.typeset import compiled
 from tests.workflow.conftest import FEW, SMALL, targets
 from tests.workflow.project import Job, Project
@@ -155,3 +157,9 @@ def test_the_html_report_holds_every_artefact(smoke: Project) -> None:
     smoke.snakemake("--report", "report.html")
     text = (smoke.root / "report.html").read_text()
     assert all(f"{name.rpartition('/')[2]}.png" in text for name in artefacts(smoke))
+
+
+@whole
+def test_its_numbers_are_the_expected_ones_or_those_of_another_cpu(smoke: Project) -> None:
+    found = compare(smoke.root / "results/smoke", ROOT / "docs/expected/smoke")
+    assert found.equal, "\n".join(found.lines)

@@ -17,8 +17,12 @@ from fu.contents import require_file
 from fu.pipeline.page.made import Artefact
 
 TIMES = {"runtime": {SECONDS, "ratio"}}  # kind -> metrics that are measured times (others: seconds alone)
-LABELS = ("claim", "scenario", "method", "point", "setting", "x", "stage", "metric", "quantity")  # say which row it is
+LABELS = (  # say which row it is
+    *("claim", "statement", "system", "scenario", "panel", "line", "training", "method", "point", "setting", "x"),
+    *("stage", "audit", "attack", "metric", "quantity", "cost"),
+)
 NUMBERED = ("client", "round")
+FAR = 0.05  # of numbers up to 1, and of larger ones in proportion: more than that is far apart
 UNUSED = ("", "-1")  # what a row has in a column that is not its own
 
 
@@ -36,6 +40,11 @@ class Difference(NamedTuple):
     def change(self) -> float:
         """The second number less the first; NaN where one is missing or a text."""
         return _value(self.second) - _value(self.first)
+
+    @property
+    def far(self) -> bool:
+        """Whether it is more than rounding makes of small data; what is missing or a text always is."""
+        return not abs(self.change) <= FAR * max(1, abs(_value(self.first)), abs(_value(self.second)))
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -63,11 +72,18 @@ class Numbers(NamedTuple):
     times: int
     moved: int
 
+    @property
+    def far(self) -> float:
+        """The share of numbers that are far apart; infinite where tables have other rows."""
+        number = sum(one.far for one in self.differences)
+        return number / self.compared if self.compared else inf if number else 0
 
-def compared(name: str, a: Artefact, b: Artefact) -> Numbers:
-    """Compare the rows behind an artefact; where all are equal, what it shows."""
-    times = TIMES.get(a.about["spec"]["kind"], {SECONDS})
-    rows = _rows(name, times, *(_table(artefact.file("rows.csv")) for artefact in (a, b)))
+
+def compared(name: str, kind: str, a: Artefact, b: Artefact) -> Numbers:
+    """Compare the rows behind an artefact, where both runs have them; where all are equal, what it shows."""
+    times = TIMES.get(kind, {SECONDS})
+    files = [artefact.file("rows.csv") for artefact in (a, b)]
+    rows = _rows(name, times, *map(_table, files)) if all(map(Path.exists, files)) else Numbers([], 0, 0, 0)
     shown = _shown(name, times, *(_table(artefact.file("csv")) for artefact in (a, b)))
     return Numbers(
         rows.differences or shown.differences,
@@ -125,7 +141,7 @@ def _shown(name: str, times: set[str], a: pd.DataFrame, b: pd.DataFrame) -> Numb
             continue
         for column in columns:
             same = _same(one[column], two[column])
-            if one.get("metric") in times:
+            if times & {one.get("metric"), one.get("cost")}:
                 timed, moved = timed + (not isnan(_value(one[column]))), moved + (not same)
             else:
                 compared += not isnan(_value(one[column]))

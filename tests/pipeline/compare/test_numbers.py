@@ -17,17 +17,16 @@ def seeds(*values: float, **row: object) -> list[Row]:
     return [{"seed": seed, "value": value, **row} for seed, value in enumerate(values)]
 
 
-def artefact(name: str, rows: list[Row], shown: str = SHOWN, kind: str = "table") -> Artefact:
+def artefact(name: str, rows: list[Row], shown: str = SHOWN) -> Artefact:
     """Return an artefact of which there is what is compared."""
     path = Path(name)
     path.with_name(f"{name}.rows.csv").write_text(csv(rows))
     path.with_name(f"{name}.csv").write_text(shown)
-    path.with_name(f"{name}.json").write_text(f'{{"spec": {{"kind": "{kind}"}}}}')
     return Artefact(path, Certificate("", "publish", {}, "", {}, {}))
 
 
 def numbers(a: list[Row], b: list[Row], shown: tuple[str, str] = (SHOWN, SHOWN), kind: str = "table") -> Numbers:
-    return compared("toy_thing", artefact("a", a, shown[0], kind), artefact("b", b, shown[1], kind))
+    return compared("toy_thing", kind, artefact("a", a, shown[0]), artefact("b", b, shown[1]))
 
 
 def said(found: Numbers) -> list[str]:
@@ -102,6 +101,23 @@ def test_measured_times_are_counted_apart() -> None:
     shown = one, one.replace("1.5", "1.6")
     assert numbers(seeds(1), seeds(1), shown, "runtime") == Numbers([], 3, 2, 1)  # ratio and its n; steps and its n
     assert said(numbers(seeds(1), seeds(1), shown)) == ["toy_thing  small, ratio, mean: 1.5 -> 1.6 (+0.1)"]
+    costs = "method,cost,spent\nours,seconds,1.5\nours,stored,3\n"
+    assert numbers([], [], (costs, costs.replace("1.5", "9"))) == Numbers([], 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "far"),
+    [("0.5", "0.549", False), ("0.5", "0.56", True), ("40", "41.9", False), ("-40", "-43", True), ("1", "", True)],
+)
+def test_far_apart_is_a_twentieth_of_one_or_of_a_larger_number(first: str, second: str, far: bool) -> None:
+    assert Difference("toy_thing", "cell", first, second).far == far
+
+
+def test_the_share_of_numbers_that_are_far_apart_is_infinite_where_rows_are_others() -> None:
+    one, two = f"{SHOWN}small,asr,0.5,,1\nsmall,r_acc,0.9,,1\n", f"{SHOWN}small,asr,0.4,,1\nsmall,r_acc,0.91,,1\n"
+    assert numbers([], [], (one, two)).far == 1 / 4
+    assert numbers([], [], (one, one)).far == 0
+    assert numbers([], [], (one, SHOWN)).far == float("inf")
 
 
 def test_where_the_rows_are_equal_what_is_shown_is_compared() -> None:

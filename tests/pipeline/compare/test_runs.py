@@ -79,6 +79,37 @@ def test_the_worst_difference_is_printed_first() -> None:
     assert [line.partition("-> ")[2][0] for line in compare(a, b).lines[-3:]] == ["4", "3", "2"]
 
 
+def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> None:
+    rows = [*("metric,mean,std,n", "asr,0.5,,1", "r_acc,0.9,,1", "seconds,3,,1"), *(f"m{k},0.5,,1" for k in range(9))]
+    text = "\n".join(rows) + "\n"
+    a, tables = run(Path("a"), ENTRY, ROWS, text), Path("expected")
+    (tables / "toy").mkdir(parents=True)
+
+    def told(shown: str) -> tuple[bool, list[str]]:
+        (tables / "toy/thing.csv").write_text(shown)
+        found = compare(a, tables)
+        return found.equal, found.lines
+
+    first = [
+        "A: a, B: expected",
+        "Only in A: toy_other",
+        "Measured times, which differ from run to run: {} of 2 differ",
+    ]
+    assert told(text.replace(",3,", ",4,")) == (True, [*first[:2], first[2].format(1), "Numbers: all 22 are equal"])
+    equal, lines = told(text.replace("asr,0.5", "asr,0.3").replace("r_acc,0.9", "r_acc,0.8"))
+    assert equal
+    assert lines[-2:] == [
+        "  toy_thing  r_acc, mean: 0.9 -> 0.8 (-0.1)",
+        "Beyond what another CPU does, more than 10% of a table's numbers 0.05 apart: none",
+    ]
+    equal, lines = told(text.replace(",0.5,", ",0.3,"))
+    assert not equal
+    assert lines[-1].endswith(": toy_thing (45%)")
+    equal, lines = told(text.replace("r_acc,0.9,,1\n", ""))
+    assert not equal
+    assert lines[-1].endswith(": toy_thing (rows)")
+
+
 def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
     a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, ROWS)
     (b / "artefacts/toy/thing.csv").write_text("x")
@@ -92,7 +123,10 @@ def test_what_cannot_be_compared_is_one_sentence(capsys: pytest.CaptureFixture[s
     a = run(Path("a"), ENTRY, ROWS)
     Path("empty/artefacts").mkdir(parents=True)
     for other, sentence in (
-        ("results", "results: has no folder artefacts, so it is none of a preset's results, as results/smoke is."),
+        (
+            "results",
+            "results: has neither a folder artefacts, as results/smoke has, nor tables, as docs/expected/smoke has.",
+        ),
         ("gone", "gone: there is no such file."),
         ("empty", "a and empty: have no artefact in common, so nothing can be compared."),
     ):
