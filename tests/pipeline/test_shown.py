@@ -95,7 +95,7 @@ def test_a_table_knows_who_retrains_what_stands_in_parentheses_and_its_note() ->
     shown = entry(made("reduced"), "table8")
     assert [method.name for method in shown.methods if method.retrains] == ["retraining"]
     assert [metric.name for metric in shown.spreads] == ["r_acc_std"]
-    assert shown.note.startswith("The paper contradicts itself: FUPGA")
+    assert shown.note.startswith("The paper contradicts itself: on MNIST")
     assert entry(made("reduced"), "table6").note == ""
 
 
