@@ -4,14 +4,14 @@ With `marks: bars` its numbers are drawn as bars.
 """
 
 from collections.abc import Hashable
-from math import nan
+from math import nan, sqrt
 from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
 from fu.artefacts import bars, notes
-from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
+from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import OURS, markdown
 from fu.artefacts.result import Result, of_table
@@ -24,6 +24,7 @@ PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
 MARKS = {"bars": ("unlearned", "recovered")}  # the stages that have a panel each
 RISE = 0.01  # of ASR in post-training, where one seed shows no spread
 Cell = dict[Hashable, Any]
+Cells = dict[tuple[str, str, str], Cell]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
@@ -63,19 +64,8 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
     for metric in entry.metrics:
         parts += [f"In parentheses: {spread.formula}." for spread in entry.spreads if spread.name == metric.spread]
     parts += [*notes.left_out(frame), *notes.comparison(entry)]
-    best = "the best of the paper's methods" if entry.in_paper else "the best"
-    parts.append(
-        f"Bold: {best} after unlearning and after post-training, retraining and diverged methods aside; none if all "
-        "tie."
-    )
-    if (frame["took_hold"] == False).any():  # noqa: E712 (None where that is not known)
-        parts.append("Nothing is bold where the backdoor hardly took hold.")
-    if any(metric.better == "higher" for metric in entry.metrics):
-        parts.append(
-            f"Where higher is better, only among those that forgot: ASR at most {FORGOT:g} above retraining's."
-            if frame["forgot"].notna().any()
-            else "Where higher is better, none is bold, as no retrained model shows who forgot."
-        )
+    if any(_best(entry, _cells(frame, scenario)) for scenario in entry.scenarios):
+        parts.append(_bold(entry, frame))
     if (frame["mark"] != "").any() or (frame["published_mark"] != "").any():
         marked = [*frame[frame["mark"] != ""]["n"]] or [len(entry.seeds)]
         beyond = "its standard deviation over seeds" if max(marked) > 1 else f"{RISE:g}"
@@ -151,8 +141,7 @@ def _forgot(entry: Entry, means: "pd.Series[float]", scenario: str, method: str,
 
 def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
     """Return one scenario's rows as text: the rate, then for each metric ours, the paper's and the difference."""
-    records = frame[frame["scenario"] == scenario.name].to_dict("records")
-    cells = {(record["method"], record["stage"], record["metric"]): record for record in records}
+    cells = _cells(frame, scenario)
     methods = {method.name: method for method in entry.methods}
     best = _best(entry, cells)
     rows = []
@@ -183,30 +172,53 @@ def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame
     return pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(list(rows[0])))
 
 
-def _best(entry: Entry, cells: dict[tuple[str, str, str], Cell]) -> set[tuple[str, str, str]]:
-    """Return the cells that are best in their column, after unlearning and after post-training."""
+def _cells(frame: pd.DataFrame, scenario: Scenario) -> Cells:
+    records = frame[frame["scenario"] == scenario.name].to_dict("records")
+    return {(record["method"], record["stage"], record["metric"]): record for record in records}
+
+
+def _best(entry: Entry, cells: Cells) -> set[tuple[str, str, str]]:
+    """Return the cells that are better than all others of their column over seeds, after each stage."""
     found: set[tuple[str, str, str]] = set()
     theirs = [method for method in entry.methods if method.in_paper or not entry.in_paper]
     rivals = {method.name for method in theirs if method.post_training != "own"}
-
-    def value(metric: Metric, cell: Cell) -> float:
-        return round(cell["mean"], 3) * (-1 if metric.better == "lower" else 1)
-
     for metric in entry.metrics:
-        for stage in ("unlearned", "recovered"):
-            column = {
-                key: value(metric, cell)
+        sign = {"lower": -1, "higher": 1, "neither": 0}[metric.better]
+        for stage in ("unlearned", "recovered") if sign else ():
+            column = [
+                (sign * round(cell["mean"], 3), key)
                 for key, cell in cells.items()
                 if key[1:] == (stage, metric.name) and cell["n"] and not cell["diverged"] and key[0] in rivals
                 if cell["took_hold"] is not False
-            }
-            if metric.better == "neither" or len(set(column.values())) < 2:
-                continue
-            if metric.better == "higher":  # who does not forget keeps accuracy for free
-                column = {key: value for key, value in column.items() if cells[key]["forgot"]}
-            if len(column) == 1 or len(set(column.values())) > 1:
-                found |= {key for key, value in column.items() if value == max(column.values())}
+                if sign < 0 or cell["forgot"]  # who does not forget keeps accuracy for free
+            ]
+            first, second = ([*sorted(column, reverse=True), None, None])[:2]
+            if first and second and differs(first[0] - second[0], cells[first[1]], cells[second[1]]):
+                found.add(first[1])
     return found
+
+
+def differs(difference: float, one: Cell, other: Cell) -> bool:
+    """Whether the 95% interval of a difference of two means over seeds (Welch 1947) excludes 0; of one seed never."""
+    from scipy.special import stdtrit  # half a second that other kinds need not pay
+
+    if min(one["n"], other["n"]) < 2:
+        return False
+    errors = [cell["std"] ** 2 / cell["n"] for cell in (one, other)]
+    parts = sum(error**2 / (cell["n"] - 1) for error, cell in zip(errors, (one, other), strict=True))
+    half = stdtrit(sum(errors) ** 2 / parts, 0.975) * sqrt(sum(errors)) if parts else 0.0
+    return bool(abs(difference) > half)
+
+
+def _bold(entry: Entry, frame: pd.DataFrame) -> str:
+    """Explain bold."""
+    best = "the best of the paper's methods" if entry.in_paper else "the best"
+    text = f"Bold: {best} at each stage, without retraining and diverged methods, where the 95% interval over seeds "
+    text += "of its difference from the runner-up excludes 0 (Welch)"
+    if any(metric.better == "higher" for metric in entry.metrics) and frame["forgot"].notna().any():
+        text += f"; where higher is better, only among methods that forgot (ASR at most {FORGOT:g} above retraining's)"
+    weak = (frame["took_hold"] == False).any()  # noqa: E712 (None where that is not known)
+    return text + ("; never where the backdoor hardly took hold." if weak else ".")
 
 
 def _number(value: float, spread: float | None = None) -> str:

@@ -128,11 +128,10 @@ def bold(entry: Entry, frame: pd.DataFrame) -> set[str]:
     [
         ({"a": (0.04, 0.7, 1), "b": (0.03, 0.6, 2), "c": (0.05, 0.5, 3)}, {"B ASR", "A R-Acc"}),
         ({"a": (0.061, 0.9, 1), "b": (0.06, 0.6, 2), "c": (0.05, 0.5, 3)}, {"C ASR", "B R-Acc"}),
-        ({"a": (0.9, 0.9, 1), "b": (0.8, 0.8, 2), "c": (0.05, 0.5, 3)}, {"C ASR", "C R-Acc"}),
+        ({"a": (0.9, 0.9, 1), "b": (0.8, 0.8, 2), "c": (0.05, 0.5, 3)}, {"C ASR"}),
         ({"a": (0.9, 0.9, 1), "b": (0.8, 0.8, 2), "c": (0.7, 0.5, 3)}, {"C ASR"}),
-        ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 2), "c": (0.05, 0.5, 3)}, {"A ASR", "B ASR", "A R-Acc", "B R-Acc"}),
+        ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 2), "c": (0.05, 0.5, 3)}, set()),
         ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 1), "c": (0.03, 0.7, 1)}, set()),
-        ({"a": (0.03, 0.7, 1), "b": (0.03, 0.7, 2), "c": (0.9, 0.8, 3)}, {"A ASR", "B ASR"}),
         ({"a": (0.03, 0.70004, 1), "b": (0.03, 0.70001, 2), "c": (0.03, 0.7, 3)}, set()),
         ({"a": (0.03, 0.7, 1), "b": (0.9, 0.7, 2)}, {"A ASR"}),
         ({"a": (0.03, 0.7, 1)}, set()),
@@ -144,7 +143,6 @@ def bold(entry: Entry, frame: pd.DataFrame) -> set[str]:
         "nobody forgot",
         "two are best",
         "all equal",
-        "all who forgot equal",
         "equal as printed",
         "equal, though one forgot",
         "alone",
@@ -155,6 +153,23 @@ def test_bold_is_the_best_of_those_that_forgot(values: dict[str, tuple[float, ..
 
 
 VALUES = {"scratch": (0.01, 0.95, 0.0), "a": (0.02, 0.9, 1.0), "b": (0.04, 0.6, 2.0), "c": (0.05, 0.5, 3.0)}
+
+
+def test_one_seed_makes_nothing_bold() -> None:
+    entry, frame = rivals(VALUES)
+    alone = entry.model_copy(update={"seeds": (0,)})
+    result = made(alone, frame[frame["seed"] == 0])
+    assert "**" not in result.body
+    assert "Bold" not in result.notes
+
+
+# Two seeds each, .04 apart in ASR, .02 or less between the two of a method: t(2) = 4.303.
+@pytest.mark.parametrize(("spread", "expected"), [(0.004, {"A ASR"}), (0.0065, {"A ASR"}), (0.0067, set())])
+def test_bold_needs_an_interval_that_excludes_the_runner_up(spread: float, expected: set[str]) -> None:
+    entry, frame = rivals({"scratch": (0.01, 0.95, 0), "a": (0.02, 0.9, 1), "b": (0.06, 0.9, 2)})
+    rows = frame["method"].isin(["a", "b"]) & (frame["metric"] == "asr") & (frame["stage"] != "original")
+    frame.loc[rows, "value"] += frame.loc[rows, "seed"].map({0: -spread, 1: spread})
+    assert bold(entry, frame) == expected
 
 
 def test_what_the_paper_lacks_and_what_retrains_is_not_bold() -> None:
@@ -169,8 +184,8 @@ def test_what_the_paper_lacks_and_what_retrains_is_not_bold() -> None:
     assert bold(entry.model_copy(update={"methods": tuple(lacking)}), frame) == set()
     ours = entry.model_copy(update={"methods": tuple(lacking), "in_paper": False})
     assert bold(ours, frame) == {"A * ASR", "A * R-Acc"}  # a table of ours has rivals of ours
-    assert "Bold: the best of the paper's methods after" in made(entry, frame).body
-    assert "Bold: the best after" in made(ours, frame).body
+    assert "Bold: the best of the paper's methods at each" in made(entry, frame).body
+    assert "Bold: the best at each" in made(ours, frame).body
 
 
 def test_a_method_of_which_a_seed_diverged_is_not_bold() -> None:
@@ -184,7 +199,7 @@ def test_nothing_is_bold_where_there_was_little_to_forget(asr: float, expected: 
     frame = set_values(frame, "original", "original", "asr", asr)
     assert bold(entry, frame) == expected
     result = made(entry, frame)
-    assert ("Nothing is bold where the backdoor hardly took hold." in result.body) is not bool(expected)
+    assert ("Bold" in result.body) is bool(expected)
     assert set(result.frame["took_hold"]) == {bool(expected)}
     hidden = entry.model_copy(update={"metrics": entry.metrics[1:], "stages": ("unlearned", "recovered")})
     assert bold(hidden, frame) == expected - {"A ASR"}
@@ -192,16 +207,14 @@ def test_nothing_is_bold_where_there_was_little_to_forget(asr: float, expected: 
 
 def test_where_no_retrained_model_shows_who_forgot_no_accuracy_is_bold() -> None:
     entry, frame = rivals(VALUES)
-    text = "Where higher is better, none is bold, as no retrained model shows who forgot."
-    assert text not in made(entry, frame).body
+    text = "only among methods that forgot"
+    assert text in made(entry, frame).body
     alone = entry.model_copy(update={"methods": entry.methods[1:]})
     assert bold(alone, frame) == {"A ASR"}
-    assert text in made(alone, frame).body
+    assert text not in made(alone, frame).body
     blind = frame[frame["metric"] != "asr"]
     assert bold(entry, blind) == set()
-    assert text in made(entry, blind).body
-    asr = make_entry("table", metrics=("asr",))
-    assert "Where higher" not in made(asr).body
+    assert "Bold" not in made(entry, blind).body
 
 
 def test_who_forgot_stands_in_the_numbers_also_where_asr_is_not_shown() -> None:
