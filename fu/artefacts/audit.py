@@ -10,12 +10,14 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 from math import isnan, nan
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing
 from fu.artefacts.entry import Audit, Entry, Method, Metric, Scenario
@@ -27,7 +29,7 @@ from fu.artefacts.words import in_a_row
 READS = "repeats"
 NEEDS = ("against",)
 BY_SEED = ("found", "in_order")  # shares of the audits that decide something
-GREY = "0.6"  # of an audit that judges nobody
+GREY = "0.78"  # of an audit that judges nobody
 SPREAD = 30  # between the smallest and the largest score, from where on the axis is logarithmic
 MODELS = "repeats"  # the row of the frame that says how many models did not diverge
 
@@ -262,34 +264,54 @@ def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:
 
 
 def _picture(entry: Entry, judged: Mapping[str, list[Judged]]) -> Figure:
-    """Return a panel for each audit and scenario: a dot for each method's score, filled where something is found."""
+    """Return a panel for each audit and scenario: a marker for each method's score, filled where something is found."""
     methods = _shown(entry)
     wide = rcParams["figure.figsize"][0]
     columns = max(len(audits) for audits in judged.values())
     figure = Figure(figsize=(wide, (0.17 * len(methods) + 0.6) * len(judged)), layout="constrained")
     axes = figure.subplots(len(judged), columns, squeeze=False, sharey=True)
+    styles = drawing.looks(methods)
     for row, scenario in zip(axes, entry.scenarios, strict=True):
         for axis, audit in zip(row, judged[scenario.name], strict=True):
-            _draw(axis, audit, methods)
+            _draw(axis, audit, styles)
+            metric = next((one for one in entry.metrics if one.name == audit.audit.score), None)
+            score = metric.label if metric else ""
             if scenario is entry.scenarios[0]:
-                score = next((one.label for one in entry.metrics if one.name == audit.audit.score), "")
                 drawing.head(axis, score if audit.audit.label in score else f"{audit.audit.label}: {score}")
+            if metric and metric.unit != "fraction" and scenario is entry.scenarios[-1]:
+                axis.set_xlabel(metric.unit)
         row[0].set_yticks(range(len(methods)), [method.marked for method in methods])
-        row[0].set_ylabel(scenario.label)
+        row[0].set_ylabel(entry.heading_of(scenario.label))
     axes[0, 0].invert_yaxis()  # of all, as they share it
+    audits = [audit for several in judged.values() for audit in several]
+    black: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT, "linestyle": "none"}
+    signs = {"differs from retraining": black, "passes the audit": {**black, "markerfacecolor": "white"}}
+    used = {*signs} if any(audit.found and not audit.fails for audit in audits) else set()
+    signs["not judged"] = {**black, "color": GREY}
+    used |= {"not judged"} if any(_grey(audit, method) for audit in audits for method in styles) else set()
+    shown = [Line2D([], [], label=label, **style) for label, style in signs.items() if label in used]
+    if shown:
+        drawing.legend(figure, shown)
     return figure
 
 
-def _draw(axis: Axes, audit: Judged, methods: list[Method]) -> None:
-    scores = {name: of[audit.audit.score] for name, of in audit.values.items() if audit.audit.score in of}
-    for place, method in enumerate(methods):
-        if method.name in scores:
-            found = audit.found.get(method.name)
-            known = GREY if audit.fails or found is None else drawing.colour(3 if method.left or method.control else 0)
-            face = "white" if found is False else known
-            axis.plot(scores[method.name], place, "o", color=known, markerfacecolor=face, markersize=4.5)
+def _grey(audit: Judged, method: str) -> bool:
+    """Whether an audit that judges others does not judge this method."""
+    return bool(audit.found) and (bool(audit.fails) or (method in audit.values and method not in audit.found))
+
+
+def _draw(axis: Axes, audit: Judged, styles: Mapping[str, drawing.Look]) -> None:
+    scores = _scores(audit)
+    for place, (name, look) in enumerate(styles.items()):
+        if name in scores:
+            grey = {"color": GREY} if _grey(audit, name) else {}
+            axis.plot(scores[name], place, **look.point(audit.found.get(name) is not False, **grey))
     if scores and 0 < SPREAD * min(scores.values()) < max(scores.values()):
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
+    else:
+        axis.xaxis.set_major_locator(MaxNLocator(4))
+        if scores and min(scores.values()) < 0 < max(scores.values()):
+            axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
     axis.grid(axis="y", linewidth=0.4, color="0.9")
     axis.set_axisbelow(True)

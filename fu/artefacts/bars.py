@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from fu.artefacts.drawing import colour, head, legend, panels
+from fu.artefacts.drawing import head, legend, panels, shades
 from fu.artefacts.entry import ORIGINAL, Entry, Metric
 
 CROWDED = 0.6  # inches that the name of a method needs
@@ -32,6 +32,7 @@ def picture(entry: Entry, found: pd.DataFrame) -> Figure:
     stages = [stage for stage in entry.stages if stage != ORIGINAL]
     figure, lines = panels(len(entry.scenarios) * len(stages), 1, 1.5, beside=1)
     shown = [(scenario, stage) for scenario in entry.scenarios for stage in stages]
+    fills = shades("0.55", len(entry.metrics))[::-1]
     width = 0.84 / len(entry.metrics)
     quantity, labelled = names(entry.metrics)
     for [axis], (scenario, stage) in zip(lines, shown, strict=True):
@@ -41,7 +42,7 @@ def picture(entry: Entry, found: pd.DataFrame) -> Figure:
         values = {name: part.set_index(["method", "stage"]).loc[keys] for name, part in here.groupby("metric")}
         for k, metric in enumerate(entry.metrics):
             at = np.arange(len(rows)) + (k - (len(entry.metrics) - 1) / 2) * width
-            _draw(axis, at, width, values[metric.name], colour(k), labelled[metric.name])
+            _draw(axis, at, width, values[metric.name], fills[k], labelled[metric.name])
         lost = values[entry.metrics[0].name]
         for k, (count, diverged) in enumerate(zip(lost["n"], lost["diverged"], strict=True)):
             if diverged and not count:
@@ -54,12 +55,12 @@ def picture(entry: Entry, found: pd.DataFrame) -> Figure:
         turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
         axis.set_xticks(range(len(rows)), labels, **turned)
         axis.tick_params(axis="x", length=0)
-        head(axis, f"{scenario.label}: {TITLES[stage]}")
+        head(axis, entry.heading_of(f"{scenario.label}: {TITLES[stage]}"))
         axis.set_ylabel(quantity)
         if all(metric.unit == "fraction" for metric in entry.metrics):
             axis.set(ylim=(0, 1.15), yticks=[0, 0.5, 1])
         axis.margins(x=0.01)
-    legend(figure, [Patch(color=colour(k), label=label) for k, label in enumerate(labelled.values())])
+    legend(figure, [Patch(color=fill, label=label) for fill, label in zip(fills, labelled.values(), strict=True)])
     return figure
 
 

@@ -114,7 +114,7 @@ def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         for axis, method in zip(line, entry.methods, strict=True):
             here = _part(found, scenario.name, method.name)
-            head(axis, f"{scenario.label}\n{method.marked}")
+            head(axis, entry.heading_of(f"{scenario.label}: {method.marked}"))
             axis.set(xlabel="round", ylim=(0, 1))
             if len(here):
                 _draw(axis, here, entry, colours)

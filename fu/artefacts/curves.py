@@ -232,7 +232,7 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
     figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
     styles, used = looks(entry.methods, shaded, entry.paper), set()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        head(line[0], scenario.label)
+        head(line[0], entry.heading_of(scenario.label), len(line))
         for axis, metric in zip(line, entry.metrics, strict=True):
             whole, broke = (_of(rows, scenario.name, metric.name) for rows in (found, cut))
             for name, look in styles.items():

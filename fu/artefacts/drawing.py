@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from math import ceil
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -21,29 +21,37 @@ from fu.artefacts.entry import Method
 from fu.artefacts.style import Figures, parameters
 from fu.artefacts.wrapping import fit
 
-LOOKS = {  # a method or training has one colour of the palette and one marker in all papers; others take what is left
+LOOKS: dict[str, tuple[int | str, Any]] = {  # of a method or training in all papers: colour of the palette, marker
     "fedosd": (0, "o"),
     "mode": (1, "s"),
     "ewcsga": (2, "D"),
     "fupga": (3, "^"),
     "fedrecovery": (4, "v"),
     "federaser": (5, "P"),
-    "retraining": (7, "p"),
     "sfu": (9, "<"),
-    "fats": (0, "D"),
-    "fr2": (3, ">"),
-    "safari": (0, "^"),
-    "server_sgd": (1, "v"),
+    "fats": (10, "h"),
+    "fr2": (11, ">"),
+    "stability": (12, "d"),
+    "fairness": (13, "*"),
+    "retraining": (7, "p"),
+    "partly": ("0.25", "8"),
+    "mixed": ("0.25", "H"),
+    "untouched": ("0.25", (4, 1, 0)),
+    "random": ("0.25", (3, 1, 0)),
     "fedavg": (7, "s"),
+    "server_sgd": (1, "v"),
+    "safari": (0, "^"),
 }
 DASHES: list[Any] = ["-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))]
 MARKERS = "osD^vP<>p*"
-COLOURS = 10  # of the palette
+COLOURS = 10  # of the palette that also fill areas: those after them are dark
 ROW = 1.75  # a line of a legend, in its letters' size
-MARGIN = 45  # points of a panel's width that the labels of its axis take
+MARGIN, NONE = 45, 8  # points of a panel's width that the labels of its axis take, and where it has none
 BESIDE = 3  # panels of one metric that stand side by side at most
 NARROW = 1.4  # inches: the least that a panel needs
 HIGH = 0.8  # above it, shares are shown on an axis of their own range
+SPAN = 0.1  # the least range of an axis of shares
+POINT = 5.5  # size of a single marker
 FEW = 6  # markers on a line of many points, about
 DIVERGED = "diverged"
 CROSS: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": "white", "linestyle": "none"}
@@ -77,7 +85,7 @@ class Look(NamedTuple):
 
     colour: Any
     dash: Any
-    marker: str
+    marker: Any
     width: float
     turn: float
 
@@ -89,43 +97,52 @@ class Look(NamedTuple):
         style["zorder"] = 2.5 - self.width / 10  # the wide ones below
         return {**style, "marker": self.marker, "markersize": 2 + 1.5 * self.width, "markevery": at, "mew": 0}
 
+    def point(self, filled: bool = True, **style: Any) -> dict[str, Any]:
+        """Return the options of `plot` for a point, filled or hollow."""
+        face = {} if filled else {"markerfacecolor": "white"}
+        return {"color": self.colour, "marker": self.marker, "markersize": POINT, "linestyle": "none", **face, **style}
 
-def colour(k: int) -> Any:
-    """Return a colour of the palette, which starts again where it ends."""
-    palette = rcParams["axes.prop_cycle"].by_key()["color"]
-    return palette[k % len(palette)]
+
+def colour(k: int | str) -> Any:
+    """Return a colour of the palette, which starts again where it ends, or the colour of this name."""
+    return k if isinstance(k, str) else _palette()[k % len(_palette())]
+
+
+def _palette() -> list[Any]:
+    return [*rcParams["axes.prop_cycle"].by_key()["color"]]
 
 
 def looks(methods: Sequence[Method], shaded: bool = False, own: str = "") -> dict[str, Look]:
-    """Return each method's look; variants (`fedosd.m5`) have their method's colour and marker, and dashes of their own.
+    """Return each method's look: variants (`fedosd.m5`) have their method's colour and marker, and dashes of their own.
 
-    Where all are variants of one method, colours tell them apart; where `shaded`, shades of it in place of dashes.
+    Where `shaded`, shades tell variants apart in place of dashes, and markers too where all are of one method.
     `own`: the method that the paper proposes, whose lines are the widest, and below those of the others.
     """
     families = {method.name: method.name.partition(".")[0] for method in methods}
-    if len(families) > 1 and len(set(families.values())) == 1:
-        families = {name: name for name in families}
     known = {family: LOOKS[family] for family in families.values() if family in LOOKS}
-    free = [k for k in range(COLOURS) if k not in {taken for taken, _ in known.values()}] or [0]
-    signs = [marker for marker in MARKERS if marker not in {taken for _, taken in known.values()}] or [*MARKERS]
+    taken = [*zip(*known.values(), strict=True)] or [(), ()]
+    free = [k for k in range(len(_palette())) if k not in taken[0]] or [0]
+    signs = [marker for marker in MARKERS if marker not in taken[1]] or [*MARKERS]
     strange = [family for family in dict.fromkeys(families.values()) if family not in known]
     styles = known | {family: (free[k % len(free)], signs[k % len(signs)]) for k, family in enumerate(strange)}
+    alone = shaded and len(styles) == 1
     order = sorted(families, key=lambda name: name.partition(".")[0] != own)  # widest first
     found: dict[str, Look] = {}
     for k, (name, family) in enumerate(families.items()):
         before, count = ([*several].count(family) for several in ([*families.values()][:k], families.values()))
-        shade, marker = colour(styles[family][0]), styles[family][1]
+        which, marker = styles[family]
+        shade = colour(which)
         found[name] = Look(
-            _shades(shade, count)[before] if shaded else shade,
+            shades(shade, count)[before] if shaded else shade,
             DASHES[0 if shaded else before % len(DASHES)],
-            marker,
+            MARKERS[k % len(MARKERS)] if alone else marker,
             2.2 - 1.2 * order.index(name) / max(len(families) - 1, 1),
             k / len(families),
         )
     return found
 
 
-def _shades(colour: Any, count: int) -> list[Any]:
+def shades(colour: Any, count: int) -> list[Any]:
     """Return so many shades of a colour, from light to dark."""
     parts = to_rgb(colour)
     light, dark = ([(1 - share) * part + share * end for part in parts] for share, end in ((0.55, 1), (0.45, 0)))
@@ -138,17 +155,20 @@ def handles(methods: Sequence[Method], shaded: bool = False, own: str = "") -> l
     return [Line2D([], [], label=method.marked, **styles[method.name].line(1)) for method in methods]
 
 
-def panels(count: int, metrics: int, height: float, beside: int = BESIDE) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure of the width that the style says, and the axes of each of so many panels, metric by metric.
+def panels(
+    count: int, metrics: int, height: float, beside: int = BESIDE, widest: float = inf
+) -> tuple[Figure, list[list[Axes]]]:
+    """Return a figure and the axes of each of so many panels, metric by metric.
 
-    So many panels of one metric as `beside` says stand side by side, of four two. Panels of several metrics have a row
-    each, or more where the figure is too narrow. Each is `height` inches high.
+    It is as wide as the style says, or less where no panel needs more than `widest` inches. So many panels of one
+    metric as `beside` says stand side by side, of four two. Panels of several metrics have a row each, or more where
+    the figure is too narrow. Each is `height` inches high.
     """
     wide = rcParams["figure.figsize"][0]
     room = max(1, int(wide / NARROW))
     columns = min(room, metrics if metrics > 1 else min(2 if count == 4 else count, beside))
     lines = count * ceil(metrics / columns) if metrics > 1 else ceil(count / columns)
-    figure = Figure(figsize=(wide, height * lines), layout="constrained")
+    figure = Figure(figsize=(min(wide, columns * widest), height * lines), layout="constrained")
     cells = figure.subplots(lines, columns, squeeze=False)
     axes = cells.reshape(count, -1) if metrics > 1 else cells.reshape(-1, 1)
     kept = [[*row[:metrics]] for row in axes[:count]]
@@ -171,12 +191,25 @@ def draw_diverged(axis: Axes, at: float, k: int, look: Look) -> None:
 
 
 def show_shares(axes: Sequence[Axes]) -> None:
-    """Show shares from 0 to 1; where all that is drawn lies above `HIGH`, only what is drawn."""
+    """Show shares from 0 to 1; where all that is drawn lies above `HIGH`, only what is drawn, but `SPAN` at least."""
     low = min((axis.dataLim.y0 for axis in axes if np.isfinite(axis.dataLim.y0)), default=0.0)
     high = max((axis.dataLim.y1 for axis in axes if np.isfinite(axis.dataLim.y1)), default=1.0)
-    pad = 0.06 * (high - low) or 0.01
+    low = min(low, max(HIGH, min((low + high - SPAN) / 2, 1 - SPAN)))
+    high = max(high, low + SPAN)
+    pad = 0.06 * (high - low)
     for axis in axes:
         axis.set_ylim((low - pad, high + pad) if low > HIGH else (-0.03, 1.03))
+
+
+def share_y(axes: Sequence[Axes]) -> None:
+    """Give panels that stand beside each other one y axis, whose labels stand at the first of a row."""
+    ends = [axis.get_ylim() for axis in axes]
+    for axis in axes:
+        axis.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+        place = axis.get_subplotspec()
+        if place and not place.is_first_col():
+            axis.set_ylabel("")
+            axis.tick_params(labelleft=False)
 
 
 def ascending(value: Any) -> tuple[bool, Any]:
@@ -198,11 +231,14 @@ def legend(figure: Figure, handles: Sequence[Artist]) -> None:
     figure.legend(handles=handles, loc="lower center", ncols=columns, borderaxespad=0, **place)
 
 
-def head(axis: Axes, text: str) -> None:
-    """Write the heading of a panel, in as many lines as keep it off its neighbour's."""
+def head(axis: Axes, text: str, columns: int = 1, margin: float = MARGIN) -> None:
+    """Write the heading of a panel, or of so many beside each other, in as many lines as keep it off its neighbour.
+
+    `margin`: points of a panel's width that the labels of its axis take.
+    """
     place = axis.get_subplotspec()
     assert place is not None
-    room = rcParams["figure.figsize"][0] * 72 / place.get_gridspec().ncols - MARGIN
+    room = axis.figure.get_figwidth() * 72 / place.get_gridspec().ncols * columns - margin  # type: ignore[union-attr]
     axis.set_title(fit(text, room, float(axis.title.get_fontsize())), loc="left")
 
 

@@ -1,5 +1,6 @@
 """What an artefact shows: its entry in a paper's file, with the labels of all that it names. Imports no torch."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -308,6 +309,10 @@ class Entry(Display):
         """What a picture says of itself where it is not made as the paper says: the preset, other data."""
         preset = "" if self.preset == "paper" or not self.scenarios else f"preset {self.preset}"
         return ", ".join(filter(None, [preset, self._on]))
+
+    def heading_of(self, panel: str) -> str:
+        """Return the heading of a panel of a picture: without what its tag says of all panels, [on digits]."""
+        return re.sub(r" \[on [^]]*\]", "", panel) if self.replaced else panel
 
     @property
     def _on(self) -> str:

@@ -4,6 +4,7 @@
 """
 
 from math import isnan
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -106,20 +107,21 @@ def _table(found: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     """Return a panel for each scenario and method."""
     methods = _shown(entry)
-    figure, lines = drawing.panels(len(entry.scenarios), len(methods), 1.6)
+    figure, lines = drawing.panels(len(entry.scenarios), len(methods), 2.0)
+    styles = drawing.looks(methods)
     top, bottom = found["high"].max(), found["low"].min()
     for row, scenario in zip(lines, entry.scenarios, strict=True):
         for axis, method in zip(row, methods, strict=True):
             here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
-            _draw(axis, here, entry.firsts)
+            _draw(axis, here, entry.firsts, styles[method.name])
             axis.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
             drawing.head(axis, method.marked)
             place = axis.get_subplotspec()
             assert place is not None
             if place.is_first_col():
-                axis.set_ylabel(f"{scenario.label}\n{entry.metrics[0].label}")
+                axis.set_ylabel(f"{entry.heading_of(scenario.label)}\n{entry.metrics[0].label}")
             axis.set_xlabel("repeats N")
-    black = {"color": drawing.colour(0), "marker": "o", "markersize": 4.5}
+    black: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT}
     drawing.legend(
         figure,
         [
@@ -131,7 +133,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     return figure
 
 
-def _draw(axis: Axes, rows: pd.DataFrame, numbers: tuple[int, ...]) -> None:
+def _draw(axis: Axes, rows: pd.DataFrame, numbers: tuple[int, ...], look: drawing.Look) -> None:
     axis.set_xscale("log", base=2)
     axis.set_xlim(numbers[0] / 1.3, numbers[-1] * 1.3)
     axis.set_xticks(numbers, [str(number) for number in numbers])
@@ -142,7 +144,6 @@ def _draw(axis: Axes, rows: pd.DataFrame, numbers: tuple[int, ...]) -> None:
         ceiling = rows["ceiling"] if len(rows) > 1 else [rows["ceiling"].iloc[0]] * 2
         axis.fill_between(edges, ceiling, 1e3, color=CEILING, linewidth=0)
     away = [rows["epsilon"] - rows["low"], rows["high"] - rows["epsilon"]]
-    axis.errorbar(rows["repeats"], rows["epsilon"], away, color=drawing.colour(0), linewidth=0.8, capsize=2)
+    axis.errorbar(rows["repeats"], rows["epsilon"], away, color=look.colour, linewidth=0.8, capsize=2)
     for repeats, value, told in rows[["repeats", "epsilon", "found"]].itertuples(index=False):
-        face = drawing.colour(0) if told else "white"
-        axis.plot(repeats, value, "o", color=drawing.colour(0), markerfacecolor=face, markersize=4.5, zorder=3)
+        axis.plot(repeats, value, **look.point(told, zorder=3))

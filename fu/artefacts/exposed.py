@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.entry import Entry, Method
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
@@ -45,7 +45,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         ]
     )
     body = f"{markdown(shown, words)}\n{paragraph(said)}\n"
-    return Result(found, body, _picture(frame, entry, names), shown, said, words, beside=True)
+    return Result(found, body, _picture(frame, entry, method, names), shown, said, words, beside=True)
 
 
 def in_words(here: pd.DataFrame, method: Method) -> list[str]:
@@ -73,24 +73,25 @@ def _table(here: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     return plain(rows or [{"Exposed": "–"}])
 
 
-def _picture(frame: pd.DataFrame, entry: Entry, names: Mapping[str, str]) -> Figure:
+def _picture(frame: pd.DataFrame, entry: Entry, method: Method, names: Mapping[str, str]) -> Figure:
     wide = rcParams["figure.figsize"][0]
     lines = [(scenario, group) for scenario in entry.scenarios for group in GROUPS]
     most = max((len(part) for _, part in frame.groupby(["scenario", "exposed"])), default=1) if len(frame) else 1
     size = (wide - LABELS) / most
     figure = Figure(figsize=(wide, (size + 0.42) * len(lines)), layout="constrained")
     axes = figure.subplots(2 * len(lines), most, squeeze=False, height_ratios=[size, 0.22] * len(lines))
+    black: dict[str, Any] = {"color": "0.25", "markersize": 4, "linestyle": "none"}
     marks: dict[str, dict[str, Any]] = {
-        "original": {"marker": "s", "color": drawing.colour(3)},
-        "retrained": {"marker": "o", "color": "0.35", "markerfacecolor": "white"},
-        "unlearned": {"marker": "D", "color": drawing.colour(0)},
+        "original": {"marker": "s", **black},
+        "retrained": {"marker": "o", "markerfacecolor": "white", **black},
+        "unlearned": drawing.looks([method])[method.name].point(markersize=4),
     }
     limits = _limits(frame)
     for axis in axes.flat:
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
     for k, (scenario, group) in enumerate(lines):
-        _head(axes[2 * k][0], scenario, group)
+        _head(axes[2 * k][0], entry.heading_of(scenario.label), group)
         here = frame[(frame["scenario"] == scenario.name) & (frame["exposed"] == group)] if len(frame) else frame
         for column, row in enumerate(here.to_dict("records")):
             image, strip = axes[2 * k][column], axes[2 * k + 1][column]
@@ -99,15 +100,14 @@ def _picture(frame: pd.DataFrame, entry: Entry, names: Mapping[str, str]) -> Fig
             image.set_title(f"label {row['label']}", pad=2, weight="normal", fontsize=rcParams["xtick.labelsize"])
             strip.axhline(0, color="0.8", linewidth=0.8)
             for kind, style in marks.items():
-                strip.plot(row[kind], 0, linestyle="none", markersize=4, clip_on=False, **style)
+                strip.plot(row[kind], 0, clip_on=False, **style)
             strip.set(xlim=limits, ylim=(-1, 1))
             if 2 * k + 2 == len(axes):
                 strip.set_xticks(limits, [f"{limit:g}" for limit in limits])
                 strip.spines["bottom"].set_visible(True)
     for row in axes[1::2]:
         row[0].set_ylabel("margin", rotation=0, ha="right", va="center", fontsize=rcParams["xtick.labelsize"])
-    styles: dict[str, Any] = {"linestyle": "none", "markersize": 4}
-    drawing.legend(figure, [Line2D([], [], label=names[kind], **styles, **style) for kind, style in marks.items()])
+    drawing.legend(figure, [Line2D([], [], label=names[kind], **style) for kind, style in marks.items()])
     return figure
 
 
@@ -119,6 +119,6 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
     return float(np.floor(values.min())), float(np.ceil(values.max()))
 
 
-def _head(axis: Axes, scenario: Scenario, group: str) -> None:
-    shown = fit(f"{GROUPS[group]}\n{scenario.label}", 72 * LABELS, rcParams["axes.labelsize"])
+def _head(axis: Axes, scenario: str, group: str) -> None:
+    shown = fit(f"{GROUPS[group]}\n{scenario}", 72 * LABELS, rcParams["axes.labelsize"])
     axis.set_ylabel(shown, rotation=0, ha="right", va="center")

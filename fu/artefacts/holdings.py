@@ -45,5 +45,5 @@ def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:
         )
         axis.set(xlabel="class", ylabel="client")
         axis.tick_params(length=0)
-        head(axis, scenario.label)
+        head(axis, entry.heading_of(scenario.label))
     return figure

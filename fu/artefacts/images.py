@@ -1,10 +1,13 @@
 """Examples of the backdoor: a forgotten client's images without and with the trigger (FedOSD Figure 7)."""
 
+import numpy as np
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from fu.artefacts import notes
+from fu.artefacts.drawing import colour
 from fu.artefacts.entry import Entry
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.result import Result
@@ -39,7 +42,7 @@ def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:
     for line, (scenario, image) in zip(axes, lines, strict=True):
         label, said = ROWS[image]
         line[0].set_ylabel(
-            fit(f"{scenario.label}\n{said}", 72 * LABELS, rcParams["axes.labelsize"]),
+            fit(f"{entry.heading_of(scenario.label)}\n{said}", 72 * LABELS, rcParams["axes.labelsize"]),
             rotation=0,
             ha="right",
             va="center",
@@ -47,5 +50,8 @@ def _picture(frame: pd.DataFrame, entry: Entry) -> Figure:
         for axis, row in zip(line, frame[frame["scenario"] == scenario.name].to_dict("records"), strict=False):
             pixels = row[image]
             axis.imshow(pixels if pixels.shape[2] == 3 else pixels[..., 0], cmap="gray", vmin=0, vmax=1)
+            for y, x in np.argwhere(row["changed"]) if image == "marked" else ():
+                axis.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, color=colour(3), linewidth=0.7))
+            axis.spines[:].set(visible=True, color="0.6", linewidth=0.5)
             axis.set_title(f"label {row[label]}" if size > SIZE / 2 else row[label], pad=2, weight="normal")
     return figure

@@ -17,7 +17,9 @@ from matplotlib.ticker import NullLocator
 from fu.artefacts.drawing import (
     CROSS,
     DIVERGED,
+    MARGIN,
     NARROW,
+    NONE,
     Look,
     draw_diverged,
     draw_means,
@@ -43,6 +45,7 @@ SIGNS: dict[str, dict[str, Any]] = {
 }
 CALLED = {BEFORE: "before post-training"}
 BREAK = "//"
+AXIS, STEP, LEAST = 1.0, 0.6, 4  # inches of a panel that its labels take and each value on its axis, of which at least
 CROWDED = {True: 16, False: 10}  # values that have room below a row of panels, in even steps or not
 
 
@@ -101,15 +104,16 @@ def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, 
     """
     count, metrics = len(groups.panels), len(entry.metrics)
     across = not shaded and metrics < count <= int(rcParams["figure.figsize"][0] / NARROW)
-    figure, cells = panels(*((metrics, count, 2.0) if across else (count, metrics, 2.3)))
+    widest = AXIS + STEP * max(len(places.at), LEAST)
+    figure, cells = panels(*((metrics, count, 1.9) if across else (count, metrics, 2.3)), widest=widest)
     axes = [list(line) for line in zip(*cells, strict=True)] if across else cells
     columns = figure.axes[0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
     styles, used, (at, scale) = looks(groups.lines, shaded, entry.paper), set(), places
     for row, panel in zip(axes, groups.panels, strict=True):
         for axis, metric in zip(row, entry.metrics, strict=True):
-            label = f"{panel.label}: {metric.label}" if metrics > 1 or not shaded else panel.label
-            if not across or metric is entry.metrics[0]:
-                head(axis, panel.label if across else label)
+            if metric is entry.metrics[0]:
+                beside, margin = (1, NONE) if across else (min(metrics, columns), MARGIN)
+                head(axis, entry.heading_of(panel.label), beside, margin)
             here = points[(points["panel"] == panel.name) & (points["metric"] == metric.name)]
             if scale != "even":
                 axis.set_xscale(scale)
@@ -125,6 +129,8 @@ def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, 
             axis.set(xlabel=name, ylabel=metric.label)
             if scale == "even":
                 axis.set_xlim(min(ticks.values()) - 0.5, max(ticks.values()) + 0.5)
+            if across and metric.unit == "fraction":  # on one axis
+                axis.label_outer()
             used |= marks
     for k, metric in enumerate(entry.metrics):
         if metric.unit == "fraction":

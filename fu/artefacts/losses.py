@@ -4,7 +4,7 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from fu.artefacts.drawing import colour, head, legend, panels
+from fu.artefacts.drawing import head, legend, panels
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.federation.losses import cross_entropy, unlearning_cross_entropy
@@ -35,8 +35,8 @@ def _picture(frame: pd.DataFrame) -> Figure:
     titles = {"CE": "(a) Cross-Entropy", "UCE": "(b) Unlearning Cross-Entropy"}
     for axis, (name, title) in zip(line, titles.items(), strict=True):
         part = frame[frame["loss"] == name]
-        axis.plot(part["p"], part["value"], color=colour(0), label="loss L")
-        axis.plot(part["p"], part["derivative"], color=colour(1), linestyle="--", label="derivative dL/dp")
+        axis.plot(part["p"], part["value"], color="0.15", label="loss L")
+        axis.plot(part["p"], part["derivative"], color="0.45", linestyle="--", label="derivative dL/dp")
         axis.set_xlabel("probability of the true class, $p_{o,c}$", parse_math=True)
         axis.set_ylabel("L, dL/dp")
         head(axis, title)

@@ -27,7 +27,7 @@ LIKE = "≈"  # behind a cell, or a column's name: like what it is compared with
 SPACE = "\u2007"  # as wide as a digit
 SIZE, LINE, GAP = 8, 13, 14  # of a picture with letters of 8 points: font, line, between two columns
 LONG = 200  # points: a text whose letters, fitted to pixels, take more than a gap beyond its own width
-PAGE = (800, 900)  # width and height that a picture of many panels tries to keep, in points
+PAGE = (560, 1800)  # width and height that a picture of many panels tries to keep, in points
 SYMBOLS = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},

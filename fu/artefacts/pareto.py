@@ -4,20 +4,19 @@ Costs are those of unlearning and post-training together (`spending`), mean over
 references one more retraining, of which nothing is left, and doing nothing, which is on no front.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import ceil, floor, isnan, log10, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
-from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing
 from fu.artefacts.audit import GREY, audits, uncontrolled, unjudged
-from fu.artefacts.entry import SECONDS, Entry, Method, Metric, Scenario
+from fu.artefacts.entry import Entry, Method, Metric, Scenario
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
@@ -37,10 +36,8 @@ COSTS = {
     "client_rounds": "rounds of all clients",
 }
 COLUMNS = ["scenario", "metric", "method", "cost", "spent", "left", "front", "fails"]
-SIZE = 4.5  # of a point
 SPREAD = 10  # between the least and the largest cost, from where on the axis is logarithmic
-PLACES = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)]  # of a name, seen from its point
-FAR = (6, 12, 20, 30, 42, 56)  # points between a point and its name, the nearest that is free
+FRONT: dict[str, Any] = {"color": "0.5", "linewidth": 1.2}
 
 
 class Point(NamedTuple):
@@ -164,14 +161,13 @@ def _alone(frame: pd.DataFrame, entry: Entry, scenario: Scenario, metric: Metric
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
-    """Return a row of panels for each scenario and score, two costs side by side."""
+    """Return a row of panels for each scenario and score: a marker for each method, and the front as a line."""
     groups = [(scenario, metric) for scenario in entry.scenarios for metric in entry.metrics]
-    wide = rcParams["figure.figsize"][0]
-    lines = -(-len(COSTS) // 2)
-    figure = Figure(figsize=(wide, 2.4 * lines * len(groups)), layout="constrained")
-    axes = figure.subplots(lines * len(groups), 2, squeeze=False).reshape(len(groups), -1)
-    named = []
+    figure, cells = drawing.panels(len(groups) * len(COSTS), 1, 2.1)
+    axes = [[axis for [axis] in cells[k : k + len(COSTS)]] for k in range(0, len(cells), len(COSTS))]
+    styles = drawing.looks(_shown(entry))
     for row, (scenario, metric) in zip(axes, groups, strict=True):
+        drawing.head(row[0], entry.heading_of(scenario.label), drawing.BESIDE)
         for axis, (cost, label) in zip(row, COSTS.items(), strict=True):
             here = found[
                 (found["scenario"] == scenario.name) & (found["metric"] == metric.name) & (found["cost"] == cost)
@@ -180,39 +176,42 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
                 Point(next(m for m in entry.methods if m.name == name), value, left)
                 for name, value, left in here[["method", "spent", "left"]].dropna().itertuples(index=False)
             ]
-            _draw(axis, points, fails=bool(len(here) and here["fails"].iloc[0]))
+            _draw(axis, points, styles, fails=bool(len(here) and here["fails"].iloc[0]))
             axis.set(xlabel=label, ylabel=metric.label)
-            drawing.head(axis, scenario.label if len(groups) > 1 or cost == SECONDS else "")
-            named.append((axis, points))
-    FigureCanvasAgg(figure)
-    figure.draw_without_rendering()
-    for axis, points in named:
-        label_points(axis, points)
+    marks = [
+        Line2D([], [], label=method.marked, **styles[method.name].point(not _reference(method)))
+        for method in _shown(entry)
+    ]
+    drawing.legend(figure, [*marks, Line2D([], [], label="front: none is better in both", **FRONT)])
     return figure
 
 
-def _draw(axis: Axes, points: Sequence[Point], fails: bool) -> None:
+def _reference(method: Method) -> bool:
+    return bool(method.left or method.control)
+
+
+def _draw(axis: Axes, points: Sequence[Point], styles: Mapping[str, drawing.Look], fails: bool) -> None:
     positive = [point.cost for point in points if point.cost > 0 and not point.method.control]
     if positive:
         low, high = min(positive), max(positive)
         if high > SPREAD * low:
             axis.set_xscale("symlog", linthresh=low, linscale=0.5)
             decades = [10.0**k for k in range(ceil(log10(low)), floor(log10(high)) + 1)]
-            axis.set_xticks([0, *decades[:: ceil(len(decades) / 5)]])
-            axis.set_xlim(-0.15 * low, 3 * high)
+            axis.set_xticks([0, *decades[:: ceil(len(decades) / 3)]])
+            axis.set_xlim(-0.15 * low, 2 * high)
         else:
-            axis.set_xlim(-0.05 * high, 1.3 * high)
+            axis.set_xlim(-0.06 * high, 1.08 * high)
+            axis.xaxis.set_major_locator(MaxNLocator(4))
     axis.minorticks_off()
     axis.xaxis.set_major_formatter(lambda value, _: amount(value))
     for method, cost, left in points:
-        colour = GREY if fails else "0.2" if method.left or method.control else drawing.colour(0)
-        face = "white" if method.left or method.control else colour
-        axis.plot(cost, left, "o", color=colour, markerfacecolor=face, markersize=SIZE, zorder=3)
+        grey = {"color": GREY} if fails else {}
+        axis.plot(cost, left, **styles[method.name].point(not _reference(method), clip_on=False, zorder=3, **grey))
     best = [] if fails else front(points)
     if best:
         steps = [[point.cost for point in best], [point.left for point in best]]
-        axis.plot(*steps, drawstyle="steps-post", color=drawing.colour(0), linewidth=1.2, zorder=2)
-    axis.margins(y=0.15)
+        axis.plot(*steps, drawstyle="steps-post", zorder=2, **FRONT)
+    axis.margins(y=0.08)
 
 
 def amount(value: float) -> str:
@@ -221,44 +220,3 @@ def amount(value: float) -> str:
         if value >= size:
             return f"{value / size:g}{sign}"
     return f"{value:g}"
-
-
-def label_points(axis: Axes, points: Sequence[Point]) -> None:
-    """Write each method's name beside its point, where it covers no other name and no point, within the panel.
-
-    Where no place is free the name stands at the last that was tried.
-    """
-    canvas = axis.figure.canvas
-    renderer = canvas.get_renderer()  # type: ignore[attr-defined]
-    scale = axis.figure.get_dpi() / 72  # type: ignore[union-attr]
-    at = [axis.transData.transform((point.cost, point.left)) for point in points]
-    taken = [Bbox.from_bounds(x - SIZE / 2 * scale, y - SIZE / 2 * scale, SIZE * scale, SIZE * scale) for x, y in at]
-    frame = axis.get_window_extent(renderer)
-    for point, place in sorted(zip(points, at, strict=True), key=lambda one: -one[1][1]):
-        text = axis.annotate(
-            point.method.marked,
-            (point.cost, point.left),
-            (0, 0),
-            textcoords="offset points",
-            fontsize=rcParams["xtick.labelsize"],
-            va="center",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
-            annotation_clip=False,
-            zorder=4,
-        )
-        text.set_in_layout(False)
-        size = text.get_window_extent(renderer)
-        for far, (dx, dy) in ((far, way) for far in FAR for way in PLACES):
-            left = place[0] + far * scale * dx - (size.width if dx < 0 else size.width / 2 if dx == 0 else 0)
-            box = Bbox.from_bounds(left, place[1] + far * scale * dy - size.height / 2, size.width, size.height)
-            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-            if inside and not any(box.overlaps(other) for other in taken):
-                break
-        text.set(position=((box.x0 - place[0]) / scale, far * dy), ha="left")
-        taken.append(box)
-        line = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.5", "shrinkA": 0, "shrinkB": 0}
-        middle = ((box.x0 + box.width / 2 - place[0]) / scale, far * dy)
-        towards = axis.annotate(
-            "", (point.cost, point.left), middle, textcoords="offset points", arrowprops=line, zorder=2
-        )
-        towards.set_in_layout(False)  # apart from the name, so that it lies below all names

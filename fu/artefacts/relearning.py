@@ -39,7 +39,7 @@ LEAST = 4  # models of each kind: 70 labellings, of three only 20
 RESAMPLES, SEED = 19_999, 0  # exact up to eight repeats, which have 12,870 labellings
 CONTROL: dict[str, Any] = {"linewidth": 3.2, "zorder": 1.5}
 GREYS = ("0.15", "0.6")  # of the retrainings
-LEVELS: dict[str, Any] = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 0.5}
+LEVELS: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "zorder": 0.5}
 CURVE = ["scenario", "method", "attack", "metric", "round"]
 
 
@@ -221,15 +221,19 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     methods = [method for method in entry.methods if method.name not in entry.against]
     again = [method for method in entry.methods if method.name in entry.against]
     greys = {method.name: {"color": GREYS[k % len(GREYS)], **CONTROL} for k, method in enumerate(again)}
+    named = {method.name: f"ω⁰ before {method.label}" if len(again) > 1 else "ω⁰" for method in again}
+    levels = {name: {**LEVELS, "color": style["color"]} for name, style in greys.items()}
     places = [(scenario, attack) for scenario in entry.scenarios for attack in ATTACKS]
     figure, lines = panels(len(places), len(entry.metrics), 2.4)
     styles = looks(methods)
     for line, (scenario, attack) in zip(lines, places, strict=True):
-        head(line[0], f"{scenario.label}: {ATTACKS[attack]}")
+        head(line[0], entry.heading_of(f"{scenario.label}: {ATTACKS[attack]}"), len(line))
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
-            for level in here[here["attack"] == ORIGINAL]["mean"].unique():
-                axis.axhline(level, **LEVELS)
+            before = here[here["attack"] == ORIGINAL].set_index("method")["mean"]
+            for name, level in levels.items():
+                if name in before:
+                    axis.axhline(before[name], **level)
             own = here[here["attack"] == attack]
             for name, style in greys.items():
                 part = own[own["method"] == name]
@@ -241,7 +245,8 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     for k in range(len(entry.metrics)):
         show_shares([line[k] for line in lines])
     signs = [Line2D([], [], label=method.marked, **greys[method.name]) for method in again]
-    legend(figure, [*handles(methods), *signs, Line2D([], [], label="ω⁰", **LEVELS)])
+    signs += [Line2D([], [], label=named[name], **level) for name, level in levels.items()]
+    legend(figure, [*handles(methods), *signs])
     return figure
 
 

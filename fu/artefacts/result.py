@@ -125,9 +125,11 @@ def latex(result: Result, entry: Entry) -> str:
     title = title[:1].upper() + title[1:]
     name = f"{entry.paper}-{entry.artefact}"
     about = f"{entry.caption} {entry.setting}"
+    share = min(1, result.figure.get_figwidth() / rcParams["figure.figsize"][0])
+    size = f"width={share:.3g}\\linewidth,height=.8\\textheight,keepaspectratio"
     figure = (
         "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
-        f"  \\includegraphics[width=\\linewidth,height=.8\\textheight,keepaspectratio]{{{entry.artefact}.pdf}}\n"
+        f"  \\includegraphics[{size}]{{{entry.artefact}.pdf}}\n"
         f"  \\caption{{{tex(f'{title}. {about} {result.notes}'.strip())}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
     )
     if not result.panels:

@@ -27,8 +27,8 @@ RHO = {"sample": "ρ_S", "client": "ρ_C"}
 FORMULAS = {"sample": r"$\rho_S = b\,K\,T\,/\,(M N)$", "client": r"$\rho_C = K R\,/\,M$"}
 TIME = "time"
 SIGNS: dict[str, dict[str, Any]] = {
-    "time, mean over requests": {"color": "C3", "marker": "D", "markersize": 4, "linestyle": "none"},
-    "time, exact mean": {"color": "C3", "linewidth": 0.8},
+    "time, mean over requests": {"color": "0.15", "marker": "h", "markersize": 4, "linestyle": "none"},
+    "time, exact mean": {"color": "0.15", "linewidth": 0.8},
     "FRS": FRS,
 }
 ABOUT = ("scenario", "level", "targets", "rho", "K", "b", "frs")
@@ -137,8 +137,8 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     figure, axes = panels(len(groups), len(entry.metrics) + 1, 2.3)
     styles = looks(entry.methods, own=entry.paper)
     for row, (panel, part) in zip(axes, groups, strict=True):
+        head(row[0], entry.heading_of(str(panel)), len(row))
         for axis, metric in zip(row, entry.metrics, strict=False):
-            head(axis, str(panel))
             for k, method in enumerate(entry.methods):
                 own = part[(part["method"] == method.name) & (part["metric"] == metric.name)].sort_values("rho")
                 shown = own[own["n"] > 0].assign(at=lambda rows: rows["rho"])
@@ -146,7 +146,6 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
                 for at in own[own["n"] == 0]["rho"]:
                     draw_diverged(axis, at, k, styles[method.name])
             axis.set_ylabel(metric.label)
-        head(row[-1], str(panel))
         drawn, exact, _ = SIGNS.values()
         draw_times(row[-1], part[part["metric"] == TIME], "rho", exact, drawn)
         draw_retrained(row[-1], part)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validat
 
 from fu.errors import nearest
 
+DARK = ["#882255", "#332288", "#6b3e1d", "#7f7f00"]  # further colours that the colour-blind tell from seaborn's ten
 LINE = re.compile(r'([^:#]+):((?:"[^"]*"|[^"#])*)')  # of a style file: `name: value  # comment`
 
 
@@ -73,7 +74,7 @@ def parameters(figures: Figures) -> dict[Any, Any]:
         **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), small),
         **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
         "axes.titleweight": "bold",
-        "axes.prop_cycle": f"cycler('color', {sns.color_palette('colorblind').as_hex()})",
+        "axes.prop_cycle": f"cycler('color', {[*sns.color_palette('colorblind').as_hex(), *DARK]})",
     }
     fixed = {
         "font.size": plain,

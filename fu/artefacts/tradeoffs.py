@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 
 from fu.artefacts import lines, notes
 from fu.artefacts.changes import gap, spread
-from fu.artefacts.drawing import ascending, colour, head, legend, number, panels, setting_name
+from fu.artefacts.drawing import NONE, ascending, head, legend, looks, number, panels, setting_name, share_y
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Trial
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import axis_name, group
@@ -302,7 +302,8 @@ def _lines(entry: Entry, found: pd.DataFrame) -> Figure:
     metric = entry.metrics[0]
     aside = {m.name for m in entry.methods if m.name in entry.against}
     drawn = tuple(
-        Metric(name=name, label=name, unit=_unit(metric), better="lower", formula="", source="") for name in DRAWN
+        Metric(name=name, label=f"{name}, {_unit(metric)}", unit=_unit(metric), better="lower", formula="", source="")
+        for name in DRAWN
     )
     shown = entry.model_copy(
         update={"metrics": drawn, "methods": tuple(m for m in entry.methods if m.name not in aside)}
@@ -332,7 +333,9 @@ def _bars(entry: Entry, each: pd.DataFrame) -> Figure:
         scenario.name: [m for m in rows(entry, scenario) if not m.optimum and m.stage in entry.stages]
         for scenario in entry.scenarios
     }
-    labels = [*dict.fromkeys(model.label for several in models.values() for model in several)]
+    labels = {f"{m.method}.{m.label}": m.label for several in models.values() for m in several}
+    known = {method.name: method for method in entry.methods}
+    styles = looks([known[name.partition(".")[0]].model_copy(update={"name": name}) for name in labels], shaded=True)
     figure, axes = panels(len(entry.scenarios), 1, 1.7)
     for [axis], scenario in zip(axes, entry.scenarios, strict=True):
         here = each[(each["scenario"] == scenario.name) & (each["against"] == "w*") & (each["metric"] == metric.name)]
@@ -344,7 +347,7 @@ def _bars(entry: Entry, each: pd.DataFrame) -> Figure:
             sums = pd.Series([gap(part["lost"], part["samples"]) for _, part in own.groupby("seed")], dtype=float)
             heights = -np.array([*lost["mean"], sums.mean()])
             at = np.arange(len(heights)) + (k - (len(models[scenario.name]) - 1) / 2) * width
-            axis.bar(at, heights, width, color=colour(labels.index(model.label)))
+            axis.bar(at, heights, width, color=styles[f"{model.method}.{model.label}"].colour)
             if own["seed"].nunique() > 1:
                 deviations = np.array([*lost["std"], sums.std()])
                 axis.errorbar(at, heights, deviations, color="black", linestyle="none", linewidth=0.8)
@@ -355,7 +358,8 @@ def _bars(entry: Entry, each: pd.DataFrame) -> Figure:
         axis.set_xticks(range(len(clients) + 1), [*(str(client + 1) for client in clients), "all"])
         axis.set(xlabel="client", ylabel=f"change, {_unit(metric)}")
         axis.margins(x=0.01)
-        head(axis, scenario.label)
-    marks = [Patch(color=colour(k), label=label) for k, label in enumerate(labels)]
+        head(axis, entry.heading_of(scenario.label), margin=NONE)
+    share_y([axis for [axis] in axes])
+    marks = [Patch(color=styles[name].colour, label=label) for name, label in labels.items()]
     legend(figure, [*marks, Patch(color="0.9", label="forgotten")])
     return figure

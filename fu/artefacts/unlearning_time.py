@@ -4,6 +4,7 @@ Every point is the mean over requests that are drawn; beside it stand the exact 
 """
 
 from collections.abc import Hashable, Iterator
+from itertools import groupby
 from math import isnan
 from typing import Any
 
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import Look, head, legend, looks, number, panels
+from fu.artefacts.drawing import Look, head, legend, looks, number, panels, share_y
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario
 from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import axis_name
@@ -120,18 +121,27 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     heads = list(found["panel"].unique())
-    figure, axes = panels(len(heads), 1, 2.5)
+    figure, axes = panels(len(heads), 1, 2.5, widest=3.5)
     lines = [_line(line) for line in found["line"].unique()]
-    styles = looks(lines)
+    styles: dict[str, Look] = {}
+    for _, several in groupby(lines, lambda line: line.label.partition(" = ")[0]):  # shades of each coordinate
+        styles |= looks([*several], shaded=True)
+    low, high = found["x"].min(), found["x"].max()
+    pad = 0.06 * (high - low) or 0.5
+    limits = low - pad, high + pad
     for [axis], panel in zip(axes, heads, strict=True):
-        head(axis, panel)
+        head(axis, entry.heading_of(panel))
         part = found[found["panel"] == panel]
-        for line in lines:
+        for line in (one for one in lines if one.label in [*part["line"]]):
             own, look = part[part["line"] == line.label], styles[line.name]
             draw_times(axis, own, "x", {"color": look.colour, "linewidth": EXACT}, _marks(look))
         draw_retrained(axis, part)
         axis.set_xlabel(axis_name(entry, str(entry.x)))
-        axis.set_xticks(sorted(part["x"].unique()))
+    for [axis] in axes:
+        axis.set_xticks(sorted(found["x"].unique()))
+        axis.set_xlim(*limits)
+    if found["frs"].nunique() == 1:
+        share_y([axis for [axis] in axes])
     shown = [
         Line2D([], [], label=line.label or "FATS", linewidth=EXACT, **_marks(styles[line.name]) | {"linestyle": "-"})
         for line in lines
@@ -146,4 +156,4 @@ def _line(label: str) -> Method:
 
 
 def _marks(look: Look) -> dict[str, Any]:
-    return {"color": look.colour, "marker": look.marker, "markersize": 3.5, "mew": 0, "linestyle": "none"}
+    return {"color": look.colour, "marker": look.marker, "markersize": 4.5, "mew": 0, "linestyle": "none"}

@@ -501,6 +501,7 @@ def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
         index = data.partition.train[client][:EXAMPLES]
         clean, labels = (of.index_select(0, torch.from_numpy(index)) for of in (data.inputs, data.y))
         marked, flipped = data.mark(clean, labels)
+        changed = (clean != marked).any(-1).numpy()
         shown = [_pixels(x, facts) for x in (clean, marked)]
         for k in range(len(index)):
             yield {
@@ -509,7 +510,8 @@ def _examples(entry: Entry, paths: Paths) -> Iterator[dict[str, Any]]:
                 "sample": int(index[k]),
                 "label": int(labels[k]),
                 "label_with_trigger": int(flipped[k]),
-                "changed_pixels": int((clean[k] != marked[k]).any(-1).sum()),
+                "changed_pixels": int(changed[k].sum()),
+                "changed": changed[k],
                 "clean": shown[0][k],
                 "marked": shown[1][k],
             }

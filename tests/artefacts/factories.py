@@ -317,7 +317,7 @@ def _examples() -> Iterator[dict[str, Any]]:
     image = np.linspace(0, 1, 64).reshape(8, 8, 1)
     for k in range(2):
         about = {"scenario": "small", "client": 1, "sample": 7 + k, "label": k, "label_with_trigger": k + 5}
-        yield {**about, "changed_pixels": 64, "clean": image, "marked": 1 - image}
+        yield {**about, "changed_pixels": 64, "changed": image[..., 0] >= 0, "clean": image, "marked": 1 - image}
 
 
 def _holdings() -> Iterator[dict[str, Any]]:

@@ -72,7 +72,7 @@ def test_areas_lie_on_each_other_class_by_class_with_asr_over_them() -> None:
     assert (np.asarray(turn.get_xdata()).tolist(), turn.get_linestyle()) == ([2, 2], ":")
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["class 0", "class 1", "class 2", "ASR", "post-training starts"]
-    assert axis.get_title(loc="left") == "Small\nOurs *"
+    assert axis.get_title(loc="left") == "Small: Ours *"
     assert "2" in [text.get_text() for text in axis.texts]
 
 

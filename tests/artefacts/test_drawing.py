@@ -24,6 +24,7 @@ from fu.artefacts.drawing import (
 from fu.artefacts.entry import Method
 from fu.artefacts.style import Figures
 from fu.pipeline.catalogue import available
+from fu.pipeline.settings.papers import files, read_yaml
 from tests.artefacts.factories import made, make_across, make_entry, make_frame, make_scratch
 
 TABLES = ("bounds", "gains", "membership", "runtime", "sampling_table", "table")
@@ -63,16 +64,31 @@ def test_shades_tell_variants_apart_where_there_are_others() -> None:
     bright = [sum(found[f"safari.{name}"].colour[:3]) for name in "abc"]
     assert bright == sorted(bright, reverse=True)
     assert found["safari.b"].colour == pytest.approx(to_rgb(colour(LOOKS["safari"][0])), abs=0.01)
-    alone = looks(methods("safari.a", "safari.b"), shaded=True)
-    assert {look.colour for look in alone.values()} == {colour(0), colour(1)}
+    assert {look.marker for look in found.values()} == {LOOKS["fedavg"][1], LOOKS["safari"][1]}
+    alone = looks(methods("safari.a", "safari.b", "safari.c"), shaded=True)
+    assert [look.colour for look in alone.values()] == [found[name].colour for name in alone]
+    assert len({look.marker for look in alone.values()}) == 3
 
 
-def test_variants_of_a_method_differ_by_dashes_and_by_colour_where_they_are_alone() -> None:
+def test_variants_of_a_method_differ_by_dashes() -> None:
     found = looks(methods("fedosd", "mode", "fedosd.m5", "fedosd.m1"))
     assert [found[name].dash for name in found] == [DASHES[0], DASHES[0], DASHES[1], DASHES[2]]
     assert found["fedosd"].colour == found["fedosd.m5"].colour == found["fedosd.m1"].colour
     alone = looks(methods("fedosd", "fedosd.m5"))
-    assert alone["fedosd"].colour != alone["fedosd.m5"].colour
+    assert [look.colour for look in alone.values()] == [colour(0)] * 2
+    assert [look.dash for look in alone.values()] == DASHES[:2]
+
+
+@pytest.mark.parametrize("paper", files("papers"))
+def test_no_picture_of_a_paper_shows_two_methods_alike(paper: str) -> None:
+    content = read_yaml(files("papers")[paper])
+    for name, artefact in content["artefacts"].items():
+        shown = [*artefact.get("trainings", ()), *artefact.get("methods", ())]
+        styles = looks(methods(*dict.fromkeys(shown)))
+        of = {key.partition(".")[0]: (look.colour, look.marker) for key, look in styles.items()}
+        assert len(set(of.values())) == len(of), name
+        coloured = [look for key, look in of.items() if not isinstance(LOOKS.get(key, (0,))[0], str)]
+        assert len({colour for colour, _ in coloured}) == len(coloured), name
 
 
 def test_later_lines_are_thinner_and_markers_take_turns() -> None:
@@ -99,7 +115,8 @@ def test_the_widest_lines_are_those_of_the_method_that_the_paper_proposes() -> N
     [
         (([0.85, 0.9], [0.95, 0.9]), (0.844, 0.956)),
         (([0.85, 0.9], [0.8, 0.9]), (-0.03, 1.03)),
-        (([0.9, 0.9], []), (0.89, 0.91)),
+        (([0.9, 0.9], []), (0.844, 0.956)),
+        (([0.81, 0.82], []), (0.794, 0.906)),
         (([], []), (-0.03, 1.03)),
     ],
 )
@@ -165,7 +182,7 @@ def test_a_legend_covers_no_panel_and_fits_a_page(kind: str) -> None:
     figure.draw_without_rendering()
     [legend] = figure.legends
     below = legend.get_window_extent()
-    assert figure.get_size_inches()[0] == 7
+    assert figure.get_size_inches()[0] <= 7
     assert below.x0 >= 0
     assert below.x1 <= figure.bbox.x1
     for axis in figure.axes:
@@ -196,17 +213,13 @@ def test_every_scenario_is_named(kind: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", ["across", "classes"])
-def test_headings_of_neighbours_never_touch(kind: str, columns: int) -> None:
-    metrics = ("asr", "r_acc", "r_acc_best", "r_acc_worst")[:columns]
-    plain = make_across(metrics=metrics) if kind == "across" else make_entry(kind, metrics=metrics)
+def test_headings_of_neighbours_never_touch(columns: int) -> None:
+    plain = make_entry("classes", metrics=("asr",))
     scenarios = (plain.scenarios[0].model_copy(update={"label": "CIFAR-100, Pat-50, CNN WITH DROPOUT * [on digits]"}),)
-    entry = plain.model_copy(update={"scenarios": scenarios})
-    frame = make_frame(entry)
-    if kind == "classes":
-        names = [f"scratch.{k}" for k in range(columns)]
-        entry = entry.model_copy(update={"methods": tuple(methods(*names))})
-        frame = pd.concat([frame[frame["method"] == "scratch"].assign(method=name) for name in names])
+    names = [f"scratch.{k}" for k in range(columns)]
+    entry = plain.model_copy(update={"scenarios": scenarios, "methods": tuple(methods(*names))})
+    frame = make_frame(plain)
+    frame = pd.concat([frame[frame["method"] == "scratch"].assign(method=name) for name in names])
     figure = made(entry, frame).figure
     figure.draw_without_rendering()
     titles = [text for text in texts_of(figure) if text.get_text().startswith("CIFAR-100")]
@@ -215,3 +228,17 @@ def test_headings_of_neighbours_never_touch(kind: str, columns: int) -> None:
     assert all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes))
     assert boxes[-1].x1 <= figure.bbox.x1
     assert all("[on digits]" in text.get_text() for text in titles)
+
+
+@pytest.mark.parametrize("metrics", [("asr",), ("asr", "r_acc", "r_acc_best")])
+def test_a_heading_over_several_metrics_has_their_room(metrics: tuple[str, ...]) -> None:
+    plain = make_across(metrics=metrics)
+    label = "CIFAR-100, Pat-50, CNN WITH DROPOUT *"
+    replaced = plain.scenarios[0].model_copy(update={"label": f"{label} [on digits]", "replaces": "CIFAR-100"})
+    figure = made(plain.model_copy(update={"scenarios": (replaced,)})).figure
+    figure.draw_without_rendering()
+    assert figure.get_figwidth() == min(7, 3.4 * len(metrics))
+    [title] = [text for text in texts_of(figure) if text.get_text().startswith("CIFAR-100")]
+    assert " ".join(title.get_text().split()) == label  # the tag says which data these are
+    assert ("\n" in title.get_text()) is (len(metrics) == 1)
+    assert title.get_window_extent().x1 <= figure.bbox.x1

@@ -169,8 +169,8 @@ def test_panels_stand_beside_each_other_where_they_fit() -> None:
 
     long = pd.concat([ROWS] * 20)
     wide = pd.concat([ROWS] * 4, axis=1)
-    assert [columns(number, ROWS) for number in (1, 2, 6)] == [1, 2, 2]
-    assert columns(6, FLAT) == 6
+    assert [columns(number, ROWS) for number in (1, 2, 6)] == [1, 1, 1]
+    assert columns(6, FLAT) == 5
     assert columns(3, wide) == 1
     assert columns(6, long) > 1
 

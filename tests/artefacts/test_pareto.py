@@ -1,18 +1,14 @@
-"""Costs against what is left: sums of phases, means over repeats, the front, and names that cover nothing."""
+"""Costs against what is left: sums of phases, means over repeats, the front, and a legend."""
 
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from fu.artefacts import pareto
 from fu.artefacts.audit import GREY
 from fu.artefacts.entry import Entry
-from fu.artefacts.pareto import Point, label_points
 from fu.pipeline import catalogue
 from tests.artefacts.factories import made
 from tests.artefacts.test_audit import SCORES, elsewhere, make_audit, make_rows
@@ -54,7 +50,7 @@ def test_on_the_front_is_whom_nobody_beats() -> None:
     up = found[found["cost"] == "bytes_up"].set_index("method")["front"]
     assert up.to_dict() == {"none": False, "nothing": False, "good": True, "bad": True}  # good: .49 for less than none
     [method, *_] = entry().methods
-    points = [Point(method, *one) for one in [(1, 5), (2, 5), (2, 3), (3, 3), (1, 5), (4, 1), (float("nan"), 0)]]
+    points = [pareto.Point(method, *one) for one in [(1, 5), (2, 5), (2, 3), (3, 3), (1, 5), (4, 1), (float("nan"), 0)]]
     assert [one[1:] for one in pareto.front(points)] == [(1, 5), (1, 5), (2, 3), (4, 1)]
 
 
@@ -108,24 +104,15 @@ def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None
     assert np.asarray(steps.get_xydata()).tolist() == [[32.0, 0.8], [122.0, 0.49]]
 
 
-def test_names_cover_no_other_and_no_point_and_stay_within_the_panel() -> None:
-    figure = Figure(figsize=(3.5, 2.4))
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-    axis = figure.subplots()
-    axis.set(xlim=(0, 100), ylim=(0, 1))
-    known = [method for method in entry().methods if method.name in BYTES]
-    places = [(95, 0.5), (95, 0.5), (96, 0.55), (97, 0.97), (94, 0.45), (3, 0.5), (3, 0.52)]
-    points = [Point(method, *place) for method, place in zip(known, places, strict=True)]
-    label_points(axis, points)
-    written = [text for text in axis.texts if text.get_text()]
-    names = [Text.get_window_extent(text, renderer) for text in written]
-    assert sorted(text.get_text() for text in written) == sorted(method.marked for method in known)
-    assert not any(one.overlaps(other) for one, other in combinations(names, 2))
-    frame = axis.get_window_extent(renderer)
-    assert all(frame.x0 <= one.x0 and one.x1 <= frame.x1 for one in names)
-    assert all(frame.y0 <= one.y0 and one.y1 <= frame.y1 for one in names)
-    drawn = axis.transData.transform(places)
-    assert not any(one.contains(*place) for one in names for place in drawn)
+def test_the_legend_names_each_marker_and_controls_are_hollow() -> None:
+    figure = made(entry(), rows()).figure
+    handles = {handle.get_label(): handle for handle in figure.legends[0].legend_handles if handle}
+    shown = [method for method in entry().methods if method.name in ("none", "nothing", "good", "bad")]
+    assert [*handles] == [*(method.marked for method in shown), "front: none is better in both"]
+    looks: list[Any] = [handles[method.marked] for method in shown]
+    assert len({(look.get_color(), look.get_marker()) for look in looks}) == len(shown)
+    hollow = [bool(method.left or method.control) for method in shown]
+    assert [look.get_markerfacecolor() == "white" for look in looks] == hollow
 
 
 @pytest.mark.parametrize(

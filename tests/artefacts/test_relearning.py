@@ -242,9 +242,13 @@ def test_the_picture_has_a_panel_for_each_attack_with_retraining_thick_and_the_o
         "Small: retained clients train",
         "Small: the forgotten client trains",
     ]
-    dashed, *lines = retained.lines
-    assert [*np.asarray(dashed.get_ydata())] == [LEVEL, LEVEL]
-    assert dashed.get_linestyle() == "--"
+    *dashed, _, _, _, _, _, _, _, _ = lines = [*retained.lines]
+    assert [[*np.asarray(line.get_ydata())] for line in dashed] == [[LEVEL, LEVEL]] * 2  # of each training
+    assert [line.get_linestyle() for line in dashed] == ["--"] * 2
+    lines = lines[2:]
+    assert [line.get_color() for line in dashed] == [line.get_color() for line in lines[:2]] == [*relearning.GREYS]
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said[-2:] == ["ω⁰ before Again", "ω⁰ before Sampled.Again"]
     assert [line.get_linewidth() == relearning.CONTROL["linewidth"] for line in lines] == [True] * 2 + [False] * 6
     soon = np.asarray(lines[5].get_ydata())
     assert soon == pytest.approx([(3 * 0.76 + 0.7599) / 4, (0.76 + 3 * 0.7599) / 4, 0.7599, 0.7599])

@@ -181,8 +181,8 @@ def test_a_page_says_where_the_sum_goes_and_how_far_the_optima_moved() -> None:
     assert "w* is approximated by 'w*'; its last ten rounds move S by -0.50 to +1.23 points." in result.notes
     assert "w_r* is approximated by 'w_r*'; its last ten rounds move V by -0.40 points." in result.notes
     axes = {axis.get_ylabel(): axis for axis in result.figure.axes}
-    assert [*axes] == ["V", "S", "V + S"]
-    assert axes["V + S"].lines[0].get_ydata() == pytest.approx([25.3, 7.5])
+    assert [*axes] == [f"{name}, points" for name in ("V", "S", "V + S")]
+    assert axes["V + S, points"].lines[0].get_ydata() == pytest.approx([25.3, 7.5])
 
 
 @pytest.mark.parametrize(
