@@ -103,7 +103,7 @@ def test_the_page_of_the_rules_is_current() -> None:
 
 def test_a_rule_is_the_docstring_of_a_test_and_stands_under_its_kinds() -> None:
     used, documented = test_documentation.test_a_plugin_can_be_used, test_evaluation.test_an_evaluator_knows_no_method
-    assert rules.words(documented) == "No method is named in the code: an evaluator judges models, whoever made them"
+    assert rules.words(documented) == "The code names no method: an evaluator judges models, whichever method made them"
     assert rules.words(contract) == "Return the status and the lines of the command behind `make contract`"
     assert rules.kinds_of(used) == list(KINDS)
     assert rules.kinds_of(documented) == ["evaluation"]

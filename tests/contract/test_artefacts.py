@@ -23,21 +23,21 @@ TRACED = plugins_of("artefacts", lambda kind: reads(kind) == "traces")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_reads_one_of_five(kind: str) -> None:
-    """`READS` is evaluations, traces, repeats, relearned, data, artefacts or nothing."""
+    """`READS` is one of evaluations, traces, repeats, relearned, data, artefacts, nothing."""
     assert reads(kind) == plugins.load("artefacts", kind).READS
     assert reads(kind) in {"evaluations", "traces", "repeats", "relearned", "data", "nothing", "artefacts"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_that_compares_predictions_reads_evaluations_and_says_against_what(kind: str) -> None:
-    """With `PREDICTIONS` it reads evaluations, and `NEEDS` has `against`."""
+    """A kind with `PREDICTIONS` reads evaluations and has `against` in `NEEDS`."""
     about = declared("artefacts", kind)
     assert not about.get("PREDICTIONS") or (reads(kind) == "evaluations" and "against" in about.get("NEEDS", ()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_is_made_the_same_twice_with_preset_and_data_stated(kind: str, tmp_path: Path) -> None:
-    """Two calls of `make` give the same seven files, byte for byte; they state preset and data, and show no `nan`."""
+    """Two calls of `make` give the same seven files, byte for byte. They state preset and data and show no `nan`."""
     entry, files = make_entry(kind), []
     for folder in ("one", "two"):
         result = made(entry)
@@ -57,7 +57,7 @@ def test_an_artefact_is_made_the_same_twice_with_preset_and_data_stated(kind: st
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_is_made_without_opening_a_file(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make` opens no file: all numbers are in the frame."""
+    """`make` opens no file. All numbers come from the frame."""
     entry = make_entry(kind)
     frame = make_frame(entry)
     made(entry, frame)  # libraries may read their own files the first time
@@ -74,7 +74,7 @@ def test_an_artefact_is_made_without_opening_a_file(kind: str, monkeypatch: pyte
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_artefact_leaves_its_frame_unchanged(kind: str) -> None:
-    """`make` leaves the frame as it is."""
+    """`make` does not change the frame."""
     entry = make_entry(kind)
     frame = make_frame(entry)
     made(entry, frame)
@@ -83,7 +83,7 @@ def test_an_artefact_leaves_its_frame_unchanged(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MEASURED)
 def test_rows_of_methods_that_the_paper_lacks_are_marked(kind: str) -> None:
-    """A method that the paper lacks has a * behind its label (`method.marked`)."""
+    """A method that is not in the paper has a * after its label (`method.marked`)."""
     entry = make_entry(kind)
     assert re.search(r"Ours\S* \\?\*", made(entry).body)
     printed = tuple(method.model_copy(update={"in_paper": True}) for method in entry.methods)
@@ -92,7 +92,7 @@ def test_rows_of_methods_that_the_paper_lacks_are_marked(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CHOOSING)
 def test_only_the_chosen_trial_is_shown(kind: str) -> None:
-    """Where `points` is chosen, only the chosen point of a method's grid is shown."""
+    """If `points` is chosen, only the chosen point of a method's grid is shown."""
     alone, among = made(make_entry(kind, rates=(0.2,))).frame, made(make_entry(kind)).frame
     pd.testing.assert_frame_equal(among, alone)
     other = made(make_entry(kind, chosen={"small": {"ours": "ours+lr0.4"}})).frame
@@ -107,7 +107,7 @@ def test_only_the_chosen_trial_is_shown(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_diverged_run_does_not_block_an_artefact(kind: str, tmp_path: Path) -> None:
-    """A run that diverged stops nothing, and the page of evaluations says 'diverged'."""
+    """A diverged run does not prevent the table or figure; made from evaluations, it says 'diverged'."""
     for seeds in ((0,), (0, 1)):
         entry = make_entry(kind, seeds=seeds)
         result = made(entry, diverge(make_frame(entry)))
@@ -120,7 +120,7 @@ def test_a_diverged_run_does_not_block_an_artefact(kind: str, tmp_path: Path) ->
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("kind", TRACED)
 def test_a_run_that_diverged_early_shows_no_infinite_number(kind: str, rounds: int) -> None:
-    """A run that diverged in its first rounds makes no number infinite."""
+    """A run that diverged in its first rounds does not make any number infinite."""
     entry = make_entry(kind, metrics=("steps", "client_rounds"))
     frame = diverge(make_frame(entry), seeds=SEEDS)
     frame = frame[(frame["metric"] == "seconds") | (frame["round"] < rounds)]  # without post-training: one trace

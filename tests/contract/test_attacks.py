@@ -28,7 +28,7 @@ def samples() -> list[Indices]:
 
 @pytest.mark.parametrize("name", plugins_of("attacks"))
 def test_a_draw_is_repeatable_and_marks_a_share_of_every_clients_samples(name: str) -> None:
-    """`draw` returns the same for the same generator: plain arrays, and some of every client's samples, each once."""
+    """`draw` is reproducible from its generator. It returns arrays and some samples of every client, each once."""
     given = samples()
     (marked, one), (again, two) = drawn(name, given), drawn(name, given)
     assert [part.tolist() for part in given] == [part.tolist() for part in samples()]
@@ -48,7 +48,7 @@ def test_a_draw_is_repeatable_and_marks_a_share_of_every_clients_samples(name: s
 def test_a_mark_changes_images_and_labels_and_leaves_its_inputs_unchanged(
     name: str, shape: tuple[int, int, int]
 ) -> None:
-    """`mark` returns finite copies of images and labels, changed, and leaves what it is given as it is."""
+    """`mark` returns changed, finite copies of images and labels, and does not modify its arguments."""
     module, (_, what) = plugins.load("attacks", name), drawn(name, samples(), shape)
     random = torch.Generator().manual_seed(0)
     x, y = torch.randn(20, *shape, generator=random), torch.randint(CLASSES, (20,), generator=random)

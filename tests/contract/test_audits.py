@@ -31,7 +31,7 @@ def test_all_metrics_are_returned_and_finite(name: str) -> None:
 
 @EVERY
 def test_models_that_are_all_alike_give_finite_numbers(name: str) -> None:
-    """Models that all say the same give finite numbers."""
+    """Models with identical predictions give finite numbers."""
     module = plugins.load("audits", name)
     values = module.audit(models_of(unlearned=np.ones((8, 3)), retrained=np.ones((8, 3)), original=np.ones((8, 3))))
     assert set(values) <= set(module.METRICS)
@@ -40,7 +40,7 @@ def test_models_that_are_all_alike_give_finite_numbers(name: str) -> None:
 
 @EVERY
 def test_it_is_the_same_every_time_and_changes_nothing(name: str) -> None:
-    """`audit` returns the same twice, and leaves what it is given as it is."""
+    """`audit` is deterministic and does not modify its arguments."""
     module = plugins.load("audits", name)
     models = World(1).models(8, 0.5)
     before = [
@@ -54,7 +54,7 @@ def test_it_is_the_same_every_time_and_changes_nothing(name: str) -> None:
 @EVERY
 @pytest.mark.parametrize("kind", ["unlearned", "retrained", "original"])
 def test_too_few_repeats_are_refused(name: str, kind: str) -> None:
-    """`audit` raises `ValueError` where there are fewer than `LEAST` models of a kind."""
+    """`audit` raises `ValueError` if there are fewer than `LEAST` models of a kind."""
     module = plugins.load("audits", name)
     models = World(2).models(module.LEAST, 0.5)
     module.audit(models)
@@ -65,7 +65,7 @@ def test_too_few_repeats_are_refused(name: str, kind: str) -> None:
 
 @EVERY
 def test_kinds_may_have_different_numbers_of_models(name: str) -> None:
-    """Kinds may have different numbers of models, as some diverge."""
+    """The numbers of models may differ between kinds, as some models diverge."""
     module = plugins.load("audits", name)
     whole = World(3).models(9, 1.0)
     values = module.audit(
@@ -83,7 +83,7 @@ def test_kinds_may_have_different_numbers_of_models(name: str) -> None:
 @DECIDES
 @pytest.mark.parametrize("number", [8, 16, 32])
 def test_doing_nothing_is_found_and_retraining_is_not(name: str, number: int) -> None:
-    """`found` says so of models that forgot nothing, and hardly ever of further retrained ones."""
+    """`found` is true for models that forgot nothing, and rarely true for independent retrainings."""
     module = plugins.load("audits", name)
     world = World(number)
     assert all(module.found(module.audit(world.models(number, 1.0))) for _ in range(10))
@@ -94,7 +94,7 @@ def test_doing_nothing_is_found_and_retraining_is_not(name: str, number: int) ->
 @DECIDES
 @pytest.mark.parametrize("number", [8, 16, 32])
 def test_the_score_grows_with_what_is_left(name: str, number: int) -> None:
-    """`SCORE` grows with how much of the client is left."""
+    """`SCORE` increases with the share of the client that remains."""
     module = plugins.load("audits", name)
     scores = []
     for share in (0.0, 0.1, 0.5, 1.0):
@@ -106,7 +106,7 @@ def test_the_score_grows_with_what_is_left(name: str, number: int) -> None:
 @DECIDES
 @pytest.mark.parametrize("noise", [0.3, 3.0])
 def test_a_step_of_noise_is_no_forgetting(name: str, noise: float) -> None:
-    """Noise on models that forgot nothing is found, too."""
+    """`found` is also true for models that forgot nothing and have noise added."""
     module = plugins.load("audits", name)
     world = World(4)
     for _ in range(10):

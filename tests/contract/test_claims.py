@@ -42,9 +42,9 @@ def rows(operands: list[Operand]) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", plugins_of("claims"))
 def test_a_claim_has_a_finite_number_for_each_unit_and_seed(name: str) -> None:
-    """`statistics` returns unit, against, seed and a finite value, the same twice, and leaves the rows as they are.
+    """`statistics` is deterministic, does not modify the rows, and returns unit, against, seed and a finite value.
 
-    There is one for each unit, rival and seed, or with `INTERVAL` three: the number and both ends.
+    It returns one row for each unit, rival and seed, or with `INTERVAL` three: the number and both ends.
     """
     module, p = plugins.load("claims", name), params(name)
     given = rows(module.operands(p))
@@ -62,7 +62,7 @@ def test_a_claim_has_a_finite_number_for_each_unit_and_seed(name: str) -> None:
 
 @pytest.mark.parametrize("name", plugins_of("claims"))
 def test_a_claim_reads_the_rows_of_its_operands_alone(name: str) -> None:
-    """Every operand counts, and rows that no operand names change nothing."""
+    """Every operand affects the result, and rows that no operand names do not."""
     module, p = plugins.load("claims", name), params(name)
     operands = module.operands(p)
     given = rows(operands)
@@ -78,7 +78,7 @@ def test_a_claim_reads_the_rows_of_its_operands_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", plugins_of("claims"))
 def test_a_claim_of_which_there_are_no_rows_has_no_number(name: str) -> None:
-    """Without rows (a paper that prints no such number) `statistics` returns its columns and no row."""
+    """Without rows (a paper that prints no such number), `statistics` returns its columns and no rows."""
     module, p = plugins.load("claims", name), params(name)
     found = module.statistics(rows(module.operands(p)).iloc[:0], p)
     assert list(found.columns) == STATISTIC
@@ -87,7 +87,7 @@ def test_a_claim_of_which_there_are_no_rows_has_no_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", plugins_of("claims"))
 def test_a_region_is_an_interval_that_leaves_something_out(name: str) -> None:
-    """`region` returns a lower and an upper bound, in this order, of which one at least is finite."""
+    """`region` returns a lower and an upper bound, in this order, at least one of them finite."""
     low, high = plugins.load("claims", name).region(params(name))
     assert low <= high
     assert isfinite(low) or isfinite(high)

@@ -9,7 +9,7 @@ from tests.contract.names import plugins_of
 
 @pytest.mark.parametrize("name", plugins_of("datasets"))
 def test_what_is_stated_of_a_data_set_is_sensible(name: str) -> None:
-    """`ABOUT` is possible: 2 to 256 classes, sides from 8, 1 or 3 channels, mean and deviation of each in [0, 1]."""
+    """`ABOUT` is valid: 2 to 256 classes, sides of at least 8, 1 or 3 channels, means and deviations in [0, 1]."""
     facts = about(name)
     *sides, channels = (*facts.shape, 1) if facts.text else facts.shape
     assert len(sides) == (1 if facts.text else 2)
@@ -28,5 +28,5 @@ def test_what_is_stated_of_a_data_set_is_sensible(name: str) -> None:
 
 @pytest.mark.parametrize("name", plugins_of("datasets", lambda name: about(name).torchvision))
 def test_what_downloads_a_data_set_exists(name: str) -> None:
-    """`torchvision` names a class of torchvision.datasets."""
+    """`torchvision` names a class in torchvision.datasets."""
     assert hasattr(torchvision_import.datasets(), str(about(name).torchvision))

@@ -84,7 +84,7 @@ def found(outcome: Outcome) -> Any:
 def test_a_run_on_another_device_gives_the_same_bytes(
     kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On another device than the CPU a run gives the same bytes, whether or not it is killed: all of it lies there."""
+    """A run on another device gives the bytes of the CPU, even after a kill, with all tensors on that device."""
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
     here_task, here = driven(kind, name, tmp_path / "here")
@@ -100,8 +100,8 @@ def test_a_run_on_another_device_gives_the_same_bytes(
 
 @pytest.mark.parametrize("name", plugins_of("models"))
 def test_a_model_on_another_device_trains_to_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another device than the CPU a model trains to the same numbers, to a thousandth, client after client and all
-    at once where a GPU would; one of this repository that is not recurrent to the same bytes.
+    """A model trains to the same numbers on another device as on the CPU, within a thousandth, one client at a time and
+    all clients at once as on a GPU. For models of this repository that are not recurrent, the bytes are equal.
     """
     module = plugins.load("models", name)
     shape = TEXT[1] if reads_text(module) else COLOUR
@@ -133,7 +133,7 @@ def test_a_model_on_another_device_trains_to_the_same_bytes(name: str, monkeypat
 def test_an_evaluator_on_another_device_gives_the_same_numbers(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On another device than the CPU an evaluator returns the same numbers."""
+    """An evaluator returns the same numbers on another device as on the CPU."""
     module, shadows = plugins.load("evaluation", name), record_of(scene(trigger=True).federation.data)
     trace = rows_of(driven("methods", "retrain", tmp_path)[1])
 
@@ -152,7 +152,7 @@ def test_an_evaluator_on_another_device_gives_the_same_numbers(
 
 @pytest.mark.parametrize("kind", plugins_of("histories"))
 def test_a_history_on_another_device_gives_the_same_bytes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another device than the CPU `record` returns the same bytes."""
+    """`record` returns the same bytes on another device as on the CPU."""
 
     def recorded() -> Any:
         task = make_task()
@@ -166,7 +166,7 @@ def test_a_history_on_another_device_gives_the_same_bytes(kind: str, monkeypatch
 
 @pytest.mark.parametrize("name", plugins_of("projections"))
 def test_a_projection_on_another_device_gives_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another device than the CPU `project` returns the same bytes."""
+    """`project` returns the same bytes on another device as on the CPU."""
     module = plugins.load("projections", name)
 
     def projected() -> Any:
@@ -182,7 +182,7 @@ def test_a_projection_on_another_device_gives_the_same_bytes(name: str, monkeypa
 
 @pytest.mark.parametrize("name", plugins_of("attacks"))
 def test_an_attack_on_another_device_gives_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another device than the CPU `mark` returns the same bytes."""
+    """`mark` returns the same bytes on another device as on the CPU."""
     module, (_, what) = plugins.load("attacks", name), drawn(name, samples(), COLOUR)
 
     def marked() -> Any:

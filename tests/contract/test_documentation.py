@@ -67,14 +67,14 @@ def test_every_kind_has_the_plugins_that_this_project_is_about() -> None:
 
 @pytest.mark.parametrize(("kind", "name"), FILES)
 def test_a_plugin_can_be_used(kind: str, name: str) -> None:
-    """The file can be imported, and defines what its kind needs (docs/plugins) under arguments that it is given."""
+    """The file can be imported, and defines the names that its kind needs, with the right arguments (docs/plugins)."""
     if told := problem(kind, name):
         pytest.fail(told, pytrace=False)
 
 
 @pytest.mark.parametrize(("kind", "name"), pairs_of(*KINDS))
 def test_a_plugin_and_its_functions_are_documented(kind: str, name: str) -> None:
-    """The file and the functions that are called have docstrings."""
+    """The file and the functions that `fu` calls have docstrings."""
     assert documentation(kind, name)
     for function in FUNCTIONS[kind]:
         assert getattr(plugins.load(kind, name), function).__doc__, function
@@ -82,8 +82,8 @@ def test_a_plugin_and_its_functions_are_documented(kind: str, name: str) -> None
 
 @pytest.mark.parametrize(("kind", "name"), OURS)
 def test_a_plugin_of_this_repository_names_its_source(kind: str, name: str) -> None:
-    """In this repository the docstring, and every hyper-parameter that has a default, name a source: the place in a
-    paper, a citation with its year, the authors' code, or 'our choice: ' and the reason.
+    """In this repository the docstring and every hyper-parameter with a default name a source: the place in a paper, a
+    citation with its year, the authors' code, or 'our choice: ' and the reason.
     """
     assert origin_of(documentation(kind, name)), documentation(kind, name)
     for field, about in plugins.load(kind, name).Params.model_fields.items():
@@ -101,7 +101,7 @@ def test_a_metric_of_this_repository_names_its_source(name: str) -> None:
 
 @pytest.mark.parametrize("name", plugins_of("methods"))
 def test_a_method_says_what_it_stores_and_communicates(name: str) -> None:
-    """The docstring says what it 'stores' and what it 'communicates', in these words."""
+    """The docstring says what the method 'stores' and 'communicates', in these words."""
     text = documentation("methods", name)
     assert re.search(r"\b[Ss]tores\b", text)
     assert re.search(r"\bcommunicates\b", text)
@@ -109,7 +109,7 @@ def test_a_method_says_what_it_stores_and_communicates(name: str) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), WITH_PARAMS)
 def test_hyper_parameters_are_documented_and_unknown_ones_refused(kind: str, name: str) -> None:
-    """`Params` forbids unknown keys, every field has a description, and one without a default has an example."""
+    """`Params` forbids unknown keys. Every field has a description, and every field without a default an example."""
     model = plugins.load(kind, name).Params
     for field, about in model.model_fields.items():
         assert about.description, field

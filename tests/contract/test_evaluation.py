@@ -42,7 +42,7 @@ def scene(trigger: bool) -> Task:
 @pytest.mark.parametrize("trigger", [True, False])
 @pytest.mark.parametrize("name", plugins_of("evaluation", TRACED.__contains__))
 def test_an_evaluator_traces_the_columns_that_it_declares(name: str, trigger: bool) -> None:
-    """`trace` (or `count`) returns finite floats under the names in `TRACE`, all of them where there is a backdoor."""
+    """`trace` (or `count`) returns finite floats under the names in `TRACE`, all of them if there is a backdoor."""
     module, task = plugins.load("evaluation", name), scene(trigger)
     theta = task.original_model + 0.1
     if hasattr(module, "trace"):
@@ -62,8 +62,8 @@ def test_an_evaluator_traces_the_columns_that_it_declares(name: str, trigger: bo
 def test_an_evaluator_returns_the_finite_metrics_that_it_declares(
     name: str, trigger: bool, trace: list[dict[str, str]]
 ) -> None:
-    """`evaluate` returns finite floats under the names in `METRICS`, the same twice, shares within [0, 1], and leaves
-    the model as it is.
+    """`evaluate` is deterministic, returns finite floats under the names in `METRICS`, fractions within [0, 1], and
+    does not change the model.
     """
     module, declared = plugins.load("evaluation", name), {metric.name: metric for metric in metrics_of(name)}
     task = scene(trigger)
@@ -106,8 +106,8 @@ def test_the_three_models_are_what_they_are_called(three: dict[str, Context]) ->
 def test_an_evaluator_tells_the_untouched_original_or_a_broken_model_from_a_retrained_one(
     name: str, three: dict[str, Context]
 ) -> None:
-    """A metric's `tells` is true: it tells the untouched original, or a broken model, from a retrained one by a factor
-    of two; at least one metric has `tells`.
+    """A metric's `tells` is true: it distinguishes the original model, or a broken one, from a retrained one by a
+    factor of two. At least one metric has `tells`.
     """
     module = plugins.load("evaluation", name)
     found = {model: module.evaluate(context) for model, context in three.items()}
@@ -156,7 +156,7 @@ def test_what_an_evaluator_cannot_tell_is_said(tells: dict[str, str], words: str
 
 @pytest.mark.parametrize("name", plugins_of("evaluation"))
 def test_the_metrics_of_an_evaluator_are_described(name: str) -> None:
-    """Every metric has a label, a unit and a formula, and a `spread` is one of its metrics."""
+    """Every metric has a label, a unit and a formula. A `spread` names a metric of the same evaluator."""
     declared = metrics_of(name)
     assert [metric.name for metric in declared] == list(plugins.load("evaluation", name).METRICS)
     for metric in declared:
@@ -166,7 +166,7 @@ def test_the_metrics_of_an_evaluator_are_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", plugins_of("evaluation"))
 def test_an_evaluator_shares_no_name_with_another(name: str) -> None:
-    """No metric and no column of a trace is another evaluator's, or what the stages write: diverged_round, seconds."""
+    """Names of metrics and trace columns are unique. `diverged_round` and `seconds` are reserved for the stages."""
     mine, others = columns_of(name), [columns_of(other) for other in sound("evaluation") if other != name]
     assert not mine & {"diverged_round", "seconds"}.union(*others)
 
@@ -177,7 +177,7 @@ def columns_of(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", plugins_of("evaluation"))
 def test_an_evaluator_knows_no_method(name: str) -> None:
-    """No method is named in the code: an evaluator judges models, whoever made them."""
+    """The code names no method: an evaluator judges models, whichever method made them."""
     path = module_file(f"fu.evaluation.{name}")
     assert path is not None
     source = path.read_text()

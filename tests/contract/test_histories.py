@@ -9,7 +9,7 @@ from tests.factories import KINDS, make_task
 
 @pytest.mark.parametrize("kind", plugins_of("histories"))
 def test_recording_a_history_is_repeatable_and_leaves_the_model_unchanged(kind: str) -> None:
-    """`record` returns the same finite tensors twice, and leaves the model as it is."""
+    """`record` is deterministic, returns finite tensors, and does not change the model."""
     task = make_task()
     theta = task.original_model.clone()
     one = KINDS[kind](task, {}, theta, 0)
@@ -21,7 +21,7 @@ def test_recording_a_history_is_repeatable_and_leaves_the_model_unchanged(kind: 
 
 @pytest.mark.parametrize("kind", plugins_of("histories"))
 def test_a_second_round_is_added_to_a_history_and_leaves_the_first_unchanged(kind: str) -> None:
-    """A second round is added under the same names, and what the first left stays as it is."""
+    """A second round is added under the same names and does not change the record of the first."""
     task = make_task()
     one = KINDS[kind](task, {}, task.original_model, 0)
     copies = {name: value.clone() for name, value in one.items()}
@@ -33,7 +33,7 @@ def test_a_second_round_is_added_to_a_history_and_leaves_the_first_unchanged(kin
 
 @pytest.mark.parametrize("kind", plugins_of("histories"))
 def test_recording_a_history_costs_the_clients_nothing(kind: str) -> None:
-    """`record` has no client train or send anything."""
+    """`record` makes no client train or send anything."""
     task = make_task()
     KINDS[kind](task, {}, task.original_model, 0)
     assert set(task.federation.cost.record().values()) == {0}

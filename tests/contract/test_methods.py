@@ -33,14 +33,14 @@ WITH_ROUNDS = pairs_of("methods", "training", only=lambda kind, name: not declar
 
 @pytest.mark.parametrize("name", plugins_of("methods"))
 def test_a_method_needs_histories_that_the_training_can_record(name: str) -> None:
-    """`needs` names histories that a training can record."""
+    """`needs` names existing histories."""
     assert plugins.load("methods", name).needs == needs(name)
     assert needs(name) <= set(KINDS)
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: str, name: str) -> None:
-    """`start` and each `step` return a finite float32 model [d] without gradient; it moves unless it is a control."""
+    """`start` and `step` return a finite float32 model [d] without gradient. It changes unless this is a control."""
     module, task = plugins.load(kind, name), task_for(kind, name)
     p, control = default_params(module.Params), kind == "methods" and declared(kind, name).get("CONTROL", False)
     state = module.start(task, p)
@@ -59,8 +59,8 @@ def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_what_clients_do_is_counted(kind: str, name: str) -> None:
-    """Clients' work is counted, as `local_updates` does, unless the docstring says that it 'communicates nothing' or
-    that 'No client takes part'.
+    """Clients' work is counted (`local_updates` does so), unless the docstring says that the method 'communicates
+    nothing' or that 'No client takes part'.
     """
     module, task = plugins.load(kind, name), task_for(kind, name)
     p = default_params(module.Params)
@@ -75,7 +75,7 @@ def test_what_clients_do_is_counted(kind: str, name: str) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), OF_MEANS)
 def test_where_a_mean_is_enough_no_more_updates_are_held(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What says that of the clients of a round the mean is enough (`mean` in `ESTIMATE`) asks for nothing else."""
+    """If `ESTIMATE` has `mean`, only the mean of a round's updates is requested."""
     module, task, train = plugins.load(kind, name), task_for(kind, name), Federation._train_each
     monkeypatch.setattr(local, "TOGETHER", 1)
     together: list[int] = []
@@ -94,7 +94,7 @@ def test_where_a_mean_is_enough_no_more_updates_are_held(kind: str, name: str, m
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path: Path) -> None:
-    """A control (`CONTROL`) is done from the start, costs nothing and needs no history."""
+    """A control (`CONTROL`) is done from the start, costs nothing, and needs no history."""
     module, (task, outcome) = plugins.load("methods", name), driven("methods", name, tmp_path)
     start = module.start(task_for("methods", name), default_params(module.Params))
     assert module.done(start)
@@ -106,7 +106,7 @@ def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path:
 
 @pytest.mark.parametrize("name", RETRAINING)
 def test_a_retraining_reads_no_sample_of_the_forgotten_clients(name: str) -> None:
-    """What retrains (`RETRAINS`, without `LEFT`) reads no sample of a forgotten client."""
+    """A method with `RETRAINS` and without `LEFT` reads no sample of a forgotten client."""
     module, task = plugins.load("methods", name), task_for("methods", name)
     data = task.federation.data
     x = data.x.clone()
@@ -122,7 +122,7 @@ def test_a_retraining_reads_no_sample_of_the_forgotten_clients(name: str) -> Non
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_run_is_repeatable_bit_for_bit(kind: str, name: str, tmp_path: Path) -> None:
-    """Two runs give the same bits, whatever numbers Python's and torch's global generators draw."""
+    """Two runs give the same bits, regardless of the state of Python's and torch's global generators."""
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
     torch.manual_seed(0)
@@ -144,7 +144,7 @@ def inputs_of(task: Task) -> list[Tensor]:
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
-    """`step` leaves data, original model, histories and the state that it is given as they are."""
+    """`step` does not modify the data, the original model, the histories or the state that it receives."""
     module, task = plugins.load(kind, name), task_for(kind, name)
     p = default_params(module.Params)
     copies = [value.clone() for value in inputs_of(task)]
@@ -160,9 +160,7 @@ def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
 @pytest.mark.parametrize("killed_after", [1, 2])
 @pytest.mark.parametrize(("kind", "name"), WITH_ROUNDS)
 def test_a_killed_run_resumes_to_the_same_bytes(kind: str, name: str, killed_after: int, tmp_path: Path) -> None:
-    """A run that is killed resumes from its checkpoint to the same bytes and costs: `State` carries all that a round
-    needs.
-    """
+    """A killed run resumes from its checkpoint to the same bytes and costs: `State` holds all that a round needs."""
     (tmp_path / "whole").mkdir()
     whole_task, whole = driven(kind, name, tmp_path / "whole")
     with pytest.raises(KilledError):

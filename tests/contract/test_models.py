@@ -35,8 +35,8 @@ def samples(shape: tuple[int, ...]) -> Tensor:
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("name", plugins_of("models"))
 def test_a_model_takes_samples_to_outputs_and_is_drawn_by_the_seed(name: str, which: int) -> None:
-    """`build` draws weights by torch's seed; the model gives finite outputs, one for each class, for any shape and
-    number of classes, and those of a sample do not depend on the others of its batch.
+    """`build` draws weights from torch's seed. For any shape and number of classes, the model gives one finite output
+    for each class, and a sample's outputs do not depend on the rest of its batch.
     """
     module = plugins.load("models", name)
     p, shape = offline_params(module), (TEXT if reads_text(module) else (GREY, COLOUR))[which]

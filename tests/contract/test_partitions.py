@@ -25,7 +25,7 @@ def dealt(name: str, labels: NDArray[Any] = LABELS, seed: int = 0) -> list[Indic
 
 @pytest.mark.parametrize("name", plugins_of("partitions"))
 def test_a_partition_deals_every_sample_at_most_once_and_every_client_some(name: str) -> None:
-    """`deal` gives every client samples, and every sample to one client at most."""
+    """`deal` gives every client samples, and every sample to at most one client."""
     pools = dealt(name)
     assert len(pools) == CLIENTS
     assert all(len(pool) for pool in pools)
@@ -37,7 +37,7 @@ def test_a_partition_deals_every_sample_at_most_once_and_every_client_some(name:
 
 @pytest.mark.parametrize("name", plugins_of("partitions"))
 def test_a_partition_is_repeatable_by_the_generator_and_leaves_the_labels_unchanged(name: str) -> None:
-    """`deal` returns the same for the same generator, and leaves the labels as they are."""
+    """`deal` is reproducible from its generator and does not modify the labels."""
     labels = LABELS.copy()
     one, two = dealt(name, labels), dealt(name, labels)
     assert [pool.tolist() for pool in one] == [pool.tolist() for pool in two]

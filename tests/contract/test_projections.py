@@ -10,7 +10,7 @@ from tests.factories import default_params, make_task
 
 @pytest.mark.parametrize("name", plugins_of("projections"))
 def test_a_projection_returns_finite_updates_and_leaves_its_inputs_unchanged(name: str) -> None:
-    """`project` returns finite updates [m, d], changed, the same twice, and leaves what it is given as it is."""
+    """`project` is deterministic, returns changed, finite updates [m, d], and does not modify its arguments."""
     module, task = plugins.load("projections", name), make_task()
     p = default_params(module.Params)
     theta = task.original_model + 0.1
