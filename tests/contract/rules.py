@@ -24,11 +24,11 @@ methods/leaky.py  Leaky: gradient ascent with noise that no seed fixes      brea
 methods/mine.py   Mine: a large unlearning step of the forgotten ...        passed
 
 1 of 2 plug-ins passed; the rules: docs/contract.md
-methods/leaky.py breaks: a run on another device gives the bytes of the CPU, even after a kill, with all tensors on that \
-device
+methods/leaky.py breaks: a run on another device gives the bytes of the CPU, even after a kill, with all tensors \
+on that device
 methods/leaky.py breaks: two runs give the same bits, regardless of the state of Python's and torch's global generators
-methods/leaky.py breaks: a killed run resumes from its checkpoint to the same bytes and costs: `State` holds all that a \
-round needs
+methods/leaky.py breaks: a killed run resumes from its checkpoint to the same bytes and costs: `State` \
+holds all that a round needs
 Tracebacks: .pytest_cache/contract.txt
 ```
 
