@@ -16,9 +16,10 @@ PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors"
 
 
 def git(*arguments: str) -> str | None:
-    """Return what git prints, or None where there is no git or no repository."""
+    """Return what git prints about the code, or None where there is no git or no repository."""
+    here = Path(__file__).parent
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()

@@ -39,7 +39,7 @@ from fu.pipeline.engine import runs
 from fu.pipeline.engine.status import planned, status
 from fu.pipeline.page import write as page
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.settings.papers import files, read_yaml
+from fu.pipeline.settings.papers import config_file, files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
 LARGER = {"smoke": "reduced", "reduced": "paper"}  # presets, in the order in which a person tries them
@@ -228,7 +228,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _config(pairs: list[str]) -> Any:
-    config = read_yaml(Path("config.yaml"))
+    config = read_yaml(config_file())
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:

@@ -22,10 +22,11 @@ from fu.pipeline import commands, digest, estimates
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, snapshot
 from fu.pipeline.engine.screen import Screen, refused
 from fu.pipeline.engine.snakemake import SYSTEM_SAYS, Account, Snakemake, ancient, unpack, update
+from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
-from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.settings import papers
 from fu.pipeline.stages.common import OUTSIDE
 
 PACK = "pack"  # the name of a pack in the process that runs it
@@ -44,9 +45,9 @@ def in_one_sentence() -> Iterator[None]:
 @in_one_sentence()
 def config_file() -> str:
     """Return the config's file, which can be read."""
-    file = Path(snapshot.file("config.yaml"))
+    file = ROOT / "config.yaml" if snapshot.INSIDE else papers.config_file()
     if file.exists():
-        read_yaml(file)
+        papers.read_yaml(file)
     return str(file)
 
 
@@ -89,6 +90,7 @@ class Engine:
             atexit.register(self.pending.remember_made)
             atexit.register(self.screen.end)
             Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error))
+            self.snakemake.around(self.begin, self.page)
 
     def _share_gpus(self) -> None:
         """Have jobs share the GPUs of this machine, and no job start that would wait for one."""

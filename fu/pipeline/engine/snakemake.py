@@ -92,6 +92,11 @@ class Snakemake:
         """Its temporary folder, which it leaves behind where it is killed."""
         return Path(self._workflow.snakemake_tmp_dir)
 
+    def around(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        """Call these before the first and after the last job, as `onstart` does in a Snakefile that is no module."""
+        self._workflow._onstart = lambda log: begin()
+        self._workflow._onsuccess = self._workflow._onerror = lambda log: end()
+
     def to_run(self) -> list[Asked]:
         """Return what it is about to run: also what a person forces, which the plan does not know."""
         return [(job.rule.name, job.wildcards_dict) for job in self._workflow.dag.needrun_jobs()]

@@ -19,9 +19,10 @@ from fu.artefacts import provenance
 from fu.errors import UserError
 from fu.pipeline.catalogue import BESIDE, KINDS
 from fu.pipeline.digest import ROOT
+from fu.pipeline.settings.papers import config_file
 
 COPIES = Path(".snakemake/code")
-PARTS = ("Snakefile", "config.yaml", "workflow", "fu", "envs")
+PARTS = ("Snakefile", "workflow", "fu", "envs")
 INSIDE = ROOT.parts[-3:-1] == COPIES.parts  # whether this code is a copy
 PLANNED = ROOT / "planned.json"  # of the run: its config with the command line's, its targets, whether jobs are forced
 
@@ -38,16 +39,18 @@ def main(arguments: list[str]) -> None:
 
 
 def file(name: str) -> str:
-    """Return where a file of the repository is read: in the copy, else in the working directory."""
-    return str(ROOT / name) if INSIDE else name
+    """Return where a file of the repository is read, from the working directory: this may be another folder."""
+    return name if Path.cwd() == ROOT else str(ROOT / name)
 
 
 def enter(config: dict[str, Any], is_main_process: bool) -> None:
-    """In a copy: have all jobs import `fu` from there; take its plug-ins and, in a submitted job, its config."""
-    if not INSIDE:
+    """Have all jobs import `fu` from here; in a copy, take its plug-ins and, in a submitted job, its config."""
+    if Path.cwd() == ROOT:
         return
     above = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
     os.environ.update(PYTHONPATH=os.pathsep.join([str(ROOT), *above]), PYTHONSAFEPATH="1")
+    if not INSIDE:
+        return
     if not is_main_process:
         config.clear()
         config.update(planned()["config"])
@@ -86,6 +89,7 @@ def _copied() -> Path:
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("%Y-%m-%d-%H%M%S-"), dir=COPIES)).resolve()
     for name in PARTS:
         _copy(ROOT / name, folder / name)
+    _copy(config_file(), folder / "config.yaml")
     return folder
 
 

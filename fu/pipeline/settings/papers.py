@@ -115,6 +115,12 @@ def _check_nodes(root: yaml.Node, where: str) -> None:
     walk(root, 0)
 
 
+def config_file() -> Path:
+    """Return the config of the working directory, wherever Snakemake's users keep it; else this checkout's."""
+    places = (Path("config.yaml"), Path("config/config.yaml"))
+    return next((path for path in places if path.exists()), ROOT / "config.yaml")
+
+
 def configured(values: Any) -> Config:
     """Return the typed config of what Snakemake read from config.yaml and the command line."""
     check_plain(values, "config")
