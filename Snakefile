@@ -1,3 +1,2 @@
-# The workflow is workflow/Snakefile; from here Snakemake also finds profiles/default.
-include:
-    "workflow/Snakefile", overwrite_default_target=True
+# The workflow is workflow/Snakefile; after an `include:` a plain `snakemake` would have no target.
+workflow.include("workflow/Snakefile", overwrite_default_target=True)

@@ -13,11 +13,17 @@ CACHE = (
     "--cache (`cache:` in a profile): Snakemake's cache would return outputs without the certificates that say what "
     "they were made from; leave it out, and copy results with their *.made.json where others need them."
 )
+SDM = (
+    "--sdm (`software-deployment-method:` in a profile): jobs run in Snakemake's own environment, whose libraries the "
+    "plan reads; leave it out, and make that environment with `make reproduce` or `conda env create -f "
+    "envs/environment.yaml`."
+)
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--sdm", "conda"), SDM),
         (("--config", "preset=smok"), PRESET),
         (("--cache",), CACHE),
         (("--profile", "caching"), CACHE),

@@ -11,7 +11,7 @@ rule data:
     log:
         plan.paths.log("data"),
     retries: engine.retries
-    conda:
+    conda:  # for `--lint` and `--report`; `--sdm` is refused
         "../../envs/environment.yaml"
     threads: 1
     resources:

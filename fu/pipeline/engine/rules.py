@@ -19,10 +19,10 @@ from typing import Any
 from fu import gpus
 from fu.errors import UserError
 from fu.pipeline import commands, digest, estimates
+from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, snapshot
 from fu.pipeline.engine.screen import Screen, refused
 from fu.pipeline.engine.snakemake import SYSTEM_SAYS, Account, Snakemake, ancient, unpack, update
-from fu.pipeline.digest import ROOT
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
@@ -72,6 +72,12 @@ class Engine:
                 "say what they were made from; leave it out, and copy results with their *.made.json where others "
                 "need them."
             )
+        if self.snakemake.deploys:
+            raise UserError(
+                "--sdm (`software-deployment-method:` in a profile): jobs run in Snakemake's own environment, whose "
+                "libraries the plan reads; leave it out, and make that environment with `make reproduce` or `conda env "
+                "create -f envs/environment.yaml`."
+            )
         self.submits = self.snakemake.is_run and snapshot.INSIDE
         snapshot.enter(config, self.snakemake.is_run)
         self.plan = Plan(config)
@@ -89,7 +95,8 @@ class Engine:
                 atexit.register(snapshot.leave)
             atexit.register(self.pending.remember_made)
             atexit.register(self.screen.end)
-            Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error))
+            usual = self.snakemake.is_module  # the screen knows nothing of the other workflow's jobs
+            Account(workflow, self.screen, lambda *error: explain(self.plan, self.snakemake.targets, *error), usual)
             self.snakemake.around(self.begin, self.page)
 
     def _share_gpus(self) -> None:
@@ -237,8 +244,8 @@ class Engine:
                 "jobs wait in the queue of a cluster and must run the code that was planned; start with `make "
                 "reproduce PROFILE=...`, or `python -m fu.pipeline.engine.snapshot` in place of `snakemake`."
             )
-        jobs = [self.plan.job(stage, names) for stage, names in self.snakemake.to_run() if stage in OUTPUTS]
-        preflight.check(self.plan, jobs, here=here and not self.snakemake.has_conda)
+        jobs = [self.plan.job(stage, names) for stage, names in self.snakemake.to_run(OUTPUTS)]
+        preflight.check(self.plan, jobs, here=here)
         if self.submits:
             cluster.begin(Path.cwd(), {certificate: place.pack for certificate, place in self.places.items()})
             snapshot.begin(self.config, self.snakemake.forced, self.snakemake.targets)

@@ -17,7 +17,6 @@ from snakemake.cli import parse_args
 from snakemake.io import ancient, unpack
 from snakemake.ioflags import update
 from snakemake.logging import logger
-from snakemake.settings.types import DeploymentMethod
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from fu.pipeline.engine.screen import Screen
@@ -47,13 +46,19 @@ class Snakemake:
 
     def __init__(self, workflow: Any) -> None:
         """`workflow`: as the Snakefile knows it."""
-        self._workflow = workflow
+        self._workflow, self._rename = workflow, workflow.modifier.modify_rulename
+        self.is_module = not workflow.modifier.is_main_snakefile()
         self.is_run: bool = workflow.is_main_process  # what is submitted plans its own jobs alone, and shows nothing
 
     @property
     def targets(self) -> list[str]:
-        """What the command line names: the plan knows which jobs have to run for it."""
-        named = self._workflow.dag_settings.targets if self._workflow.dag_settings else []
+        """What the command line names: the plan knows which jobs have to run for it.
+
+        Where this is a module, it names what the plan does not know: then all may have to run.
+        """
+        if self.is_module or not self._workflow.dag_settings:
+            return []
+        named = self._workflow.dag_settings.targets
         return [os.path.relpath(name) if os.sep in name else name for name in named]
 
     @property
@@ -78,9 +83,9 @@ class Snakemake:
         return bool(self._workflow.local_exec)
 
     @property
-    def has_conda(self) -> bool:
-        """Whether jobs run in environments of their own, whose libraries cannot be checked here."""
-        return DeploymentMethod.CONDA in self._workflow.deployment_settings.deployment_method
+    def deploys(self) -> bool:
+        """Whether a person asks for environments of the jobs' own (--sdm)."""
+        return bool(self._workflow.deployment_settings.deployment_method)
 
     @property
     def cores(self) -> int:
@@ -97,9 +102,11 @@ class Snakemake:
         self._workflow._onstart = lambda log: begin()
         self._workflow._onsuccess = self._workflow._onerror = lambda log: end()
 
-    def to_run(self) -> list[Asked]:
-        """Return what it is about to run: also what a person forces, which the plan does not know."""
-        return [(job.rule.name, job.wildcards_dict) for job in self._workflow.dag.needrun_jobs()]
+    def to_run(self, stages: Iterable[str]) -> list[Asked]:
+        """Return what it is about to run of these rules: also what a person forces, which the plan does not know."""
+        ours = {self._rename(stage): stage for stage in stages}
+        jobs = self._workflow.dag.needrun_jobs()
+        return [(ours[job.rule.name], job.wildcards_dict) for job in jobs if job.rule.name in ours]
 
     def prepare(self, packs: Iterable[str] = (), keep_going: bool = False) -> None:
         """Change settings that no profile can: it reaches no submitted process, and packs have no names beforehand."""
@@ -137,11 +144,16 @@ class Account(logging.Handler):
     and is found only as an installed package.
     """
 
-    def __init__(self, workflow: Any, screen: Screen, explain: Callable[[str, str], str | None]) -> None:
-        """Take over; `explain`: what to say in place of an error, from the name of its exception and its text."""
+    def __init__(
+        self, workflow: Any, screen: Screen, explain: Callable[[str, str], str | None], usual: bool = False
+    ) -> None:
+        """Take over, unless Snakemake's usual output is wanted.
+
+        `explain`: what to say in place of an error, from the name of its exception and its text.
+        """
         super().__init__()
         asked = workflow.output_settings
-        wanted = asked.dryrun or asked.verbose or asked.printshellcmds or asked.debug_dag or asked.stdout
+        wanted = usual or asked.dryrun or asked.verbose or asked.printshellcmds or asked.debug_dag or asked.stdout
         self.usual = next(
             (each for each in logger.handlers if each.name == "DefaultStreamHandler" and not wanted), None
         )

@@ -5,6 +5,7 @@ cluster, the code is copied to `.snakemake/code` first, and the plan and all job
 copy when it ends, and that of a killed run before it submits.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -33,7 +34,7 @@ def main(arguments: list[str]) -> None:
 
     if submits(arguments):
         place = arguments.index("--") if "--" in arguments else len(arguments)
-        os.environ[provenance.COMMIT] = json.dumps(provenance.commit())
+        _note_commit()
         arguments[place:place] = ["--snakefile", f"{_copied()}/Snakefile"]
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
@@ -49,6 +50,7 @@ def enter(config: dict[str, Any], is_main_process: bool) -> None:
         return
     above = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
     os.environ.update(PYTHONPATH=os.pathsep.join([str(ROOT), *above]), PYTHONSAFEPATH="1")
+    _note_commit()
     if not INSIDE:
         return
     if not is_main_process:
@@ -81,6 +83,12 @@ def planned() -> dict[str, Any]:
 def leave() -> None:
     """Remove this copy."""
     shutil.rmtree(ROOT, ignore_errors=True)
+
+
+def _note_commit() -> None:
+    """Tell all jobs the commit of the code: they run in another folder."""
+    with contextlib.chdir(ROOT):
+        os.environ[provenance.COMMIT] = json.dumps(provenance.commit())
 
 
 def _copied() -> Path:
