@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jsonschema
 import pytest
 import torch
 import yaml
@@ -21,6 +22,7 @@ from packaging.requirements import Requirement
 from fu.pipeline import pages, reproduced, show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
+from fu.pipeline.settings import reference
 from fu.pipeline.settings.papers import read_yaml
 from tests.factories import make_task
 
@@ -44,6 +46,15 @@ def test_the_generated_pages_are_current() -> None:
     assert stale == []
     there = {f"{path.parent.name}/{path.name}" for path in DOCS.glob("p*/*.md")}
     assert there == {*found} - {"config.md", reproduced.PAGE}
+
+
+def test_the_schema_of_the_config_is_current_and_admits_the_config() -> None:
+    """`make docs` renews it."""
+    assert (ROOT / reference.SCHEMA).read_text() == reference.schema()
+    schema, config = yaml.safe_load(reference.schema()), read_yaml(ROOT / "config/config.yaml")
+    jsonschema.validate(config, schema)
+    with pytest.raises(jsonschema.ValidationError, match="'presett' was unexpected"):
+        jsonschema.validate({**config, "presett": "smoke"}, schema)
 
 
 def test_the_sketch_of_the_readme_is_the_method_of_its_page() -> None:

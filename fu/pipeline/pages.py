@@ -228,3 +228,4 @@ def _defaults(paper: Paper) -> Iterator[tuple[str, str, Any, str]]:
 
 if __name__ == "__main__":
     write(ROOT / "docs")
+    (ROOT / reference.SCHEMA).write_text(reference.schema(), encoding="utf-8")
