@@ -15,6 +15,7 @@
 # make lint           the same without the tests
 # make contract       say of every plug-in whether it keeps the rules (docs/contract.md)    PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
+# make rulegraph      redraw docs/rulegraph.svg with Graphviz
 # make test-smoke     make one table or figure of each kind at smoke and check it; edit, kill and submit: minutes
 # make test-page      look at results/<preset>/index.html in Chromium and compile every .tex, where these are installed
 # make test-faults    kill, fill the disk, fuzz: minutes
@@ -58,7 +59,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs version help
+.PHONY: reproduce cluster status test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -119,7 +120,7 @@ test-page: .venv/installed
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/snakemake --lint
@@ -134,6 +135,11 @@ show: .venv/installed
 docs: .venv/installed
 	@$(BIN)/python -m fu.pipeline.pages
 	@$(BIN)/python -m tests.contract.rules
+
+# Without rules that read their own kind, and without the way back from `select`, which would tangle it.
+FORWARD := E[tail == head || (tail.label == "select" && head.label != "publish")] {delete($$G, $$)}
+rulegraph: .venv/installed
+	$(BIN)/snakemake --forceall --rulegraph | gvpr -c '$(FORWARD)' | tred | dot -Grankdir=LR -Tsvg > docs/rulegraph.svg
 
 version: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show version
