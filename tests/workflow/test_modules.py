@@ -47,13 +47,20 @@ def test_a_module_makes_the_same_bytes_in_the_folder_that_it_runs_in(toy: Projec
     mine = using(project, tmp_path / "mine")
     (mine.root / "random.py").write_text("raise ImportError('a file of the user, which no job imports')")
     profile = ("--workflow-profile", f"{project.root}/profiles/default")
-    mine.snakemake(*profile, "mine")
+    program = (
+        "-P",
+        "-m",
+        "snakemake",
+        "--cores",
+        "2",
+    )  # -P: as the program `snakemake`
+    mine.run(*program, *profile, "mine")
     for suffix in ("csv", "md", "rows.csv", "svg"):
         assert (mine.root / f"{NUMBERS}.{suffix}").read_bytes() == (toy.root / f"{NUMBERS}.{suffix}").read_bytes()
     assert (mine.root / "mine.csv").read_bytes() == (mine.root / f"{NUMBERS}.csv").read_bytes()
     assert (mine.root / "results/toy/index.html").exists()
     assert not any((project.root / name).exists() for name in ("results", ".snakemake", "data"))
-    assert "Nothing to be done" in mine.snakemake(*profile, "mine").stderr
+    assert "Nothing to be done" in mine.run(*program, *profile, "mine").stderr
 
 
 @pytest.mark.whole
