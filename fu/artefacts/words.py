@@ -1,4 +1,4 @@
-"""A panel of a table in words, computed from its numbers: did the backdoor take hold, who forgot, what came back."""
+"""What is said below a panel of a table: whether the backdoor took hold."""
 
 from collections.abc import Mapping
 from math import isnan
@@ -51,60 +51,35 @@ def in_words(
     held_out: float | None = None,
     seeds: Mapping[int, float] = MappingProxyType({}),
 ) -> list[str]:
-    """Return sentences on one panel of a table's tidy rows; none where it lacks ASR, R-Acc or a retrained model.
+    """Return sentences on one panel of a table's tidy rows; none where it lacks ASR or a retrained model.
 
     `held_out`: ω⁰ has this ASR on validation data, which the choice of rates rests on; `seeds`: its ASR by seed.
     """
     here = frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0) & frame["mean"].notna()]
     means = here.set_index(["method", "stage", "metric"])["mean"].to_dict()
     again = entry.retraining
-    wanted = [(ORIGINAL, ORIGINAL, "asr"), (ORIGINAL, ORIGINAL, "r_acc")]
+    wanted = [(ORIGINAL, ORIGINAL, "asr")]
     wanted += [(again.name, list(entry.trial(scenario.name, again).models)[-1], "asr")] if again else []
-    if len(wanted) < 3 or any(key not in means for key in wanted):
+    if len(wanted) < 2 or any(key not in means for key in wanted):
         return []
-    before, utility, retrained = (as_printed(means[key]) for key in wanted)
+    before, retrained = (as_printed(means[key]) for key in wanted)
     if not took_hold(before):
         return [
-            f"{HARDLY}: ω⁰ has an ASR of {before:.3f} (below {LEAST:g}), the retrained model of {retrained:.3f}, so "
-            "this panel says little about forgetting."
+            f"{HARDLY}: the ASR of ω⁰ is {before:.3f} (below {LEAST:g}) and that of retraining {retrained:.3f}, so this "
+            "panel says little about forgetting."
         ]
     found = [
-        f"{TOOK_HOLD}: ω⁰ has an ASR of {before:.3f}, the retrained model, which never saw a triggered image, of "
+        f"{TOOK_HOLD}: the ASR of ω⁰ is {before:.3f}. Retraining, which never saw a triggered image, has "
         f"{retrained:.3f}."
     ]
     low = [f"{seed} ({asr:.3f})" for seed, asr in seeds.items() if not took_hold(asr)]
     if low:
-        found.append(f"But not in seed{'s' * (len(low) > 1)} {in_a_row(low)}: means over seeds say less of forgetting.")
+        found.append(
+            f"It did not in seed{'s' * (len(low) > 1)} {in_a_row(low)}, so means over seeds say less about forgetting."
+        )
     if held_out is not None and not took_hold(held_out):
         found.append(
-            f"But it was memorised: on held-out triggered images ω⁰ has an ASR of {held_out:.3f} only, so that a "
-            "choice on validation data hardly sees who forgot."
-        )
-    labels = {method.name: method.marked for method in entry.methods if method.post_training != "own"}
-    asr = {name: means[name, "unlearned", "asr"] for name in labels if (name, "unlearned", "asr") in means}
-    if not asr:
-        return found
-    forgot = [name for name in asr if forgets(asr[name], retrained)]
-    kept = [name for name in asr if name not in forgot]
-
-    def listed(names: list[str], stage: str, metric: str) -> str:
-        return in_a_row([f"{labels[name]} ({means[name, stage, metric]:.3f})" for name in names])
-
-    if not forgot:
-        whole = "" if len(asr) == len(labels) else " without a diverged seed"
-        return [*found, f"No method{whole} forgot it: ASR after unlearning is {listed(kept, 'unlearned', 'asr')}."]
-    failed = f"; {listed(kept, 'unlearned', 'asr')} did not" if kept else ""
-    found.append(
-        f"Forgotten (ASR at most {FORGOT:g} above retraining's) by {listed(forgot, 'unlearned', 'asr')}{failed}. "
-        f"R-Acc went from {utility:.3f} to: {listed(forgot, 'unlearned', 'r_acc')}."
-    )
-    after = [name for name in forgot if (name, "recovered", "asr") in means]
-    back = [name for name in after if not forgets(means[name, "recovered", "asr"], retrained)]
-    if after:
-        rest = [name for name in after if name not in back]
-        says = [f"above that limit for {listed(back, 'recovered', 'asr')}"] if back else []
-        says += [f"still within that limit for {listed(rest, 'recovered', 'asr')}"] if rest else []
-        found.append(
-            f"After post-training ASR is {', and '.join(says)}; R-Acc is {listed(after, 'recovered', 'r_acc')}."
+            f"It was memorised, however: on held-out triggered images the ASR of ω⁰ is only {held_out:.3f}, so a "
+            "choice on validation data hardly sees which methods forgot."
         )
     return found

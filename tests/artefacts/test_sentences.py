@@ -251,7 +251,7 @@ def test_a_table_says_of_the_backdoor_and_marks_what_its_cells_show() -> None:
         said.update(check_words(result))
         said.update(check_marks(result, drawn))
         said.update(check_bold(result))
-    claims = ("held", "hardly", "nobody", "somebody", "came back", "stayed", "r", "↑", "one seed", "bold", "not bold")
+    claims = ("held", "hardly", "r", "↑", "one seed", "bold", "not bold")
     assert min(said[claim] for claim in claims) > 10, said
 
 
@@ -290,55 +290,17 @@ def value_of(cell: str) -> float:
     return float(cell.strip("*").partition(" ")[0].partition(",")[0])
 
 
-def listed(text: str) -> dict[str, float]:
-    return {name: float(number) for name, number in found(r"(\w+) \((\d\.\d+)\)", text)}
-
-
 def check_words(result: Result) -> Iterator[str]:
     text, shown = " ".join(result.words[0]), table_cells(result)
     if any("diverged" in shown[name][0] for name in ("ω⁰", "Scratch")):
         assert text == ""
         return
-    original, limit = value_of(shown["ω⁰"][0]), value_of(shown["Scratch"][0]) + 0.05 + 1e-9
+    original = value_of(shown["ω⁰"][0])
     hardly = "The backdoor hardly took hold" in text
     assert hardly is (original < 0.5)
-    [(before, again)] = found(r"ω⁰ has an ASR of (\d\.\d+).*? of (\d\.\d+)[.,]", text)
+    [(before, again)] = found(r"the ASR of ω⁰ is (\d\.\d+).*?(?:that of retraining|has) (\d\.\d+)[.,]", text)
     assert [float(before), float(again)] == [original, value_of(shown["Scratch"][0])]
-    if hardly:
-        yield "hardly"
-        return
-    yield "held"
-    after = {name: value_of(c[0]) for name, c in first_stage(shown).items() if "diverged" not in c[0]}
-    low = {name for name, asr in after.items() if asr <= limit}
-    for lead, nobody in found(r"(No method[\w ]*) forgot it: ASR after unlearning is (.*?\))\.", text):
-        yield "nobody"
-        assert not low
-        assert ("diverged" in lead) is (len(after) < len(first_stage(shown)))
-        assert listed(nobody) == after
-    for forgot, rest, start, utility in found(
-        r"Forgotten .*? by (.*?)(; .*?)?\. R-Acc went from ([\d.]+) to: (.*?\))\.", text
-    ):
-        yield "somebody"
-        assert set(listed(forgot)) == low
-        assert listed(forgot) | listed(rest) == after
-        assert float(start) == value_of(shown["ω⁰"][1])
-        assert listed(utility) == {name: value_of(first_stage(shown)[name][1]) for name in low}
-    second = {
-        name[:-1]: c for name, c in shown.items() if name[-1] == "²" and name[:-1] in low and "diverged" not in c[0]
-    }
-    back = {name: value_of(c[0]) for name, c in second.items() if value_of(c[0]) > limit}
-    for told in re.findall(r"above that limit for (.*?\))(?:,|;)", text):
-        yield "came back"
-        assert listed(told) == back
-    for told in re.findall(r"still within that limit for (.*?);", text):
-        yield "stayed"
-        assert listed(told) == {name: value_of(c[0]) for name, c in second.items() if name not in back}
-    assert bool(second) is ("After post-training" in text)
-
-
-def first_stage(shown: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return the cells after unlearning of what unlearns, by its label."""
-    return {name.strip("¹"): c for name, c in shown.items() if name[-1] == "¹" or name == "three"}
+    yield "hardly" if hardly else "held"
 
 
 def check_marks(result: Result, drawn: dict[tuple[str, int], list[tuple[float, float]]]) -> Iterator[str]:

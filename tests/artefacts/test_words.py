@@ -1,4 +1,4 @@
-"""A panel in words, from numbers that are known."""
+"""What is said below a panel, from numbers that are known."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Method, Trial
-from fu.artefacts.words import TOOK_HOLD, in_words
+from fu.artefacts.words import TOOK_HOLD, forgets, in_words
 from tests.artefacts.factories import make_entry
 
 
@@ -43,24 +43,19 @@ def words(
     return in_words(pd.DataFrame(rows), ENTRY, ENTRY.scenarios[0], held_out, seeds or {})
 
 
-def test_the_words_say_who_forgot_at_what_cost_and_what_came_back() -> None:
+def test_the_words_say_whether_the_backdoor_took_hold() -> None:
     assert words() == [
-        "The backdoor took hold: ω⁰ has an ASR of 0.980, the retrained model, which never saw a triggered image, "
-        "of 0.040.",
-        "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.090) and Beta (0.000); Gamma (0.100) did not. "
-        "R-Acc went from 0.900 to: Alpha (0.700) and Beta (0.550).",
-        "After post-training ASR is above that limit for Alpha (0.100), and still within that limit for Beta (0.040); "
-        "R-Acc is Alpha (0.910) and Beta (0.920).",
+        "The backdoor took hold: the ASR of ω⁰ is 0.980. Retraining, which never saw a triggered image, has 0.040."
     ]
 
 
 @pytest.mark.parametrize(("asr", "hold"), [(0.5, True), (0.4996, True), (0.4994, False)])
 def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold: bool) -> None:
     found = words(original=(asr, 0.9))
-    assert len(found) == (3 if hold else 1)
+    assert len(found) == 1
     if not hold:
         assert found == [
-            "The backdoor hardly took hold: ω⁰ has an ASR of 0.499 (below 0.5), the retrained model of 0.040, so this "
+            "The backdoor hardly took hold: the ASR of ω⁰ is 0.499 (below 0.5) and that of retraining 0.040, so this "
             "panel says little about forgetting."
         ]
     assert (TOOK_HOLD in found[0]) is hold
@@ -70,10 +65,10 @@ def test_a_backdoor_that_did_not_take_hold_is_the_only_sentence(asr: float, hold
 @pytest.mark.parametrize(("held_out", "said"), [(0.06, True), (0.49, True), (0.5, False), (None, False)])
 def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: float | None, said: bool) -> None:
     found = words(held_out=held_out)
-    assert len(found) == 3 + said
+    assert len(found) == 1 + said
     assert not said or found[1] == (
-        f"But it was memorised: on held-out triggered images ω⁰ has an ASR of {held_out:.3f} only, so that a choice on "
-        "validation data hardly sees who forgot."
+        f"It was memorised, however: on held-out triggered images the ASR of ω⁰ is only {held_out:.3f}, so a choice on "
+        "validation data hardly sees which methods forgot."
     )
     assert found[0].startswith(TOOK_HOLD)
     assert len(words(held_out=held_out, original=(0.4, 0.9))) == 1
@@ -81,34 +76,15 @@ def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: 
 
 def test_seeds_in_which_the_backdoor_did_not_take_hold_are_named() -> None:
     assert words(seeds={0: 0.5, 4: 0.99}) == words()
-    one = "But not in seed 4 (0.126): means over seeds say less of forgetting."
+    one = "It did not in seed 4 (0.126), so means over seeds say less about forgetting."
     assert words(seeds={0: 0.99, 4: 0.126})[1] == one
-    assert "in seeds 0 (0.499) and 4 (0.126):" in words(seeds={0: 0.4994, 1: 0.99, 4: 0.126})[1]
+    assert "in seeds 0 (0.499) and 4 (0.126)," in words(seeds={0: 0.4994, 1: 0.99, 4: 0.126})[1]
 
 
-def test_where_no_method_forgot_that_is_said() -> None:
-    kept = dict.fromkeys(("alpha", "beta", "gamma"), (0.5, 0.9, 0.1, 0.9))
-    assert words((), None, None, **kept)[1:] == [
-        "No method forgot it: ASR after unlearning is Alpha (0.500), Beta (0.500) and Gamma (0.500)."
-    ]
-
-
-def test_a_diverged_method_is_no_method_that_forgot() -> None:
-    assert "Beta" not in " ".join(words(diverged=("beta",)))
-    kept = dict.fromkeys(("alpha", "gamma"), (0.5, 0.9, 0.1, 0.9))
-    assert words(("beta",), None, None, **kept)[1].startswith("No method without a diverged seed forgot it: ")
-
-
-def test_the_verdict_is_that_on_the_printed_digits() -> None:
-    limit = "Forgotten (ASR at most 0.05 above retraining's) by Alpha (0.090) and Beta (0.000); Gamma (0.100) did not."
-    assert limit in words(scratch=(0.0396, 0.9), alpha=(0.0904, 0.7, 0.1, 0.9))[1]
-    assert "Alpha (0.091)" in words(scratch=(0.0404, 0.9), alpha=(0.0905001, 0.7, 0.1, 0.9))[1].partition("did not")[0]
-    assert "Alpha" not in words(scratch=(0.0404, 0.9), alpha=(0.0905001, 0.7, 0.1, 0.9))[1].partition("; ")[0]
+def test_a_method_forgets_by_the_printed_digits() -> None:
+    assert forgets(0.0904, 0.0396)  # .090 and .040
+    assert not forgets(0.0905001, 0.0404)  # .091 and .040
 
 
 def test_without_retraining_there_are_no_words() -> None:
     assert words(diverged=("scratch",)) == []
-
-
-def test_where_every_method_diverged_nobody_is_said_to_have_kept_the_backdoor() -> None:
-    assert len(words(diverged=("alpha", "beta", "gamma"))) == 1
