@@ -38,7 +38,7 @@ LOOKS: dict[str, tuple[int | str, Any]] = {  # of a method or training in all pa
     "mixed": ("0.25", "H"),
     "untouched": ("0.25", (4, 1, 0)),
     "random": ("0.25", (3, 1, 0)),
-    "fedavg": (7, "s"),
+    "fedavg": (5, "s"),
     "server_sgd": (1, "v"),
     "safari": (0, "^"),
 }
@@ -194,11 +194,12 @@ def show_shares(axes: Sequence[Axes]) -> None:
     """Show shares from 0 to 1; where all that is drawn lies above `HIGH`, only what is drawn, but `SPAN` at least."""
     low = min((axis.dataLim.y0 for axis in axes if np.isfinite(axis.dataLim.y0)), default=0.0)
     high = max((axis.dataLim.y1 for axis in axes if np.isfinite(axis.dataLim.y1)), default=1.0)
+    own = low > HIGH
     low = min(low, max(HIGH, min((low + high - SPAN) / 2, 1 - SPAN)))
     high = max(high, low + SPAN)
     pad = 0.06 * (high - low)
     for axis in axes:
-        axis.set_ylim((low - pad, high + pad) if low > HIGH else (-0.03, 1.03))
+        axis.set_ylim((low - pad, high + pad) if own else (-0.03, 1.03))
 
 
 def share_y(axes: Sequence[Axes]) -> None:

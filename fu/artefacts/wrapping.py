@@ -12,12 +12,12 @@ LEAST = 8  # letters of the shortest line that `fit` tries
 
 
 def fill(text: str, letters: int) -> str:
-    """Return the text in lines of at most so many letters; of brackets only those are broken that are longer."""
+    """Return the text in lines of at most so many letters; longer brackets alone are broken, and no * begins a line."""
 
     def whole(found: re.Match[str]) -> str:
         return found[0].replace(" ", HARD) if len(found[0]) <= letters else found[0]
 
-    kept = re.sub(r"\[[^]]*\]", whole, text)
+    kept = re.sub(r"\[[^]]*\]", whole, text).replace(" *", f"{HARD}*")
     return textwrap.fill(kept, letters, break_long_words=False, break_on_hyphens=False).replace(HARD, " ")
 
 

@@ -233,7 +233,7 @@ def test_headings_of_neighbours_never_touch(columns: int) -> None:
 @pytest.mark.parametrize("metrics", [("asr",), ("asr", "r_acc", "r_acc_best")])
 def test_a_heading_over_several_metrics_has_their_room(metrics: tuple[str, ...]) -> None:
     plain = make_across(metrics=metrics)
-    label = "CIFAR-100, Pat-50, CNN WITH DROPOUT *"
+    label = "CIFAR-100, Pat-50, CNN WITH DROPOUT, FOUR LAYERS *"
     replaced = plain.scenarios[0].model_copy(update={"label": f"{label} [on digits]", "replaces": "CIFAR-100"})
     figure = made(plain.model_copy(update={"scenarios": (replaced,)})).figure
     figure.draw_without_rendering()
