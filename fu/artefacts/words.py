@@ -65,8 +65,8 @@ def in_words(
     before, retrained = (as_printed(means[key]) for key in wanted)
     if not took_hold(before):
         return [
-            f"{HARDLY}: the ASR of ω⁰ is {before:.3f} (below {LEAST:g}) and that of retraining {retrained:.3f}, so this "
-            "panel says little about forgetting."
+            f"{HARDLY}: the ASR of ω⁰ is {before:.3f} (below {LEAST:g}) and that of retraining {retrained:.3f}, so "
+            "this panel says little about forgetting."
         ]
     found = [
         f"{TOOK_HOLD}: the ASR of ω⁰ is {before:.3f}. Retraining, which never saw a triggered image, has "
