@@ -1,6 +1,7 @@
-"""Does anything of the forgotten clients remain? Judged over repeats against retrained models, on stored predictions.
+"""Audits: does anything of the forgotten clients remain? Decided over repeats by comparison with retrained models.
 
-Each file is an audit: `LEAST` repeats of each kind of model, `METRICS`, `SCORE` (the one that is drawn, and grows with
-what is left), `LABEL`, `CAVEAT` and `audit(models)`; where it decides something also `found(values)`: whether these
-models fail it. Those without only describe. All is numpy, knows no path and no method.
+Each file is one audit of stored predictions. It defines `LEAST` (the minimum number of models of each kind), `METRICS`,
+`SCORE` (the metric that is plotted; it grows with what remains), `LABEL`, `CAVEAT` and `audit(models)`. An audit that
+decides something also defines `found(values)`: whether these models fail it. The others are descriptive. Audits use
+numpy only and know no path and no method.
 """

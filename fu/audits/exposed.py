@@ -1,13 +1,13 @@
-"""Who is at risk: U-LiRA on the tenth of the forgotten samples that the original models expose most.
+"""Most exposed: U-LiRA on the tenth of the forgotten samples that the original models expose most.
 
-Naderloui et al. 2025 (RULI, arXiv 2506.13009) show that a mean over random samples hides the few that a model gives
-away. Exposed is a sample by |mean margin of the original models - that of the retrained ones|, in units of their
-spread. The tenth is chosen on the half of the models that U-LiRA is fitted to, and judged on the other: chosen on the
-judged ones, the luckiest samples would seem exposed.
+Naderloui et al. 2025 (RULI, arXiv 2506.13009) show that averages over random samples hide the few that a model leaks.
+The exposure of a sample is |mean margin over the original models - mean margin over the retrained models|, in units of
+their standard deviation. The most exposed tenth is selected on the half of the models that U-LiRA is fitted to, and
+evaluated on the other half: if both were done on the same models, samples would seem exposed by chance.
 
-The attacker is U-LiRA's, who also trains original models to see which samples to look at.
+Attacker model: as for U-LiRA; the attacker also trains original models to select the samples.
 
-It does not show who is exposed by the unlearning alone: samples that no original model gave away are not looked at.
+Limitation: samples that only unlearning exposes are missed, since the original models select the samples.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,10 @@ from fu.audits.models import FORGOTTEN, Floats, Models, check_repeats, fitted, h
 from fu.audits.ulira import attacked, folds
 
 LABEL = "Most exposed"
-CAVEAT = "Most exposed: U-LiRA on the tenth of the examples that original models give away most; means hide them."
+CAVEAT = (
+    "Most exposed: U-LiRA on the tenth of the forgotten samples that the original models expose most; averages over "
+    "all samples hide them."
+)
 LEAST = 4  # two a half
 SCORE = "exposed_auc"
 UNSAID = ("exposed_tpr_01", "exposed_epsilon_ceiling")  # for want of pairs; as U-LiRA's
@@ -29,36 +32,37 @@ METRICS = {
         "label": "Most exposed: AUC",
         "unit": "fraction",
         "better": "lower",
-        "formula": "U-LiRA AUC on the tenth of the forgotten samples that original models expose most, chosen on other "
-        "models",
+        "formula": "U-LiRA AUC on the tenth of the forgotten samples that the original models expose most, selected "
+        "on the other half of the models",
         "source": "after Naderloui et al. 2025 (RULI)",
     },
     "exposed_tpr_1": {
         "label": "Most exposed: TPR at 1%",
         "unit": "fraction",
         "better": "lower",
-        "formula": "U-LiRA TPR at 1% on these; left out where there are fewer than 100 pairs with a retrained model",
+        "formula": "U-LiRA TPR at 1% on these samples; omitted if there are fewer than 100 pairs of a sample and a "
+        "retrained model",
         "source": "after Naderloui et al. 2025 (RULI)",
     },
     "exposed_epsilon": {
         "label": "Most exposed: epsilon",
         "unit": "nats",
         "better": "lower",
-        "formula": "epsilon of the sum over these; below 0: worse than a coin",
+        "formula": "epsilon of the sum over these samples; below 0: worse than chance",
         "source": "Zanella-Béguelin et al. 2023, Jeffreys prior",
     },
     "exposed_epsilon_low": {
-        "label": "Most exposed: epsilon, at least",
+        "label": "Most exposed: epsilon, lower limit",
         "unit": "nats",
         "better": "lower",
-        "formula": "its lower end, as of epsilon; its ceiling is that of epsilon, too",
+        "formula": "lower end of its interval, computed as for epsilon; the ceiling of epsilon applies, too",
         "source": "Zanella-Béguelin et al. 2023",
     },
     "exposed_epsilon_high": {
-        "label": "Most exposed: epsilon, at most",
+        "label": "Most exposed: epsilon, upper limit",
         "unit": "nats",
         "better": "lower",
-        "formula": "its upper end, as of epsilon",
+        "formula": "upper end of its interval, computed as for epsilon",
         "source": "Zanella-Béguelin et al. 2023",
     },
 }

@@ -1,17 +1,19 @@
-"""KLoM: how far margins over unlearned models lie from margins over retrained ones, sample by sample.
+"""KLoM: divergence between the margins of unlearned and of retrained models, sample by sample.
 
-Georgiev et al. 2024 (Attribute-to-Delete, arXiv 2410.23232): the KL divergence, from unlearned to retrained as in the
-authors' benchmark, of a sample's margins over models. That bins the margins, which takes more models than there
-are here, so Gaussians are fitted, with variances drawn towards one for all samples (`models.moderated`), and the
-divergence has a closed form. Few models never have a divergence of 0, so it stands beside that of two halves of the
-retrained models (of N / 2 models, so somewhat above what N would give), and is tested by permutation: the unlearned and
-retrained models are relabelled 999 times at random, from a fixed seed, and p is the share of labellings, the true one
-included, whose 95th percentile over forgotten samples is at least as large.
+Georgiev et al. 2024 (Attribute-to-Delete, arXiv 2410.23232) compute, for each sample, the KL divergence between its
+margins over unlearned and over retrained models, in this direction, as in the authors' benchmark. They bin the margins,
+which takes more models than are available here; we fit Gaussians, with variances shrunk towards a common one
+(`models.moderated`), so that the divergence has a closed form. With few models it is never 0. It is therefore reported
+beside the divergence between two halves of the retrained models (from N / 2 models, so somewhat larger than N would
+give), and tested by permutation: the unlearned and retrained models are relabelled at random 999 times, from a fixed
+seed, and p is the share of labellings, including the true one, whose 95th percentile over forgotten samples is at least
+as large.
 
-It takes an attacker who can train both kinds of models; he sees predictions.
+Attacker model: can train both kinds of models and observes predictions.
 
-It does not show whether a difference is a remnant or too much forgotten, nor joint differences of several samples: each
-is fitted alone. `found` looks at forgotten samples alone; the others show what unlearning did elsewhere.
+Limitations: the audit does not distinguish residual information from excessive forgetting, and it misses joint
+differences of several samples, as each is fitted separately. `found` considers the forgotten samples only; the other
+samples show what unlearning changed elsewhere.
 """
 
 from collections.abc import Mapping
@@ -36,8 +38,8 @@ from fu.audits.models import (
 
 LABEL = "KLoM"
 CAVEAT = (
-    "KLoM: how far an example's margins over unlearned models lie from those over retrained ones, tested by "
-    "permutation of the models."
+    "KLoM: divergence between a sample's margins over unlearned and over retrained models, tested by permutation of "
+    "the models."
 )
 LEAST = 4  # of 8 models 70 labellings
 SCORE = "klom_forgotten_95"
@@ -49,93 +51,94 @@ METRICS = {
         "label": "KLoM, forgotten",
         "unit": "nats",
         "better": "lower",
-        "formula": "KL divergence of Gaussians fitted to margins over unlearned and over retrained models, mean over "
-        "the forgotten samples",
+        "formula": "KL divergence between Gaussians fitted to a sample's margins over unlearned and over retrained "
+        "models, mean over the forgotten samples",
         "source": "Georgiev et al. 2024; Gaussian: our choice",
     },
     "klom_forgotten_95": {
         "label": "KLoM, forgotten, 95th percentile",
         "unit": "nats",
         "better": "lower",
-        "formula": "its 95th percentile over the forgotten samples",
+        "formula": "95th percentile of this divergence over the forgotten samples",
         "source": "Georgiev et al. 2024",
     },
     "klom_train": {
         "label": "KLoM, retained",
         "unit": "nats",
         "better": "lower",
-        "formula": "as KLoM, forgotten, over training samples of retained clients",
+        "formula": "as KLoM, forgotten, on training samples of the retained clients",
         "source": "Georgiev et al. 2024",
     },
     "klom_train_95": {
         "label": "KLoM, retained, 95th percentile",
         "unit": "nats",
         "better": "lower",
-        "formula": "its 95th percentile over these samples",
+        "formula": "95th percentile of this divergence over these samples",
         "source": "Georgiev et al. 2024",
     },
     "klom_held_out": {
         "label": "KLoM, held out",
         "unit": "nats",
         "better": "lower",
-        "formula": "as KLoM, forgotten, over samples of the same classes that no model trained on",
+        "formula": "as KLoM, forgotten, on samples of the same classes that no model was trained on",
         "source": "Georgiev et al. 2024",
     },
     "klom_held_out_95": {
         "label": "KLoM, held out, 95th percentile",
         "unit": "nats",
         "better": "lower",
-        "formula": "its 95th percentile over these samples",
+        "formula": "95th percentile of this divergence over these samples",
         "source": "Georgiev et al. 2024",
     },
     "klom_forgotten_halves": {
-        "label": "KLoM, forgotten, of halves",
+        "label": "KLoM, forgotten, between halves",
         "unit": "nats",
         "better": "neither",
-        "formula": "as KLoM, forgotten, between retrained models of even and of odd number: what no difference gives",
+        "formula": "as KLoM, forgotten, between the even-numbered and the odd-numbered retrained models: the value "
+        "when there is no difference",
         "source": "our choice",
     },
     "klom_forgotten_halves_95": {
-        "label": "KLoM, forgotten, of halves, 95th percentile",
+        "label": "KLoM, forgotten, between halves, 95th percentile",
         "unit": "nats",
         "better": "neither",
-        "formula": "its 95th percentile over the forgotten samples",
+        "formula": "95th percentile of this divergence over the forgotten samples",
         "source": "our choice",
     },
     "klom_train_halves": {
-        "label": "KLoM, retained, of halves",
+        "label": "KLoM, retained, between halves",
         "unit": "nats",
         "better": "neither",
-        "formula": "as KLoM, retained, between retrained models of even and of odd number",
+        "formula": "as KLoM, retained, between the even-numbered and the odd-numbered retrained models",
         "source": "our choice",
     },
     "klom_train_halves_95": {
-        "label": "KLoM, retained, of halves, 95th percentile",
+        "label": "KLoM, retained, between halves, 95th percentile",
         "unit": "nats",
         "better": "neither",
-        "formula": "its 95th percentile over these samples",
+        "formula": "95th percentile of this divergence over these samples",
         "source": "our choice",
     },
     "klom_held_out_halves": {
-        "label": "KLoM, held out, of halves",
+        "label": "KLoM, held out, between halves",
         "unit": "nats",
         "better": "neither",
-        "formula": "as KLoM, held out, between retrained models of even and of odd number",
+        "formula": "as KLoM, held out, between the even-numbered and the odd-numbered retrained models",
         "source": "our choice",
     },
     "klom_held_out_halves_95": {
-        "label": "KLoM, held out, of halves, 95th percentile",
+        "label": "KLoM, held out, between halves, 95th percentile",
         "unit": "nats",
         "better": "neither",
-        "formula": "its 95th percentile over these samples",
+        "formula": "95th percentile of this divergence over these samples",
         "source": "our choice",
     },
     "klom_p": {
         "label": "KLoM, p",
         "unit": "probability",
         "better": "neither",
-        "formula": "share of 999 random labellings of unlearned and retrained models, and the true one, with at least "
-        "so large a 95th percentile over the forgotten samples",
+        "formula": "share of 999 random labellings of unlearned and retrained models and the true one whose 95th "
+        "percentile over the forgotten samples is at least as large",
         "source": "our choice",
     },
 }

@@ -1,15 +1,16 @@
-"""Members: does unlearning expose the training data of those who stay?
+"""Members: does unlearning expose the training data of the retained clients?
 
-The loss-threshold attack (Yeom et al. 2018): whoever has a low loss was trained on. Hayes et al. 2024 (arXiv
-2403.01218) find that privacy of retained examples may worsen by unlearning. The advantage is 2 AUC - 1 of the loss,
-retained clients' training against their test samples: TPR - FPR at the best threshold would be above 0 by the search
-alone. It is a mean over models, before (original) and after unlearning, and for retrained models, whose gap over the
-original's is due to the data that went. It describes, and decides nothing about the forgotten: it has no `found`.
+The loss-threshold attack (Yeom et al. 2018) takes samples with a low loss for training samples. Hayes et al. 2024
+(arXiv 2403.01218) find that unlearning can worsen the privacy of retained samples. The advantage is 2 AUC - 1 of the
+loss, between the retained clients' training and test samples; TPR - FPR at the best threshold would be above 0 merely
+because the threshold is searched for. It is averaged over the original models, the unlearned models and the retrained
+models; the gap between retrained and original models is due to the removed data. The audit is descriptive and decides
+nothing about the forgotten clients: it has no `found`.
 
-The attacker sees one model's losses on samples and knows no other model.
+Attacker model: observes one model's losses on samples and knows no other model.
 
-It is a weak attack: an advantage of 0 does not show that nobody is exposed. Unequal training and test data (other
-classes or clients) have an advantage without any training.
+Limitations: the attack is weak, so an advantage of 0 does not show that no sample is exposed. If training and test data
+differ in distribution (other classes or clients), there is an advantage even without training.
 """
 
 import numpy as np
@@ -17,38 +18,42 @@ import numpy as np
 from fu.audits.models import NEAR_ZERO, TEST, TRAIN, Floats, Logits, Models, area, check_repeats, losses, margins
 
 LABEL = "Members"
-CAVEAT = "Members: advantage of a loss threshold between retained clients' training and test samples."
+CAVEAT = (
+    "Members: advantage of a loss-threshold attack on the retained clients' training samples against their test "
+    "samples."
+)
 LEAST = 2  # a spread over retrained models
 SCORE = "members_unlearned"  # of the picture
 
 METRICS = {
     "members_original": {
-        "label": "Members' advantage, original",
+        "label": "Membership advantage, original",
         "unit": "fraction",
         "better": "neither",
-        "formula": "2 AUC - 1 of a low loss, retained training against test samples, mean over original models",
+        "formula": "2 AUC - 1 of a low loss, retained clients' training against test samples, mean over original "
+        "models",
         "source": "Yeom et al. 2018; AUC: our choice",
     },
     "members_unlearned": {
-        "label": "Members' advantage, unlearned",
+        "label": "Membership advantage, unlearned",
         "unit": "fraction",
         "better": "lower",
         "formula": "the same, mean over unlearned models",
         "source": "Yeom et al. 2018; AUC: our choice",
     },
     "members_retrained": {
-        "label": "Members' advantage, retrained",
+        "label": "Membership advantage, retrained",
         "unit": "fraction",
         "better": "neither",
         "formula": "the same, mean over retrained models",
         "source": "Yeom et al. 2018; AUC: our choice",
     },
     "members_stds": {
-        "label": "Members' advantage, in deviations",
+        "label": "Membership advantage, in standard deviations",
         "unit": "standard deviations",
         "better": "lower",
-        "formula": "unlearned less retrained, over the standard deviation over retrained models; left out where this "
-        "is 0",
+        "formula": "unlearned minus retrained, divided by the standard deviation over retrained models; omitted if "
+        "that is 0",
         "source": "our choice",
     },
 }

@@ -1,4 +1,4 @@
-"""What audits are given and what several need: margins, Gaussian fits to few models, areas under ROC curves."""
+"""Input of an audit, and functions that several share: margins, Gaussian fits to few models, areas under ROC curves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

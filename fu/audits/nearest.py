@@ -1,23 +1,25 @@
-"""The three-sample test: are unlearned models nearer to retrained ones than to original ones?
+"""Three-sample test: are unlearned models nearer to retrained models than to original ones?
 
-After the relative tests of Bounliphone et al. 2015 and of Ribero et al. 2026 (arXiv 2601.19755), which compare
-distributions by kernels; here an observation is a model, given by its margins on the forgotten samples, and there are
-too few for a kernel. Half of the retrained and original models give the direction in which these two differ, w = (mean
-of the original - mean of the retrained) / variance; each unlearned model of the other half is compared with the
-midpoint between a retrained and an original model of its own, along w, and the other way round. It is nearer to the
-retrained one where (u - (r + o) / 2) w < 0. No model is in two comparisons, and none is in the direction along which it
-is compared, so that the exact binomial test of P(nearer to the retrained) <= 1/2 keeps its level also where unlearned
-models truly lie midway: at most .05 where both kinds vary alike, measured up to .061 where original models vary three
-times as much as retrained ones and hardly differ otherwise. (The nearer of two means over all models passes up to 99.7%
-of unlearned models there.)
+The test follows the relative tests of Bounliphone et al. 2015 and of Ribero et al. 2026 (arXiv 2601.19755), which
+compare distributions by kernels. Here an observation is a model, represented by its margins on the forgotten samples,
+and there are too few models for a kernel. Half of the retrained and original models define the direction in which the
+two kinds differ, w = (mean of the original - mean of the retrained) / variance. Along w, each unlearned model of the
+other half is compared with the midpoint between one retrained and one original model of that half; then the halves are
+exchanged. The unlearned model is nearer to the retrained one if (u - (r + o) / 2) w < 0. No model takes part in two
+comparisons, and none contributes to the direction along which it is compared, so the exact binomial test of P(nearer to
+retrained) <= 1/2 keeps its level even if unlearned models lie exactly midway: the rate is at most .05 if both kinds
+have the same variance, and up to .061 was measured where original models vary three times as much as retrained ones and
+hardly differ otherwise. (Comparing with the two means over all models would pass up to 99.7% of unlearned models
+there.)
 
-The burden of proof is the method's: `found` is that unlearned models are *not* shown to be nearer to retrained ones.
-So nobody passes by few repeats or where original and retrained models are alike; there retraining fails, too.
+The burden of proof is on the method: `found` means that unlearned models are *not* shown to be nearer to retrained
+ones. A method therefore cannot pass because there are few models, or because original and retrained models are alike;
+retraining itself fails in that case.
 
-It takes an attacker who can train retrained and original models, but needs none of the method's.
+Attacker model: can train retrained and original models, but needs no model of the method's.
 
-It is coarse: what is nearer to retraining passes, though a third of the client may be left, and so does what is far
-from both, beyond retraining. `nearest_position` says where.
+Limitations: the test is coarse. A model nearer to retraining passes even if a third of the client remains, and so does
+a model far from both, beyond retraining. `nearest_position` shows where a model lies.
 """
 
 from collections.abc import Mapping
@@ -28,8 +30,8 @@ from fu.audits.models import FORGOTTEN, Floats, Models, check_repeats, fitted, h
 
 LABEL = "Three-sample test"
 CAVEAT = (
-    "Three-sample test: a method passes where its models are shown to be nearer to retrained than to original "
-    "ones (p below .05, not corrected for the number of methods); a fail is no evidence that anything is left."
+    "Three-sample test: a method passes if its models are shown to be nearer to retrained than to original models (p "
+    "below .05, not corrected for the number of methods); failing is no evidence that anything remains."
 )
 LEAST = 5  # with four, p = 1/16 at best, so that nobody could pass
 SCORE = "nearest_position"
@@ -40,24 +42,24 @@ METRICS = {
         "label": "Nearer to retrained",
         "unit": "fraction",
         "better": "higher",
-        "formula": "share of unlearned models that are nearer to a retrained model than to an original one, along the "
-        "direction in which others of these differ",
+        "formula": "share of unlearned models that are nearer to a retrained than to an original model, along the "
+        "direction in which other retrained and original models differ",
         "source": "after Bounliphone et al. 2015",
     },
     "nearest_p": {
         "label": "Nearer to retrained, p",
         "unit": "probability",
         "better": "lower",
-        "formula": "exact binomial test, on one side, of a probability of at most 1/2",
+        "formula": "one-sided exact binomial test of P(nearer to retrained) <= 1/2",
         "source": "our choice",
     },
     "nearest_position": {
         "label": "Position",
         "unit": "fraction",
         "better": "neither",
-        "formula": "of the unlearned models' mean on the line from the retrained models' mean (0) to the original "
-        "models' (1), margins in units of their spread. Of few models that differ little it is drawn to 1/2, which it "
-        "is where they do not differ at all",
+        "formula": "position of the unlearned models' mean on the line from the retrained models' mean (0) to the "
+        "original models' mean (1), with margins in units of their standard deviation; biased towards 1/2 where "
+        "models are few and differ little, and 1/2 where they do not differ at all",
         "source": "our choice",
     },
 }

@@ -1,13 +1,14 @@
-"""Harm to neighbours: what unlearning does to retained samples that look to the model like the forgotten ones.
+"""Neighbours: does unlearning harm retained samples that resemble the forgotten ones?
 
-Our choice: of the retained clients' training samples the tenth whose logits, averaged over original models, lie
-nearest (Euclidean) to those of a forgotten sample. Unlearned models' accuracy and loss on these, less those of
-retrained models, which lost the same data and so say what harm is due. It describes, and decides nothing: it has no
-`found`.
+Our choice: the neighbours are the tenth of the retained clients' training samples whose logits, averaged over original
+models, are nearest (Euclidean distance) to those of a forgotten sample. The audit reports accuracy and loss of
+unlearned models on the neighbours, minus those of retrained models, which lost the same data and so show what harm is
+unavoidable. It is descriptive and decides nothing: it has no `found`.
 
-Nobody attacks; whoever holds the retained data can measure it.
+Attacker model: none; anyone who holds the retained data can measure it.
 
-It shows no harm elsewhere (`klom_train` does), and calls near what the original models' logits call near.
+Limitations: it shows no harm elsewhere (`klom_train` does), and the original models' logits define which samples are
+near.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from fu.audits.models import FORGOTTEN, NEAR_ZERO, TRAIN, Floats, Logits, Models, check_repeats, losses, margins, tenth
 
 LABEL = "Neighbours"
-CAVEAT = "Neighbours: retained examples nearest to forgotten ones; harm beyond what retraining does."
+CAVEAT = "Neighbours: harm to the retained samples nearest to the forgotten ones, beyond the harm that retraining does."
 LEAST = 2  # a spread over retrained models
 SCORE = "neighbours_loss"  # of the picture
 
@@ -25,29 +26,29 @@ METRICS = {
         "label": "Neighbours: accuracy",
         "unit": "fraction",
         "better": "higher",
-        "formula": "accuracy on the tenth of retained training samples nearest to forgotten ones, mean over unlearned "
-        "models less mean over retrained models",
+        "formula": "accuracy on the tenth of the retained training samples nearest to the forgotten ones, mean over "
+        "unlearned models minus mean over retrained models",
         "source": "our choice",
     },
     "neighbours_accuracy_stds": {
-        "label": "Neighbours: accuracy, in deviations",
+        "label": "Neighbours: accuracy, in standard deviations",
         "unit": "standard deviations",
         "better": "higher",
-        "formula": "that over the standard deviation over retrained models; left out where this is 0",
+        "formula": "the same difference divided by the standard deviation over retrained models; omitted if that is 0",
         "source": "our choice",
     },
     "neighbours_loss": {
         "label": "Neighbours: loss",
         "unit": "nats",
         "better": "lower",
-        "formula": "cross-entropy on the same samples, mean over unlearned models less mean over retrained models",
+        "formula": "cross-entropy on the same samples, mean over unlearned models minus mean over retrained models",
         "source": "our choice",
     },
     "neighbours_loss_stds": {
-        "label": "Neighbours: loss, in deviations",
+        "label": "Neighbours: loss, in standard deviations",
         "unit": "standard deviations",
         "better": "lower",
-        "formula": "that over the standard deviation over retrained models; left out where this is 0",
+        "formula": "the same difference divided by the standard deviation over retrained models; omitted if that is 0",
         "source": "our choice",
     },
 }

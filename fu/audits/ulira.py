@@ -1,20 +1,20 @@
-"""U-LiRA for a client: can somebody tell a model that unlearned the client from one that never had it?
+"""U-LiRA for a client: can an attacker distinguish models that unlearned the client from models that never had it?
 
-Hayes et al. 2024 (arXiv 2403.01218): for each example of the client, the log likelihood ratio of the margin under a
-Gaussian fitted to unlearned models and one fitted to retrained models. Half of the models, of even number, are fitted
-and the others judged, and the other way round. Ours: the client as a whole is the sum over its examples, called
-unlearned above 0, a threshold that nothing is searched for. Its false positive and false negative rate say which
-(epsilon, 0) the unlearning does not have.
+Hayes et al. 2024 (arXiv 2403.01218): for each sample of the client, the log-likelihood ratio of its margin under a
+Gaussian fitted to unlearned models and one fitted to retrained models. The Gaussians are fitted to the even-numbered
+models and the odd-numbered models are classified, and vice versa. Ours: the client as a whole is the sum over its
+samples, and a model is classified as unlearned if the sum is above 0, a threshold that is not searched for. The false
+positive and false negative rates show which (epsilon, 0) guarantees the unlearning does not satisfy.
 
-The attacker knows the examples, the training and the method, as he must train models of both kinds; he sees
+Attacker model: knows the samples, the training and the method, since it must train models of both kinds; observes the
 predictions of one model.
 
-It does not show what tells them apart: too much forgotten tells the forgotten client, too. It proves no small epsilon,
-as a better attack may exist, and no larger one than `ulira_epsilon_ceiling`.
+Limitations: the audit does not show what distinguishes the models: excessive forgetting exposes the forgotten client,
+too. It does not prove that epsilon is small, as a better attack may exist, nor that it exceeds `ulira_epsilon_ceiling`.
 
-Both halves judge by the same difference between the halves' means, so that their errors rise and fall together: the
-rates are those of all N models, but count as those of N / 2. (Counted as N, 5% to 8% of repeats of retraining would be
-found at N = 8 where 2.5% are meant.)
+Both halves are classified by the same difference between the halves' means, so their errors are correlated: the rates
+are those of all N models, but count as those of N / 2. (Counted as N, 5% to 8% of repeated retrainings would be found
+at N = 8, where 2.5% are intended.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ from fu.audits.models import FORGOTTEN, Fit, Floats, Models, area, caught, check
 
 LABEL = "U-LiRA"
 CAVEAT = (
-    "U-LiRA: whether the client had been there is guessed of one model, by its examples' likelihood ratios; "
-    "what forgets too much is found, too."
+    "U-LiRA: an attack that decides from the likelihood ratios of the client's samples whether a model has unlearned "
+    "the client or never had it; it also detects excessive forgetting."
 )
 LEAST = 4  # two a half
 SCORE = "ulira_auc"
@@ -39,54 +39,55 @@ METRICS = {
         "label": "U-LiRA AUC",
         "unit": "fraction",
         "better": "lower",
-        "formula": "area under the ROC curve of the log likelihood ratio, unlearned against retrained, over all pairs "
-        "of an example and a model; a half: as a coin",
+        "formula": "area under the ROC curve of the log-likelihood ratio, unlearned against retrained, over all pairs "
+        "of a sample and a model; 0.5 is chance",
         "source": "Hayes et al. 2024",
     },
     "ulira_tpr_1": {
         "label": "U-LiRA TPR at 1%",
         "unit": "fraction",
         "better": "lower",
-        "formula": "share of pairs of an example and an unlearned model found with at most 1% false positives; left "
-        "out where there are fewer than 100 pairs with a retrained model",
+        "formula": "true positive rate over pairs of a sample and an unlearned model, at a false positive rate of at "
+        "most 1%; omitted if there are fewer than 100 pairs of a sample and a retrained model",
         "source": "Hayes et al. 2024",
     },
     "ulira_tpr_01": {
         "label": "U-LiRA TPR at 0.1%",
         "unit": "fraction",
         "better": "lower",
-        "formula": "share of pairs of an example and an unlearned model found with at most 0.1% false positives; left "
-        "out where there are fewer than 1,000 pairs with a retrained model",
+        "formula": "true positive rate over pairs of a sample and an unlearned model, at a false positive rate of at "
+        "most 0.1%; omitted if there are fewer than 1,000 pairs of a sample and a retrained model",
         "source": "Carlini et al. 2022",
     },
     "ulira_epsilon": {
         "label": "epsilon",
         "unit": "nats",
         "better": "lower",
-        "formula": "max(log((1 - FPR) / FNR), log((1 - FNR) / FPR)) of the sum over examples above 0, each with its "
-        "posterior median; below 0: worse than a coin",
+        "formula": "max(log((1 - FPR) / FNR), log((1 - FNR) / FPR)) of the classification by the sum over samples, "
+        "each ratio at its posterior median; below 0: worse than chance",
         "source": "Zanella-Béguelin et al. 2023, Jeffreys prior",
     },
     "ulira_epsilon_low": {
-        "label": "epsilon, at least",
+        "label": "epsilon, lower limit",
         "unit": "nats",
         "better": "lower",
-        "formula": "the larger of both ratios' lower ends, each at 2.5%",
+        "formula": "the larger of the two ratios' lower ends, each at 2.5%",
         "source": "Zanella-Béguelin et al. 2023; an interval for each ratio: our choice",
     },
     "ulira_epsilon_high": {
-        "label": "epsilon, at most",
+        "label": "epsilon, upper limit",
         "unit": "nats",
         "better": "lower",
-        "formula": "the larger of both ratios' upper ends, each at 97.5%; of this attack, not of the best one",
+        "formula": "the larger of the two ratios' upper ends, each at 97.5%; for this attack, not for the best "
+        "possible one",
         "source": "Zanella-Béguelin et al. 2023; an interval for each ratio: our choice",
     },
     "ulira_epsilon_ceiling": {
         "label": "epsilon, ceiling",
         "unit": "nats",
         "better": "neither",
-        "formula": "the lower end where no model is called wrong: the largest epsilon that so many models can prove. A "
-        "lower end at the ceiling may stand for any larger epsilon",
+        "formula": "the lower limit if no model is misclassified: the largest epsilon that this number of models can "
+        "prove. A lower limit at the ceiling is compatible with any larger epsilon",
         "source": "our choice",
     },
 }

@@ -1,5 +1,5 @@
-"""What a paper claims, as a predicate over the rows of one of its artefacts.
+"""Claims of a paper, as predicates over the rows of one of its tables or figures.
 
-`statistics(rows, p)` returns a number for each unit (a scenario) and seed, which `region(p)` must contain, and
-`operands(p)` names the rows that it reads. How sure that is, `fu.claims.judging` says, in the same way for all.
+`statistics(rows, p)` returns one number per unit (a scenario) and seed, `region(p)` the interval that must contain it,
+and `operands(p)` the rows that it uses. `fu.claims.judging` judges all claims by the same statistics.
 """

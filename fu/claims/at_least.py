@@ -11,7 +11,7 @@ class Params(Pair):
     """Two operands, the better side, and the non-inferiority margin."""
 
     side: Side = Field(examples=["above"], description="which side is better: above or below")
-    margin: float = Field(gt=0, examples=[0.02], description="how much worse counts as nothing, in the metric's unit")
+    margin: float = Field(gt=0, examples=[0.02], description="non-inferiority margin, in the metric's unit")
 
 
 operands, statistics = both, between

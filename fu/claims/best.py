@@ -10,12 +10,12 @@ from fu.types import Name, Strict
 class Params(Strict):
     """An operand, its rivals in the same metric and stage, and how far it must be ahead of each."""
 
-    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to be ahead")
+    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is claimed to be ahead")
     among: list[Name] = Field(
-        examples=[["federaser", "sfu"]], min_length=1, description="methods or trainings that it is compared with"
+        examples=[["federaser", "sfu"]], min_length=1, description="methods or trainings to compare with"
     )
     side: Side = Field(examples=["below"], description="above or below")
-    margin: float = Field(0.0, ge=0, description="by how much more than nothing, in the metric's unit")
+    margin: float = Field(0.0, ge=0, description="the difference must exceed this, in the metric's unit")
 
 
 def operands(p: Params) -> list[Operand]:

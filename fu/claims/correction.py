@@ -1,4 +1,4 @@
-"""Holm's correction (1979): it keeps the chance of any false rejection among several tests below the level."""
+"""Holm's correction (1979): keeps the probability of any false rejection among several tests below the level."""
 
 from collections.abc import Sequence
 from math import nan

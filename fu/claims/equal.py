@@ -1,4 +1,4 @@
-"""Two models are equal within a margin, paired by seed; tested as equivalence: no difference found is not enough."""
+"""Equivalence: two models differ by at most a margin, paired by seed; finding no difference is not enough."""
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ TIES = True  # at the margin they are still equal
 class Params(Pair):
     """Two operands and how far they may be apart."""
 
-    margin: float = Field(gt=0, examples=[0.02], description="differences below it count as none, in the metric's unit")
+    margin: float = Field(gt=0, examples=[0.02], description="equivalence margin, in the metric's unit")
 
 
 operands, statistics = both, between

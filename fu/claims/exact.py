@@ -1,4 +1,4 @@
-"""What an artefact computes without noise has a value, in each row: one seed decides."""
+"""A quantity that is computed without noise has a given value in every row: one seed decides."""
 
 import pandas as pd
 from pydantic import Field
@@ -12,9 +12,13 @@ EXACT = True  # every number must lie in the region, not their mean
 class Params(Strict):
     """An operand and its value."""
 
-    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to have the value")
-    value: float = Field(examples=[0.0], description="in the metric's unit")
-    tolerance: float = Field(0.0, ge=0, description="how far from it still counts, for rounding")
+    of: Operand = Field(
+        examples=[{"method": "fedosd", "metric": "asr"}], description="what is claimed to have the value"
+    )
+    value: float = Field(examples=[0.0], description="the value, in the metric's unit")
+    tolerance: float = Field(
+        0.0, ge=0, description="largest deviation that still counts as equal, to allow for rounding"
+    )
 
 
 def operands(p: Params) -> list[Operand]:

@@ -1,6 +1,7 @@
-"""A number that is given with its own interval lies above, or below, a limit: all of the interval does.
+"""A number reported with its own interval lies above, or below, a limit: the whole interval must.
 
-Where the limit is within the interval nothing is decided, so that nobody claims more than so many models admit.
+If the interval contains the limit, the claim is undecided, so that a claim never exceeds what the number of models
+supports.
 """
 
 import pandas as pd
@@ -17,10 +18,10 @@ class Params(Strict):
 
     of: Operand = Field(
         examples=[{"method": "fedosd", "metric": "ulira_epsilon"}],
-        description="what is said to be above or below; its ends are the metrics ..._low and ..._high",
+        description="what is claimed to lie above or below; its ends are the metrics ..._low and ..._high",
     )
     side: Side = Field(examples=["below"], description="above or below")
-    limit: float = Field(examples=[1.0], description="in the metric's unit")
+    limit: float = Field(examples=[1.0], description="the limit, in the metric's unit")
 
 
 def operands(p: Params) -> list[Operand]:

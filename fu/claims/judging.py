@@ -1,9 +1,10 @@
-"""How sure it is that a mean over seeds lies in a region: tests of both answers, corrected for several units (Holm).
+"""Verdicts: whether a mean over seeds lies inside or outside a region, tested with Holm's correction over units.
 
-A claim holds in a unit where the mean lies inside, does not where it lies outside, each at 2.5% on one side, as with
-intervals of 95%; else it is undecided. A mean needs five seeds, and is tested in `fu.claims.testing`. A number with an
-interval of its own (of 95%, not corrected) is inside where all of it is, and outside where none is. Under several
-rivals it must hold against all, and fails with one. One seed decides only what is exact.
+A claim holds in a unit if the mean lies inside the region, and does not hold if it lies outside, each tested one-sided
+at 2.5%, as with 95% intervals; otherwise it is undecided. A mean needs five seeds, and is tested in
+`fu.claims.testing`. A number with its own interval (95%, not corrected) is inside if the whole interval is, and outside
+if none of it is. A claim against several rivals must hold against all, and fails if it fails against one. One seed
+decides only what is exact.
 """
 
 from collections.abc import Iterable

@@ -11,10 +11,10 @@ class Params(Strict):
     """An operand and its limit."""
 
     of: Operand = Field(
-        examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to be above or below"
+        examples=[{"method": "fedosd", "metric": "asr"}], description="what is claimed to lie above or below"
     )
     side: Side = Field(examples=["below"], description="above or below")
-    limit: float = Field(examples=[0.1], description="in the metric's unit")
+    limit: float = Field(examples=[0.1], description="the limit, in the metric's unit")
 
 
 def operands(p: Params) -> list[Operand]:

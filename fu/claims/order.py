@@ -9,7 +9,7 @@ class Params(Pair):
     """Two operands and how far they must be apart."""
 
     side: Side = Field(examples=["below"], description="above or below")
-    margin: float = Field(0.0, ge=0, description="by how much more than nothing, in the metric's unit")
+    margin: float = Field(0.0, ge=0, description="the difference must exceed this, in the metric's unit")
 
 
 operands, statistics = both, between

@@ -1,7 +1,7 @@
-"""Which rows a claim reads, and their numbers by unit and seed.
+"""The rows that a claim reads, and their numbers by unit and seed.
 
-Rows: scenario, method, point, stage, seed (-1: of none), round (-1: of none), metric, value, and a column for each
-coordinate of scenarios and each setting of grids, named as in the YAML.
+Rows: scenario, method, point, stage, seed (-1: none), round (-1: none), metric, value, and a column for each coordinate
+of scenarios and each setting of grids, named as in the YAML.
 """
 
 from math import nan
@@ -21,17 +21,20 @@ Stage = Literal["original", "unlearned", "recovered"]
 class Operand(Strict):
     """Rows of one model and one metric."""
 
-    method: Name = Field(description="a method or a training that the artefact shows; original: ω⁰")
-    metric: str = Field(description="a metric of the artefact, or a number that its kind makes of them")
+    method: Name = Field(description="a method or training of the table or figure; original: ω⁰")
+    metric: str = Field(description="a metric of the table or figure, or a quantity that its kind derives from them")
     stage: Stage | None = Field(None, description="default: unlearned for a method, original for any other model")
     at: dict[str, int | float | str] = Field(
-        default_factory=dict, description="rows at these values alone, of coordinates or of settings of the grid"
+        default_factory=dict, description="only rows with these values of coordinates or grid settings"
     )
     round: Literal["last", "first", "highest", "lowest", "mean"] = Field(
-        "last", description="of curves: which round, or what of the values of all"
+        "last", description="for curves: which round, or which statistic over all rounds"
     )
     samples: int | None = Field(
-        None, ge=1, description="of a rate: on how many samples at least a seed measures it, so that 0 of them is not 0"
+        None,
+        ge=1,
+        description="for a rate: the least number of samples per seed behind it, so that an observed 0 is "
+        "not taken for exactly 0",
     )
 
     def pick(self, rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,7 @@
-"""A number rises, or falls, along a coordinate: the line fitted to its values in order, from end to end, on each seed.
+"""A number rises, or falls, along a coordinate: the change from end to end of a line fitted to its values on each seed.
 
-Values stand at equal distances, whatever the coordinate's, so that .1, 1 and 10 count alike. Scenarios that differ in
-nothing but the coordinate are one unit; a setting of a grid runs within a scenario.
+Values count as equally spaced, so that .1, 1 and 10 have equal weight. Scenarios that differ only in the coordinate are
+one unit; a setting of a grid varies within a scenario.
 """
 
 import re
@@ -20,10 +20,10 @@ from fu.types import Strict
 class Params(Strict):
     """An operand, the coordinate that it follows, and how much it must change in all."""
 
-    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is said to rise or fall")
-    along: str = Field(examples=["p"], description="a coordinate of scenarios, or a setting of grids (params.lambda)")
+    of: Operand = Field(examples=[{"method": "fedosd", "metric": "asr"}], description="what is claimed to rise or fall")
+    along: str = Field(examples=["p"], description="a coordinate of scenarios, or a grid setting (params.lambda)")
     way: Literal["rising", "falling"] = Field(examples=["falling"], description="rising or falling")
-    margin: float = Field(0.0, ge=0, description="by how much more than nothing from end to end, in the metric's unit")
+    margin: float = Field(0.0, ge=0, description="the change from end to end must exceed this, in the metric's unit")
 
 
 def operands(p: Params) -> list[Operand]:

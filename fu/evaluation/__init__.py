@@ -1,10 +1,12 @@
-"""How well a model forgot, and at what cost: evaluators (plug-ins with `METRICS` and `evaluate`).
+"""Evaluators: how well a model forgot, and at what cost. Plug-ins with `METRICS` and `evaluate`.
 
-A metric's `tells` in `METRICS` says whether the untouched `original` or a `broken` model has a lower or a higher number
-than a retrained one; every evaluator needs a metric that tells at least one of them, as the contract test checks.
+The entry `tells` of a metric states whether its value is lower or higher than after retraining for the unchanged
+`original` model or for a `broken` one. Every evaluator needs a metric that detects at least one of the two; the
+contract test checks this.
 
-One that can be measured after every round has `trace` and names its columns in the literal `TRACE` (none where they
-hang on the data); `conflicts`, which compares two models, has `count` instead.
+An evaluator that can run after every round defines `trace` and lists its columns in the literal `TRACE` (empty if they
+depend on the data). `conflicts` compares two models and defines `count` instead.
 
-Also the columns of a trace, and the choice among trials. Uses `fu.federation` and `fu.data`; knows no method.
+The package also holds the columns of a trace and the choice among trials. It uses `fu.federation` and `fu.data` and
+imports no method.
 """

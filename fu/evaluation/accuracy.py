@@ -1,6 +1,6 @@
-"""Accuracy on a global test set: the data set's own, or the test sets of all clients together (SAFARI section 5).
+"""Accuracy on a global test set: the data set's own, or the union of all clients' test sets (SAFARI section 5).
 
-Single rounds swing, so a model is also reported by the mean over its last ten rounds.
+Accuracy fluctuates from round to round, so the mean over the last ten rounds is reported as well.
 """
 
 from statistics import fmean
@@ -21,42 +21,42 @@ METRICS = {
         "tells": {"broken": "lower"},
     },
     "accuracy_of_ten": {
-        "label": "Accuracy of ten rounds",
+        "label": "Accuracy over ten rounds",
         "unit": "fraction",
         "better": "higher",
-        "formula": "mean accuracy after the last ten of the rounds in which it was measured",
-        "source": "our choice: single rounds swing",
+        "formula": "mean accuracy over the last ten rounds in which it was measured",
+        "source": "our choice: accuracy fluctuates from round to round",
         "tells": {"broken": "lower"},
     },
     "accuracy_held_out": {
         "label": "Accuracy (validation)",
         "unit": "fraction",
         "better": "higher",
-        "formula": "as accuracy, on held-out samples of all classes",
-        "source": "our choice: to choose hyper-parameters",
+        "formula": "accuracy on held-out samples of all classes",
+        "source": "our choice: to select hyper-parameters",
         "tells": {"broken": "lower"},
     },
     "accuracy_held_out_of_ten": {
-        "label": "Accuracy of ten rounds (validation)",
+        "label": "Accuracy over ten rounds (validation)",
         "unit": "fraction",
         "better": "higher",
-        "formula": "as accuracy of ten rounds, on held-out samples of all classes",
-        "source": "our choice: to choose hyper-parameters",
+        "formula": "accuracy over ten rounds, on held-out samples of all classes",
+        "source": "our choice: to select hyper-parameters",
         "tells": {"broken": "lower"},
     },
     "accuracy_absent": {
         "label": "Accuracy on absent classes",
         "unit": "fraction",
         "better": "higher",
-        "formula": "accuracy on the test samples of classes of which no client that takes part has a training sample",
-        "source": "our choice: what clients alone cannot learn",
+        "formula": "accuracy on the test samples of classes that no participating client has in its training data",
+        "source": "our choice: what the clients' data alone cannot teach",
     },
     "share_present": {
         "label": "Share of present classes",
         "unit": "fraction",
         "better": "neither",
         "formula": "share of the test samples in all other classes",
-        "source": "our choice: what clients alone can reach",
+        "source": "our choice: bounds the accuracy from the clients' data alone",
     },
 }
 ROUNDS = 10

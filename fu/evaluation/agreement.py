@@ -1,4 +1,4 @@
-"""How far two models are from saying the same of the same samples (our choice: parameters tell nothing of it)."""
+"""Disagreement of two models on the same samples (our choice: a distance of parameters does not measure it)."""
 
 from torch import Tensor
 

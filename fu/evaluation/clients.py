@@ -1,4 +1,4 @@
-"""What a model is for every client, and how much that client trains on: V, S and Q (Shao et al. 2024, section 4)."""
+"""Accuracy, loss and number of samples of every client, from which V, S and Q follow (Shao et al. 2024, section 4)."""
 
 from collections.abc import Iterator
 
@@ -10,40 +10,42 @@ from fu.evaluation.context import Context
 TRACE = ("all_accuracy", "retained_accuracy")
 METRICS = {
     "all_accuracy": {
-        "label": "Acc",
+        "label": "Accuracy, all clients",
         "unit": "fraction",
         "better": "higher",
-        "formula": "accuracy on each client's own test set, forgotten or not, weighted by its training samples",
+        "formula": "mean accuracy on each client's own test set, including forgotten clients, weighted by training "
+        "samples",
         "source": "Shao et al. 2024, Definition 4.2",
         "tells": {"broken": "lower"},
     },
     "retained_accuracy": {
-        "label": "Acc of those who stay",
+        "label": "Accuracy, retained clients",
         "unit": "fraction",
         "better": "higher",
-        "formula": "as Acc, of the retained clients alone",
+        "formula": "the same mean over the retained clients only",
         "source": "Shao et al. 2024, Definition 4.1",
         "tells": {"broken": "lower"},
     },
     "all_moved": {
-        "label": "Acc, last ten rounds",
+        "label": "Change in accuracy, all clients",
         "unit": "points",
         "better": "neither",
-        "formula": "Acc less what it was ten rounds before the last, or at the first of fewer",
-        "source": "our choice: how far a model is from an optimum",
+        "formula": "accuracy, all clients, minus its value ten rounds earlier, or in the first round measured if "
+        "there are fewer",
+        "source": "our choice: shows whether an optimum is reached",
     },
     "retained_moved": {
-        "label": "Acc of those who stay, last ten rounds",
+        "label": "Change in accuracy, retained clients",
         "unit": "points",
         "better": "neither",
-        "formula": "as Acc, last ten rounds, of the retained clients alone",
-        "source": "our choice: how far a model is from an optimum",
+        "formula": "the same change for accuracy, retained clients",
+        "source": "our choice: shows whether an optimum is reached",
     },
     "client_accuracy": {
         "label": "Accuracy of a client",
         "unit": "fraction",
         "better": "higher",
-        "formula": "accuracy on the client's own test set, forgotten or not",
+        "formula": "accuracy on the client's own test set, for forgotten clients as well",
         "source": "Shao et al. 2024, section 7",
         "per": "client",
         "tells": {"broken": "lower"},
@@ -66,10 +68,10 @@ METRICS = {
         "per": "client",
     },
     "client_forgotten": {
-        "label": "Whether a client is forgotten",
+        "label": "Forgotten client",
         "unit": "0 or 1",
         "better": "neither",
-        "formula": "1 for a client that the request names",
+        "formula": "1 if the request names the client, otherwise 0",
         "source": "Shao et al. 2024, section 3.2",
         "per": "client",
     },

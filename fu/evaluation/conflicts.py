@@ -1,4 +1,4 @@
-"""NC: retained clients whose gradients conflict with an unlearning round's update (FedOSD Definition 1, Table 3)."""
+"""NC: number of retained clients whose gradients conflict with an unlearning update (FedOSD Definition 1, Table 3)."""
 
 from statistics import fmean
 
@@ -14,8 +14,8 @@ METRICS = {
         "label": "NC",
         "unit": "clients",
         "better": "lower",
-        "formula": "mean over unlearning rounds of the number of retained clients with g_i . d > 0 beyond rounding, "
-        "w <- w + lr d",
+        "formula": "mean over unlearning rounds of the number of retained clients with g_i . d > 0 beyond rounding "
+        "error, where w <- w + lr d",
         "source": "FedOSD Table 3",
         "tells": {"broken": "higher"},
     },

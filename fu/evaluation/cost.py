@@ -1,4 +1,4 @@
-"""What a model's run cost: rounds of clients, steps, samples, time, bytes (FedOSD appendix B.4; FATS section 6.1.3)."""
+"""Cost of a model's run: client-rounds, steps, samples, time and bytes (FedOSD appendix B.4; FATS section 6.1.3)."""
 
 from fu.evaluation.context import Context
 from fu.evaluation.trace import COUNTS
@@ -8,7 +8,7 @@ METRICS = {
         "label": "Client-rounds",
         "unit": "rounds of one client",
         "better": "lower",
-        "formula": "local trainings run",
+        "formula": "number of local trainings",
         "source": "FedOSD B.4",
         "tells": {"original": "lower", "broken": "lower"},
     },
@@ -16,14 +16,14 @@ METRICS = {
         "label": "Rounds of forgotten clients",
         "unit": "rounds of one client",
         "better": "lower",
-        "formula": "local trainings that a forgotten client runs",
-        "source": "our choice: who is to be forgotten may not help",
+        "formula": "number of local trainings on forgotten clients",
+        "source": "our choice: a forgotten client may refuse to take part",
     },
     "steps": {
         "label": "Gradient steps",
         "unit": "steps",
         "better": "lower",
-        "formula": "minibatch steps of all clients",
+        "formula": "mini-batch steps of all clients",
         "source": "FedOSD B.4",
         "tells": {"original": "lower", "broken": "lower"},
     },
@@ -39,7 +39,7 @@ METRICS = {
         "label": "Unlearning time",
         "unit": "time steps",
         "better": "lower",
-        "formula": "steps computed, in each round those of the slowest client",
+        "formula": "mini-batch steps computed, counting in each round those of the slowest client",
         "source": "Tao et al. 2024, section 6.1.3",
         "tells": {"original": "lower", "broken": "lower"},
     },
@@ -47,15 +47,15 @@ METRICS = {
         "label": "Replayed",
         "unit": "time steps",
         "better": "lower",
-        "formula": "time steps that rebuild a model from before the request, and are no unlearning time",
-        "source": "our choice: what keeping every model would save",
+        "formula": "time steps that only rebuild a model from before the request; not part of the unlearning time",
+        "source": "our choice: what storing every model would save",
     },
     "bytes_up": {
         "label": "Bytes up",
         "unit": "bytes",
         "better": "lower",
         "formula": "updates sent to the server, 4 bytes per number",
-        "source": "our choice: what crosses the network",
+        "source": "our choice: network traffic",
         "tells": {"original": "lower", "broken": "lower"},
     },
     "bytes_down": {
@@ -63,15 +63,15 @@ METRICS = {
         "unit": "bytes",
         "better": "lower",
         "formula": "models sent to clients, 4 bytes per number",
-        "source": "our choice: what crosses the network",
+        "source": "our choice: network traffic",
         "tells": {"original": "lower", "broken": "lower"},
     },
     "stored": {
         "label": "Bytes stored",
         "unit": "bytes",
         "better": "lower",
-        "formula": "histories and kept models that the method reads",
-        "source": "our choice: what a server must keep beforehand",
+        "formula": "histories and stored models that the method reads",
+        "source": "our choice: what the server must have stored before the request",
     },
 }
 

@@ -1,6 +1,7 @@
-"""Accuracy on the forget set: what a model says of the very samples that the forgotten clients trained on.
+"""Accuracy on the forget set, i.e. on the samples that the forgotten clients trained on.
 
-A retrained model says much of them, too, where other clients hold the like: compare with it, not with 0.
+A retrained model classifies many of them correctly where other clients hold similar samples: the reference is its
+accuracy, not 0.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ METRICS = {
         "label": "Forget-set accuracy",
         "unit": "fraction",
         "better": "neither",
-        "formula": "accuracy on the forgotten clients' training samples together, without the trigger",
+        "formula": "accuracy on all training samples of the forgotten clients, without the trigger",
         "source": "Siddiqui et al. 2025 (arXiv 2505.22310)",
         "tells": {"broken": "lower"},
     },

@@ -1,6 +1,7 @@
-"""Accuracy on what the forgotten clients hold: what a model still knows, or owes to others (our choice: beside R-Acc).
+"""Accuracy on the forgotten clients' test data (our choice: complements R-Acc).
 
-A client whose classes others hold, too, is served well by a model that never saw its data: retraining shows how well.
+If other clients hold the same classes, a model that never saw a client's data still classifies it well; retraining
+shows how well.
 """
 
 from statistics import fmean
@@ -13,7 +14,7 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "mean over forgotten clients of the accuracy on the client's own test set, without the trigger",
-        "source": "our choice: beside R-Acc",
+        "source": "our choice: complements R-Acc",
         "tells": {"broken": "lower"},
     },
 }

@@ -1,7 +1,8 @@
-"""How far clients' losses are apart on the data they train on: both sides of Assumption 5.1 (Shao et al. 2024).
+"""Heterogeneity of the clients' training losses: both sides of Assumption 5.1 (Shao et al. 2024).
 
-F_{-J} and F_J are the mean losses f_i of the retained and of the forgotten clients, weighted by training size (p'_i).
-Takes one gradient over all training samples per client: each time, about what a local epoch of all clients costs.
+F_{-J} and F_J are the mean losses f_i of the retained and of the forgotten clients, weighted by training samples
+(p'_i). Each evaluation computes one gradient over all training samples of every client, which costs about one local
+epoch of all clients.
 """
 
 from collections.abc import Sequence
@@ -15,22 +16,22 @@ from fu.federation.gradient import loss_gradient
 TRACE = ("clients_apart", "gradient_retained", "groups_apart")
 METRICS = {
     "clients_apart": {
-        "label": "Clients apart",
+        "label": "Client dissimilarity",
         "unit": "squared norm",
         "better": "neither",
         "formula": "sum over retained clients of p'_i ||grad f_i(w) - grad F_{-J}(w)||^2, on training data",
-        "source": "Shao et al. 2024, Assumption 5.1: the left side",
+        "source": "Shao et al. 2024, Assumption 5.1, left-hand side",
     },
     "gradient_retained": {
         "label": "Retained gradient",
         "unit": "squared norm",
         "better": "neither",
         "formula": "||grad F_{-J}(w)||^2, on training data",
-        "source": "Shao et al. 2024, Assumption 5.1: what beta_S^2 multiplies",
+        "source": "Shao et al. 2024, Assumption 5.1, factor of beta_S^2",
         "tells": {"broken": "higher"},
     },
     "groups_apart": {
-        "label": "Groups apart",
+        "label": "Group dissimilarity",
         "unit": "squared norm",
         "better": "neither",
         "formula": "||grad F_{-J}(w) - grad F_J(w)||^2, on training data",
@@ -40,11 +41,11 @@ METRICS = {
         "label": "P_J",
         "unit": "fraction",
         "better": "neither",
-        "formula": "the forgotten clients' share of all clients' training samples",
+        "formula": "the forgotten clients' share of all training samples",
         "source": "Shao et al. 2024, Definition 3.2",
     },
     "retained_training_loss": {
-        "label": "Training loss of the retained",
+        "label": "Training loss, retained clients",
         "unit": "nats",
         "better": "lower",
         "formula": "F_{-J}(w), mean cross-entropy over the retained clients' training samples",
@@ -55,7 +56,7 @@ METRICS = {
         "label": "Training loss of a client",
         "unit": "nats",
         "better": "lower",
-        "formula": "f_i(w), mean cross-entropy on the client's training samples, forgotten or not",
+        "formula": "f_i(w), mean cross-entropy on the client's training samples, for forgotten clients as well",
         "source": "Shao et al. 2024, Definition 3.1",
         "per": "client",
         "tells": {"broken": "higher"},

@@ -1,4 +1,4 @@
-"""What several evaluators measure: accuracies of clients, predictions with a trigger, the distance."""
+"""Measurements that several evaluators share: client accuracies, predictions with the trigger, distance."""
 
 from typing import Literal
 

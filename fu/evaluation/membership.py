@@ -1,15 +1,16 @@
-"""Membership inference on what was forgotten: Shokri et al. 2017 (FATS section 6.2.5), LiRA and RMIA, offline.
+"""Membership inference on the forgotten data: Shokri et al. 2017 (FATS section 6.2.5), and offline LiRA and RMIA.
 
-All three compare with shadow models that trained as the attacked one did, on halves of the retained clients' data. They
-are run on all members, and on those that were in a batch of the training: where few clients and samples are drawn, most
-were in none. Shokri's attack has one model for each class, which learns from what shadows say on the rows that they did
-and did not train on. It is run `ATTACKS` times, with training samples, initial weights and evaluation sets drawn anew:
-the spread is that of these draws, on one target model and one set of shadows, and not that over trainings. Today's
-attacks are LiRA (Carlini et al. 2022) and RMIA (Zarifzadeh et al. 2024): no shadow has seen a member or a non-member,
-so that both are offline.
+All three attacks use shadow models, which are trained like the attacked model, on halves of the retained clients' data.
+Each attack is evaluated on all members, and also on those that were in at least one training batch: where few clients
+and samples are drawn, most were in none. Shokri's attack has one attack model per class, which learns from the shadow
+models' outputs on samples inside and outside their training sets. It is run `ATTACKS` times with new training samples,
+initial weights and evaluation sets; the standard deviation is over these runs, for one target model and one set of
+shadow models, and not over trainings. LiRA (Carlini et al. 2022) and RMIA (Zarifzadeh et al. 2024) are the attacks in
+current use; both are offline here, because no shadow model has seen a member or a non-member.
 
-Our choices: an attack model is given the class's own log-probability and the highest others in order, ten at most, and
-has 16 hidden units (Shokri: the whole vector, 64), so that 100 attacks take seconds for a hundred classes, too.
+Our choices: the input of an attack model is the log-probability of the sample's own class and the highest others in
+descending order, at most ten numbers in all, and it has 16 hidden units (Shokri: the whole vector, 64 units), so that
+100 attacks take seconds even with a hundred classes.
 """
 
 import math
@@ -38,8 +39,8 @@ METRICS = {
         "label": "MIA accuracy",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of right predictions of Shokri's attack on as many members as non-members of each class, "
-        "mean over 100 attacks; a half: as a coin",
+        "formula": "accuracy of Shokri's attack on equally many members and non-members of each class, mean over 100 "
+        "attacks; 0.5 is chance",
         "source": "Shokri et al. 2017; FATS section 6.1.3",
         "spread": "mia_accuracy_std",
     },
@@ -54,8 +55,8 @@ METRICS = {
         "label": "MIA precision",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of members among those that Shokri's attack calls members, mean over the attacks that call "
-        "somebody one",
+        "formula": "share of members among the samples that Shokri's attack labels as members, mean over the attacks "
+        "that label any",
         "source": "Shokri et al. 2017; FATS section 6.1.3",
         "spread": "mia_precision_std",
     },
@@ -63,21 +64,21 @@ METRICS = {
         "label": "std",
         "unit": "fraction",
         "better": "neither",
-        "formula": "sample standard deviation over the attacks that call somebody a member",
+        "formula": "sample standard deviation over the attacks that label any sample as a member",
         "source": "FATS section 6.1.3",
     },
     "mia_undefined": {
-        "label": "No precision",
+        "label": "Undefined precision",
         "unit": "attacks",
         "better": "neither",
-        "formula": "how many of the 100 attacks call nobody a member, so that their precision is undefined",
+        "formula": "number of the 100 attacks that label no sample as a member, so that their precision is undefined",
         "source": "our choice: not counted as a precision of 0",
     },
     "mia_auc": {
         "label": "MIA AUC",
         "unit": "fraction",
         "better": "neither",
-        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; a half: as a coin",
+        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; 0.5 is chance",
         "source": "our choice: accuracy depends on a threshold",
         "spread": "mia_auc_std",
     },
@@ -86,13 +87,14 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "sample standard deviation over 100 attacks",
-        "source": "our choice: as of accuracy and precision",
+        "source": "our choice: as for accuracy and precision",
     },
     "mia_tpr_1": {
         "label": "MIA TPR at 1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of members that Shokri's attack finds with at most 1% false positives, mean over 100 attacks",
+        "formula": "true positive rate of Shokri's attack at a false positive rate of at most 1%, mean over 100 "
+        "attacks",
         "source": "Carlini et al. 2022",
         "spread": "mia_tpr_1_std",
     },
@@ -101,15 +103,15 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "sample standard deviation over 100 attacks",
-        "source": "our choice: as of accuracy and precision",
+        "source": "our choice: as for accuracy and precision",
     },
     "mia_auc_trained": {
-        "label": "MIA AUC, members that trained",
+        "label": "MIA AUC, members used in training",
         "unit": "fraction",
         "better": "neither",
         "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks, on the members that were in a "
-        "batch of the training and the non-members paired with them",
-        "source": "our choice: the others left no trace",
+        "training batch and the non-members paired with them",
+        "source": "our choice: the other members left no trace",
         "spread": "mia_auc_std_trained",
     },
     "mia_auc_std_trained": {
@@ -117,27 +119,27 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "sample standard deviation over 100 attacks",
-        "source": "our choice: as of accuracy and precision",
+        "source": "our choice: as for accuracy and precision",
     },
     "mia_members": {
         "label": "Members",
         "unit": "samples",
         "better": "neither",
-        "formula": "members under attack, beside as many non-members of the same classes",
-        "source": "our choice: of few, numbers say little",
+        "formula": "members under attack, each paired with a non-member of the same class",
+        "source": "our choice: results on few members are unreliable",
     },
     "mia_members_trained": {
-        "label": "Members that trained",
+        "label": "Members used in training",
         "unit": "samples",
         "better": "neither",
-        "formula": "those that were in a batch of the training",
-        "source": "our choice: of few, numbers say little",
+        "formula": "members that were in a training batch",
+        "source": "our choice: results on few members are unreliable",
     },
     "lira_advantage": {
         "label": "LiRA advantage",
         "unit": "fraction",
         "better": "neither",
-        "formula": "the larger of 0 and twice LiRA's AUC less 1; 0: as a coin",
+        "formula": "max(0, 2 AUC - 1) with the AUC of LiRA; 0 is chance",
         "source": "our choice: 0 for a model that forgot",
         "tells": {"original": "higher"},
     },
@@ -145,60 +147,63 @@ METRICS = {
         "label": "LiRA AUC",
         "unit": "fraction",
         "better": "neither",
-        "formula": "area under the ROC curve of (phi - mu) / sigma, phi = log(p / (1 - p)) of the class's own "
-        "probability; mu and sigma: its mean and spread over the shadow models, of fewer than 64 one sigma for all",
-        "source": "Carlini et al. 2022, offline; from two shadow models on",
+        "formula": "area under the ROC curve of (phi - mu) / sigma, where phi = log(p / (1 - p)) for the probability "
+        "p of the sample's own class, and mu and sigma are its mean and standard deviation over the shadow models; "
+        "with fewer than 64 shadow models, one sigma for all samples",
+        "source": "Carlini et al. 2022, offline; requires at least two shadow models",
     },
     "lira_auc_trained": {
-        "label": "LiRA AUC, members that trained",
+        "label": "LiRA AUC, members used in training",
         "unit": "fraction",
         "better": "neither",
-        "formula": "LiRA's AUC on the members that were in a batch of the training and those paired with them",
-        "source": "our choice: the others left no trace",
+        "formula": "LiRA's AUC on the members that were in a training batch and the non-members paired with them",
+        "source": "our choice: the other members left no trace",
     },
     "lira_tpr_1": {
         "label": "LiRA TPR at 1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of members that LiRA finds with at most 1% false positives",
+        "formula": "true positive rate of LiRA at a false positive rate of at most 1%",
         "source": "Carlini et al. 2022",
     },
     "lira_tpr_01": {
         "label": "LiRA TPR at 0.1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of members that LiRA finds with at most 0.1% false positives: of fewer than 1000 none",
+        "formula": "true positive rate of LiRA at a false positive rate of at most 0.1%: with fewer than 1000 "
+        "non-members, at no false positive",
         "source": "Carlini et al. 2022",
     },
     "rmia_auc": {
         "label": "RMIA AUC",
         "unit": "fraction",
         "better": "neither",
-        "formula": "area under the ROC curve of the share of the shadows' pool z with r(x) >= r(z), r = p / Pr, Pr = "
-        "((1 + a) p_out + 1 - a) / 2, a = 0.3; p: the class's own probability, p_out: its mean over the shadow models "
-        "that did not train on the sample",
-        "source": "Zarifzadeh et al. 2024, offline, gamma 1 (our choice, for as many z below x as above); from one "
-        "shadow model on",
+        "formula": "area under the ROC curve of the share of samples z in the shadow models' pool with r(x) >= r(z), "
+        "where r = p / Pr, Pr = ((1 + a) p_out + 1 - a) / 2, a = 0.3; p is the probability of the sample's own class "
+        "and p_out its mean over the shadow models that were not trained on the sample",
+        "source": "Zarifzadeh et al. 2024, offline, gamma 1 (our choice, so that as many z lie below x as above); "
+        "requires at least one shadow model",
     },
     "rmia_auc_trained": {
-        "label": "RMIA AUC, members that trained",
+        "label": "RMIA AUC, members used in training",
         "unit": "fraction",
         "better": "neither",
-        "formula": "RMIA's AUC on the members that were in a batch of the training and those paired with them",
-        "source": "our choice: the others left no trace",
+        "formula": "RMIA's AUC on the members that were in a training batch and the non-members paired with them",
+        "source": "our choice: the other members left no trace",
     },
     "rmia_tpr_1": {
         "label": "RMIA TPR at 1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of members that RMIA finds with at most 1% false positives",
+        "formula": "true positive rate of RMIA at a false positive rate of at most 1%",
         "source": "Zarifzadeh et al. 2024",
     },
     "rmia_tpr_01": {
         "label": "RMIA TPR at 0.1%",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of members that RMIA finds with at most 0.1% false positives: of fewer than 1000 none",
+        "formula": "true positive rate of RMIA at a false positive rate of at most 0.1%: with fewer than 1000 "
+        "non-members, at no false positive",
         "source": "Zarifzadeh et al. 2024",
     },
 }

@@ -1,12 +1,12 @@
-"""Membership inference as FATS's authors' program has it (FATS_supplement): random forests as shadow models.
+"""Membership inference as in the code of FATS's authors (FATS_supplement), with random forests as shadow models.
 
 Five shadow models, random forests on raw pixels, are each trained on half of a disjoint fifth of the retained clients'
 data. From their class probabilities, one attack forest per class learns which samples were in the training half. It is
-then given the attacked model's class probabilities on the training samples of the retained clients (members) and of the
-clients that are to be forgotten or hold samples that are (non-members); members are subsampled to the number of
+then applied to the attacked model's class probabilities on training samples of the retained clients (members) and of
+the clients that are forgotten or hold forgotten samples (non-members); members are subsampled to the number of
 non-members 100 times. Forests fit their training data far more closely than the attacked model does, and the label
 distributions of members and non-members differ: `membership` uses networks as shadow models and matches classes. On the
-original model both groups are members; the program does not evaluate it.
+original model both groups are members; the authors' code does not evaluate it.
 """
 
 import numpy as np
@@ -25,22 +25,22 @@ METRICS = {
         "label": "Forest MIA accuracy",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of right predictions on as many retained clients' samples (members) as forgotten clients' "
-        "(non-members), mean over 100 draws of the members; a half: as a coin",
+        "formula": "accuracy on equally many samples of retained clients (members) and forgotten clients "
+        "(non-members), mean over 100 draws of the members; 0.5 is chance",
         "source": "FATS, authors' code",
     },
     "forest_false_positives": {
         "label": "Forest MIA false positives",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of the non-members that are called members; precision is recall over the sum of both",
-        "source": "FATS, authors' code, which prints the precision: undefined where nobody is called a member",
+        "formula": "share of non-members labelled as members; precision is recall / (recall + this share)",
+        "source": "FATS, authors' code, which prints the precision; undefined where no sample is labelled as a member",
     },
     "forest_recall": {
         "label": "Forest MIA recall",
         "unit": "fraction",
         "better": "neither",
-        "formula": "share of the members that are called members, mean over 100 draws of the members",
+        "formula": "share of members labelled as members, mean over 100 draws of the members",
         "source": "FATS, authors' code",
         "tells": {"broken": "lower"},
     },

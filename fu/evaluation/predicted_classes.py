@@ -1,6 +1,7 @@
-"""The classes predicted for the forgotten clients' triggered images (our choice: FedOSD's ASR counts flipped labels).
+"""Predicted classes of the forgotten clients' triggered images (our choice: FedOSD's ASR counts flipped labels only).
 
-An ASR between 0 and 1 may come from a model that predicts one class for all of them: the flipped label of some.
+An ASR between 0 and 1 can also come from a model that predicts a single class, which is the flipped label of some of
+the images.
 """
 
 from fu.evaluation.context import Context
@@ -9,12 +10,13 @@ from fu.evaluation.measure import triggered_predictions
 TRACE = ()  # as many columns as the data have classes
 METRICS = {
     "one_class": {
-        "label": "One class",
+        "label": "Largest class share",
         "unit": "fraction",
         "better": "neither",
         "tells": {"broken": "higher"},
-        "formula": "largest share of the forgotten clients' triggered training images that are assigned one class",
-        "source": "our choice: tells a backdoor from a model that predicts one class",
+        "formula": "largest share of the forgotten clients' triggered training images that is assigned to a single "
+        "class",
+        "source": "our choice: distinguishes a backdoor from a model that predicts a single class",
     },
 }
 

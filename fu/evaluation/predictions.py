@@ -1,8 +1,8 @@
-"""A model's logits on fixed probes, so that models are compared without being there (our choice: the papers keep none).
+"""Logits of a model on fixed probes, to compare models without loading them (our choice: no paper keeps them).
 
-Probes, all the same for every model of a run, of at most `MOST` samples each: `forgotten`, training samples of the
-forgotten clients and forgotten samples, as they are without an attack; `triggered`, the same as the attack marks them,
-where there is one; `retained`, test samples of the retained clients, or of the test set that belongs to no client.
+Every model of a run is given the same probes, of at most `MOST` samples each: `forgotten`, training samples of the
+forgotten clients and forgotten samples, without the attack; `triggered`, the same samples with the attack's trigger, if
+there is one; `retained`, test samples of the retained clients, or of the test set that belongs to no client.
 """
 
 from collections.abc import Mapping

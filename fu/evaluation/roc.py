@@ -1,4 +1,4 @@
-"""How well scores tell members from non-members: area under the ROC curve, true positives at few false ones."""
+"""How well scores separate members from non-members: area under the ROC curve, true positives at few false ones."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Choose the best trial of a grid on validation data, never on a number that a table shows."""
+"""Selects the best trial of a grid on validation data, never on a number that a table reports."""
 
 import math
 from collections.abc import Mapping, Sequence

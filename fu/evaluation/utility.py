@@ -1,4 +1,4 @@
-"""Accuracy of the retained clients: mean, spread, worst and best (FedOSD section 4.1, Tables 4 and 6 to 10)."""
+"""Accuracy of the retained clients: mean, standard deviation, worst, best (FedOSD section 4.1, Tables 4, 6 to 10)."""
 
 from fu.evaluation.context import Context
 from fu.evaluation.measure import client_accuracies
@@ -41,8 +41,8 @@ METRICS = {
         "label": "R-Acc (validation)",
         "unit": "fraction",
         "better": "higher",
-        "formula": "as R-Acc, on the validation samples",
-        "source": "our choice: to choose rates",
+        "formula": "R-Acc on the validation samples",
+        "source": "our choice: to tune learning rates",
         "tells": {"broken": "lower"},
     },
 }

@@ -1,1 +1,1 @@
-"""Plug-ins: architectures, each with `Params`, `build` and `ESTIMATE`. Use torch; `fu.data` has pretrained weights."""
+"""Models: plug-ins with `Params`, `build` and `ESTIMATE`. They use torch; `fu.data` provides pretrained weights."""

@@ -1,7 +1,7 @@
-"""CNN with two convolutions of 64 (Halimi et al. 2022, as in FedOSD's code): 797,962 parameters on 32 x 32 x 3.
+"""CNN with two convolutions of 64 channels (Halimi et al. 2022; FedOSD's code): 797,962 parameters for 32 x 32 x 3.
 
-Without dropout, as the paper has it; the published code has dropout of .2 after the first hidden layer and of .5 after
-the second, and none behind the convolutions.
+By default without dropout, as in the paper. The published code applies dropout of .2 after the first hidden layer and
+.5 after the second, and none after the convolutions.
 """
 
 from typing import Annotated
@@ -23,7 +23,8 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     channels: int = Field(64, gt=0, description="channels of each convolution (FedOSD appendix B.1: 64)")
     dropout: tuple[Share, Share] = Field(
-        (0.0, 0.0), description="after the first and the second hidden layer (the paper: none; FedOSD's code: .2, .5)"
+        (0.0, 0.0),
+        description="dropout after the first and the second hidden layer (the paper: none; FedOSD's code: .2, .5)",
     )
 
 

@@ -1,7 +1,8 @@
-"""CNN of LEAF (Caldas et al. 2019): 6,603,710 parameters for 28 x 28 and 62 classes, 6,497,162 for ten.
+"""CNN of LEAF (Caldas et al. 2019): 6,603,710 parameters for 28 x 28 and 62 classes, 6,497,162 for ten classes.
 
-Two 5 x 5 convolutions of 32 and 64 channels that keep the size, each with 2 x 2 pooling, and a hidden layer of 2,048.
-FATS (section 6.1.2) says no more than CNN; its authors' code has this one. Pooling comes before ReLU: the two commute.
+Two 5 x 5 convolutions with 32 and 64 channels and same padding, each followed by 2 x 2 pooling, and a hidden layer of
+2,048 units. FATS (section 6.1.2) only says CNN; its authors' code uses this one. Pooling precedes ReLU, with which it
+commutes.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,8 +18,15 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    mean: float = Field(0.0, allow_inf_nan=False, description="subtracted from inputs in [0, 1] (FATS's code: .1307)")
-    std: float = Field(1.0, gt=0, allow_inf_nan=False, description="what they are divided by then (FATS's code: .3081)")
+    mean: float = Field(
+        0.0, allow_inf_nan=False, description="mean subtracted from inputs in [0, 1] (FATS's code: .1307)"
+    )
+    std: float = Field(
+        1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="standard deviation by which the inputs are then divided (FATS's code: .3081)",
+    )
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:

@@ -1,6 +1,6 @@
 """LeNet-5 (LeCun et al. 1998) with padding 2 on 28 x 28 images, as in FedOSD's code: 61,706 parameters.
 
-Pooling comes before ReLU: the two commute, and ReLU then sees a quarter of the values.
+Pooling precedes ReLU: the two commute, and ReLU then processes a quarter of the values.
 """
 
 from pydantic import BaseModel, ConfigDict

@@ -1,7 +1,8 @@
 """Multinomial logistic regression (SAFARI section 5): one linear layer, 7,850 parameters for 28 x 28 and ten classes.
 
-The paper prints no initial model. Ours is torch's for a linear layer, drawn by the seed, so that retraining begins at
-another model than the training did, as with every other architecture; zero would do as well, since the loss is convex.
+The paper states no initial model. We use PyTorch's default initialisation of a linear layer, drawn from the seed, so
+that retraining starts from another model than the original training, as for every other architecture. Zero would do as
+well, since the loss is convex.
 """
 
 from pydantic import BaseModel, ConfigDict

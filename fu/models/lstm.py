@@ -1,7 +1,7 @@
-"""LSTM that predicts the next character (McMahan et al. 2017, Caldas et al. 2019): 819,920 parameters for 80 of them.
+"""LSTM for next-character prediction (McMahan et al. 2017, Caldas et al. 2019): 819,920 parameters for 80 characters.
 
-An embedding of dimension 8, two LSTM layers of 256 and a linear layer (FATS 6.1.2, its dot product with every
-character). All weights are drawn as torch does.
+An embedding of dimension 8, two LSTM layers of 256 units and a linear layer (in FATS 6.1.2, a dot product with every
+character). All weights use PyTorch's default initialisation.
 """
 
 from typing import Self
@@ -21,8 +21,8 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    embedding: int = Field(8, gt=0, description="dimension of a character's embedding (FATS section 6.1.2)")
-    hidden: int = Field(256, gt=0, description="units of each of the two layers (FATS section 6.1.2)")
+    embedding: int = Field(8, gt=0, description="dimension of the character embedding (FATS section 6.1.2)")
+    hidden: int = Field(256, gt=0, description="units of each of the two LSTM layers (FATS section 6.1.2)")
 
 
 def build(shape: tuple[int], classes: int, p: Params) -> nn.Module:

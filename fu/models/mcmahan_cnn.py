@@ -1,7 +1,7 @@
 """CNN of McMahan et al. 2017, without padding: 582,026 parameters for 28 x 28 and ten classes.
 
-Two 5 x 5 convolutions of 32 and 64 channels, each with 2 x 2 pooling, and a hidden layer of 512: the most usual CNN of
-FedAvg. Pooling comes before ReLU: the two commute.
+Two 5 x 5 convolutions with 32 and 64 channels, each followed by 2 x 2 pooling, and a hidden layer of 512 units: the CNN
+most commonly used with FedAvg. Pooling precedes ReLU, with which it commutes.
 """
 
 from pydantic import BaseModel, ConfigDict

@@ -1,6 +1,6 @@
-"""Multilayer perceptron with two hidden layers of 400 (478,410 parameters for 28 x 28, ten classes).
+"""Multilayer perceptron with two hidden layers of 400 units (478,410 parameters for 28 x 28 and ten classes).
 
-So FedOSD's code has it; appendix B.1 prints three layers, each of 400 neurons.
+This follows FedOSD's code; appendix B.1 prints three layers of 400 neurons each.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +16,7 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    hidden: int = Field(400, gt=0, description="FedOSD's code, and appendix B.1")
+    hidden: int = Field(400, gt=0, description="units of each hidden layer (FedOSD's code, and appendix B.1)")
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:

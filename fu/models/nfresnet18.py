@@ -1,10 +1,10 @@
-"""NFResNet-18 (Brock et al. 2021): a residual network without normalisation layers, for FedOSD's CIFAR-100.
+"""NFResNet-18 (Brock et al. 2021): a residual network without normalisation layers, used by FedOSD on CIFAR-100.
 
-Pre-activation blocks h + alpha f(h / beta), convolutions with scaled weight standardisation and a gain per channel, no
-biases but the last layer's; beta^2 is the expected variance of the block's input. The stem for small images (3 x 3,
-stride 1, no pooling) and stride 2 wherever the width changes are our choice, as images have 32 pixels. Four stages of
-two blocks: 11,215,332 parameters at C = 100. FedOSD's code keeps two stages, `widths` [128, 256] after a stem of 64:
-2,650,852, the number that its code has.
+Pre-activation blocks h + alpha f(h / beta), with scaled weight standardisation and a gain per channel in the
+convolutions; only the last layer has biases. beta^2 is the expected variance of the block's input. The stem for small
+images (3 x 3, stride 1, no pooling) and stride 2 wherever the width changes are our choice, because images have 32 x 32
+pixels. Four stages of two blocks have 11,215,332 parameters at C = 100. FedOSD's code keeps two stages, `widths` [128,
+256] after a stem of 64: 2,650,852 parameters, as in that code.
 """
 
 from typing import Annotated

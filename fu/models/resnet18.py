@@ -1,7 +1,7 @@
 """ResNet-18 (He et al. 2016) with batch normalisation, for small images: 11,173,962 parameters at C = 10.
 
-The stem for 32 pixels (3 x 3, stride 1, no pooling) is that of He et al. 2016, section 4.2; four stages of two blocks.
-Behind the parameters theta holds the running means and variances, which are averaged as weights are.
+The stem for 32 x 32 images (3 x 3, stride 1, no pooling) follows He et al. 2016, section 4.2; four stages of two blocks
+follow it. theta holds the running means and variances after the parameters; they are averaged like weights.
 """
 
 from typing import Annotated
@@ -24,8 +24,9 @@ class Params(BaseModel):
     widths: list[Annotated[int, Field(gt=0, multiple_of=8)]] = Field(
         [64, 128, 256, 512],
         min_length=1,
-        description="channels of each stage of two blocks (He et al. 2016: 64, 128, 256, 512); the stem has the first. "
-        "Multiples of 8: with fewer, oneDNN writes beyond its memory on some CPUs (torch 2.13.0)",
+        description="channels of each stage of two blocks (He et al. 2016: 64, 128, 256, 512); the stem has those of "
+        "the first stage. Must be multiples of 8: with fewer channels, oneDNN writes out of bounds on some CPUs "
+        "(torch 2.13.0)",
     )
 
 

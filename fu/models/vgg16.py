@@ -1,10 +1,10 @@
-"""VGG16's features without batch normalisation (Simonyan and Zisserman 2015) and one linear layer.
+"""VGG16's feature layers without batch normalisation (Simonyan and Zisserman 2015) and one linear layer.
 
-14,719,818 parameters for 32 x 32 x 3 and ten classes. FATS 6.1.2 names VGG16, which has three linear layers; its
-code has one. FATS starts from weights of ImageNet1K: torchvision's, whose file is verified by its checksum; the linear
-layer is drawn by the seed. With random weights all are (He et al. 2015), as in
-torchvision. Grey images get the sum of the filters' three channels, as if they were repeated. Pooling keeps the last
-row and column of odd maps, so that 28 x 28 suffices.
+14,719,818 parameters for 32 x 32 x 3 and ten classes. FATS 6.1.2 names VGG16, which has three linear layers; its code
+has one. FATS starts from ImageNet1K weights. We use those of torchvision, whose file is verified by its checksum, and
+draw the linear layer from the seed. With random weights all layers are drawn (He et al. 2015), as in torchvision. For
+greyscale images, the first filters are summed over their three channels, which amounts to repeating the image. Pooling
+keeps the last row and column of maps of odd size, so that 28 x 28 pixels suffice.
 """
 
 from typing import Annotated, Literal, Self
@@ -30,8 +30,8 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     weights: Literal["imagenet", "random"] = Field(
         "imagenet",
-        description="what the features start from (FATS section 6.1.2); imagenet: torchvision's file, "
-        "downloaded or in its cache",
+        description="initial weights of the feature layers (FATS section 6.1.2); imagenet: torchvision's file, "
+        "downloaded or from its cache",
     )
     channels: tuple[Width, Width, Width, Width, Width] = Field(
         CHANNELS, description="channels of each stage's convolutions (Simonyan and Zisserman 2015)"

@@ -1,8 +1,8 @@
-"""VGG16's features with batch normalisation (Simonyan and Zisserman 2015) and one linear layer, from random weights.
+"""VGG16's feature layers with batch normalisation (Simonyan and Zisserman 2015) and one linear layer, random weights.
 
-14,728,266 parameters for 32 x 32 x 3 and ten classes. FATS's authors' code has this one in place of the pre-trained
-VGG16 that the paper names (`vgg16.py`). All weights are drawn as torch does. Behind the parameters theta holds the
-running means and variances, which are averaged as weights are.
+14,728,266 parameters for 32 x 32 x 3 and ten classes. FATS's authors' code uses this model in place of the pretrained
+VGG16 that the paper names (`vgg16.py`). All weights use PyTorch's default initialisation. theta holds the running means
+and variances after the parameters; they are averaged like weights.
 """
 
 from pydantic import BaseModel, ConfigDict, Field

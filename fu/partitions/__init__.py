@@ -1,4 +1,4 @@
-"""Plug-ins: ways to share a data set out to clients, each with `Params`, `check` and `deal`.
+"""Partitions: ways to distribute a data set among clients. Plug-ins with `Params`, `check` and `deal`.
 
-Use `fu.data`; import no torch, so that the plan can check them.
+They use `fu.data` and do not import torch, so that the plan can check them.
 """

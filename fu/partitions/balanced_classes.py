@@ -1,7 +1,8 @@
-"""Balanced classes: every client holds p classes and as many samples, every class is held by equally many clients.
+"""Balanced classes: every client holds p classes and equally many samples; equally many clients hold each class.
 
-In SAFARI B.1 each client draws its p classes independently, which at p = 1 leaves 3.5 of ten classes on average to none
-of ten clients, so that no training could reach the printed accuracy of full participation. Ours: none is left over.
+In SAFARI B.1 each client draws its p classes independently. At p = 1 an average of 3.5 of ten classes are then held by
+none of ten clients, so that no training could reach the accuracy printed for full participation. In our partition some
+client holds each class.
 """
 
 from typing import Any
@@ -20,7 +21,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     classes: int = Field(
-        ge=1, strict=True, examples=[2], description="how many classes a client holds, p (SAFARI section 5)"
+        ge=1, strict=True, examples=[2], description="number of classes per client, p (SAFARI section 5)"
     )
 
 

@@ -1,7 +1,8 @@
-"""Dirichlet: every client draws its class proportions p ~ Dir(beta) and as many samples (Hsu et al. 2019; FATS 6.1.1).
+"""Dirichlet: each client draws its class proportions p ~ Dir(beta) (Hsu et al. 2019; FATS 6.1.1).
 
-Clients of equal size: FATS's N is the number of samples of each. What is left over, less than one a client, nobody
-holds. All proportions are drawn before the samples, so that a test set dealt by the same generator has them, too.
+All clients hold equally many samples: FATS's N is the number of samples of each. The remainder, less than one sample
+per client, is unused. All proportions are drawn before the samples, so that a test set dealt with the same generator
+has the same proportions.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ class Params(BaseModel):
         0.5,
         gt=0,
         allow_inf_nan=False,
-        description="concentration; the smaller, the fewer classes a client (FATS section 6.1.1)",
+        description="concentration; the smaller, the fewer classes per client (FATS section 6.1.1)",
     )
 
 

@@ -1,10 +1,11 @@
-"""Groups: the first clients and the others each have class proportions p ~ Dir(alpha), and share equally.
+"""Groups: the first clients and the others form two groups, each with its own class proportions p ~ Dir(alpha).
 
-Shao et al. 2024, Table 2, measure unlearning of one group by how far it lies from the other, but print no partition:
-this one is our construction. The two groups hold as many samples as the smallest class has, whatever alpha and the
-draw, in the proportion `share` to 1 - `share`; nobody holds the rest. That many can be dealt in any proportions, and
-alpha then changes how far apart the groups are and not how much they train on. Proportions are drawn before samples, so
-that a test set that is dealt by an equal generator has them, too.
+Shao et al. 2024, Table 2, relate the unlearning of one group to its distance from the other, but state no partition:
+this one is our construction. Within a group, all clients hold equal shares. Together, the groups hold as many samples
+as the smallest class has, whatever alpha and the draw, in the ratio `share` to 1 - `share`; the rest is unused. That
+many samples can be dealt in any proportions, so alpha changes the distance between the groups but not the amount of
+training data. Proportions are drawn before samples, so that a test set dealt with an equal generator has the same
+proportions.
 """
 
 from typing import Any
@@ -24,13 +25,13 @@ class Params(BaseModel):
         0.4,
         gt=0,
         allow_inf_nan=False,
-        description="concentration; the smaller, the further apart (Shao et al. 2024, Table 2: .1, .4, .7)",
+        description="concentration; the smaller, the more the groups differ (Shao et al. 2024, Table 2: .1, .4, .7)",
     )
     first: int = Field(
-        4, gt=0, description="how many clients are the first group: our choice, four of ten for P_J = .38"
+        4, gt=0, description="number of clients in the first group: our choice, four of ten for P_J = .38"
     )
     share: float = Field(
-        0.38, gt=0, lt=1, description="of all samples, those of the first group (Shao et al. 2024, Table 2: P_J)"
+        0.38, gt=0, lt=1, description="the first group's share of the samples (Shao et al. 2024, Table 2: P_J)"
     )
 
 

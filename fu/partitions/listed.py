@@ -1,7 +1,7 @@
-"""Listed: every client holds the classes that are named; a class is split equally among those that hold it.
+"""Listed: every client holds the classes listed for it; a class is split equally among the clients that hold it.
 
-Shao et al. 2024 (Figure 6) show which four classes each of ten clients holds; in their code a class's samples go to its
-holders in the order of the data, as evenly as whole samples allow, the first getting one more.
+Figure 6 of Shao et al. 2024 shows the four classes of each of ten clients. In their code, the samples of a class go to
+its holders in data order, as evenly as possible; the first holders get one more.
 """
 
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ class Params(BaseModel):
     classes: list[Annotated[list[NonNegativeInt], MinLen(1)]] = Field(
         min_length=1,
         examples=[FIGURE_6],
-        description="of each client the classes that it holds (Shao et al., Figure 6)",
+        description="the classes of each client (Shao et al., Figure 6)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Natural: every client is one owner of the data set's samples, a writer or a role (Caldas et al. 2019; FATS 6.1.1)."""
+"""Natural: every client is one owner of samples, a writer or a speaking role (Caldas et al. 2019; FATS 6.1.1)."""
 
 from typing import Any
 
@@ -20,8 +20,9 @@ class Params(BaseModel):
         100,
         gt=0,
         strict=True,
-        description="training samples below which an owner is no client. FATS section 6.1.1: 100 in all, which are "
-        "90 to train where a tenth is kept to test (FEMNIST), 80 where a fifth is (Shakespeare)",
+        description="minimum number of training samples of a client; owners with fewer are left out. FATS section "
+        "6.1.1: 100 in all, i.e. 90 for training if a tenth is held out for testing (FEMNIST), 80 if a fifth is "
+        "(Shakespeare)",
     )
 
 

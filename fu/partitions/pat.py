@@ -1,6 +1,6 @@
-"""Pathological non-IID, Pat-20 and the like: every client holds a share of the classes (FedOSD section 4.1).
+"""Pathological non-IID (Pat-20 and so on): every client holds a share of the classes (FedOSD section 4.1).
 
-Which ones follows from the order of classes and clients, as in FedOSD's code; appendix B.1 draws them at random.
+The order of classes and clients determines which ones, as in FedOSD's code; appendix B.1 draws them at random.
 """
 
 from typing import Any

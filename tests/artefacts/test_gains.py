@@ -155,7 +155,7 @@ def test_rows_are_lines_and_columns_are_x_in_the_order_of_the_scenarios() -> Non
     assert [label for label, _ in result.panels] == [
         "Gain over FedAvg, percentage points",
         "Gain over the better of FedAvg and SGD, percentage points",
-        "Accuracy of ten rounds",
+        "Accuracy over ten rounds",
     ]
     assert table(result, 0) == [
         ["n", "Training", "p = 2", "p = 2 paper", "p = 2 diff", "p = 1", "p = 1 paper", "p = 1 diff"],

@@ -167,10 +167,10 @@ def test_cells_and_headings() -> None:
     assert label == "Small"
     assert [*panel.columns] == [
         ("", "Method"),
-        *(("retained clients train", name) for name in ("rounds", "Forget-set accuracy", "Acc of those who stay")),
+        *(("retained clients train", name) for name in ("rounds", "Forget-set accuracy", "Accuracy, retained clients")),
         *(
             ("the forgotten client trains", name)
-            for name in (f"rounds {LIKE}", "Forget-set accuracy", "Acc of those who stay")
+            for name in (f"rounds {LIKE}", "Forget-set accuracy", "Accuracy, retained clients")
         ),
     ]
     assert [*shown] == ["Again", "Sampled.Again", "None", "Half", "All", "Soon", "Late", "Sampled"]

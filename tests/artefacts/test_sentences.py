@@ -127,7 +127,7 @@ def check_gains(result: Result, seeds: int, drawn: test_gains.Numbers) -> Iterat
     named = [place for place in named if place[2]]
     [counts] = found(r"The better one is FedAvg in (\d+) and SGD in (\d+)\.", text)
     assert [int(count) for count in counts] == [[name for *_, name in named].count(name) for name in ("FedAvg", "SGD")]
-    [(common,)] = found(r"over: the one with the higher mean Accuracy of ten rounds(.*?)\.", text)
+    [(common,)] = found(r"over: the one with the higher mean Accuracy over ten rounds(.*?)\.", text)
     for n, p, gain, name in named:
         if name == "–":
             assert gain == "diverged"
