@@ -1,4 +1,4 @@
-"""Metrics of models across a coordinate of scenarios or a setting of grids (as SAFARI Figures 2 and 4).
+"""Metrics of models against a coordinate of scenarios or a setting of grids (as SAFARI Figures 2 and 4).
 
 Models are those of the last stage. Where the setting is one of post-training, what it starts from stands before.
 """

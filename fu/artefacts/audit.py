@@ -1,4 +1,4 @@
-"""What audits find of the forgotten client in every method's models, and what they find in controls.
+"""Results of the audits for the models of every method, and for controls.
 
 Of controls it is known how much of the client is left. An audit that one more retraining fails, or that a model passes
 which forgot nothing, or that ranks what is left wrongly, is grey in that scenario: no method is judged by it. Nor is a

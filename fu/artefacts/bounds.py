@@ -1,4 +1,4 @@
-"""Both sides of the statements of Shao et al. 2024 (sections 5 and 6), on quadratics where each can be worked out.
+"""Both sides of the inequalities of Shao et al. 2024 (sections 5 and 6), on quadratics where each can be computed.
 
 Clients take one step a round (E = 1) along their full gradients, and there is one retained client unless a system says
 otherwise: beta_S, zeta_S, sigma and Gamma are 0.

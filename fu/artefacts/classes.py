@@ -1,4 +1,4 @@
-"""What a model makes of the backdoor: predicted classes of the forgotten clients' triggered images over rounds."""
+"""Effect of the backdoor: classes predicted for the forgotten clients' triggered images, over rounds."""
 
 from math import ceil
 from typing import Any

@@ -1,4 +1,4 @@
-"""Curves of metrics over rounds: through unlearning and post-training (as FedOSD Figures 5, 8, 9), or of trainings.
+"""Metrics over rounds: through unlearning and post-training (as FedOSD Figures 5, 8, 9), or of trainings.
 
 They may begin with the training that a method starts from, and say how soon it is where it was before the request (as
 FATS Figures 1, 5 and 8).

@@ -1,4 +1,4 @@
-"""Does the verdict settle? An audit's epsilon for the first N repeats, with its interval and what N can prove at most.
+"""Convergence of an audit's epsilon over the first N repeats, with its interval and the maximum that N can prove.
 
 `metrics` names the epsilon, its ends (`_low`, `_high`) and, if it is to be drawn, its ceiling (`_ceiling`).
 """

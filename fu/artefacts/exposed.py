@@ -1,4 +1,4 @@
-"""Who is at risk: the forgotten samples that original models expose most, beside those that they expose least.
+"""Samples at risk: the forgotten samples that the original models expose most, beside those they expose least.
 
 Each as it was trained on, a backdoor included, with its label and its mean margin under original, retrained and one
 method's models: where an unlearned model's lies near the original's, the sample is still exposed.

@@ -1,4 +1,4 @@
-"""Gains of trainings over others, paired by seed; rows and columns are coordinates (SAFARI Tables 1 and 2).
+"""Gain of one training over another, paired by seed; rows and columns are coordinates (SAFARI Tables 1 and 2).
 
 Panels: the gain over the first training in `against`, the gain over the better of them, and the accuracies themselves
 with what was chosen.

@@ -1,4 +1,4 @@
-"""Which classes each client holds, and how many training samples of each (Shao et al. 2024, Figure 6)."""
+"""Classes held by each client, with the number of training samples of each (Shao et al. 2024, Figure 6)."""
 
 import pandas as pd
 import seaborn as sns

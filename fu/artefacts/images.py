@@ -1,4 +1,4 @@
-"""Examples of the backdoor: a forgotten client's images without and with the trigger (FedOSD Figure 7)."""
+"""Examples of the backdoor: images of a forgotten client without and with the trigger (FedOSD Figure 7)."""
 
 import numpy as np
 import pandas as pd

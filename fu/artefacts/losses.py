@@ -1,4 +1,4 @@
-"""CE against UCE: loss and derivative over the probability of the true class (FedOSD Figure 3)."""
+"""CE and UCE: loss and derivative as functions of the probability of the true class (FedOSD Figure 3)."""
 
 import pandas as pd
 import torch

@@ -1,4 +1,4 @@
-"""Every method under every metric, against the noise of retraining: final models are rows, metrics columns.
+"""All methods on all metrics, against the spread of retraining: final models are rows, metrics columns.
 
 `against` names repeats of retraining, which differ in their draws alone: one row, and the noise floor (`floor.py`) that
 says which numbers are like retraining's. Costs are those of unlearning and post-training together, and are not tested.

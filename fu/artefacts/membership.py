@@ -1,4 +1,4 @@
-"""Membership inference on models before and after unlearning (FATS Table 1): a panel for each metric, a row per data.
+"""Membership inference on models before and after unlearning (FATS Table 1): a panel per metric, a row per data set.
 
 The attack on the original and on the retrained model stands beside: where it cannot tell members on the original model,
 50% after unlearning says nothing.

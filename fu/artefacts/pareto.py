@@ -1,4 +1,4 @@
-"""What a method costs against what it leaves behind: a panel for each cost, and the front of those that none beats.
+"""Cost of a method against what it leaves behind: a panel per cost, with the Pareto front.
 
 Costs are those of unlearning and post-training together (`spending`), mean over repeats. Points are methods, and as
 references one more retraining, of which nothing is left, and doing nothing, which is on no front.

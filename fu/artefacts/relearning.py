@@ -1,4 +1,4 @@
-"""Relearning: how soon what a model forgot comes back when it trains on, beside a retrained model that trains on, too.
+"""Relearning time: how soon further training restores what a model forgot, compared with a retrained model.
 
 After Siddiqui et al. 2025 (arXiv 2505.22310): what comes back sooner than after retraining was not gone. It is back in
 the first round after which the ASR (without a backdoor, the accuracy on forgotten samples that no attack trains on) is

@@ -1,4 +1,4 @@
-"""What trainings draw, rendered from the config beside the paper's numbers, with both rhos (FATS Table 2)."""
+"""Draws of the trainings, computed from the config and beside the paper's numbers, with both rhos (FATS Table 2)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What it takes until a metric is where retraining ends (Shao et al. 2024, Table 1): rounds, time steps, seconds.
+"""Cost of reaching retraining's final level of a metric (Shao et al. 2024, Table 1): rounds, time steps, seconds.
 
 The first metric is an accuracy, the others are counts, of which the first says who is faster. What counts is the first
 round after which the accuracy is at most half a point below what retraining of the same seed has in the end; retraining

@@ -1,4 +1,4 @@
-"""A table of metrics: one panel per scenario, one row per model, the published number and the difference beside.
+"""Table of metrics: one panel per scenario, one row per model, beside the published number and the difference.
 
 With `marks: bars` its numbers are drawn as bars.
 """

@@ -1,4 +1,4 @@
-"""What the paper claims, judged by computation: in each scenario and in all, and the paper's own numbers beside ours.
+"""Verdicts on the paper's claims: in each scenario and overall, for our numbers and for the paper's own.
 
 Statistics, levels and what is called undecided stand in `fu.claims.judging`. Not judged is what rests on other data
 than the paper's, on an attack that left nothing to forget, or on runs without numbers.

@@ -1,4 +1,4 @@
-"""Plug-ins: what is planted in the forgotten clients' data, each with `Params`, `check`, `draw` and `mark`.
+"""Attacks: manipulations of the forgotten clients' data. Plug-ins with `Params`, `check`, `draw` and `mark`.
 
-Use `fu.data`; import no torch at the top, so that the plan can check them.
+They use `fu.data` and do not import torch at the top of the file, so that the plan can check them.
 """

@@ -1,4 +1,4 @@
-"""A backdoor: a random pattern near the lower right corner, and flipped labels (FedOSD section 4.1, appendix B.1)."""
+"""Backdoor: a random pattern near the lower right corner, and flipped labels (FedOSD section 4.1, appendix B.1)."""
 
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,16 @@ class Params(BaseModel):
     share: Share = Field(
         0.8, description="share of the forgotten clients' training samples that carry the trigger (FedOSD's code)"
     )
-    size: int = Field(3, gt=0, description="side of the square patch in pixels (FedOSD's code; Figure 7)")
-    margin: int = Field(1, ge=0, description="pixels between patch and lower right border (FedOSD's code)")
-    value: float = Field(
-        0.8333, allow_inf_nan=False, description="value of set pixels in model-input space (FedOSD's code)"
+    size: int = Field(3, gt=0, description="side length of the square patch in pixels (FedOSD's code; Figure 7)")
+    margin: int = Field(
+        1, ge=0, description="pixels between the patch and the lower and right edges of the image (FedOSD's code)"
     )
-    label_shift: Share = Field(0.5, description="y becomes (y + label_shift * classes) mod classes (FedOSD's code)")
+    value: float = Field(
+        0.8333, allow_inf_nan=False, description="value of the set pixels in model-input space (FedOSD's code)"
+    )
+    label_shift: Share = Field(
+        0.5, description="label y becomes (y + label_shift * classes) mod classes (FedOSD's code)"
+    )
 
 
 def check(shape: tuple[int, int, int], classes: int, p: Params) -> None:

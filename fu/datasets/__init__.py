@@ -1,1 +1,1 @@
-"""Plug-ins: data sets, each a constant `ABOUT`. Use `fu.data.dataset`."""
+"""Data sets: plug-ins that define a constant `ABOUT`. They use `fu.data.dataset`."""

@@ -1,4 +1,4 @@
-"""The handwritten digits that scikit-learn ships, 20 x 20: a stand-in for MNIST."""
+"""Handwritten digits from scikit-learn, 20 x 20: a stand-in for MNIST."""
 
 from fu.data.dataset import Dataset
 

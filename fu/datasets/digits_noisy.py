@@ -1,4 +1,4 @@
-"""The digits that scikit-learn ships, with noise: a stand-in for FEMNIST."""
+"""Handwritten digits from scikit-learn, with noise: a stand-in for FEMNIST."""
 
 from fu.data.dataset import Dataset
 

@@ -1,4 +1,4 @@
-"""The handwritten digits that scikit-learn ships with three equal channels: a stand-in for CIFAR-10."""
+"""Handwritten digits from scikit-learn, with three equal channels: a stand-in for CIFAR-10."""
 
 from fu.data.dataset import Dataset
 

@@ -1,4 +1,4 @@
-"""The digits that scikit-learn ships, half of them dark on bright, in 20 classes: a stand-in for CIFAR-100."""
+"""Handwritten digits from scikit-learn, half of them inverted, in 20 classes: a stand-in for CIFAR-100."""
 
 from fu.data.dataset import Dataset
 

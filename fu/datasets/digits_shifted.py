@@ -1,4 +1,4 @@
-"""The digits that scikit-learn ships, each moved by up to one pixel: a stand-in for Fashion-MNIST."""
+"""Handwritten digits from scikit-learn, each shifted by up to one pixel: a stand-in for Fashion-MNIST."""
 
 from fu.data.dataset import Dataset
 

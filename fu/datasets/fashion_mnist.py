@@ -1,4 +1,4 @@
-"""Fashion-MNIST (Xiao et al. 2017); FedOSD's code scales pixels to [0, 1] only."""
+"""Fashion-MNIST (Xiao et al. 2017); FedOSD's code only scales pixels to [0, 1]."""
 
 from fu.data.dataset import Dataset
 

@@ -1,6 +1,7 @@
 """FEMNIST (Caldas et al. 2019): handwritten digits and letters of writers with at least 100 samples.
 
-Sizes as in FATS's Table 2; LEAF leaves a tenth of each writer's samples to test. Pixels are scaled to [0, 1] only.
+Sizes as in FATS's Table 2; LEAF holds out a tenth of each writer's samples for testing. Pixels are only scaled to [0,
+1].
 """
 
 from fu.data.dataset import Dataset

@@ -1,4 +1,4 @@
-"""The alphabet, recited with skips by 40 people, each of whom is a client: a stand-in for Shakespeare."""
+"""The alphabet, recited with omissions by 40 people, each of them a client: a stand-in for Shakespeare."""
 
 from fu.data.dataset import Dataset
 

@@ -1,4 +1,4 @@
-"""MNIST (LeCun et al. 1998); FedOSD's code scales pixels to [0, 1] only."""
+"""MNIST (LeCun et al. 1998); FedOSD's code only scales pixels to [0, 1]."""
 
 from fu.data.dataset import Dataset
 

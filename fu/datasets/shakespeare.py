@@ -1,6 +1,6 @@
-"""Shakespeare (McMahan et al. 2017, Caldas et al. 2019): the character after 80 others; a client is a speaking role.
+"""Shakespeare (McMahan et al. 2017, Caldas et al. 2019): the character after 80 others; each speaking role is a client.
 
-Sizes as in FATS's Table 2, of which four fifths are to train; an archive may hold fewer roles, samples and characters.
+Sizes as in FATS's Table 2, four fifths of them for training; an archive may hold fewer roles, samples and characters.
 """
 
 from fu.data.dataset import Dataset

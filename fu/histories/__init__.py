@@ -1,1 +1,1 @@
-"""Plug-ins: what a training records for methods that need it, each a function `record`. Use `fu.federation`."""
+"""Histories: what training records for methods that need it. Plug-ins with `record`. They use `fu.federation`."""

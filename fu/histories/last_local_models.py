@@ -1,6 +1,6 @@
-"""Latest local models [k, d] of the clients who will be forgotten: w_u of Halimi et al. 2022 (FUPGA).
+"""Latest local models [k, d] of the clients to be forgotten: w_u of Halimi et al. 2022 (FUPGA).
 
-During training only an attack tells who they are; without one, everybody's are kept.
+During training only an attack identifies these clients; without one, the models of all clients are stored.
 """
 
 from torch import Tensor

@@ -1,7 +1,7 @@
-"""The mean local model of the retained clients, round by round, as FedEraser's authors' program stores and uses it.
+"""Mean local model of the retained clients in every round, as the code of FedEraser's authors stores and uses it.
 
-During training the retained clients are known only if an attack marks the others. Of the models only those of the first
-rounds are kept: the program begins at one of them.
+During training the retained clients are known only if an attack marks the others. Models are stored for the first
+rounds only, because the code starts from one of them.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Norms of every client's update, layer by layer and round by round: all that FedEraser needs of them."""
+"""Norms of every client's update, per layer and round: all that FedEraser needs of the updates."""
 
 import torch
 from torch import Tensor

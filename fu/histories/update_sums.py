@@ -1,7 +1,7 @@
-"""Sums over the rounds of every client's update, weighted by the squared norm of the round's gradient (FedRecovery).
+"""Sum over rounds of every client's update, weighted by the squared norm of the round's gradient (FedRecovery).
 
-FedRecovery asks for sum_t p_t D_t^i with p_t = ||grad F(w_t)||^2 / sum_s ||grad F(w_s)||^2. The numerators are known
-round by round, their sum at the end: so `sums` [m, d] and `weight` [1] give the same as all m d T numbers.
+FedRecovery needs sum_t p_t D_t^i with p_t = ||grad F(w_t)||^2 / sum_s ||grad F(w_s)||^2. The numerators are known in
+each round, their sum only at the end, so `sums` [m, d] and `weight` [1] give the same result as all m d T numbers.
 """
 
 import torch

@@ -1,1 +1,1 @@
-"""Plug-ins: unlearning methods, each with `Params`, `needs`, `start` and `step`. Use `fu.federation`."""
+"""Methods: unlearning methods. Plug-ins with `Params`, `needs`, `start` and `step`. They use `fu.federation`."""

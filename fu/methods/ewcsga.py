@@ -1,11 +1,11 @@
-"""EWCSGA: gradient ascent held back by elastic weight consolidation (Wu et al. 2022; FedOSD sections 2.2 and 4.1).
+"""EWCSGA: gradient ascent restrained by elastic weight consolidation (Wu et al. 2022; FedOSD sections 2.2 and 4.1).
 
-The forgotten client alone trains while unlearning and descends -CE + (lambda / 2) sum_j F_j (w_j - w0_j)^2, with w0 the
+During unlearning only the forgotten client trains. It descends -CE + (lambda / 2) sum_j F_j (w_j - w0_j)^2, with w0 the
 original model and F the diagonal Fisher information of the retained data. A step follows the gradient of -CE, clipped
-if asked, and then takes the penalty implicitly (its proximal step), w_j <- w0_j + (w_j - w0_j) / (1 + lr lambda F_j),
-which is stable for every lambda. We could not consult Wu et al.: the loss is FedOSD's description of it; the empirical
-Fisher information (true labels), its sample and lambda are our reading. Stores F [d]; communicates one model up and
-down per round, and once a model and a diagonal per retained client.
+if requested, and then applies the penalty implicitly (its proximal step), w_j <- w0_j + (w_j - w0_j) / (1 + lr lambda
+F_j), which is stable for every lambda. Wu et al. (2022) was not available to us: the loss follows FedOSD's description;
+the empirical Fisher information (with true labels), its sample size and lambda are our interpretation. Stores F [d];
+communicates one model up and down per round, and once a model and a diagonal per retained client.
 """
 
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ class Params(BaseModel):
         1e4,
         ge=0,
         alias="lambda",
-        description="weight of the penalty: our choice, FedOSD prints none; presets choose it from a grid",
+        description="weight of the penalty: our choice, FedOSD prints none; presets select it from a grid",
     )
     clip: float = Field(0, ge=0, description=CLIP)
     fisher_samples: int = Field(
-        100, gt=0, description="training samples per retained client for F: our choice, F changes little beyond"
+        100, gt=0, description="training samples per retained client for F: our choice, more change F little"
     )
 
 

@@ -1,19 +1,19 @@
 """Federated unlearning that balances local fairness (Shao et al. 2024, section 6.2 and Algorithm 1).
 
 The retained clients train by FedAvg, each on its loss times 1 + lambda_i, and report how much worse each new model w is
-for them than the original one: r_i, on their training data. At first all lambda_i are 0; then
+for them than the original one: r_i, on their training data. Initially all lambda_i are 0; afterwards
 
     lambda_i = Lambda e^{r_i} / (1 + sum_j e^{r_j}).
 
-Algorithm 1 stops as soon as max r_i <= epsilon, which holds at w_o already, so that it ends after its first round
-(`literal`). Ours runs all rounds: `theta` is what would be returned now, of the models with max r_i <= epsilon the one
-of least loss on the retained clients' training data, or, while there is none, that of least max r_i (not `feasible`).
-The printed epsilon are points of accuracy, so r_i is by default what a client has lost of them; Algorithm 1 says loss.
-Stores a model and a number per client; communicates one model up and down per client and round, and one more down for
-the reports on the last.
+Algorithm 1 stops as soon as max r_i <= epsilon. This already holds at w_o, so it ends after its first round
+(`literal`). Our variant runs all rounds. `theta` is the model that would be returned at this point: of the models with
+max r_i <= epsilon, the one with the lowest loss on the retained clients' training data, or, if there is none, the one
+with the smallest max r_i (not `feasible`). The printed values of epsilon are in points of accuracy, so by default r_i
+is the accuracy that a client has lost, in points; Algorithm 1 uses the loss. Stores a model and a number per client;
+communicates one model up and down per client and round, and one more down for the reports on the last.
 
-`as_published` is the authors' code: lambda_i less the mean of all, without Lambda and epsilon, with r_i on the clients'
-test data, which returns the last model.
+`as-published` is the authors' code: it uses lambda_i minus the mean of all lambda_j, without Lambda and epsilon and
+with r_i on the clients' test data, and returns the last model.
 """
 
 from dataclasses import dataclass, replace
@@ -37,17 +37,21 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     epsilon: float = Field(
-        1.0, ge=0, description="how much worse the model may get for a client: 1 in section 7.3, 20 in appendix G.2"
+        1.0, ge=0, description="how much worse the model may become for a client: 1 in section 7.3, 20 in appendix G.2"
     )
     bound: float = Field(
-        1.0, ge=0, description="Lambda: 1.3 in section 7.3, 1 in appendix G.2; 0: no client counts for more"
+        1.0, ge=0, description="Lambda: 1.3 in section 7.3, 1 in appendix G.2; 0: no client is weighted up"
     )
     unit: Literal["points", "loss"] = Field(
-        "points", description="of r_i; points of accuracy lost (the printed epsilon), or loss (Algorithm 1)"
+        "points", description="unit of r_i; points of accuracy lost (the printed epsilon), or loss (Algorithm 1)"
     )
-    margin: bool = Field(False, description="r_i less epsilon in lambda_i: problem P5; Algorithm 1 has r_i alone")
+    margin: bool = Field(
+        False, description="use r_i - epsilon in lambda_i, as in problem P5; Algorithm 1 uses r_i alone"
+    )
     variant: Literal["best", "literal", "as-published"] = Field(
-        "best", description="what is returned: the best model so far; Algorithm 1 to the letter; the authors' code"
+        "best",
+        description="which model is returned; best: the best so far; literal: that of Algorithm 1 as printed; "
+        "as-published: that of the authors' code",
     )
 
 

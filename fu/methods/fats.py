@@ -1,14 +1,15 @@
 """Unlearning for FATS, exact for clients and samples (Tao et al. 2024, Algorithms 2 and 3).
 
-Where a target never took part nothing happens. Else training goes on from where it first did, with draws from what is
-left (`fu.federation.sampling`): from the model *before* that time; Algorithm 1, line 5, prints the one after it. A
-round's start that is not kept is rebuilt from the nearest one before; that and the steps of a round before the target's
-are counted apart, as `replayed`. Requests in a row each start from the history that the one before has left. The
-guarantee is for targets chosen independently of the training's draws, as requests of this program are; not for one that
-somebody picks after a look at the model.
+If a target never took part in training, nothing is done. Otherwise training resumes from the time when it first did,
+with draws from the remaining data (`fu.federation.sampling`), and from the model *before* that time; Algorithm 1, line
+5, prints the model after it. If the model at the start of a round is not stored, it is rebuilt from the nearest earlier
+one; these steps, and the steps of a round before the target's, are counted separately, as `replayed`. Each of several
+consecutive requests starts from the history that the previous one left. The guarantee holds for targets chosen
+independently of the training's draws, as requests of this program are, and not for targets chosen after inspecting the
+model.
 
-Stores the models that training keeps; communicates one model up and down per client in every round that is computed
-again. No data of a target are read.
+Stores the models that training stores; communicates one model up and down per client in every recomputed round. Reads
+no data of a target.
 """
 
 from dataclasses import dataclass
@@ -33,8 +34,8 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     full: bool = Field(
         False,
-        description="compute everything again once a target took part, which needs no kept model (section 5.3.2); the "
-        "clients drawn so far stay, because with fresh ones it is not exact for samples",
+        description="recompute all rounds once a target took part, which needs no stored model (section 5.3.2); the "
+        "clients drawn so far are kept, because drawing new ones would not be exact for samples",
     )
 
 

@@ -1,12 +1,12 @@
-"""FATS's unlearning as its authors' program has it (FATS_supplement): not exact; Algorithms 2 and 3: `fats.py`.
+"""FATS's unlearning as in its authors' code (FATS_supplement), which is not exact; Algorithms 2 and 3 are in `fats.py`.
 
-At the request the model goes back to the start of the first round in which a forgotten client took part; where none
-did, by one round all the same. The rounds that were left at the request follow, on draws from the retained clients.
-What lay between is not made up, so that the model has had fewer rounds than a retrained one. Of samples, the clients
-that hold them first train one round on what they have left; the mean of their models, by their numbers of samples, is
-where the other rounds begin, and these clients take no further part.
+At the request, the model is reset to the start of the first round in which a forgotten client took part, or by one
+round if none did. The rounds that remained at the request follow, with draws from the retained clients. The rounds in
+between are not made up for, so the model has been trained for fewer rounds than a retrained one. When samples are
+forgotten, the clients that hold them first train one round on their remaining samples; the mean of their models,
+weighted by numbers of samples, is the starting point of the other rounds, in which these clients take no part.
 
-Stores the models that training keeps; communicates one model up and down per client and round.
+Stores the models that training stores; communicates one model up and down per client and round.
 """
 
 from collections.abc import Iterable

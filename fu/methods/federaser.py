@@ -1,12 +1,13 @@
-"""FedEraser: retraining that takes its step lengths from the original training (Liu et al. 2021; FedOSD section 4.1).
+"""FedEraser: retraining calibrated by the step lengths of the original training (Liu et al. 2021; FedOSD section 4.1).
 
-From the initial model of the original training, in each calibration round every retained client trains a share of its
-local steps; layer by layer its update U' is given the length that its update U had in a stored round, ||U|| U' /
-||U'||, and these are averaged. We could not consult Liu et al.: the rule, the interval and their ratio of one half are
-as later papers describe them; mirrors of the authors' program differ (`federaser_as_published.py`). FedOSD's Table 12
-(.99 to 1.00 of retraining's time) means full local training, our default. Every round's norms are stored, and those
-used follow from the number of calibration rounds: 2000 in 200 are every tenth. Stores m x layers numbers per round;
-communicates one model up and down per retained client and round.
+Starting from the initial model of the original training, in each calibration round every retained client performs a
+share of its local steps. Layer by layer, its update U' is rescaled to the norm of its update U in a stored round, ||U||
+U' / ||U'||, and the rescaled updates are averaged. Liu et al. (2021) was not available to us: the rule, the interval
+and the ratio of one half follow later papers; mirrors of the authors' code differ (`federaser_as_published.py`).
+FedOSD's Table 12 (.99 to 1.00 of retraining's time) implies full local training, our default. The norms of every round
+are stored; the number of calibration rounds determines which of them are used: every tenth for 2000 rounds and 200
+calibration rounds. Stores m x layers numbers per round; communicates one model up and down per retained client and
+round.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,8 +27,8 @@ class Params(BaseModel):
     interval: int | None = Field(
         None,
         gt=0,
-        description="stored rounds per calibration round; null: stored over calibration rounds (FedOSD "
-        "section 4.1: 10)",
+        description="stored rounds per calibration round (FedOSD section 4.1: 10); null: stored rounds divided by "
+        "calibration rounds",
     )
     calibration_ratio: float = Field(
         1.0, gt=0, le=1, description="share of the local steps: all (FedOSD Table 12; Liu et al. 2021: a half)"

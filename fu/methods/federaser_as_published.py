@@ -1,12 +1,12 @@
-"""FedEraser as mirrors of its authors' program have it (Liu et al. 2021), where that differs from `federaser.py`.
+"""FedEraser as in mirrors of its authors' code (Liu et al. 2021), where that differs from `federaser.py`.
 
-The interval is the stored rounds over the calibration rounds. No client trains in the first calibration round: its
-model is the retained clients' mean local model of the last round of the first interval, which the forgotten clients'
-earlier rounds have shaped. In every other one the retained clients train half of their local epochs, and the mean of
-their updates is rescaled layer by layer, by the distance, in the last round of that interval, between the retained
-clients' mean local model and the *next* global model. (`federaser.py` follows the description in later papers: each
-client's update is rescaled by the norm of its own stored update.) Stores a model and a number for each layer per round;
-communicates one model up and down per retained client and round but the first.
+The interval is the number of stored rounds divided by the number of calibration rounds. No client trains in the first
+calibration round: its model is the retained clients' mean local model in the last round of the first interval, which
+the forgotten clients influenced in earlier rounds. In every other calibration round the retained clients train for half
+of their local epochs, and the mean of their updates is rescaled layer by layer to the distance, in the last round of
+that interval, between the retained clients' mean local model and the *next* global model. (`federaser.py` follows the
+description in later papers: each client's update is rescaled to the norm of its own stored update.) Stores a model and
+a number per layer in each round; communicates one model up and down per retained client and round, except in the first.
 """
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,11 +1,11 @@
 """FedOSD: orthogonal steepest descent (Pan et al. 2025, Algorithm 1), and the variants of its ablation (section 4.3).
 
-Unlearning: the forgotten client trains on UCE (Eq. 3), the retained on CE; the server moves along d, the vector closest
-to -g_u among those orthogonal to every retained g_i, with the norm of g_u (Eq. 5 and 6). The projection of
-post-training (Eq. 7) is `fu/projections/away_from_original.py`, its absence M5.
+Unlearning: the forgotten client trains on UCE (Eq. 3), the retained clients on CE. The server moves along d, the vector
+closest to -g_u among those orthogonal to every retained g_i, with the norm of g_u (Eq. 5 and 6). The projection in
+post-training (Eq. 7) is `fu/projections/away_from_original.py`; M5 omits it.
 
 With delta_i = theta_i - theta = -lr g_i every formula is written in updates, and lr d is a function of them. The
-printed mu of Eq. 6 gives a vector of norm ||g_u||^2; the norm that Eq. 5 asks for is set directly, also for M3 and M4.
+printed mu of Eq. 6 gives a vector of norm ||g_u||^2; the norm that Eq. 5 requires is set directly, also for M3 and M4.
 Several forgotten clients are summed into one g_u. Stores nothing; communicates one model up and down per client and
 round.
 """
@@ -46,8 +46,8 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     loss: Literal["uce", "ascent", "uce-undivided"] = Field(
         "uce",
-        description="the forgotten client's: UCE (Eq. 3); M1: gradient ascent on CE; M6: -log(1 - p), UCE without the "
-        "division by 2",
+        description="the forgotten client's loss: UCE (Eq. 3); M1: gradient ascent on CE; M6: -log(1 - p), UCE "
+        "without the division by 2",
     )
     direction: Literal["orthogonal", "target", "common-descent", "random", "as-published-code"] = Field(
         "orthogonal",

@@ -1,13 +1,12 @@
-"""FedRecovery: the forgotten client's weighted residuals are taken out of the model, and noise hides the rest
-(Zhang et al. 2023, Algorithm 2; FedOSD section 4.1).
+"""FedRecovery: removes the forgotten client's weighted residuals and adds noise (Zhang et al. 2023, Algorithm 2).
 
-One step, without any training. A round with n clients moves by the mean D_t of their increments D_t^i; without client u
-it would have moved by (n D_t - D_t^u) / (n - 1). The residual of the round, with u minus without, is (D_t^u - D_t) / (n
-- 1); it is weighted by p_t = ||grad F(w_t)||^2 / sum_s ||grad F(w_s)||^2 and subtracted: w_u = w_T + sum_t p_t (D_t -
-D_t^u) / (n - 1) + N(0, s^2 I). The denominator of p_t is the sum over all rounds; public copies often divide by the sum
-up to round t, which takes more out. grad F(w_t) is taken as -D_t / lr_t. Its guarantee needs the same noise on the
-retrained model, which tables of FedOSD do not have. Stores one weighted sum of updates per client, m d numbers;
-communicates nothing.
+A single step without training (FedOSD section 4.1). A round with n clients moves by the mean D_t of their increments
+D_t^i; without client u it would have moved by (n D_t - D_t^u) / (n - 1). The residual of the round, with u minus
+without, is (D_t^u - D_t) / (n - 1); it is weighted by p_t = ||grad F(w_t)||^2 / sum_s ||grad F(w_s)||^2 and subtracted:
+w_u = w_T + sum_t p_t (D_t - D_t^u) / (n - 1) + N(0, s^2 I). The denominator of p_t is the sum over all rounds; public
+copies often divide by the sum up to round t, which removes more. grad F(w_t) is estimated as -D_t / lr_t. The guarantee
+requires the same noise on the retrained model, which is absent in FedOSD's tables. Stores one weighted sum of updates
+per client, m d numbers; communicates nothing.
 """
 
 import torch
@@ -28,8 +27,8 @@ class Params(BaseModel):
     noise_std: float = Field(
         0.01,
         ge=0,
-        description="s: our choice, as .01 to .025 are used in practice; s = D / (sqrt 2 (sqrt(log(1/beta) + epsilon) "
-        "- sqrt(log(1/beta)))) for a bound D on the distance to the retrained model (Zhang et al. 2023)",
+        description="s: our choice, as .01 to .025 are common in practice; s = D / (sqrt 2 (sqrt(log(1/beta) + "
+        "epsilon) - sqrt(log(1/beta)))) for a bound D on the distance to the retrained model (Zhang et al. 2023)",
     )
 
 

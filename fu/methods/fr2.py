@@ -1,32 +1,37 @@
 """FR2: rapid retraining (Liu et al. 2022, "The right to be forgotten in federated learning"; FATS section 6.1.4).
 
-Retrains by FedAvg on what stays, from a new model, but by quasi-Newton steps w <- w - lr Gamma^-1 Delta: Delta is the
-gradient with momentum, Gamma a diagonal curvature with momentum. Stores nothing; communicates one model up and down per
-client and round.
+FedAvg on the remaining data from a new model, but with quasi-Newton steps w <- w - lr Gamma^-1 Delta, where Delta is
+the gradient with momentum and Gamma a diagonal curvature with momentum. Stores nothing; communicates one model up and
+down per client and round.
 
-We could not consult the paper. What is known, and from where:
+Liu et al. (2022) was not available to us. The implementation follows these sources:
 
 - FATS (6.1.4, 6.2.1): a diagonal approximation of the Fisher matrix, and momentum.
+
 - A public summary that repeats the paper's equations and settings: Gamma is the mean over a batch of outer products of
-  each sample's gradient, of which the diagonal in blocks of 3; no root; momenta .9 and .999; rate .001, batches of 128
-  to 2,048, one local epoch, ten clients of whom all take part; retraining begins at a new model.
-- A public copy of the authors' code, and FATS's: each client begins every round with a new optimiser, an AdaHessian
-  (Yao et al. 2021), whose curvature is Hutchinson's; the server takes the mean of the models. FATS's code has that of
-  torch_optimizer: Hessian power .5 of the root, hence `power: 0.25`, damping 1e-4, kernels averaged.
+  each sample's gradient, of which the diagonal is used in blocks of 3, without a root; momenta .9 and .999; learning
+  rate .001, batches of 128 to 2,048, one local epoch, full participation of ten clients; retraining starts from a new
+  model.
 
-So `curvature: fisher` is the mean of squared gradients of single samples, averaged over blocks of 3 as AdaHessian
-averages its diagonal, and Gamma its running mean (`power: 1`). Our choices, as no source says them: the damping, blocks
-in the order of theta, the correction of both moments for their start at zero (as Adam and AdaHessian), clients weighted
-as in FedAvg. Other curvatures:
+- A public copy of the authors' code, and FATS's code: each client starts every round with a new optimiser, AdaHessian
+  (Yao et al. 2021), whose curvature is Hutchinson's estimate; the server averages the models. FATS's code uses the
+  AdaHessian of torch_optimizer: Hessian power .5 of the root, hence `power: 0.25`, damping 1e-4, averages over kernels.
 
-- `batch`: the squared gradient of the batch. With `power: 0.5` and `block: 1` its steps are those of Adam.
-- `hutchinson`: z * (H z) with one random z of -1 and 1 in each step, averaged over blocks, and squared: with
-  `power: 0.5` the steps are AdaHessian's.
-- `none`: retraining of a FedAvg, bit for bit.
+Accordingly, `curvature: fisher` is the mean of the squared gradients of single samples, averaged over blocks of 3 as
+AdaHessian averages its diagonal, and Gamma is its running mean (`power: 1`). Our choices, as no source states them: the
+damping, blocks in the order of theta, bias correction of both moments (as in Adam and AdaHessian), clients weighted as
+in FedAvg. Other curvatures:
 
-Both moments live through a client's steps of one round. It starts at the model that retraining starts at. Without a
-root a step is about lr / gradient, which needs damping; with it a step is about lr in each parameter, whatever the
-gradient. A rate at which FedAvg learns may be too high for either.
+- `batch`: the squared gradient of the batch. With `power: 0.5` and `block: 1` the steps are those of Adam.
+
+- `hutchinson`: z * (H z) with one random vector z of -1 and 1 in each step, averaged over blocks, and squared. With
+  `power: 0.5` the steps are those of AdaHessian.
+
+- `none`: retraining by FedAvg, bit for bit.
+
+Both moments persist over a client's steps within one round. The initial model is that of retraining. Without a root a
+step is about lr / gradient, which requires damping; with a root it is about lr in each parameter, whatever the
+gradient. A learning rate at which FedAvg learns may be too high for either.
 """
 
 from collections.abc import Sequence
@@ -52,24 +57,27 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     curvature: Literal["fisher", "batch", "hutchinson", "none"] = Field(
         "fisher",
-        description="what Gamma is made of: squared gradients of single samples (Liu et al. 2022) or of the batch, the "
-        "Hessian's diagonal, or nothing",
+        description="source of Gamma: squared gradients of single samples (Liu et al. 2022) or of the batch, the "
+        "Hessian's diagonal, or none",
     )
     beta1: float = Field(0.9, ge=0, lt=1, description="momentum of the gradient (Kingma and Ba 2015; Yao et al. 2021)")
     beta2: float = Field(0.999, ge=0, lt=1, description="momentum of the curvature (as beta1: Yao et al. 2021)")
     block: Annotated[int, Field(ge=1)] | Literal["kernels"] = Field(
         3,
-        description="over how many numbers in a row the diagonal is averaged: Liu et al. 2022; 1: not at all; kernels: "
-        "over each kernel of a convolution, as in AdaHessian's code (Yao et al. 2021)",
+        description="number of consecutive entries over which the diagonal is averaged: Liu et al. 2022; 1: no "
+        "averaging; kernels: over each kernel of a convolution, as in AdaHessian's code (Yao et al. 2021)",
     )
-    power: float = Field(1.0, gt=0, le=1, description="of the curvature's running mean: Liu et al. 2022 take no root")
+    power: float = Field(
+        1.0, gt=0, le=1, description="exponent of the curvature's running mean: Liu et al. 2022 take no root"
+    )
     damping: float = Field(
         1e-3,
         gt=0,
-        description="added to Gamma: our choice, the least power of ten with which MNIST is learned at rate .001",
+        description="added to Gamma: our choice, the smallest power of ten at which MNIST is learned with a learning "
+        "rate of .001",
     )
     client_weights: Literal["samples", "equal"] = Field(
-        "samples", description="how clients count: our choice, as in FedAvg"
+        "samples", description="weights of the clients: our choice, as in FedAvg"
     )
 
 

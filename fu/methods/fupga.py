@@ -1,10 +1,10 @@
 """FUPGA: projected gradient ascent (Halimi et al. 2022; FedOSD sections 1 and A.3, appendix B.1).
 
-The forgotten client alone trains while unlearning: ascent on CE from the reference w_ref = (n w0 - w_u) / (n - 1),
+During unlearning only the forgotten client trains: ascent on CE from the reference w_ref = (n w0 - w_u) / (n - 1), with
 every step projected onto the ball of radius delta around w_ref; w0 is the original model and w_u the client's last
-local model. FedOSD's delta is a third of the mean distance of w0 to ten random models. The code of Halimi et al.
-measures from w_ref, takes the root of a third of the mean squared distance, uses momentum, and stops for good once the
-local model is far enough from w_u. Stores w_u [d]; communicates one model up and down per round.
+local model. FedOSD's delta is a third of the mean distance from w0 to ten random models. The code of Halimi et al.
+measures from w_ref, takes the root of a third of the mean squared distance, uses momentum, and stops permanently once
+the local model is far enough from w_u. Stores w_u [d]; communicates one model up and down per round.
 """
 
 from dataclasses import dataclass, replace
@@ -30,16 +30,16 @@ class Params(BaseModel):
         description="from-original: share * mean ||w_random - w0|| (FedOSD appendix B.1); from-reference: "
         "sqrt(share * mean ||w_random - w_ref||^2) (the code of Halimi et al.)",
     )
-    radius_share: float = Field(1 / 3, gt=0, description="a third (FedOSD appendix B.1)")
-    random_models: int = Field(10, gt=0, description="ten random models (FedOSD appendix B.1)")
+    radius_share: float = Field(1 / 3, gt=0, description="share of the mean distance: a third (FedOSD appendix B.1)")
+    random_models: int = Field(10, gt=0, description="number of random models: ten (FedOSD appendix B.1)")
     clip: float = Field(0, ge=0, description=CLIP)
     momentum: float = Field(
-        0, ge=0, lt=1, description="of the ascent, zero at a round's start (FedOSD section 4.1: SGD)"
+        0, ge=0, lt=1, description="momentum of the ascent, reset to zero in each round (FedOSD section 4.1: SGD)"
     )
     stop_distance: float = Field(
         0,
         ge=0,
-        description="squared distance to w_u beyond which the client stops for good; 0: it never stops (FedOSD B.1)",
+        description="squared distance to w_u beyond which the client stops permanently; 0: it never stops (FedOSD B.1)",
     )
 
 

@@ -1,12 +1,13 @@
 """MoDe: momentum degradation and memory guidance (Zhao et al. 2023; FedOSD section 4.1, appendix B.1).
 
-A second model starts at random and is trained by FedAvg on the retained clients. In the first rounds the model is
-degraded towards it, w <- lambda w + (1 - lambda) w_de, and guided: the forgotten client trains on the classes that the
-second model gives its data. The last rounds are guidance alone, in which the retained clients train, too, on their own
-labels. Who trains which model in the first rounds is a hyper-parameter. We could not consult Zhao et al.: the formula
-is fairly sure, the pseudo-labels likely, the schedule our reading of FedOSD's Table 12 (1.04 to 1.05 of retraining's
-time: about ten client trainings a round). Stores a second model [d]; communicates one model up and down per client and
-round, and a second one down to the forgotten client, which needs its classes.
+A second model starts from random weights and is trained by FedAvg on the retained clients. In the first rounds the
+model is degraded towards it, w <- lambda w + (1 - lambda) w_de, and guided: the forgotten client trains on the classes
+that the second model predicts for its data. The last rounds consist of guidance only, in which the retained clients
+also train, on their own labels. A hyper-parameter sets who trains which model in the first rounds. Zhao et al. (2023)
+was not available to us: the formula is fairly certain, the pseudo-labels are likely, and the schedule is our
+interpretation of FedOSD's Table 12 (1.04 to 1.05 of retraining's time: about ten client trainings per round). Stores a
+second model [d]; communicates one model up and down per client and round, and the second model down to the forgotten
+client, which needs its predictions.
 """
 
 from dataclasses import dataclass
@@ -27,26 +28,29 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
-    lambda_: float = Field(0.95, ge=0, le=1, alias="lambda", description="FedOSD appendix B.1: .95")
+    lambda_: float = Field(
+        0.95, ge=0, le=1, alias="lambda", description="degradation factor (FedOSD appendix B.1: .95)"
+    )
     lambda_rounds: int | None = Field(
         100,
         gt=0,
-        description="unlearning rounds that lambda is meant for (FedOSD section 4.1: 100); in R rounds it becomes "
-        "lambda^(100 / R), so that equally little of the original is left; null: lambda as it is",
+        description="number of unlearning rounds for which lambda is meant (FedOSD section 4.1: 100); with R rounds "
+        "it becomes lambda^(100 / R), so that the same share of the original model remains; null: lambda is used "
+        "unchanged",
     )
     degradation_share: float = Field(
         0.8,
         ge=0,
         le=1,
-        description="share of the rounds with degradation, the rest is guidance alone: our choice, "
-        "as Zhao et al. could not be consulted",
+        description="share of the rounds with degradation, the others consist of guidance only: our choice, as Zhao "
+        "et al. (2023) was not available to us",
     )
     schedule: Literal["split", "alternating", "both"] = Field(
         "split",
-        description="in a round with degradation, our choice, as Zhao et al. could not be consulted; split: the "
-        "retained clients train the second model, the forgotten one the first (ten trainings a round, which fits the "
-        "times of FedOSD Table 12); alternating: even rounds train the second model "
-        "and degrade, odd ones guide (nine, ten); both: all clients guide in each round, too (nineteen)",
+        description="who trains in a round with degradation: our choice, as Zhao et al. (2023) was not available to "
+        "us; split: the retained clients train the second model, the forgotten client the first (ten trainings per "
+        "round, which fits the times of FedOSD Table 12); alternating: even rounds train the second model and "
+        "degrade, odd rounds guide (nine, ten); both: additionally, all clients guide in each round (nineteen)",
     )
 
 

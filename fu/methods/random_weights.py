@@ -1,6 +1,6 @@
-"""A freshly initialised model, not trained (our choice: a control that has forgotten everything).
+"""A newly initialised, untrained model (our choice: a control that has forgotten everything).
 
-Stores nothing; communicates nothing. No data are read.
+Stores nothing; communicates nothing. Reads no data.
 """
 
 from pydantic import BaseModel, ConfigDict

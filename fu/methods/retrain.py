@@ -1,6 +1,6 @@
 """Retraining from scratch: the scenario's own training, on the retained clients (FedOSD section 4.1, "Retraining").
 
-Stores nothing; communicates what the training does. No data of a forgotten client and no forgotten sample are read.
+Stores nothing; communicates what the training does. Reads no data of forgotten clients and no forgotten samples.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,8 +21,8 @@ class Params(BaseModel):
     repeat: int = Field(
         0,
         ge=0,
-        description="which of several retrainings, each with a first model and draws of its own: our choice, as their "
-        "spread is the noise of retraining; 0: the paper's",
+        description="which of several independent retrainings, each with its own initial model and draws: our choice, "
+        "as they show the spread of retraining over seeds; 0: the paper's",
     )
 
 

@@ -1,7 +1,7 @@
-"""Weights between the original model and a retrained one (our choice: a control that has forgotten in part).
+"""Weighted mean of the original and a retrained model (our choice: a control that has forgotten in part).
 
-Retraining runs as it does (`retrain`); after its last round the weights are mixed. Stores nothing more than retraining;
-communicates what the training does.
+Retraining runs as usual (`retrain`); the weights are mixed after its last round. Stores nothing beyond what retraining
+does; communicates what the training does.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     weight: float = Field(
-        ge=0, le=1, examples=[0.5], description="of the original model's weights in the mean (our choice: 0 to 1)"
+        ge=0, le=1, examples=[0.5], description="weight of the original model in the mean (our choice: 0 to 1)"
     )
 
 

@@ -1,7 +1,7 @@
-"""Retraining with a share of the forgotten clients' samples left in (our choice: a control that has forgotten in part).
+"""Retraining that keeps a share of the forgotten clients' samples (our choice: a control that has forgotten in part).
 
-Audits of what is left must rank these by the share: 0 is one more retraining, 1 one more training that forgets nothing.
-Which samples are left is the same in all repeats. Stores nothing; communicates what the training does.
+An audit must rank these controls by the share: 0 is an independent retraining, 1 a training with 100% of the client.
+All repeats keep the same samples. Stores nothing; communicates what the training does.
 """
 
 import math
@@ -26,7 +26,10 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     share: float = Field(
-        ge=0, le=1, examples=[0.5], description="of each forgotten client's samples, left in (our choice: 0 to 1)"
+        ge=0,
+        le=1,
+        examples=[0.5],
+        description="share of each forgotten client's samples that is kept (our choice: 0 to 1)",
     )
 
 

@@ -1,12 +1,13 @@
 """SFU: gradient ascent in the subspace that the retained data do not use (Li et al. 2023; FedOSD sections 2.2, A.3).
 
 The retained clients send the inputs of every layer on one batch; S [k, r] is an orthonormal basis of their span for a
-layer y = W x (patches for convolutions). Of the forgotten client's ascent gradient g the server takes the part that
-does not act on that span: W <- W + lr (g - g S S^T). So outputs on the sampled batches stay, as far as S is kept: all
-of it, and they do not change at all. Biases are frozen, since they would break that (as FedOSD notes). We could not
-consult Li et al.: the kept rank, the batch and that S is computed once are our reading; their factor that hides the
-inputs does not change the span and is left out. With standardised weights (NFResNet-18) the invariance holds only to
-first order. Stores S; communicates the layer inputs' second moments once, and one model up and down per round.
+layer y = W x (patches for convolutions). From the forgotten client's ascent gradient g the server removes the part that
+acts on that span: W <- W + lr (g - g S S^T). Outputs on the sampled batches are therefore preserved as far as S
+represents the inputs; if S is complete, they do not change at all. Biases are frozen, since they would violate this (as
+FedOSD notes). Li et al. (2023) was not available to us: the rank, the batch and the choice to compute S once are our
+interpretation; their factor that hides the inputs does not change the span and is omitted. With standardised weights
+(NFResNet-18) the invariance holds only to first order. Stores S; communicates the second moments of the layer inputs
+once, and one model up and down per round.
 """
 
 from collections.abc import Callable
@@ -35,8 +36,8 @@ class Params(BaseModel):
         0.95,
         gt=0,
         le=1,
-        description="kept share of the inputs' squared norm, which sets the rank r; 1: all of it; our choice, as Saha "
-        "et al. 2021, from whom the idea comes, keep .95 to .99",
+        description="share of the inputs' squared norm that is kept, which sets the rank r; 1: all of it; our choice, "
+        "as Saha et al. 2021, the origin of the idea, keep .95 to .99",
     )
     clip: float = Field(0, ge=0, description=CLIP)
 

@@ -1,20 +1,22 @@
 """Federated unlearning that balances global stability (Shao et al. 2024, section 6.1).
 
-Each round is one of FedAvg of the retained clients, from w to w-bar, and a correction at the server (problem P3):
+Each round is one round of FedAvg on the retained clients, from w to w-bar, followed by a correction at the server
+(problem P3):
 
     w <- w-bar - eta_g g_c,   g_c = lambda P_J (g_J - proj_{g_S} g_J),
+
     g_S = (w - w-bar) / eta_l,   g_J = grad F_J(w_o) + L (w-bar - w_o),
 
-with P_J the forgotten clients' share of the training samples: the direction of the retained clients is left alone, and
-across it the server takes a step towards the forgotten ones' loss. The paper prints grad F_{-J}(w_o) in g_J (section
-6.1, Assumption 6.2), P3 needs grad F_J; the first term of its h, lambda (1 - P_J) g_S, is projected away. Only lambda
-eta_g counts, and L does not in the first round, as w-bar - w_o lies along g_S. At lambda = 0 it is FedAvg of the
-retained clients. Stores grad F_J(w_o) [d]; communicates one model up and down per client and round, and once a model
-down and a gradient up per forgotten client.
+where P_J is the forgotten clients' share of the training samples. The direction of the retained clients is left
+unchanged; orthogonally to it, the server takes a step towards the forgotten clients' loss. The paper prints grad
+F_{-J}(w_o) in g_J (section 6.1, Assumption 6.2), but P3 requires grad F_J; the first term of its h, lambda (1 - P_J)
+g_S, is projected away. Only the product lambda eta_g matters, and L has no effect in the first round, as w-bar - w_o
+lies along g_S. At lambda = 0 the method is FedAvg on the retained clients. Stores grad F_J(w_o) [d]; communicates one
+model up and down per client and round, and once a model down and a gradient up per forgotten client.
 
 `as_published` is the authors' code: at the end of its local training each client takes one more optimiser step, tensor
-by tensor with the gradient (1 + .7 lambda) g_s + .3 lambda (g - proj_{g_s} g), where g_s is the gradient of its last
-minibatch and g = L (w_i - w_o): the forgotten clients' gradient is zero there, and P_J .3.
+by tensor, with the gradient (1 + .7 lambda) g_s + .3 lambda (g - proj_{g_s} g), where g_s is the gradient of its last
+mini-batch and g = L (w_i - w_o). There, the forgotten clients' gradient is zero and P_J is .3.
 """
 
 from dataclasses import dataclass, replace
@@ -37,12 +39,12 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
-    lambda_: float = Field(1.0, ge=0, alias="lambda", description="weight of stability: 1, 3 and 5 in Table 1")
+    lambda_: float = Field(1.0, ge=0, alias="lambda", description="weight of the stability term: 1, 3 and 5 in Table 1")
     smoothness: float = Field(5.0, ge=0, description="L: 5 in the authors' code; the paper prints none")
     server_lr: float | None = Field(
-        None, ge=0, description="eta_g; null: the clients' rate (Theorem 6.7). Only lambda eta_g counts"
+        None, ge=0, description="eta_g; null: the clients' rate (Theorem 6.7). Only the product lambda eta_g matters"
     )
-    as_published: bool = Field(False, description="the step that each client takes in the authors' code")
+    as_published: bool = Field(False, description="apply the step that each client takes in the authors' code")
 
 
 @dataclass(frozen=True)

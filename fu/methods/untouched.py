@@ -1,6 +1,6 @@
-"""Doing nothing: the original model as it is (our choice: a control that forgets nothing).
+"""No unlearning: the original model, unchanged (our choice: a control that forgets nothing).
 
-Stores nothing; communicates nothing. No data are read.
+Stores nothing; communicates nothing. Reads no data.
 """
 
 from pydantic import BaseModel, ConfigDict

@@ -1,1 +1,1 @@
-"""Plug-ins: what is done to updates in post-training, each with `Params` and `project`. Use `fu.federation`."""
+"""Projections: changes to updates in post-training. Plug-ins with `Params` and `project`. They use `fu.federation`."""

@@ -1,7 +1,7 @@
-"""FedOSD's gradient projection in post-training: no update pulls back to the original model (Eq. 7, Algorithm 1).
+"""FedOSD's gradient projection in post-training: no update moves back towards the original model (Eq. 7, Algorithm 1).
 
-A retained update that would reduce the distance to the original model is projected off that line (Eq. 7) and rescaled
-to its length (line 17, which Eq. 7 alone does not have).
+A retained client's update that would reduce the distance to the original model is projected orthogonally to that
+direction (Eq. 7) and rescaled to its original length (line 17, which is not part of Eq. 7).
 """
 
 from typing import Literal
@@ -20,7 +20,9 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     where: Literal["conflicting", "always"] = Field(
-        "conflicting", description="Algorithm 1, line 15: only where g_i . g_a > 0; FedOSD's code: always"
+        "conflicting",
+        description="which updates are projected; conflicting: those with g_i . g_a > 0 (Algorithm 1, "
+        "line 15); always: all, as in FedOSD's code",
     )
 
 

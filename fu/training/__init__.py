@@ -1,1 +1,1 @@
-"""Plug-ins: ways to train the original model, each with `Params`, `start` and `step`. Use `fu.federation`."""
+"""Training: ways to train the original model. Plug-ins with `Params`, `start` and `step`. They use `fu.federation`."""

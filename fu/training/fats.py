@@ -1,10 +1,10 @@
-"""FATS: FedAvg whose draws make exact unlearning cheap (Tao et al. 2024, Algorithm 1; see `fu/methods/fats.py`).
+"""FATS: FedAvg with sampling that makes exact unlearning cheap (Tao et al. 2024, Algorithm 1; `fu/methods/fats.py`).
 
-In every round K clients are drawn with replacement; each trains E steps of SGD, every step on b of its samples drawn
-without replacement and independently of the others; the server takes the mean over K. A client that is drawn twice
-trains once and counts 2 / K (section 5.2). K, E and b are the settings' `clients_per_round`, `local_steps` and
-`batch_size`, or follow from `rho_c` and `rho_s`. Stores models at the start of rounds, every `keep_every`-th; the draws
-are derived again. Communicates one model up and down per different client and round.
+In every round K clients are drawn with replacement. Each performs E steps of SGD, every step on b of its samples drawn
+without replacement and independently of the other steps; the server averages over K. A client drawn twice trains once
+and has weight 2 / K (section 5.2). K, E and b are the settings `clients_per_round`, `local_steps` and `batch_size`, or
+follow from `rho_c` and `rho_s`. Stores the model at the start of every `keep_every`-th round; the draws are derived
+again when needed. Communicates one model up and down per distinct client and round.
 """
 
 import numpy as np
@@ -32,8 +32,8 @@ class Params(BaseModel):
     keep_every: int | None = Field(
         1,
         ge=1,
-        description="the models at the start of every how many rounds are kept (Algorithm 1, line 19: 1); null: the "
-        "first alone. What lies between is trained again with the same draws",
+        description="number of rounds between two stored models, each from the start of a round (Algorithm 1, line "
+        "19: 1); null: only the first. Rounds in between are trained again with the same draws",
     )
 
 

@@ -1,8 +1,8 @@
-"""FATS's training as its authors' program has it (FATS_supplement), for `fu/methods/fats_as_published.py`.
+"""FATS's training as in its authors' code (FATS_supplement), for `fu/methods/fats_as_published.py`.
 
-A round's K clients are drawn with replacement and duplicates dropped, so that a client drawn twice counts once, where
-Algorithm 1 gives it the weight 2 / K; clients are weighted by their numbers of batches. Everything else is
-as in `fu/training/fats.py`.
+A round's K clients are drawn with replacement and duplicates are dropped, so that a client drawn twice counts once,
+where Algorithm 1 gives it weight 2 / K; clients are weighted by their numbers of batches. Everything else is as in
+`fu/training/fats.py`.
 """
 
 from fu.data.partition import Indices

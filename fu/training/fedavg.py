@@ -1,4 +1,4 @@
-"""FedAvg (McMahan et al. 2017; FedOSD section 2.1): the clients of a round train, their updates are averaged."""
+"""FedAvg (McMahan et al. 2017; FedOSD section 2.1): a round's clients train, and the server averages their updates."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     client_weights: Literal["samples", "equal"] = Field(
-        "samples", description="p_i = N_i / N (McMahan et al. 2017), or 1 / m"
+        "samples", description="weights of the clients; samples: p_i = N_i / N (McMahan et al. 2017); equal: 1 / m"
     )
 
 

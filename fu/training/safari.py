@@ -1,9 +1,9 @@
-"""SAFARI (Algorithm 1): a round is FedAvg's with probability q, else one SGD step on a batch of the server's data.
+"""SAFARI (Algorithm 1): with probability q a round is one of FedAvg, otherwise one SGD step on the server's data.
 
-Stores nothing; a round of clients communicates what FedAvg does, a round of the server nothing. Line 6 prints that
-clients start from x_t, where x_r is meant, and counts K or K + 1 local steps; ours are the epochs (B.1: one) or steps
-of the settings. Our choice: a round that is the clients' at some q is theirs at every larger q, so that runs with
-different q differ in as few rounds as they can.
+The server's step uses one batch. Stores nothing; a client round communicates what FedAvg does, a server round nothing.
+Line 6 starts clients from x_t, where x_r is meant, and counts K or K + 1 local steps; ours are the epochs (B.1: one) or
+steps in the settings. Our choice: a round that is a client round at some q is one at every larger q, so that runs with
+different q differ in as few rounds as possible.
 """
 
 from typing import Literal
@@ -22,14 +22,16 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    q: float = Field(ge=0, le=1, examples=[0.5], description="probability of a round of clients: printed nowhere")
+    q: float = Field(ge=0, le=1, examples=[0.5], description="probability of a client round; not printed in the paper")
     server_lr: float = Field(
         0.1,
         gt=0,
         allow_inf_nan=False,
-        description="rate of the server's steps: B.1 prints .1 for all, Theorem 4 asks for K / 2 times lr",
+        description="learning rate of the server's steps: B.1 prints .1 for all, Theorem 4 requires K / 2 times lr",
     )
-    client_weights: Literal["samples", "equal"] = Field("equal", description="1 / |S_r|: Algorithm 1, line 8")
+    client_weights: Literal["samples", "equal"] = Field(
+        "equal", description="weights of the clients; equal: 1 / |S_r| (Algorithm 1, line 8)"
+    )
 
 
 def start(task: Task, p: Params) -> State:

@@ -1,6 +1,6 @@
-"""SGD on the server's data alone: a baseline that SAFARI (B.1) names and prints no number of. No client takes part.
+"""SGD on the server's data alone, without clients: a baseline that SAFARI (B.1) names without printing its numbers.
 
-Ours is SAFARI at q = 0 (section 4): one step a round. Stores nothing, communicates nothing.
+Implemented as SAFARI at q = 0 (section 4): one step per round. Stores nothing, communicates nothing.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,7 +15,9 @@ class Params(BaseModel):
     """Hyper-parameters."""
 
     model_config = ConfigDict(extra="forbid")
-    server_lr: float = Field(0.1, gt=0, allow_inf_nan=False, description="rate of the server's steps: SAFARI B.1")
+    server_lr: float = Field(
+        0.1, gt=0, allow_inf_nan=False, description="learning rate of the server's steps: SAFARI B.1"
+    )
 
 
 def start(task: Task, p: Params) -> State:
