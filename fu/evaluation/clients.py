@@ -22,7 +22,7 @@ METRICS = {
         "label": "Accuracy, retained clients",
         "unit": "fraction",
         "better": "higher",
-        "formula": "the same mean over the retained clients only",
+        "formula": "mean accuracy on each retained client's own test set, weighted by training samples",
         "source": "Shao et al. 2024, Definition 4.1",
         "tells": {"broken": "lower"},
     },
@@ -38,7 +38,8 @@ METRICS = {
         "label": "Change in accuracy, retained clients",
         "unit": "points",
         "better": "neither",
-        "formula": "the same change for accuracy, retained clients",
+        "formula": "accuracy, retained clients, minus its value ten rounds earlier, or in the first round measured if "
+        "there are fewer",
         "source": "our choice: shows whether an optimum is reached",
     },
     "client_accuracy": {
