@@ -1,41 +1,41 @@
-# make reproduce      set up, make every table and figure       PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
-#                     or some of them                           TARGETS="fedosd_table8 fedosd_fig5"
-#                     on a cluster (docs/cluster.md)            PROFILE=slurm
-# make show           list tables, figures, scenarios, methods  PRESET, PAPERS, DATA_DIR as above, here and below
-# make show CELL=...  print the command of one result, or list what it contains: fedosd/mnist-pat50, fedosd_table8
-# make why            say what would be made, and what changed  TARGETS
-# make plan           say what it would cost: jobs, hours, memory, disk, data   TARGETS
-# make verify         check that all results are as they were made and every artefact follows from its inputs
-# make bundle         put what was made into one zip to hand over: no models, no data (docs/sharing.md)   TARGETS
-# make verify BUNDLE=...    check one: nothing in it was changed, nothing is missing
-# make compare A=... B=...  say what differs between two runs: results folders (results/smoke) or bundles
-# make status         say what runs, waits, failed and why      TARGETS; on a cluster from any terminal
+# make reproduce      install, then make all tables and figures   PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
+#                     or only some of them                        TARGETS="fedosd_table8 fedosd_fig5"
+#                     or on a cluster (docs/cluster.md)           PROFILE=slurm
+# make show           list tables, figures, scenarios, methods    PRESET, PAPERS, DATA_DIR as above, here and below
+# make show CELL=...  print the command that makes a result, or list the results in fedosd/mnist-pat50, fedosd_table8
+# make why            list the jobs that would run, and why       TARGETS
+# make plan           estimate jobs, hours, memory, disk space and downloads   TARGETS
+# make verify         check that no result was changed and that every table and figure matches its inputs
+# make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
+# make verify BUNDLE=...    check a bundle: no file changed, none missing
+# make compare A=... B=...  show how two runs differ: results folders (results/smoke) or bundles
+# make status         list running, waiting and failed jobs       TARGETS; on a cluster, works from any terminal
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
-# make test           set up, run lint, format, types, import contracts and tests: six minutes on two cores
+# make test           install, then run all linters, type checks and tests: six minutes on two cores
 # make lint           the same without the tests
-# make contract       say of every plug-in whether it keeps the rules (docs/contract.md)    PLUGINS=my_plugins
+# make contract       check every plug-in against the rules in docs/contract.md   PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
 # make rulegraph      redraw docs/rulegraph.svg with Graphviz
-# make test-smoke     make one table or figure of each kind at smoke and check it; edit, kill and submit: minutes
-# make test-page      look at results/<preset>/index.html in Chromium and compile every .tex, where these are installed
-# make test-faults    kill, fill the disk, fuzz: minutes
-# make test-cluster   run on a Slurm on this machine, with faults: minutes
-# make test-engines   on the oldest and the newest Snakemake that is admitted: minutes
+# make test-smoke     make and check one table or figure of each kind; test edits, kills and submission: minutes
+# make test-page      open results/<preset>/index.html in Chromium and compile every .tex, where these are installed
+# make test-faults    kill jobs, fill the disk, fuzz inputs: minutes
+# make test-cluster   run on a Slurm cluster on this machine, with injected faults: minutes
+# make test-engines   run on the oldest and the newest supported Snakemake: minutes
 # make test-peers     run pfl and Flower once, as make benchmark-peers does: minutes
-# make test-all       all of these, smoke whole and make mutants: hours; goes on where it ended   PARTS="faults mutants"
-# make mutants        break one line at a time; do tests notice?  PARTS="evaluation stages"
-# make benchmark      measure speed against a plain loop        DATA_DIR=... (with mnist.npz)
-# make benchmark-scale  how time and memory grow with clients, data, kept models, jobs and results; half an hour
-# make benchmark-peers  the same against pfl and Flower, in an environment of their own; minutes     DATA_DIR=...
-# make sbom           write dist/sbom.cdx.json: what envs/lock.txt pins, in CycloneDX (docs/container.md)
-# make unlock         remove the lock of a killed run
+# make test-all       all of these, all of smoke and make mutants: hours; resumes where it stopped   PARTS="faults mutants"
+# make mutants        mutation testing: break one line at a time and run the tests   PARTS="evaluation stages"
+# make benchmark      compare the speed with a plain loop         DATA_DIR=... (with mnist.npz)
+# make benchmark-scale  measure time and memory against clients, data, kept models, jobs and results: half an hour
+# make benchmark-peers  compare the speed with pfl and Flower, in a separate environment: minutes   DATA_DIR=...
+# make sbom           write dist/sbom.cdx.json, a CycloneDX list of the packages in envs/lock.txt (docs/container.md)
+# make unlock         remove the lock left by a killed run
 # make version        print the version and the commit
-# make help           print this
+# make help           print this help
 PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
 
-# User input is text: neither make nor the shell runs any of it.
+# User input is plain text: neither make nor the shell evaluates it.
 GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B
 UNKNOWN := $(filter-out $(GIVEN),$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 define line_break
@@ -65,19 +65,19 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
 .venv/installed: envs/lock.txt
 	@$(python) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
-	  { printf "fu needs Python 3.11, 3.12 or 3.13, but '%s' is %s; choose another with: make PYTHON=python3.12\n" \
+	  { printf "fu needs Python 3.11, 3.12 or 3.13, but '%s' is %s; choose another one: make PYTHON=python3.12\n" \
 	    $(python) "$$($(python) --version 2>&1 | head -n 1)" >&2; exit 1; }
 	@$(python) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { printf "'%s' has no venv module; install it (Debian: apt-get install python3-venv).\n" $(python) >&2; exit 1; }
-	@echo "Setting up .venv: the $$(grep -c == envs/lock.txt) packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB" \
-	  "on disk, more with PyTorch's CUDA build; minutes without a word, once."
+	@echo "Installing the $$(grep -c == envs/lock.txt) packages of envs/lock.txt into .venv, including PyTorch and Snakemake: 1.6 GB on" \
+	  "disk, more with PyTorch's CUDA build. This happens once and takes minutes without output."
 	rm -rf .venv
 	$(python) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/lock.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
-# What only a cluster needs: no part of the lock, so that nobody else installs it.
+# Needed on clusters only, hence not in the lock file.
 .venv/cluster: envs/cluster.txt .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/cluster.txt
 	@touch $@
@@ -92,13 +92,13 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	    "$$(ls profiles | paste -sd, | sed 's/,/, /g')" >&2; exit 1; },:)
 	@(mkdir -p .snakemake/room && for n in 1 2 3 4 5 6 7 8 9; do echo > .snakemake/room/$$n || exit 1; done) 2>/dev/null; \
 	  room=$$?; rm -rf .snakemake/room; [ $$room = 0 ] || \
-	  { echo "error: .snakemake: no files can be written; make room (df -h and df -i show space and inodes), or permit it." >&2; \
+	  { echo "error: .snakemake: cannot write files; free disk space (df -h and df -i show space and inodes) or fix the permissions." >&2; \
 	    exit 1; }
 	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.engine.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)
 
-# A process for each core; each needs up to 2 GB.
+# One process per core; each needs up to 2 GB.
 SPREAD := -n logical --maxprocesses 8 --dist worksteal
 
 test: lint
@@ -107,7 +107,7 @@ test: lint
 test-all: .venv/installed
 	@$(BIN)/python -m tests.all $(parts)
 
-# On the oldest and the newest Snakemake that pyproject.toml admits, each in an environment of its own.
+# On the oldest and the newest Snakemake that pyproject.toml allows, each in its own environment.
 test-engines: .venv/installed
 	$(BIN)/python -m tests.engines
 
@@ -147,7 +147,7 @@ version: .venv/installed
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
-# A run that submits has a copy of the code, which says what it does whatever was edited since, and however badly.
+# A run on a cluster uses a copy of the code; its status must come from that copy, whatever was edited since.
 COPY := $(dir $(firstword $(wildcard .snakemake/code/*/planned.json)))
 ifneq ($(COPY),)
 status: export PYTHONPATH := $(COPY)
@@ -190,11 +190,11 @@ benchmark-peers: .venv-peers/installed
 	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python \
 	  $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 
-# A round of each, and none may be missing.
+# One round of each; none may be missing.
 test-peers: .venv-peers/installed
 	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python --rounds 3 --passes 1 --all
 
-# Its tool is no part of the lock.
+# The tool is not in the lock file.
 .venv-sbom/installed:
 	rm -rf .venv-sbom
 	$(python) -m venv .venv-sbom

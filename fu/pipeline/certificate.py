@@ -1,4 +1,4 @@
-"""What a job's outputs were made from, next to them: `original.trained.made.json`. Contents decide, never timestamps.
+"""Certificates, `*.made.json`: what a job's outputs were made from. Contents decide, not timestamps.
 
 A certificate holds the key of its job (stage, spec, code with library versions) and the digests of all files that the
 job read and wrote. The plan follows them from job to job; a stage checks its inputs against them.
@@ -164,7 +164,7 @@ def _acquired(path: Path, until: float) -> TextIO:
                 holder = file.read() or "another process"
                 raise UserError(
                     f"{path.parent / path.name[1:].removesuffix('.lock')}: {holder} is making the same outputs; wait "
-                    "until it ends, or kill it, and run snakemake again."
+                    "until it ends or kill it, then run snakemake again."
                 ) from None
             time.sleep(0.1)
         file.close()

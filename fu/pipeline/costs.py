@@ -1,4 +1,4 @@
-"""What the tables and figures cost that are still to be made: jobs, hours, memory, disk, and data from outside."""
+"""What it costs to make the missing tables and figures: jobs, hours, memory, disk space and downloads."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.stages.common import ModelSpec
 
-DOWNLOADED = "downloaded where there is a network"
+DOWNLOADED = "downloaded if there is a network"
 Jobs = Mapping[str, Job]  # by certificate
 
 
@@ -38,11 +38,11 @@ def table(plan: Plan, targets: Iterable[str]) -> str:
     made = [job for job in plan.behind(wanted.values()) if job.certificate not in due]
     unit = "GPU hours" if plan.config.device == "cuda" else "core hours"
     last = (
-        f"Made already: {counted(len(made), 'job')}, {_hours(plan, made)} {unit}.\n"
-        "Times are those that such jobs have taken here, else estimates for one core of a server CPU."
+        f"Already done: {counted(len(made), 'job')}, {_hours(plan, made)} {unit}.\n"
+        "Times are measured where such a job has run here before, else estimated for one core of a server CPU."
     )
     if not due:
-        return f"Nothing is to be made at preset {plan.config.preset!r}.\n{last}"
+        return f"Nothing to do at preset {plan.config.preset!r}.\n{last}"
     papers: dict[str, dict[str, Jobs]] = {}  # paper -> artefact -> due jobs
     for job in wanted.values():
         if behind := {one.certificate: one for one in plan.behind([job]) if one.certificate in due}:
@@ -55,14 +55,14 @@ def table(plan: Plan, targets: Iterable[str]) -> str:
         rows += [SEPARATING_LINE] * (len(papers) > 1)
     if len(papers) > 1:
         rows.append(_row(plan, "all", due))
-    headings = ("", "jobs", unit, "largest job", *(["on its GPU"] if plan.config.device == "cuda" else []), "disk")
+    headings = ("", "jobs", unit, "peak memory", *(["GPU memory"] if plan.config.device == "cuda" else []), "disk")
     outside = [(one.path, _amount(one.mb), one.origin) for one in sources(plan, due.values())]
     return "\n\n".join(
         [
-            f"To be made at preset {plan.config.preset!r}, with all jobs behind each line; shared ones count in each.",
+            f"Still to make at preset {plan.config.preset!r}; each line includes all jobs it needs, shared ones too.",
             tabulate(rows, headings, disable_numparse=True, colalign=("left", *["right"] * (len(headings) - 1))),
             *(
-                [f"From outside, at most:\n{tabulate(outside, tablefmt='plain', disable_numparse=True)}"]
+                [f"Input files (at most):\n{tabulate(outside, tablefmt='plain', disable_numparse=True)}"]
                 if outside
                 else []
             ),
@@ -101,7 +101,7 @@ def _name(plan: Plan, job: Job) -> str:
     return job.stem.removeprefix(f"{plan.root}/")
 
 
-# ---- from outside ----------------------------------------------------------------------------------------------------
+# ---- input files -----------------------------------------------------------------------------------------------------
 
 
 def sources(plan: Plan, jobs: Iterable[Job]) -> list[Source]:
@@ -126,20 +126,20 @@ def _sources(plan: Plan, job: Job) -> Iterator[Source]:
 def _archive(dataset: str, folder: Path) -> Source:
     facts, path = about(dataset), folder / f"{dataset}.npz"
     mb = estimates.archive_mb(dataset) + facts.samples * (5 if facts.owners else 1) / 1e6  # with labels and owners
-    origin = "an archive of your own (docs/data.md)"
+    origin = "provide an archive (docs/data.md)"
     if facts.owners:
-        either = "" if leaf.exists(folder / dataset) else "an archive, or "
+        either = "" if leaf.exists(folder / dataset) else "provide an archive or "
         origin = f"{either}LEAF's files in {folder / dataset} (docs/data.md)"
     elif facts.torchvision:
         downloaded = _is_downloaded(folder / "torchvision", facts.torchvision)
-        origin = f"torchvision's {facts.torchvision}, {'is there' if downloaded else DOWNLOADED}"
+        origin = f"torchvision's {facts.torchvision}, {'present' if downloaded else DOWNLOADED}"
     return _source(path, mb, origin)
 
 
 def _source(path: Path, mb: float, origin: str) -> Source:
     """Return a file as it is, or else as large as it can be."""
     if path.is_file():
-        return Source(str(path), path.stat().st_size / 1e6, "is there")
+        return Source(str(path), path.stat().st_size / 1e6, "present")
     return Source(str(path), mb, origin)
 
 

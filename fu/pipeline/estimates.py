@@ -269,9 +269,9 @@ def lasting(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def counted(number: int, what: str) -> str:
-    """Return "1 job", "2 jobs"."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def counted(number: int, what: str, several: str = "") -> str:
+    """Return "1 job", "2 jobs"; `several`: the plural where it is not `what` with an s."""
+    return f"{number} {what if number == 1 else several or f'{what}s'}"
 
 
 def _samples(settings: Settings) -> int:

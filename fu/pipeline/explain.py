@@ -1,4 +1,4 @@
-"""What would be made and why (`make why`), and whether all results are as they were made (`make verify`)."""
+"""Which jobs would run and why (`make why`), and whether any result was changed since it was made (`make verify`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ def why(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
             changed.setdefault((reason.kind, path[-1], what), []).append((".".join(path), job))
     for (kind, _, what), places in sorted(changed.items(), key=lambda item: item[0][0] == FOLLOWS.kind):
         shortest, *others = sorted({place for place, _ in places}, key=len)
-        more = f" (and in {counted(len(others), 'more place')})" if others else ""
+        more = f" (and in {counted(len(others), 'other place')})" if others else ""
         text = f"{Change((shortest,), what)}{more}"
         jobs = list({job.certificate: job for _, job in places}.values())
         stages = ", ".join(f"{number} {stage}" for stage, number in Counter(job.stage for job in jobs).items())
@@ -41,7 +41,7 @@ def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     """Read every file behind these jobs; yield changed files, and artefacts that do not follow from their inputs."""
     pending = Pending(plan, thorough=True)
     behind = [job for job in plan.behind(wanted) if _is_there(job)]
-    reasons = {job.certificate: pending.reason(job) for job in tqdm(behind, "reading", unit=" job", disable=None)}
+    reasons = {job.certificate: pending.reason(job) for job in tqdm(behind, "checking", unit=" job", disable=None)}
     pending.remember()
     for reason in reasons.values():
         if reason and reason.kind in ("damaged", "missing", "certificate"):
@@ -49,7 +49,7 @@ def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     for job in behind:
         if job.stage == "publish" and reasons[job.certificate]:
             first = next(reason for before in plan.behind([job]) if (reason := pending.reason(before)))
-            yield f"{'_'.join(job.names.values())} does not follow from its inputs ({first.kind}: {first.text})."
+            yield f"{'_'.join(job.names.values())} is out of date ({first.kind}: {first.text})."
 
 
 def _is_there(job: Job) -> bool:
@@ -60,8 +60,8 @@ def summary(plan: Plan, wanted: Sequence[Job]) -> str:
     """Return how many of the planned jobs are made."""
     behind = list(plan.behind(wanted))
     there = sum(Path(job.certificate).exists() for job in behind)
-    made = f"{there} of {counted(len(behind), 'job')} made"
-    return f"{made}, every file as it was made, every artefact from the current settings."
+    made = f"{there} of {counted(len(behind), 'job')} done"
+    return f"{made}; no file was changed, and all tables and figures match the current settings."
 
 
 def _named(jobs: list[Job]) -> str:

@@ -41,7 +41,7 @@ class Reason(NamedTuple):
 
 ABSENT = object()
 LONG, BEFORE = 60, 20  # characters of a value that are shown, and of what stands before a change in a text
-FOLLOWS = Reason("follows", "from upstream jobs")
+FOLLOWS = Reason("follows", "because an upstream job runs")
 
 
 class Seen:
@@ -148,18 +148,18 @@ class Pending:
             existing = [path for path in job.outputs.values() if Path(path).exists()]
             if existing:
                 return Reason("certificate", f"{job.certificate} is missing or damaged")
-            return Reason("new", "not made yet")
+            return Reason("new", "never run")
         if made.key not in job.keys:
             return _changed(job, made)
         planned = sorted({*job.outputs.values()} - {job.certificate})
         if {*map(_name, planned)} != {*made.outputs}:
-            return Reason("certificate", f"{job.certificate} does not name the outputs of its job")
+            return Reason("certificate", f"{job.certificate} does not list the job's outputs")
         for path in planned:
             content = self.seen.content(path, made, self.thorough)
             if content is None and job.stage == "publish":
                 return Reason("missing", f"{path} is missing")
             if content not in (None, made.outputs[_name(path)][1]):
-                return Reason("damaged", f"{path} has changed since it was made")
+                return Reason("damaged", f"{path} was changed after it was made")
         return self._moved(job, made)
 
     def _moved(self, job: Job, made: Certificate) -> Reason | None:
@@ -194,7 +194,7 @@ def _handed_over(role: str, before: Sequence[str], now: Sequence[str]) -> str:
     """Return in words how the files in a role differ from those that were read."""
     changes = [f"{path} is new" for path in now if path not in before]
     changes += [f"{path} is no longer read" for path in before if path not in now]
-    return f"{role}: {changes[0] if changes else 'the files are in another order'}"
+    return f"{role}: {changes[0] if changes else 'the order of the files has changed'}"
 
 
 def _changed(job: Job, made: Certificate) -> Reason:
@@ -208,9 +208,7 @@ def _changed(job: Job, made: Certificate) -> Reason:
         versions = (f"{before.get(name, 'absent')} -> {now.get(name, 'absent')}" for name in libraries)
         told = tuple(Change((name,), version) for name, version in zip(libraries, versions, strict=True))
         return Reason("library", "; ".join(map(str, told)), told)
-    return Reason(
-        "code", ", ".join(changed) or "the way digests are computed", tuple(Change((name,)) for name in changed)
-    )
+    return Reason("code", ", ".join(changed) or "how digests are computed", tuple(Change((name,)) for name in changed))
 
 
 def _differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
@@ -223,7 +221,7 @@ def _differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Cha
     elif isinstance(before, dict) and isinstance(after, dict) and old and new and old != new:
         yield Change(path, f"order: {_text([*before])} -> {_text([*after])}")
     elif ABSENT in (old, new) and isinstance(before if after is ABSENT else after, dict):
-        yield Change(path, "gone" if new is ABSENT else "new")
+        yield Change(path, "removed" if new is ABSENT else "new")
     elif old != new:
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
         yield Change(path, " -> ".join(_short(text, shared) for text in texts))

@@ -143,8 +143,9 @@ class Plan(Jobs):
         seconds, disk_mb = (sum(getattr(job, of) for job in planned.values()) for of in ("seconds", "disk_mb"))
         artefacts = sum(job.stage == "publish" for job in planned.values())
         return (
-            f"To be made at preset {self.config.preset!r}: {counted(artefacts, 'artefact')} in "
-            f"{counted(len(planned), 'job')}, about {lasting(max([seconds / cores, *ready.values()]))} on "
+            f"To make at preset {self.config.preset!r}: "
+            f"{counted(artefacts, 'table or figure', 'tables and figures')} in {counted(len(planned), 'job')}, "
+            f"about {lasting(max([seconds / cores, *ready.values()]))} on "
             f"{counted(cores, 'core')} ({seconds / 3600:.1f} core hours) and {max(1, round(disk_mb))} MB of disk."
             + self._each(planned.values())
         )

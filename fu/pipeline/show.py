@@ -1,13 +1,11 @@
-"""Show where results are, what exists, the command that makes one result, what would be made, or what is damaged.
-
-Also what it would cost. Bundles what was made, checks a bundle, and compares two runs.
+"""The commands behind make's targets: list results, explain, estimate and verify them, bundle and compare runs.
 
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
 python -m fu.pipeline.show results|why|verify|plan|status [target ...] [key=value ...]
 python -m fu.pipeline.show bundle [target ...] [key=value ...]
 python -m fu.pipeline.show check BUNDLE
-python -m fu.pipeline.show compare A B  (exit code 1: numbers differ, 2: a mistake)
-python -m fu.pipeline.show unlock  (refuses while a run lives)
+python -m fu.pipeline.show compare A B  (exit code 1: numbers differ, 2: error)
+python -m fu.pipeline.show unlock  (refused while a run is active)
 python -m fu.pipeline.show version
 """
 
@@ -65,7 +63,7 @@ def results(plan: Plan, targets: Sequence[str]) -> None:
     if sentence := page.update(plan):
         print(sentence, file=sys.stderr)
     else:
-        print(f"\nAll that was made so far, on one page: {plan.paths.page}")
+        print(f"\nAll results so far on one page: {plan.paths.page}")
     print(f"Next: {next_step(plan)}")
 
 
@@ -74,10 +72,10 @@ def next_step(plan: Plan) -> str:
     some = f" PAPERS={','.join(plan.papers)}" if {*files("papers")} - {*plan.papers} else ""
     preset, larger = plan.config.preset, LARGER.get(plan.config.preset)
     if missing := sum(not Path(job.certificate).exists() for job in plan.asked(["all"])):
-        return f"make reproduce PRESET={preset}{some}  (makes the {missing} others)"
+        return f"make reproduce PRESET={preset}{some}  (makes the remaining {missing})"
     if larger:
-        return f"make plan PRESET={larger}{some}  (what it costs to go on to the next preset)"
-    return f"make verify PRESET={preset}{some}  (rereads all files)"
+        return f"make plan PRESET={larger}{some}  (estimates the cost of the next preset)"
+    return f"make verify PRESET={preset}{some}  (checks all files)"
 
 
 def first_look(tables: list[Path]) -> str:
@@ -86,7 +84,7 @@ def first_look(tables: list[Path]) -> str:
     path = next((path for path, text in texts.items() if TOOK_HOLD in text), tables[0])
     head, *panels = texts[path].split("\n## ")
     shown = next((panel for panel in panels if TOOK_HOLD in panel), (panels or [""])[0])
-    more = f"\n({len(panels)} panels and what the columns mean: {path})" if len(panels) > 1 else ""
+    more = f"\n(all {len(panels)} panels, and what the columns mean: {path})" if len(panels) > 1 else ""
     return f"{head.strip()}\n" + (f"\n## {shown.strip()}\n{more}" if shown else "")
 
 
@@ -103,7 +101,7 @@ def cell(plan: Plan, name: str) -> None:
         case []:
             known = {*jobs, *map(_target, jobs)}.union(*({_without_grid(stem), *_above(stem)} for stem in jobs))
             hint = nearest(name, known).partition(" allowed")[0].rstrip(";")
-            raise UserError(f"CELL: the plan does not make {name!r}{hint} (`make show` lists what exists).")
+            raise UserError(f"CELL: there is no result {name!r}{hint} (`make show` lists all).")
         case [stem]:
             print(commands.complete(plan, jobs[stem], os.path.relpath(sys.executable)))
         case several:
@@ -160,12 +158,14 @@ def everything(plan: Plan) -> None:
 
 
 def version() -> str:
-    """Return the version of fu, its commit, and whether the code was edited since."""
+    """Return the version of fu, its commit, and whether the code has uncommitted changes."""
     path = ROOT / "pyproject.toml"
     try:
         number = tomllib.loads(path.read_text())["project"]["version"]
     except (OSError, ValueError, LookupError, TypeError):
-        raise UserError(f"{path}: is missing or damaged; `git checkout {path.name}` restores it.") from None
+        raise UserError(
+            f"{path}: the file is missing or damaged; restore it with `git checkout {path.name}`."
+        ) from None
     commit, changed = (git(*words) for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno")))
     return f"fu {number}" + ("" if commit is None else f", commit {commit}{', edited' if changed else ''}")
 
@@ -193,7 +193,9 @@ def main(arguments: list[str]) -> None:
             print(costs.table(Plan(_config(pairs)), targets))
         case ["unlock"]:
             if alive := runs.alive():
-                raise UserError(f"{' and '.join(alive)}: at work in this folder; wait until it ends, or kill it.")
+                raise UserError(
+                    f"a run is active in this folder ({' and '.join(alive)}); wait until it ends, or kill it."
+                )
         case ["version"]:
             print("\n".join([version(), *devices()]))
         case ["status", *_]:
@@ -215,7 +217,9 @@ def main(arguments: list[str]) -> None:
             sys.exit(bool(problems))
         case ["compare", first, second]:
             if not (first and second):
-                raise UserError("compare: needs two runs, as in `make compare A=results/smoke B=theirs.crate.zip`.")
+                raise UserError(
+                    "compare: two runs are needed, as in `make compare A=results/smoke B=theirs.crate.zip`."
+                )
             found = comparison.compare(Path(first), Path(second))
             print("\n".join(found.lines))
             sys.exit(not found.equal)
@@ -223,7 +227,7 @@ def main(arguments: list[str]) -> None:
             raise UserError(
                 "usage: python -m fu.pipeline.show "
                 "results|cell|why|verify|plan|status|bundle|check|compare|unlock|version; "
-                "`make help` lists what make does."
+                "`make help` lists all commands."
             )
 
 
@@ -232,7 +236,7 @@ def _config(pairs: list[str]) -> Any:
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:
-            raise UserError(f"{pair!r} is not key=value.")
+            raise UserError(f"expected key=value, got {pair!r}.")
         try:
             config[key] = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, RecursionError):

@@ -113,7 +113,7 @@ def real_failure(login: Login) -> str:
     plugin.write_text(text.replace("time.sleep(1)", "raise ValueError('no such client')"))
     shown = login.finish(login.start("toy_bars"), expected=1)
     plugin.write_text(text)
-    sentence = r"training/slow\.py: line \d+: ValueError: no such client \(the whole traceback: "
+    sentence = r"training/slow\.py: line \d+: ValueError: no such client \(full traceback: "
     assert re.search(sentence, shown), shown
     assert re.search(sentence, login.status()), login.status()
     assert len(login.jobs("FAILED")) == 1, "a real failure was submitted again"
@@ -127,8 +127,8 @@ def drained_and_edited(login: Login) -> "subprocess.Popen[bytes]":
     wait_until(lambda: login.jobs("PENDING"), "nothing waits for the drained nodes")
     time.sleep(2)
     told = login.status()
-    assert "iid/seed0/original.trained and " in told.partition("Wait:")[2], told
-    assert "at work in this folder" in told, told
+    assert "iid/seed0/original.trained and " in told.partition("Waiting:")[2], told
+    assert "Running in this folder: " in told, told
     login.project.edit(EDITED, "theta + task.", "theta + 0 * task.")
     login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume")
     return run
@@ -168,8 +168,8 @@ def login_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
     run.kill()
     run.wait()
     told = login.status()
-    assert "Nobody makes results in this folder" in told, told
-    assert "original.trained and " in told.partition("Run:")[2], told
+    assert "No run is active in this folder" in told, told
+    assert "original.trained and " in told.partition("Running:")[2], told
     subprocess.run(
         [sys.executable, "-m", "snakemake", "--unlock"],
         cwd=login.project.root,

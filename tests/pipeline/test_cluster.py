@@ -42,9 +42,12 @@ def test_without_the_file_all_is_as_the_cluster_does(tmp_path: Path) -> None:
     [
         ("acount: me", "cluster.yaml: acount: unknown key; did you mean 'account'?"),
         ("account: 5", "cluster.yaml: account: Input should be a valid string, got 5."),
-        ("partition: a b", "cluster.yaml: partition: must be one word, or null, got 'a b'."),
-        ("gpu_constraint: ''", "cluster.yaml: gpu_constraint: must be one word, or null, got ''."),
-        ("gres: a100:1", "cluster.yaml: gres: must be gpu, gpu:2, gpu:a100 or gpu:a100:2, or null, got 'a100:1'."),
+        ("partition: a b", "cluster.yaml: partition: must be a single word or null, got 'a b'."),
+        ("gpu_constraint: ''", "cluster.yaml: gpu_constraint: must be a single word or null, got ''."),
+        (
+            "gres: a100:1",
+            "cluster.yaml: gres: must look like gpu, gpu:2, gpu:a100 or gpu:a100:2, or be null, got 'a100:1'.",
+        ),
         ("- account", "cluster.yaml: must be a mapping of keys to values, got list."),
         ("account: [", "cluster.yaml: line 2: is not valid YAML"),
     ],
@@ -99,7 +102,7 @@ def test_where_slurm_is_missing_or_does_not_answer_that_is_told(
     slurm.fails("sinfo", "slurm_load_partitions: Unable to contact slurm controller (connect failure)")
     assert sentence(lambda: Cluster().limit(gpu=False)).startswith("slurm_load_partitions: Unable to contact")
     monkeypatch.setenv("PATH", "/nowhere")
-    has(sentence(lambda: Cluster().limit(gpu=False)), "sinfo: ", "start this on a login node of a Slurm cluster.")
+    has(sentence(lambda: Cluster().limit(gpu=False)), "sinfo: ", "run this on a login node of a Slurm cluster.")
 
 
 def test_only_our_jobs_of_this_folder_are_in_the_queue(slurm: FakeSlurm) -> None:
@@ -125,7 +128,7 @@ def test_where_slurm_does_not_end_them_the_run_does_not_begin(
     slurm.queued("7")
     slurm.stubborn()
     monkeypatch.setattr(cluster, "ENDING_S", 0.0)
-    has(sentence(lambda: cluster.begin(slurm.root, {})), "Slurm has not yet ended 7, which a killed run left")
+    has(sentence(lambda: cluster.begin(slurm.root, {})), "Slurm is still cancelling 7, left over from a killed run")
 
 
 def test_one_process_at_a_time_submits(slurm: FakeSlurm) -> None:
@@ -135,7 +138,11 @@ def test_one_process_at_a_time_submits(slurm: FakeSlurm) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout
         other.stdout.readline()
-        has(sentence(lambda: cluster.begin(slurm.root, {})), f"process {other.pid} on ", "submits from this folder")
+        has(
+            sentence(lambda: cluster.begin(slurm.root, {})),
+            f"process {other.pid} on ",
+            "already submits jobs from this folder",
+        )
         other.kill()
     cluster.begin(slurm.root, {})
 

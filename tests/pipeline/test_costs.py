@@ -90,10 +90,10 @@ def test_what_is_made_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch) -
     assert rows(text)["toy_bars"][:2] == ["3", "1.5"]
     assert rows(text)["toy_times"][:2] == ["1", "0.0"]
     assert rows(text)["all of toy"][:2] == ["4", "1.5"]
-    assert "\nMade already: 6 jobs, 4.0 core hours.\nTimes are those that" in text
+    assert "\nAlready done: 6 jobs, 4.0 core hours.\nTimes are measured" in text
     monkeypatch.setattr(SomeToMake, "stages", ())
     text = costs.table(Plan(toy()), TWO)
-    assert text.startswith("Nothing is to be made at preset 'paper'.\nMade already: 10 jobs, 5.5 core hours.\n")
+    assert text.startswith("Nothing to do at preset 'paper'.\nAlready done: 10 jobs, 5.5 core hours.\n")
 
 
 @pytest.mark.usefixtures("with_toy")
@@ -109,7 +109,7 @@ def test_a_target_may_be_a_file_and_an_unknown_one_gets_the_nearest_name() -> No
         costs.table(plan, ["toy_bar"])
 
 
-# ---- from outside ----------------------------------------------------------------------------------------------------
+# ---- input files -----------------------------------------------------------------------------------------------------
 
 MNIST = 70_000 * (28 * 28 + 1) / 1e6
 
@@ -118,12 +118,12 @@ MNIST = 70_000 * (28 * 28 + 1) / 1e6
 def test_what_must_be_put_in_place_is_counted_and_listed() -> None:
     plan = Plan(helped(settings={"data": {"dataset": "mnist"}}))
     text = costs.table(plan, [])
-    has(text, "From outside, at most:\ndata/mnist.npz  55 MB  torchvision's MNIST, downloaded where there is a network")
+    has(text, "Input files (at most):\ndata/mnist.npz  55 MB  torchvision's MNIST, downloaded if there is a network")
     Path("data").mkdir()
     Path("data/torchvision").mkdir()
     Path("data/torchvision/MNIST").mkdir()
     text = costs.table(plan, [])
-    has(text, "data/mnist.npz  55 MB  torchvision's MNIST, is there")
+    has(text, "data/mnist.npz  55 MB  torchvision's MNIST, present")
 
 
 def source(dataset: str) -> Source:
@@ -135,19 +135,19 @@ def source(dataset: str) -> Source:
 
 
 def test_an_archive_has_labels_and_owners_and_may_be_there_in_other_forms() -> None:
-    network = "downloaded where there is a network"
+    network = "downloaded if there is a network"
     assert source("mnist") == Source("data/mnist.npz", MNIST, f"torchvision's MNIST, {network}")
     assert source("cifar100").mb == pytest.approx(60_000 * (32 * 32 * 3 + 1) / 1e6)
     Path("data/torchvision/cifar-100-python").mkdir(parents=True)
     told = [source(name).origin for name in ("cifar10", "cifar100", "mnist")]
-    assert [origin.endswith("is there") for origin in told] == [False, True, False]
+    assert [origin.endswith("present") for origin in told] == [False, True, False]
     Path("data/torchvision/cifar-10-batches-py").mkdir()
-    assert source("cifar10").origin == "torchvision's CIFAR10, is there"
+    assert source("cifar10").origin == "torchvision's CIFAR10, present"
     Path("data/mnist.npz").write_bytes(b"0" * 2_000_000)
-    assert source("mnist") == Source("data/mnist.npz", 2.0, "is there")
+    assert source("mnist") == Source("data/mnist.npz", 2.0, "present")
     leaf = source("shakespeare")
     assert leaf.mb == pytest.approx(3_678_451 * (80 + 1 + 4) / 1e6)
-    assert leaf.origin == "an archive, or LEAF's files in data/shakespeare (docs/data.md)"
+    assert leaf.origin == "provide an archive or LEAF's files in data/shakespeare (docs/data.md)"
     for split in ("train", "test"):
         Path("data/shakespeare", split).mkdir(parents=True)
         Path("data/shakespeare", split, "all.json").touch()
@@ -160,10 +160,10 @@ def test_pretrained_weights_come_from_outside(tmp_path: Path, monkeypatch: pytes
     trainings = [job for job in plan.jobs(("fats", "fig5")) if job.stage == "train"]
     (found,) = costs.sources(plan, trainings)
     path = tmp_path / "torch/hub/checkpoints/vgg16-397923af.pth"
-    assert found == Source(str(path), 553.4, "torchvision's weights, downloaded where there is a network")
+    assert found == Source(str(path), 553.4, "torchvision's weights, downloaded if there is a network")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"0" * 3_000_000)
-    assert costs.sources(plan, trainings) == [Source(str(path), 3.0, "is there")]
+    assert costs.sources(plan, trainings) == [Source(str(path), 3.0, "present")]
     random = Plan(toy(settings={"model": {"name": "vgg16", "params": {"weights": "random"}}}))
     assert costs.sources(random, [random.job("train", {"run": "toy/iid/seed0", "trial": "original"})]) == []
 

@@ -291,7 +291,7 @@ def test_the_overview_counts_the_given_jobs_alone() -> None:
     text = planned.overview(jobs, cores=2)
     disk, seconds = sum(job.disk_mb for job in jobs), sum(job.seconds for job in jobs)
     assert text == (
-        f"To be made at preset 'smoke': 1 artefact in {len(jobs)} jobs, about {seconds / 2:.0f} s on 2 cores "
+        f"To make at preset 'smoke': 1 table or figure in {len(jobs)} jobs, about {seconds / 2:.0f} s on 2 cores "
         f"({seconds / 3600:.1f} core hours) and {disk:.0f} MB of disk."
     )
     (last,) = [job for job in jobs if job.stage == "publish"]

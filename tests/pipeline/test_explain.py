@@ -32,9 +32,9 @@ def test_a_change_is_said_once_however_many_jobs_and_places_it_has(monkeypatch: 
     trained, unlearned = "mnist-iid/seed0/original.trained", "mnist-iid/seed0/retraining.unlearned"
     assert list(why(plan, ["fedosd_table8", "fedosd_fig5"])) == [
         "3 jobs to run at preset 'smoke' for fedosd_table8, fedosd_fig5:",
-        f"  setting     local.lr: {rate} (and in 2 more places): 1 train, 1 unlearn (fedosd/{trained}, "
+        f"  setting     local.lr: {rate} (and in 2 other places): 1 train, 1 unlearn (fedosd/{trained}, "
         f"fedosd/{unlearned})",
         f"  setting     rounds: 3 -> 4: 1 unlearn (fedosd/{unlearned})",
         f"  setting     local.batch_size: {rate}: 1 unlearn (fedosd/{unlearned})",
-        "  follows     from upstream jobs: 1 evaluate",
+        "  follows     because an upstream job runs: 1 evaluate",
     ]

@@ -22,7 +22,7 @@ from tests.data.files import arrays_of
 
 pytestmark = pytest.mark.whole
 
-KILLED = "the job's process was killed; if memory is short, use fewer CORES."
+KILLED = "the job's process was killed; if memory ran out, use fewer CORES."
 JOB = """
 import json, os, signal, sys, time
 from pathlib import Path

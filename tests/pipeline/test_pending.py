@@ -144,7 +144,7 @@ BEFORE = "Mean accuracy of all clients on their own test data"  # a long text
             ["a.x.v: 1 -> 2"]),
         ({"a": [{"name": "x"}, {"name": "y"}]}, {"a": [{"name": "y"}, {"name": "x"}]}, ["a: order: x, y -> y, x"]),
         ({"a": [{"name": "x"}]}, {"a": [{"name": "x"}, {"name": "z", "v": {"w": 1}}]}, ["a.z: new"]),
-        ({"a": {"x": {"v": 1}, "y": {"v": 1}}}, {"a": {"x": {"v": 1}}}, ["a.y: gone"]),
+        ({"a": {"x": {"v": 1}, "y": {"v": 1}}}, {"a": {"x": {"v": 1}}}, ["a.y: removed"]),
         ({"a": [{"v": 1}, {"v": 2}]}, {"a": [{"v": 1}, {"v": 3}]}, ["a.2.v: 2 -> 3"]),
         ({"a": [{"name": "x"}, {"name": "x", "v": 1}]}, {"a": [{"name": "x"}, {"name": "x", "v": 2}]},
             ["a.2.v: 1 -> 2"]),
@@ -223,7 +223,7 @@ def test_a_job_that_is_handed_what_it_has_read_is_current(finished: Plan) -> Non
          f"history: {HERE}/original.trained.history.safetensors is no longer read"),
         ("evaluate", {**CHOSEN, "evaluation": "evaluation"},
          {"models": [f"{HERE}/fedosd+chosen.{role}.safetensors" for role in ("recovered", "unlearned")]},
-         "models: the files are in another order"),
+         "models: the order of the files has changed"),
         ("train", {"run": RUN, "trial": "original"}, {"request": [f"{HERE}/partition.npz"]},
          f"request: {HERE}/partition.npz is new"),
     ],
@@ -291,12 +291,12 @@ def test_results_that_were_copied_are_read_once_and_a_digit_that_changed_before_
     monkeypatch.chdir("clone")
     read.clear()
     there = Pending(finished)
-    assert there.reason(job) == Reason("damaged", f"{trace} has changed since it was made")
+    assert there.reason(job) == Reason("damaged", f"{trace} was changed after it was made")
     list(there.to_make(wanted(finished)))
     assert len(read) == len({*read}) > 10
     there.remember()
     read.clear()
-    assert Pending(finished).reason(job) == Reason("damaged", f"{trace} has changed since it was made")
+    assert Pending(finished).reason(job) == Reason("damaged", f"{trace} was changed after it was made")
     assert read == []
 
 
@@ -319,7 +319,7 @@ def test_a_certificate_that_does_not_name_the_planned_outputs_is_damaged(finishe
     if change == "fewer":
         outputs = {name: about for name, about in made.outputs.items() if not name.endswith(".csv")}
     certificate.write(Path(job.certificate), replace(made, outputs=outputs))
-    told = Reason("certificate", f"{job.certificate} does not name the outputs of its job")
+    told = Reason("certificate", f"{job.certificate} does not list the job's outputs")
     assert Pending(finished).reason(job) == told
     after = [reason for _, reason in Pending(finished).to_make(wanted(finished))]
     assert after[0] == told

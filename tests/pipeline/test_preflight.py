@@ -71,7 +71,9 @@ def test_an_archive_with_fewer_samples_than_a_scenario_uses_is_refused(tmp_path:
     plan = Plan({**toy(settings={"data": {"dataset": "mnist", "samples": 5000}}), "data_dir": str(tmp_path)})
     labels, images = np.zeros(200, np.uint8), np.zeros((200, 28, 28), np.uint8)
     write_archive(tmp_path / "mnist.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
-    with pytest.raises(UserError, match=r"mnist\.npz: holds 400 samples, but toy/\S+ uses 5000 \(data\.samples\); use"):
+    with pytest.raises(
+        UserError, match=r"mnist\.npz: the archive has 400 samples, but toy/\S+ uses 5000 \(data\.samples\); use"
+    ):
         preflight.check(plan, jobs(plan, "data"), here=False)
     large, many = np.zeros(2500, np.uint8), np.zeros((2500, 28, 28), np.uint8)
     write_archive(tmp_path / "mnist.npz", x_train=many, y_train=large, x_test=many, y_test=large)
@@ -90,7 +92,7 @@ def test_archives_that_nobody_can_download_are_told_together(tmp_path: Path, mon
     monkeypatch.setattr(torchvision_import, "available", available)
     text = sentence(lambda: preflight.check(plan, needed, here=True))
     archives = f"{tmp_path}/cifar10.npz, {tmp_path}/mnist.npz;"
-    has(text, f"these archives are needed and cannot be downloaded from here: {archives} put them in place")
+    has(text, f"missing archives that cannot be downloaded here: {archives} put them in place")
     assert asked == {(name, tmp_path / "torchvision") for name in ("MNIST", "CIFAR10", "CIFAR100")}
     preflight.check(plan, needed, here=False)  # the machine of the jobs may reach more
     preflight.check(plan, [needed[2], needed[3]], here=True)

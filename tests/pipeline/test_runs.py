@@ -29,7 +29,7 @@ def test_a_run_is_known_as_long_as_it_lives_and_several_may(tmp_path: Path, monk
         assert sorted(runs.alive()) == sorted(alive.values())
         at_work = " and ".join(runs.alive())
         assert sentence(lambda: show.main(["unlock"])) == (
-            f"{at_work}: at work in this folder; wait until it ends, or kill it."
+            f"a run is active in this folder ({at_work}); wait until it ends, or kill it."
         )
         process.kill()
         process.communicate()

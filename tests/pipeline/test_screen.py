@@ -97,13 +97,13 @@ JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
     ("text", "told"),
     [
         ("10:00 round 1\nerror: mnist.npz: no archive.\n", "error: mnist.npz: no archive."),
-        (TRACEBACK, "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
-        (f"error: of before.\n{TRACEBACK}", "error: x.unlearned: ValueError: boom (the whole traceback: {log})."),
-        (f"{TRACEBACK}error: mine.py: line 3: boom.\n", "error: mine.py: line 3: boom (the whole traceback: {log})."),
-        ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (its log: {log})."),
-        ("", "error: x.unlearned: the job ended without a message, as if killed (its log: {log})."),
+        (TRACEBACK, "error: x.unlearned: ValueError: boom (full traceback: {log})."),
+        (f"error: of before.\n{TRACEBACK}", "error: x.unlearned: ValueError: boom (full traceback: {log})."),
+        (f"{TRACEBACK}error: mine.py: line 3: boom.\n", "error: mine.py: line 3: boom (full traceback: {log})."),
+        ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (log: {log})."),
+        ("", "error: x.unlearned: the job ended without an error message, probably killed (log: {log})."),
         ("07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s a round, 18 s left\n",
-         "error: x.unlearned: the job ended without a message, as if killed (its log: {log})."),
+         "error: x.unlearned: the job ended without an error message, probably killed (log: {log})."),
         ("y" * 200_000 + "\nerror: the end.\n", "error: the end."),
     ],
     ids=lambda text: text[-40:],
@@ -119,15 +119,17 @@ def test_a_shell_that_could_not_begin_its_log_is_no_kill(tmp_path: Path, monkeyp
         raise OSError(errno.ENOSPC, "")
 
     log = tmp_path / "x.log"
-    assert problem("x", [str(log)]) == f"error: x: the job ended without a message, as if killed (its log: {log})."
+    assert (
+        problem("x", [str(log)]) == f"error: x: the job ended without an error message, probably killed (log: {log})."
+    )
     assert not log.exists()
     monkeypatch.setattr(Path, "touch", full)
     assert problem("x", [str(log)]) == (
-        f"error: {log}: No space left on device; make room (`df -h` and `df -i` show space and inodes), "
-        "then start again: nothing that was made is lost."
+        f"error: {log}: No space left on device; free disk space (`df -h` and `df -i` show space and inodes), "
+        "then start again: no finished result is lost."
     )
     log.write_text("")
-    assert "as if killed" in problem("x", [str(log)])
+    assert "probably killed" in problem("x", [str(log)])
 
 
 SLURM = ".snakemake/slurm_logs/rule_train/x/12.log"
@@ -137,14 +139,15 @@ LIMIT = "slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LI
 @pytest.mark.parametrize(
     ("own", "slurm", "said", "told"),
     [
-        ("", LIMIT, "", "x: Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT (its log: own.log, {slurm})."),
-        ("Warning: w\n", LIMIT, "", "x: Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT (its log: own.log,"),
+        ("", LIMIT, "", "x: Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT (log: own.log, {slurm})."),
+        ("Warning: w\n", LIMIT, "", "x: Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT (log: own.log,"),
         ("error: no.\n", LIMIT, "", "error: no."),
-        (TRACEBACK, LIMIT, "", "x: ValueError: boom (the whole traceback: own.log, {slurm})."),
-        ("", "", "SLURM-job '12' failed, SLURM status is: 'NODE_FAIL'. More.", "x: Slurm: NODE_FAIL (its log:"),
+        (TRACEBACK, LIMIT, "", "x: ValueError: boom (full traceback: own.log, {slurm})."),
+        ("", "", "SLURM-job '12' failed, SLURM status is: 'NODE_FAIL'. More.", "x: Slurm: NODE_FAIL (log:"),
         ("", "", "SLURM sbatch failed. The error message was 'sbatch: error: Invalid account.\n sorry'.\n",
-         "x: Slurm: sbatch: error: Invalid account. sorry (its log:"),
-        ("", "Building DAG of jobs...\n", "", "x: the job ended without a message, as if killed (its log: own.log,"),
+         "x: Slurm: sbatch: error: Invalid account. sorry (log:"),
+        ("", "Building DAG of jobs...\n", "",
+         "x: the job ended without an error message, probably killed (log: own.log,"),
     ],
     ids=["limit", "limit after a warning", "a sentence", "a traceback", "a node", "refused", "nothing"],
 )  # fmt: skip
@@ -187,7 +190,7 @@ def failed(told: Told, tmp_path: Path, *texts: str | None, event: str = "job_err
         ("10:00:00 x: round 1/3\n", []),
         ("UserWarning: w\n", []),
         (None, []),
-        ("error: x: the job's process was killed; if memory is short, use fewer CORES.\n", []),
+        ("error: x: the job's process was killed; if memory ran out, use fewer CORES.\n", []),
         ("error: x: process 1 on y is making the same outputs; wait.\n", []),
     ],
 )
@@ -280,7 +283,7 @@ def test_a_log_file_has_few_lines(told: Told) -> None:
         told("", event="job_finished", job_id=number)
     assert len(told.lines) == 1  # at 18 s: ten seconds after the start, and again ten after that
     share = sum(job.seconds for job in JOBS[:2]) / sum(job.seconds for job in JOBS)
-    assert told.lines[0] == f"12:00:00 {share:.0%}: 2 of 3 jobs, about {18 / share - 18:.0f} s left"
+    assert told.lines[0] == f"12:00:00 {share:.0%}: 2 of 3 jobs done, about {18 / share - 18:.0f} s left"
 
 
 def test_a_job_that_runs_counts_as_far_as_it_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +293,7 @@ def test_a_job_that_runs_counts_as_far_as_it_is_estimated(monkeypatch: pytest.Mo
     found.now += JOBS[0].seconds / 2
     found.screen._show()
     assert " 50% |" in found.stream.getvalue()
-    assert "| 0 of 1 job, about 0 s left" in found.stream.getvalue()
+    assert "| 0 of 1 job done, about 0 s left" in found.stream.getvalue()
     found.now += 100
     found.screen._show()
     assert found.screen._bar.n == pytest.approx(JOBS[0].seconds)
@@ -354,7 +357,7 @@ def test_a_misspelt_target_gets_the_nearest(target: str, words: str) -> None:
     assert str(found).startswith(words)
 
 
-ROOM = "make room (`df -h` and `df -i` show space and inodes), then start again: nothing that was made is lost."
+ROOM = "free disk space (`df -h` and `df -i` show space and inodes), then start again: no finished result is lost."
 METADATA = (
     "Error recording metadata for finished job ([Errno 28] No space left on device: '/a/.snakemake/metadata/x'). See"
 )
@@ -374,7 +377,7 @@ LISTED = "Failed to create output directory x.\nOSError: [Errno 122] Disk quota 
         ("OSError", f"{TRACEBACK}OSError: [Errno 28] No space left on device\n",
          f".snakemake: No space left on device; {ROOM}"),
         ("PermissionError", f"{TRACEBACK}[Errno 13] Permission denied: '/a/b c'",
-         "/a/b c: Permission denied; start again: nothing that was made is lost."),
+         "/a/b c: Permission denied; start again: no finished result is lost."),
     ],
 )  # fmt: skip
 def test_what_the_disk_lacks_is_one_sentence(exception: str, text: str, sentence: str) -> None:

@@ -23,8 +23,8 @@ from tests.test_gpus import put_tool
 
 PAT50 = "fedosd/mnist-pat50/seed0"
 LAST = [
-    "All that was made so far, on one page: results/smoke/index.html",
-    "Next: make reproduce PRESET=smoke PAPERS=fedosd  (makes the 26 others)",
+    "All results so far on one page: results/smoke/index.html",
+    "Next: make reproduce PRESET=smoke PAPERS=fedosd  (makes the remaining 26)",
 ]
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
@@ -44,13 +44,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ([], "usage: python -m fu.pipeline.show "),
         (["cell"], "usage: python -m fu.pipeline.show "),
-        (["cell", "a=b"], "CELL: the plan does not make 'a=b'"),
-        (["cell", "table8"], "CELL: the plan does not make 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
+        (["cell", "a=b"], "CELL: there is no result 'a=b'"),
+        (["cell", "table8"], "CELL: there is no result 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
         (["cell", "fedosd/mnist_pat50"],
-         "CELL: the plan does not make 'fedosd/mnist_pat50'; did you mean 'fedosd/mnist-pat50'?"),
+         "CELL: there is no result 'fedosd/mnist_pat50'; did you mean 'fedosd/mnist-pat50'?"),
         (["cell", f"{PAT50}/fedosd.unlearnt"],
-         f"CELL: the plan does not make '{PAT50}/fedosd.unlearnt'; did you mean '{PAT50}/fed"),
-        (["cell", "x", "smoke"], "'smoke' is not key=value."),
+         f"CELL: there is no result '{PAT50}/fedosd.unlearnt'; did you mean '{PAT50}/fed"),
+        (["cell", "x", "smoke"], "expected key=value, got 'smoke'."),
         (["results", "fedosd_table7b"], "there is no target 'fedosd_table7b'; did you mean 'fedosd_table7'?"),
         (["results", "seeds=[1"], "config: seeds: '[1' is not valid YAML."),
         (["results", "data_dir=\udcff"], r"config: data_dir: '\udcff' is not valid YAML."),
@@ -213,7 +213,7 @@ def test_without_a_version_that_is_one_sentence(
     monkeypatch.setattr(show, "ROOT", tmp_path)
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    told = f"{path}: is missing or damaged; `git checkout pyproject.toml` restores it."
+    told = f"{path}: the file is missing or damaged; restore it with `git checkout pyproject.toml`."
     assert sentence(lambda: show.main(["version"])) == told
 
 
@@ -311,9 +311,9 @@ def test_a_run_for_targets_ends_with_these_and_their_tables(folder: Path, capsys
 def test_what_is_next_follows_from_what_is_made_and_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     config = read_yaml(ROOT / "config.yaml")
     some = {**config, "papers": ["safari"]}
-    assert show.next_step(Plan(some)) == "make reproduce PRESET=smoke PAPERS=safari  (makes the 8 others)"
+    assert show.next_step(Plan(some)) == "make reproduce PRESET=smoke PAPERS=safari  (makes the remaining 8)"
     monkeypatch.setattr(Path, "exists", lambda _: True)
-    larger = "(what it costs to go on to the next preset)"
+    larger = "(estimates the cost of the next preset)"
     assert show.next_step(Plan(config)) == f"make plan PRESET=reduced  {larger}"
     assert show.next_step(Plan({**some, "preset": "reduced"})) == f"make plan PRESET=paper PAPERS=safari  {larger}"
     assert show.next_step(Plan({**some, "preset": "paper"})).startswith("make verify PRESET=paper PAPERS=safari  ")
@@ -356,7 +356,7 @@ def test_the_first_look_is_a_panel_in_which_the_backdoor_took_hold(tmp_path: Pat
         path.write_text(text)
     look = show.first_look(paths)
     assert look.startswith("# Two\n\nAbout.\n\n## B\n\n|b|\n\nThe backdoor took hold: 98%.")
-    assert "(3 panels and what the columns mean: " in look
+    assert "(all 3 panels, and what the columns mean: " in look
     assert "## A" not in look
     assert show.first_look(paths[:1]).startswith("# One\n\nAbout.\n\n## A\n\n|a|")
 

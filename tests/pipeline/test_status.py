@@ -66,8 +66,8 @@ NAME = TRAIN.certificate.removesuffix(".made.json")
 
 def test_what_was_never_submitted_is_counted(slurm: FakeSlurm) -> None:
     assert told() == [
-        f"0 of {len(ALL)} jobs made, 0 run, 0 wait, 0 failed, {len(ALL)} not begun",
-        "Nobody makes results in this folder: start the same command again to go on.",
+        f"0 of {len(ALL)} jobs done, 0 running, 0 waiting, 0 failed, {len(ALL)} not started",
+        "No run is active in this folder; start the same command again to continue.",
     ]
 
 
@@ -82,7 +82,7 @@ def test_a_waiting_job_is_told_with_slurms_reason(slurm: FakeSlurm) -> None:
     evaluation = comment(EVALUATE, "run", "trial", "evaluation")
     slurm.queued("8", evaluation, where="(QOSMaxJobsPerUserLimit)")
     assert told("Wait") == [f"{EVALUATE.certificate.removesuffix('.made.json')}: QOSMaxJobsPerUserLimit (job 8)"]
-    assert "0 run, 1 wait, 0 failed" in told()[0]
+    assert "0 running, 1 waiting, 0 failed" in told()[0]
 
 
 def test_a_pack_is_one_line_with_all_its_jobs(slurm: FakeSlurm) -> None:
@@ -90,7 +90,7 @@ def test_a_pack_is_one_line_with_all_its_jobs(slurm: FakeSlurm) -> None:
     slurm.queued("9", "rule_fedosd-x-0_evaluate_train", "RUNNING", "node2")
     assert told("Run") == [f"{NAME} and 1 more: 0:10 of 1:00:00 on node2 (job 9)"]
     assert "2 run" in told()[0]
-    assert told()[-1] == f"process {os.getpid()} on {os.uname().nodename}: at work in this folder."
+    assert told()[-1] == f"Running in this folder: process {os.getpid()} on {os.uname().nodename}."
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_a_pack_is_one_line_with_all_its_jobs(slurm: FakeSlurm) -> None:
         ("error: no such file.\n", "", "error: no such file."),
         ("10:00:00 x: round 1/9\n", CANCELLED, "Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT"),
         ("UserWarning: w\n", CANCELLED, "Slurm: JOB 12 ON node1 CANCELLED AT DAWN DUE TO TIME LIMIT"),
-        ("", "Building DAG of jobs...\n", "the job ended without a message, as if killed"),
+        ("", "Building DAG of jobs...\n", "the job ended without an error message, probably killed"),
     ],
 )
 def test_a_failed_job_is_told_with_its_reason(slurm: FakeSlurm, own: str, slurms: str, why: str) -> None:
     ours, theirs = log(TRAIN, own), slurm_log(OF_TRAIN.replace("_wildcards_", "/"), slurms)
-    logs = "" if why.startswith("error: ") else f"error: {NAME}: {why} (its log: {ours}, {theirs})."
+    logs = "" if why.startswith("error: ") else f"error: {NAME}: {why} (log: {ours}, {theirs})."
     assert told("Failed") == [logs or why]
     assert "1 failed" in told()[0]
 
@@ -118,7 +118,7 @@ def test_a_job_that_failed_on_the_login_node_is_told_and_one_that_only_warned_is
 def test_a_job_that_is_submitted_again_has_not_failed(slurm: FakeSlurm) -> None:
     log(TRAIN, "error: no such file.\n")
     slurm.queued("7", OF_TRAIN)
-    assert "0 run, 1 wait, 0 failed" in told()[0]
+    assert "0 running, 1 waiting, 0 failed" in told()[0]
 
 
 def test_of_a_pack_that_failed_a_job_that_never_began_has_not(slurm: FakeSlurm) -> None:
@@ -139,7 +139,7 @@ def test_a_log_from_before_a_job_was_made_is_no_failure(slurm: FakeSlurm, monkey
 
 def test_when_all_is_made_nobody_has_to_submit(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pending, "to_make", lambda *_: iter(()))
-    assert told() == [f"{len(ALL)} of {len(ALL)} jobs made, 0 run, 0 wait, 0 failed, 0 not begun"]
+    assert told() == [f"{len(ALL)} of {len(ALL)} jobs done, 0 running, 0 waiting, 0 failed, 0 not started"]
 
 
 def test_a_local_run_is_told_with_its_jobs_and_no_slurm_is_asked(
@@ -153,12 +153,12 @@ def test_a_local_run_is_told_with_its_jobs_and_no_slurm_is_asked(
     runs.begin()
     with certificate.locked(Path(TRAIN.certificate)), certificate.locked(Path(EVALUATE.certificate)):
         assert told() == [
-            f"0 of {len(ALL)} jobs made, 2 run, 0 wait, 0 failed, {len(ALL) - 2} not begun",
-            "Run:",
+            f"0 of {len(ALL)} jobs done, 2 running, 0 waiting, 0 failed, {len(ALL) - 2} not started",
+            "Running:",
             f"  {NAME}: {process}",
             "      10:01:00 x: round 4/9",
             f"  {EVALUATE.certificate.removesuffix('.made.json')}: {process}",
-            f"{process}: at work in this folder.",
+            f"Running in this folder: {process}.",
         ]
 
 
@@ -166,7 +166,7 @@ def test_what_runs_and_what_has_failed_are_both_begun(slurm: FakeSlurm, monkeypa
     monkeypatch.setattr(snapshot, "INSIDE", False)
     log(JOBS["publish"], "error: no disk.\n")
     with certificate.locked(Path(TRAIN.certificate)), certificate.locked(Path(EVALUATE.certificate)):
-        assert told()[0] == f"0 of {len(ALL)} jobs made, 2 run, 0 wait, 1 failed, {len(ALL) - 3} not begun"
+        assert told()[0] == f"0 of {len(ALL)} jobs done, 2 running, 0 waiting, 1 failed, {len(ALL) - 3} not started"
 
 
 def test_while_slurm_does_not_answer_what_is_made_is_told_and_nothing_said_of_the_rest(
@@ -176,9 +176,9 @@ def test_while_slurm_does_not_answer_what_is_made_is_told_and_nothing_said_of_th
     log(TRAIN, "error: no such file.\n")
     monkeypatch.setattr(Pending, "to_make", lambda *_: iter([(TRAIN, None), (EVALUATE, None)]))
     assert told() == [
-        f"{len(ALL) - 2} of {len(ALL)} jobs made, 2 to make; what runs, waits or has failed is not known: "
+        f"{len(ALL) - 2} of {len(ALL)} jobs done, 2 left; cannot tell which are running, waiting or failed: "
         "Unable to contact slurm controller (connect failure).",
-        "Nobody makes results in this folder: start the same command again to go on.",
+        "No run is active in this folder; start the same command again to continue.",
     ]
 
 
@@ -186,8 +186,8 @@ def test_while_slurm_does_not_answer_what_is_made_is_told_and_nothing_said_of_th
 def test_a_torn_list_of_packs_is_one_sentence(slurm: FakeSlurm, text: str) -> None:
     cluster.PACKS.parent.mkdir()
     cluster.PACKS.write_text(text)
-    assert told()[0].endswith("not known: .snakemake/packs.json is damaged; the next `make reproduce PROFILE=...` "
-        "writes it anew.")  # fmt: skip
+    assert told()[0].endswith("failed: .snakemake/packs.json: the file is damaged; the next `make reproduce "
+        "PROFILE=...` rewrites it.")  # fmt: skip
 
 
 @pytest.fixture
@@ -210,7 +210,10 @@ def test_after_an_edit_the_config_that_was_planned_counts(copy: Path, asked: lis
 
 def test_a_torn_plan_is_one_sentence(copy: Path) -> None:
     copy.write_bytes(copy.read_bytes()[:-5])
-    has(sentence(lambda: planned([], _today)), f"{copy}: is damaged; kill the run that submits, and start it again.")
+    has(
+        sentence(lambda: planned([], _today)),
+        f"{copy}: the file is damaged; kill the run that submits jobs, and start it again.",
+    )
 
 
 def _today() -> dict[str, object]:
@@ -224,4 +227,4 @@ def test_it_is_asked_for_by_target_and_without_slurm(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     show.main(["status", "fedosd_table2", "papers=[fedosd]"])
-    assert capsys.readouterr().out.startswith(f"0 of {len(ALL)} jobs made, 0 run")
+    assert capsys.readouterr().out.startswith(f"0 of {len(ALL)} jobs done, 0 running")

@@ -166,16 +166,16 @@ def test_whoever_reads_a_flipped_byte_names_the_file(project: Project) -> None:
 
 
 def test_verify_reads_everything(project: Project) -> None:
-    assert project.show("verify").startswith("42 of 42 jobs made, every file as")
+    assert project.show("verify").startswith("42 of 42 jobs done; no file was")
     shutil.rmtree(project.root / "results/.cache")
     flip(project.root / RUN / "original.trained.history.safetensors")
     status, first, *rest = project.show("verify").splitlines()
     assert status == "status 1"
-    damage = f"{RUN}/original.trained.history.safetensors has changed since it was made"
+    damage = f"{RUN}/original.trained.history.safetensors was changed after it was made"
     assert first == f"{damage}."
     behind = follows(project, makes(f"{RUN}/original.trained.history.safetensors"))  # what was found is known
     shown = [key.split()[1].partition("=")[2] for key in behind if key.startswith("publish ")]
-    assert sorted(rest) == sorted(f"toy_{name} does not follow from its inputs (damaged: {damage})." for name in shown)
+    assert sorted(rest) == sorted(f"toy_{name} is out of date (damaged: {damage})." for name in shown)
 
 
 # ---- reasons -------------------------------------------------------------------------------------------------------
@@ -201,10 +201,10 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
     rate = "fedosd.rates+lr0.02-recovery-lr0.03"
     for line in [
         f"  code        fu.methods.fupga: {unlearned}",
-        f"  new         not made yet: 1 recover, 1 evaluate (toy/iid/seed0/{rate}.recovered, "
+        f"  new         never run: 1 recover, 1 evaluate (toy/iid/seed0/{rate}.recovered, "
         f"toy/iid/seed0/{rate}.evaluation)",
         f"  library     scikit-learn: {version('scikit-learn')} -> 0.0.1: 1 data (data/digits)",
-        f"  damaged     {RUN}/fupga+lr0.02.recovered.safetensors has changed since it was made: 1 recover "
+        f"  damaged     {RUN}/fupga+lr0.02.recovered.safetensors was changed after it was made: 1 recover "
         "(toy/iid/seed0/fupga+lr0.02.recovered)",
         f"  certificate {RUN}/retraining.evaluation.made.json is missing or damaged: 1 evaluate "
         "(toy/iid/seed0/retraining.evaluation)",
@@ -212,7 +212,7 @@ def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:
         f"  setting     methods.fedosd.rates.trials.iid.{rate}: new: 1 publish (artefacts/toy/rates)",
     ]:
         assert line in lines
-    assert lines[-1].startswith("  follows     from upstream jobs: ")
+    assert lines[-1].startswith("  follows     because an upstream job runs: ")
     assert why(project, "toy_losses") == [nothing.format(" for toy_losses")]
 
 

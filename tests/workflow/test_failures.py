@@ -44,7 +44,7 @@ def test_why_jobs_failed_stands_last_and_once_and_what_they_would_replace_surviv
     log = "results/toy/logs/toy/{}/seed0/retraining.unlearned.log"
     file = project.root / "fu/methods/retrain.py"
     number = 1 + file.read_text().splitlines().index('    raise KeyError("a bug")')
-    traceback = f"error: {file}: line {number}: KeyError: 'a bug' (the whole traceback: {{}})."
+    traceback = f"error: {file}: line {number}: KeyError: 'a bug' (full traceback: {{}})."
     (moon,) = {one, two, three} - {traceback.format(log.format(scenario)) for scenario in ("iid", "pat")}
     assert re.fullmatch(r"error: the moon is full, and \['process \d+ on \S+'\] lives\.", moon)
     assert "Traceback (most recent call last):" in (project.root / log.format("pat")).read_text()
@@ -68,7 +68,7 @@ def test_a_full_disk_below_snakemake_is_one_sentence_and_nothing_is_lost(project
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000)),
     )
     assert done.returncode == 1
-    last = "error: .snakemake: File too large; start again: nothing that was made is lost."
+    last = "error: .snakemake: File too large; start again: no finished result is lost."
     assert done.stderr.splitlines()[-1] == last
     assert [word for word in ("Traceback", "Logging error", "Errno") if word in done.stdout + done.stderr] == []
     assert contents(project.root / "results/toy") == before
@@ -79,8 +79,8 @@ def test_the_estimate_is_of_what_is_to_be_made_for_the_targets(project: Project)
         (project.root / f"results/toy/artefacts/toy/{name}.md").unlink()
     status, lines = make(project, "TARGETS=toy_bars")
     assert status == 0
-    (told,) = [line for line in lines if line.startswith("To be made")]
-    assert told.startswith("To be made at preset 'toy': 1 artefact in 1 job, about 1 s on 2 cores (0.0 core hours)")
+    (told,) = [line for line in lines if line.startswith("To make")]
+    assert told.startswith("To make at preset 'toy': 1 table or figure in 1 job, about 1 s on 2 cores (0.0 core hours)")
     (made,) = [line for line in lines if "results/toy/artefacts/toy/bars.{" in line and line.endswith(" s)")]
     assert any("1 of 1 job done in" in line for line in lines)
     assert lines.index(told) < lines.index(made)
@@ -111,7 +111,7 @@ def test_absent_archives_are_told_before_the_first_job(project: Project) -> None
     status, lines = make(project, "DATA_DIR=/of/mine")
     assert status == 2
     assert lines[-2] == (
-        "error: these archives are needed and cannot be downloaded from here: /of/mine/mnist.npz; put them in place "
-        "(docs/data.md), or name their folder (DATA_DIR=..., data_dir in config.yaml)."
+        "error: missing archives that cannot be downloaded here: /of/mine/mnist.npz; put them in place "
+        "(docs/data.md) or set their folder (DATA_DIR=..., or data_dir in config.yaml)."
     )
     assert contents(project.root / "results/toy") == before

@@ -193,7 +193,8 @@ def test_where_no_file_can_be_written_nothing_begins(make: Make) -> None:
     done = make("reproduce")
     assert done.returncode == 2
     assert done.stderr.startswith(
-        "error: .snakemake: no files can be written; make room (df -h and df -i show space and inodes), or permit it.\n"
+        "error: .snakemake: cannot write files; free disk space (df -h and df -i show space and inodes) or fix the "
+        "permissions.\n"
     )
     assert not (make.root / "calls").exists()
     (make.root / ".snakemake").unlink()
@@ -207,8 +208,8 @@ def test_setting_up_begins_with_what_it_installs_and_how_much(make: Make) -> Non
     make.program(make.root / "python", RECORD)
     said = make("reproduce", "PYTHON=./python").stdout.splitlines()
     assert said[0] == (
-        "Setting up .venv: the 3 packages of envs/lock.txt, PyTorch and Snakemake among them; 1.6 GB on disk, more "
-        "with PyTorch's CUDA build; minutes without a word, once."
+        "Installing the 3 packages of envs/lock.txt into .venv, including PyTorch and Snakemake: 1.6 GB on disk, more "
+        "with PyTorch's CUDA build. This happens once and takes minutes without output."
     )
     assert said[1:3] == ["rm -rf .venv", "'./python' -m venv .venv"]
 

@@ -66,7 +66,7 @@ def test_one_page_shows_every_artefact_and_names_none_as_damaged(made: tuple[Pro
     assert page.stat().st_size < 15e6
     before = page.stat().st_mtime_ns
     shown = project.show("results", *targets(planned)).splitlines()
-    assert shown[-2] == "All that was made so far, on one page: results/smoke/index.html"
+    assert shown[-2] == "All results so far on one page: results/smoke/index.html"
     assert shown[-1].startswith("Next: make ")
     assert page.stat().st_mtime_ns == before
 

@@ -128,7 +128,9 @@ def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> No
         file.write_text("{edited")
     (queue.root / "Snakefile").unlink()
     told = queue.project.make("status", **queue.environment).stdout
-    assert re.match(r"\d+ of \d+ jobs made, 0 run, 0 wait, 0 failed, \d+ not begun\nprocess \d+ on \S+: at work", told)
+    assert re.match(
+        r"\d+ of \d+ jobs done, 0 running, 0 waiting, 0 failed, \d+ not started\nRunning in this folder: proc", told
+    )
     (queue.root / "go").touch()
     assert run.wait(300) == 0, (queue.root / "queue.log").read_text()[-3000:]
     for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png"):

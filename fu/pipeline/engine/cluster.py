@@ -1,4 +1,4 @@
-"""A Slurm cluster: what a person says of it (`cluster.yaml`), what it says itself, and what a killed run left there."""
+"""A Slurm cluster: its settings (`cluster.yaml`), its limits and queue, and jobs left over from a killed run."""
 
 import json
 import math
@@ -52,14 +52,14 @@ class Cluster(Strict):
     @classmethod
     def _one_word(cls, text: str | None) -> str | None:
         if text is not None and not re.fullmatch(r"\S+", text):
-            raise ValueError("must be one word, or null")
+            raise ValueError("must be a single word or null")
         return text
 
     @field_validator("gres")
     @classmethod
     def _of_a_gpu(cls, text: str | None) -> str | None:
         if text is not None and not re.fullmatch(r"gpu(:[A-Za-z][\w.]*)?(:\d+)?", text):
-            raise ValueError("must be gpu, gpu:2, gpu:a100 or gpu:a100:2, or null")
+            raise ValueError("must look like gpu, gpu:2, gpu:a100 or gpu:a100:2, or be null")
         return text
 
     def resources(self, gpu: bool) -> dict[str, str | int]:
@@ -134,8 +134,8 @@ def begin(root: Path, packs: Mapping[str, str]) -> None:
         while queue(root):
             if time.monotonic() > until:
                 raise UserError(
-                    f"Slurm has not yet ended {', '.join(left)}, which a killed run left; start again when squeue no "
-                    "longer shows them."
+                    f"Slurm is still cancelling {', '.join(left)}, left over from a killed run; start again when "
+                    "squeue no longer shows them."
                 )
             time.sleep(0.5)
     PACKS.write_text(json.dumps(packs))
@@ -146,7 +146,7 @@ def packs() -> dict[str, str]:
     try:
         return dict(json.loads(PACKS.read_text())) if PACKS.exists() else {}
     except ValueError:
-        raise UserError(f"{PACKS} is damaged; the next `make reproduce PROFILE=...` writes it anew.") from None
+        raise UserError(f"{PACKS}: the file is damaged; the next `make reproduce PROFILE=...` rewrites it.") from None
 
 
 def queue(root: Path) -> list[Queued]:
@@ -161,7 +161,7 @@ def _ask(*command: str) -> Sequence[str]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise UserError(f"{command[0]}: {error.strerror}; start this on a login node of a Slurm cluster.") from None
+        raise UserError(f"{command[0]}: {error.strerror}; run this on a login node of a Slurm cluster.") from None
     if done.returncode:
         raise UserError(f"{' '.join((done.stderr or done.stdout).split()).rstrip('.') or command[0]}.")
     return done.stdout.splitlines()

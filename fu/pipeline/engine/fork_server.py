@@ -138,7 +138,7 @@ def run(module: str, arguments: list[str]) -> int:
     if not status:
         made = arguments[arguments.index("--certificate") + 1] if "--certificate" in arguments else module
         name = made.removesuffix(".made.json")
-        print(f"error: {name}: the job's process was killed; if memory is short, use fewer CORES.", file=sys.stderr)
+        print(f"error: {name}: the job's process was killed; if memory ran out, use fewer CORES.", file=sys.stderr)
         return 1
     return status[0]
 

@@ -1,4 +1,4 @@
-"""Checks before the first job: libraries, the device, archives. A job would report the same, only later."""
+"""Checks before the first job: libraries, device, archives. A job would report the same errors, only later."""
 
 import os
 from collections.abc import Iterable
@@ -29,8 +29,8 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             missing.add(str(path))
     if missing:
         raise UserError(
-            f"these archives are needed and cannot be downloaded from here: {', '.join(sorted(missing))}; put them in "
-            "place (docs/data.md), or name their folder (DATA_DIR=..., data_dir in config.yaml)."
+            f"missing archives that cannot be downloaded here: {', '.join(sorted(missing))}; put them in "
+            "place (docs/data.md) or set their folder (DATA_DIR=..., or data_dir in config.yaml)."
         )
     for output in {path for job in planned for path in job.outputs.values()}:
         require_place(Path(output))
@@ -65,6 +65,6 @@ def _large_enough(plan: Plan, dataset: str, path: Path, samples: int) -> None:
         wanted = trial.settings.data
         if wanted.dataset == dataset and wanted.samples is not None and wanted.samples > samples:
             raise UserError(
-                f"{path}: holds {samples} samples, but {scenario} uses {wanted.samples} (data.samples); use fewer, or "
-                "another archive."
+                f"{path}: the archive has {samples} samples, but {scenario} uses {wanted.samples} (data.samples); "
+                "use fewer or provide a larger archive."
             )

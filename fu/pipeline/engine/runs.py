@@ -1,4 +1,4 @@
-"""Which processes make results in a folder: each holds a lock as long as it lives, on whatever machine."""
+"""Which processes make results in a folder: each holds a lock while it is alive, on whatever machine."""
 
 import atexit
 import fcntl
@@ -24,7 +24,9 @@ def begin(name: str = "") -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.seek(0)
-        raise UserError(f"{file.read()} submits from this folder; wait until it ends, or kill it.") from None
+        raise UserError(
+            f"{file.read()} already submits jobs from this folder; wait until it ends, or kill it."
+        ) from None
     _held.append(file)
     sign(file)
     if not name:

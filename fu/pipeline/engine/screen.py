@@ -1,4 +1,4 @@
-"""What a run shows: a bar on a terminal, occasional lines in a log file, every artefact, and finally what failed."""
+"""What a run prints: a progress bar or lines in a log file, each finished table or figure, and finally the errors."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ from fu.pipeline.plan import Job
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
 TRACEBACK = "Traceback (most recent call last):"
-KILLED = "the job ended without a message, as if killed"
+KILLED = "the job ended without an error message, probably killed"
 LOG_BYTES = 100_000  # read from the end of a log
 SLURM_LOGS = ".snakemake/slurm_logs"  # as profiles/slurm says
 # In Slurm's log of a job, and through the plug-in.
@@ -132,7 +132,7 @@ class Screen:
         share = (self.spent + begun) / self.total
         elapsed = now - self.began
         left = elapsed * (1 / share - 1) if share > 0.02 else max(self.total / self.cores - elapsed, 0)
-        text = f"{self.made} of {counted(len(self.jobs), 'job')}, about {lasting(left)} left"
+        text = f"{self.made} of {counted(len(self.jobs), 'job')} done, about {lasting(left)} left"
         if self._bar is not None:
             self._bar.n = share * self.total
             self._bar.set_description_str(text)
@@ -178,7 +178,7 @@ def problem(name: str, logs: list[str], message: str = "") -> str:
     sentence = last.removeprefix("error: ")
     if sentence != last and TRACEBACK not in lines:
         return last
-    what = "the whole traceback" if TRACEBACK in lines else "its log"
+    what = "full traceback" if TRACEBACK in lines else "log"
     where = f"{name}: " if sentence == last else ""  # else it names file and line of a plug-in
     return f"error: {where}{sentence.rstrip('.')} ({what}: {', '.join(logs)})."
 
@@ -186,8 +186,8 @@ def problem(name: str, logs: list[str], message: str = "") -> str:
 def refused(number: int, where: str) -> str:
     """Return one sentence on a write that the system refused, and what to do."""
     full = number in (errno.ENOSPC, errno.EDQUOT)
-    room = "make room (`df -h` and `df -i` show space and inodes), then " if full else ""
-    return f"{where}: {os.strerror(number)}; {room}start again: nothing that was made is lost."
+    room = "free disk space (`df -h` and `df -i` show space and inodes), then " if full else ""
+    return f"{where}: {os.strerror(number)}; {room}start again: no finished result is lost."
 
 
 def _closed(log: str) -> str:

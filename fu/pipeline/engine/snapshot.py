@@ -76,7 +76,9 @@ def planned() -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(PLANNED.read_text())
     except ValueError:
-        raise UserError(f"{PLANNED}: is damaged; kill the run that submits, and start it again.") from None
+        raise UserError(
+            f"{PLANNED}: the file is damaged; kill the run that submits jobs, and start it again."
+        ) from None
     return found
 
 
@@ -113,4 +115,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except OSError as error:
-        sys.exit(f"error: {COPIES}: the code cannot be copied ({error.strerror or error}).")
+        sys.exit(f"error: {COPIES}: cannot copy the code ({error.strerror or error}).")

@@ -1,7 +1,6 @@
-"""What of a run runs, waits and has failed, and why: from locks, certificates, logs and, of what was submitted, Slurm's
-queue, whether its process lives or not.
+"""Which jobs are running, waiting or have failed, and why: read from locks, certificates, logs and Slurm's queue.
 
-`make status` asks from any terminal in the folder, where a run was submitted with the run's own copy of the code.
+`make status` works from any terminal in the folder. For jobs submitted to a cluster it uses the run's copy of the code.
 """
 
 import re
@@ -36,15 +35,15 @@ def status(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     to_make = [job for job, _ in pending.to_make(wanted)]
     pending.remember()
     made = len(list(plan.behind(wanted))) - len(to_make)
-    head = f"{made} of {counted(made + len(to_make), 'job')} made"
+    head = f"{made} of {counted(made + len(to_make), 'job')} done"
     try:
         yield from _to_make(plan, to_make, head)
     except UserError as error:
-        yield f"{head}, {len(to_make)} to make; what runs, waits or has failed is not known: {error}"
+        yield f"{head}, {len(to_make)} left; cannot tell which are running, waiting or failed: {error}"
     if to_make and (alive := runs.alive()):
-        yield f"{' and '.join(alive)}: at work in this folder."
+        yield f"Running in this folder: {' and '.join(alive)}."
     elif to_make:
-        yield "Nobody makes results in this folder: start the same command again to go on."
+        yield "No run is active in this folder; start the same command again to continue."
 
 
 def _to_make(plan: Plan, to_make: list[Job], head: str) -> Iterator[str]:
@@ -61,12 +60,12 @@ def _to_make(plan: Plan, to_make: list[Job], head: str) -> Iterator[str]:
     here = [job for job in to_make if job.certificate not in active and holders[job.certificate]]
     active.update(job.certificate for job in here)
     failed = [why for job in to_make if job.certificate not in active and (why := failure(plan, job, packs))]
-    numbers = {"run": _number(on_nodes) + len(here), "wait": _number(waits), "failed": len(failed)}
-    numbers["not begun"] = len(to_make) - len(active) - len(failed)
+    numbers = {"running": _number(on_nodes) + len(here), "waiting": _number(waits), "failed": len(failed)}
+    numbers["not started"] = len(to_make) - len(active) - len(failed)
     yield ", ".join([head, *(f"{number} {what}" for what, number in numbers.items())])
     told_here = [_with_progress(plan, f"{job.stem}: {holders[job.certificate]}", [job]) for job in here]
-    yield from _listed("Run", [*(_running(plan, told, jobs) for told, jobs in on_nodes), *told_here])
-    yield from _listed("Wait", [_queued(told, jobs, told.where.strip("()")) for told, jobs in waits])
+    yield from _listed("Running", [*(_running(plan, told, jobs) for told, jobs in on_nodes), *told_here])
+    yield from _listed("Waiting", [_queued(told, jobs, told.where.strip("()")) for told, jobs in waits])
     yield from _listed("Failed", list(dict.fromkeys(failed)))
 
 

@@ -133,7 +133,7 @@ def test_what_cannot_be_compared_is_one_sentence(capsys: pytest.CaptureFixture[s
         with pytest.raises(UserError) as refused:
             compare(a, Path(other))
         assert str(refused.value) == sentence
-    with pytest.raises(UserError, match=r"^compare: needs two runs, as in `make compare A=results/smoke B=theirs"):
+    with pytest.raises(UserError, match=r"^compare: two runs are needed, as in `make compare A=results/smoke B=theirs"):
         show.main(["compare", "a", ""])
     b = run(Path("b"), ENTRY, changed(3))
     for second, status in (("a", 0), ("results/smoke", 1), (str(b), 1)):
