@@ -48,10 +48,12 @@ class Kind:
 
 
 class Choice(Strict):
-    """A plug-in, chosen by name, and its hyper-parameters."""
+    """A plug-in and its hyper-parameters."""
 
-    name: Name = Field(description="the plug-in's file name without .py")
-    params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters (`Params` in the file)")
+    name: Name = Field(description="file name of the plug-in, without .py")
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="its hyper-parameters (class `Params` in that file)"
+    )
 
 
 def exists(kind: str, name: str) -> bool:
@@ -70,7 +72,7 @@ def load(kind: str, name: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:
         where = _place(error) or f"fu.{kind}.{name}"
-        raise UserError(f"{where}: the {kind} plug-in {name!r} cannot be imported: {_told(error)}.") from error
+        raise UserError(f"{where}: the {kind} plug-in {name!r} failed to import: {_told(error)}.") from error
     _check(module, kind)
     return module
 

@@ -70,7 +70,7 @@ def test_a_paper_of_ones_own_needs_no_source(folder: Path) -> None:
 
 def test_a_paper_of_the_name_of_one_of_ours_is_refused(folder: Path) -> None:
     (folder / "papers/fats.yaml").write_text(block(PAGE, "yaml"))
-    has(sentence(lambda: Plan(values(folder))), "papers/fats.yaml: workflow/papers already has a file of this name")
+    has(sentence(lambda: Plan(values(folder))), "papers/fats.yaml: workflow/papers already has a file with this name")
 
 
 def test_a_misspelt_paper_is_refused_with_the_nearest(folder: Path) -> None:

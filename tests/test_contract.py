@@ -81,7 +81,10 @@ def test_every_plugin_has_a_line_with_what_it_is_and_the_rules_that_it_breaks(tm
     ("name", "words"),
     [
         ("nowhere", "PLUGINS: there is no folder '{folder}'."),
-        ("projections", "config: plugins: '{folder}' is no folder of plug-ins; name one of your own that has some of "),
+        (
+            "projections",
+            "config: plugins: '{folder}' is not a plug-in folder; use your own folder with one or more of ",
+        ),
         ("", "{folder}/projection: there is no kind of plug-in 'projection'; did you mean 'projections'? allowed: "),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_plugin_that_cannot_be_imported_is_told_with_file_and_line(
     (mine / "methods/broken.py").write_text("def f(:\n")
     with pytest.raises(UserError) as caught:
         plugins.load("methods", "mine")
-    start = f"{mine}/methods/{place}: the methods plug-in 'mine' cannot be imported: {told}"
+    start = f"{mine}/methods/{place}: the methods plug-in 'mine' failed to import: {told}"
     assert str(caught.value).startswith(start)
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
@@ -154,7 +154,7 @@ def test_a_data_set_that_says_nothing_of_itself_is_told(mine: Path, text: str) -
     (mine / "datasets/mine.py").write_text(text)
     with pytest.raises(UserError) as caught:
         about("mine")
-    assert str(caught.value) == "mine.py (datasets): ABOUT must be a `Dataset(...)` of fu.data.dataset."
+    assert str(caught.value) == "mine.py (datasets): ABOUT must be a fu.data.dataset.Dataset."
 
 
 def test_plugins_of_the_package_and_of_one_s_own_import_each_other(mine: Path) -> None:

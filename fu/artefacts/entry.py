@@ -181,14 +181,15 @@ class Method(Frozen):
 class Claim(Frozen):
     """What a paper says, as a predicate over the rows of one of its artefacts."""
 
-    text: str = Field(description="what the paper says, in our words")
-    place: str = Field(description="where it says so")
-    artefact: Name = Field(description="whose rows are read")
+    text: str = Field(description="the claim, in our words")
+    place: str = Field(description="section, table or figure of the paper")
+    artefact: Name = Field(description="the table or figure whose rows are judged")
     scenarios: Annotated[list[str], Different] = Field(
-        default_factory=list, description="in which it is judged, as in artefacts (default: in all of the artefact)"
+        default_factory=list,
+        description="scenarios in which the claim is judged, as under artefacts; []: all of that table or figure",
     )
     kind: Annotated[Name, Kind("claims")] = Field(description="the predicate (fu/claims): order, limit, equal, ...")
-    params: dict[str, Any] = Field(default_factory=dict, description="its parameters (`Params` in the file)")
+    params: dict[str, Any] = Field(default_factory=dict, description="its parameters (class `Params` in that file)")
 
 
 class Audit(Frozen):
@@ -209,23 +210,33 @@ class Audit(Frozen):
 class Display(Frozen):
     """How an artefact is shown, as a paper's file says it."""
 
-    kind: Annotated[Name, Kind("artefacts")] = Field(description="the kind (fu/artefacts): table, curves, across, ...")
-    marks: Name | None = Field(None, description="how numbers are drawn where the kind has several ways: bars (table)")
-    title: str = Field(description="heading")
-    caption: str = Field(description="what it shows")
-    note: str = Field("", description="what to know about the paper's numbers; shown with them")
-    in_paper: bool = Field(True, description="false: our own addition")
+    kind: Annotated[Name, Kind("artefacts")] = Field(
+        description="kind of table or figure (fu/artefacts): table, curves, across, ..."
+    )
+    marks: Name | None = Field(
+        None, description="how to draw the numbers, where the kind offers a choice: bars (table)"
+    )
+    title: str = Field(description="title")
+    caption: str = Field(description="caption: what it shows")
+    note: str = Field("", description="note on the paper's numbers, shown with them")
+    in_paper: bool = Field(True, description="false: our own addition to the paper")
     stages: Annotated[list[Role], Different] = Field(
         ["original", "unlearned", "recovered"], min_length=1, description="which models to show"
     )
-    x: str | None = Field(None, description="the coordinate of scenarios or setting of grids (params.q) along the axis")
-    lines: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a line or row for each")
-    panels: Annotated[list[str], Different] = Field(default_factory=list, description="the same, a panel for each")
-    against: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="trainings and methods that the others are compared with"
+    x: str | None = Field(
+        None, description="what the x axis shows: a coordinate of scenarios or a setting of grids (params.q)"
     )
-    from_training: bool = Field(False, description="curves begin with the rounds of the trained model")
-    draws: Count = Field(1000, description="how many requests are drawn for each point (kind: unlearning_time)")
+    lines: Annotated[list[str], Different] = Field(
+        default_factory=list, description="like x: one line or row for each value"
+    )
+    panels: Annotated[list[str], Different] = Field(
+        default_factory=list, description="like x: one panel for each value"
+    )
+    against: Annotated[list[Name], Different] = Field(
+        default_factory=list, description="reference trainings and methods that the others are compared with"
+    )
+    from_training: bool = Field(False, description="start curves with the rounds of the original training")
+    draws: Count = Field(1000, description="number of requests drawn for each point (kind: unlearning_time)")
 
 
 class Entry(Display):

@@ -13,18 +13,21 @@ LINE = re.compile(r'([^:#]+):((?:"[^"]*"|[^"#])*)')  # of a style file: `name: v
 
 
 class Figures(BaseModel):
-    """How pictures are drawn. No number depends on it: a change draws all pictures again, and computes nothing."""
+    """Size and style of figures. A change redraws all figures and recomputes nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    width: float = Field(
-        7.0, ge=2, le=20, description="inches: 7 as the text of a page in two columns, 3.25 as one of these"
+    width: float = Field(7.0, ge=2, le=20, description="width in inches: 7 for a full page, 3.25 for one column")
+    font: float = Field(
+        8.0,
+        ge=4,
+        le=24,
+        description="font size of labels and headings in points; ticks and legends are one point smaller",
     )
-    font: float = Field(8.0, ge=4, le=24, description="points: labels and headings; numbers and legends have one less")
     style: Annotated[dict[str, str] | None, WithJsonSchema({"type": "string"})] = Field(
         None,
-        description="a style file of matplotlib (.mplstyle), for all that width and font do not say; the first colours "
-        "of its axes.prop_cycle are the methods'",
+        description="matplotlib style file (.mplstyle) for everything else; methods take the first colours of its "
+        "axes.prop_cycle",
     )
 
     @model_validator(mode="before")

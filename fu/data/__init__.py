@@ -1,1 +1,1 @@
-"""Archives, and what every client holds of them, on the device once. Uses only the foundation of `fu`."""
+"""Data set archives, partitions among clients, and the data of each client."""

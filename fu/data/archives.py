@@ -61,7 +61,7 @@ def read(path: Path, dataset: str, mapped: bool = False) -> Arrays:
         if highest >= classes:
             raise UserError(f"{path}: y_{split} holds class {highest}, but {dataset} has classes 0 to {classes - 1}.")
         if facts.text and x.max() >= classes:
-            raise UserError(f"{path}: x_{split} holds character {x.max()}, but the vocabulary has {classes}.")
+            raise UserError(f"{path}: x_{split} holds character {x.max()}, but the vocabulary has only {classes}.")
         if facts.owners and (first := int(arrays[f"client_{split}"].min())) < 0:
             raise UserError(f"{path}: client_{split} holds client {first}, but clients count from 0.")
     return arrays
@@ -86,8 +86,8 @@ def _characters(path: Path, vocabulary: NDArray[np.generic], facts: Dataset) -> 
     text = str(vocabulary)
     if len(set(text)) < len(text) or not 2 <= len(text) <= facts.classes:
         raise UserError(
-            f"{path}: vocabulary must be 2 to {facts.classes} characters, each once, but is {len(text)}, of which "
-            f"{len(set(text))} differ."
+            f"{path}: vocabulary must be 2 to {facts.classes} different characters, but has {len(text)}, of which "
+            f"{len(set(text))} are different."
         )
     return len(text)
 
@@ -149,7 +149,7 @@ def _header(path: Path, key: str, archive: zipfile.ZipFile, member: zipfile.ZipI
         raise UserError(f"{path}: {key!r} holds Python objects; plain numeric arrays are allowed.")
     if length != member.file_size or any(n < 0 for n in shape):
         raise UserError(
-            f"{path}: {key!r} is to be {list(shape)} of {dtype}, but {member.file_size} bytes are there; "
+            f"{path}: {key!r} should be {list(shape)} of {dtype}, but has {member.file_size} bytes; "
             "make or copy the file again."
         )
     return Header(member, dtype, shape, start.tell(), by_columns)

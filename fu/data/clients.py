@@ -95,8 +95,8 @@ class ClientData:
         """All samples: images float32 [n, h, w, c], text bytes [n, length]; `UserError` where they are streamed."""
         if isinstance(self.inputs, Streamed):
             raise UserError(
-                "ClientData.x: images of this data set are streamed, as they would take too much memory at once; ask "
-                "for some of them: train(client), clean(rows), inputs.index_select(0, rows)."
+                "ClientData.x: images of this data set are streamed because they do not fit into memory; request "
+                "some of them: train(client), clean(rows), inputs.index_select(0, rows)."
             )
         return self.inputs
 
@@ -200,7 +200,7 @@ def load(
     highest = max(int(rows.max(initial=-1)) for rows in pools)
     if highest >= samples:
         raise UserError(
-            f"{partition_file}: the partition belongs to another data set: it names sample {highest}, "
+            f"{partition_file}: the partition belongs to another data set: it has sample {highest}, but "
             f"{archive} has samples 0 to {samples - 1}."
         )
     mark = None
@@ -256,6 +256,4 @@ def _try(mark: Mark, shape: tuple[int, ...], where: str) -> None:
     except Exception as error:  # a plug-in may raise anything
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
     if problem:
-        raise UserError(
-            f"{where} does not fit what the partition holds of it ({problem}); delete the file and run snakemake again."
-        )
+        raise UserError(f"{where} does not match the partition ({problem}); delete the file and run snakemake again.")

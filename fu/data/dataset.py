@@ -57,5 +57,5 @@ def about(name: str) -> Dataset:
         raise UserError(f"there is no data set {name!r}; docs/data.md lists them.")
     found = getattr(plugins.load("datasets", name), "ABOUT", None)
     if not isinstance(found, Dataset):
-        raise UserError(f"{name}.py (datasets): ABOUT must be a `Dataset(...)` of fu.data.dataset.")
+        raise UserError(f"{name}.py (datasets): ABOUT must be a fu.data.dataset.Dataset.")
     return found

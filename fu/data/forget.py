@@ -1,4 +1,4 @@
-"""What is asked for: the settings of a request, from a paper's file to the stage that draws it."""
+"""Settings of a forget request."""
 
 from typing import Annotated, Any
 
@@ -16,26 +16,30 @@ def which_clients(value: Any) -> Any:
     several = isinstance(value, list) and value and all(whole(client, 0) for client in value)
     if value is None or whole(value, 1) or several:
         return value
-    raise ValueError("must be the number of clients to draw (1 or more), or a list of clients counted from 0")
+    raise ValueError("must be a number of clients to draw (1 or more) or a list of clients (counted from 0)")
 
 
 class Forget(Strict):
-    """What is to be forgotten: clients or samples."""
+    """What to forget: clients or samples."""
 
     clients: Annotated[int | list[int] | None, BeforeValidator(which_clients)] = Field(
-        None, description="how many clients to draw at random, or which ones (counted from 0)"
+        None, description="number of clients to draw at random, or a list of clients (counted from 0)"
     )
-    samples: Count | None = Field(None, description="instead of clients: how many training samples to draw at random")
+    samples: Count | None = Field(
+        None, description="alternative to clients: number of training samples to draw at random"
+    )
     requests: Count = Field(
-        1, description="how many requests for as many in a row, at equal distances in the unlearning phase"
+        1, description="number of successive requests of this size, evenly spaced over the unlearning phase"
     )
 
     @model_validator(mode="after")
     def _either(self) -> "Forget":
         if (self.clients is None) == (self.samples is None):
-            raise ValueError("clients, samples: give one of them, and not both")
+            raise ValueError("clients, samples: set exactly one of them")
         if self.requests > 1 and isinstance(self.clients, list):
-            raise ValueError("requests: clients that are named are asked for all at once; give their number instead")
+            raise ValueError(
+                "requests: a list of clients makes a single request; for several requests set clients to a number"
+            )
         return self
 
     @property

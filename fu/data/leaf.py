@@ -41,9 +41,9 @@ def read(folder: Path, name: str, dataset: Dataset) -> Arrays:
                 raise
             except Exception as error:  # of a file of another form Python and numpy raise a dozen kinds
                 reason = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
-                raise UserError(f"{path}: is damaged or no file of LEAF's {name} ({reason}); make it again.") from None
+                raise UserError(f"{path}: damaged, or not a file of LEAF's {name} ({reason}); make it again.") from None
         if not sum(len(y) for _, y, _ in parts):
-            raise UserError(f"{folder / split}: LEAF's files hold no sample; make them again.")
+            raise UserError(f"{folder / split}: LEAF's files have no samples; make them again.")
         for k, what in enumerate(("x", "y", "client")):
             arrays[f"{what}_{split}"] = np.concatenate([part[k] for part in parts])
         for x, y, _ in parts if dataset.text else ():
@@ -52,7 +52,7 @@ def read(folder: Path, name: str, dataset: Dataset) -> Arrays:
     if samples > dataset.samples or characters > dataset.classes:
         what = f"{samples} samples" if samples > dataset.samples else f"{characters} characters"
         most = dataset.samples if samples > dataset.samples else dataset.classes
-        raise UserError(f"{folder}: LEAF's files hold {what}, but {name} has {most}.")
+        raise UserError(f"{folder}: LEAF's files have {what}, but {name} has {most}.")
     if dataset.text:
         arrays |= {key: (np.cumsum(seen) - 1).astype(np.uint8)[arrays[key]] for key in arrays if key[0] in "xy"}
         arrays["vocabulary"] = np.array(bytes(np.flatnonzero(seen).tolist()).decode("latin-1"))
@@ -85,7 +85,7 @@ def _text(held: dict[str, Any], dataset: Dataset) -> tuple[Bytes, Bytes]:
 def _images(held: dict[str, Any], dataset: Dataset) -> tuple[Bytes, Bytes]:
     values, labels = np.array(held["x"], np.float32), np.array(held["y"])
     if not (values.min() >= 0 and values.max() <= 1):
-        raise ValueError("values of pixels must be from 0 to 1")
+        raise ValueError("pixel values must be from 0 to 1")
     if labels.dtype.kind != "i" or not (labels.min() >= 0 and labels.max() < dataset.classes):
         raise ValueError(f"labels must be integers from 0 to {dataset.classes - 1}")
     return np.rint(values * 255).astype(np.uint8).reshape(-1, *dataset.shape), labels.astype(np.uint8)

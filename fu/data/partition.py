@@ -1,7 +1,7 @@
-"""The partition: who holds what. Everything random that later stages share is drawn once (FedOSD section 4.1, B.1).
+"""The partition of a data set among clients, drawn once and shared by all later stages (FedOSD section 4.1, B.1).
 
-What is asked to be forgotten is no part of it (`fu.data.request`), so that many requests share one training. Indices
-count the merged data set: training samples first, then test samples.
+It does not include the forget request (`fu.data.request`), so that many requests share one training. Indices refer to
+the merged data set: training samples first, then test samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,10 +83,10 @@ def load(path: Path) -> Partition:
     attack = {name.removeprefix(ATTACK): arrays.pop(name) for name in list(arrays) if name.startswith(ATTACK)}
     names = {*SPLITS, *(f"{split}_offsets" for split in SPLITS), *CLIENTS, *POOLS, "backdoored"}
     if arrays.keys() != names or any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
-        raise UserError(f"{path}: this is not a partition file; delete it and run snakemake again.")
+        raise UserError(f"{path}: not a partition file; delete it and run snakemake again.")
     problem = _problem(arrays)  # type: ignore[arg-type]
     if problem:
-        raise UserError(f"{path}: the partition contradicts itself: {problem}; delete it and run snakemake again.")
+        raise UserError(f"{path}: the partition is inconsistent: {problem}; delete it and run snakemake again.")
     ragged = {split: np.split(arrays.pop(split), arrays.pop(f"{split}_offsets")[1:-1]) for split in SPLITS}  # type: ignore[arg-type]
     return Partition(**ragged, **arrays, attack=attack)  # type: ignore[arg-type]
 
@@ -163,7 +163,7 @@ def draw(
         if not len(train[-1]) or not len(test[-1]):
             raise UserError(
                 f"client {client} gets {len(train[-1])} training and {len(test[-1])} test samples of {len(order)}; "
-                "both must be at least 1: use fewer clients or another train_share."
+                "both must be at least 1, so use fewer clients or another train_share."
             )
     return Partition(train, validation, test, **_attack(train, range(len(train)), attacked, attack, rng))
 
@@ -203,7 +203,7 @@ def draw_official(
     used, tests = use(np.arange(training), "training"), use(np.arange(training, len(labels)), "test")
     if server + held_out >= len(used):
         raise UserError(
-            f"server and held_out: {server} and {held_out} samples leave none of {len(used)} to the clients."
+            f"server and held_out: {server} and {held_out} of {len(used)} samples leave none for the clients."
         )
     order = random("reserved").permutation(used)
     rest = np.sort(order[server + held_out :])
@@ -235,7 +235,7 @@ def draw_official(
 
 def _check_samples(samples: int | None, there: int) -> None:
     if samples is not None and samples > there:
-        raise UserError(f"samples: {samples} are to be used, but the data set holds {there}; allowed: up to that.")
+        raise UserError(f"samples: must be at most {there}, the size of the data set, got {samples}.")
 
 
 def _validation(client: int, train: int, share: float) -> int:

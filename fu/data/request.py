@@ -1,7 +1,7 @@
-"""The request: what is asked to be forgotten. Drawn once, apart from who holds what.
+"""The forget request: which clients or samples to forget. Drawn once, separately from the partition.
 
-It is drawn before any training, hence independent of what training draws: exactness (`fu.federation.sampling`) needs
-that, and does not cover a target that somebody chooses after a look at the model.
+It is drawn before any training, hence independent of the training's draws. Exactness (`fu.federation.sampling`)
+requires that; it does not cover targets chosen after looking at the model.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def draw(
     number = (clients or samples or 0) * requests
     if number >= len(there):
         what = "clients" if samples is None else "training samples"
-        raise UserError(f"forget: {number} of {len(there)} {what} cannot be forgotten; some must remain.")
+        raise UserError(f"forget: cannot forget {number} of {len(there)} {what}; some must remain.")
     drawn = [np.sort(wave) for wave in np.split(rng.choice(there, number, replace=False), requests)]
     none = [_nothing()] * requests
     return in_a_row(drawn, none) if samples is None else in_a_row(none, drawn)
@@ -95,7 +95,7 @@ def load(path: Path, part: Partition) -> Request:
     arrays = load_arrays(path)
     odd = any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values())
     if arrays.keys() != set(NAMES) or odd:
-        raise UserError(f"{path}: this is not a request file; delete it and run snakemake again.")
+        raise UserError(f"{path}: not a request file; delete it and run snakemake again.")
     found = Request(**arrays)  # type: ignore[arg-type]
     if problem := _problem(found, part):
         raise UserError(f"{path}: the request contradicts the partition: {problem}; delete it and run snakemake again.")

@@ -52,7 +52,7 @@ def pretrained(file: str, part: str) -> dict[str, Tensor]:
             path.parent.mkdir(parents=True, exist_ok=True)
             torch.hub.download_url_to_file(url, str(path), _prefix(file), progress=False)
         if not checksum(path).startswith(_prefix(file)):
-            raise ValueError("the file is damaged: its SHA-256 is another")
+            raise ValueError("the file is damaged: its SHA-256 does not match")
         found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of a torn file torch raises anything
         reason = str(error).splitlines()[0].rstrip(".: ") if str(error) else type(error).__name__
@@ -64,7 +64,7 @@ def check_pretrained(file: str) -> None:
     """Raise `UserError` where a file of weights is neither there nor can its server be reached."""
     path, url = _places(file)
     if not path.is_file() and not _answers(url):
-        raise _absent(file, "its server cannot be reached from here")
+        raise _absent(file, "cannot reach its server")
 
 
 def _places(file: str) -> tuple[Path, str]:
@@ -74,7 +74,7 @@ def _places(file: str) -> tuple[Path, str]:
 def _absent(file: str, reason: str) -> UserError:
     path, url = _places(file)
     return UserError(
-        f"{path}: the pretrained weights are not there ({reason}); put {url} there, or choose random weights "
+        f"{path}: missing pretrained weights ({reason}); download {url} to this path or use random weights "
         "(model.params.weights: random)."
     )
 

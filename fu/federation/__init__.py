@@ -1,4 +1,4 @@
-"""The loop: flat parameters, local updates of many clients, aggregation, checkpoints, divergence. Uses `fu.data`.
+"""The federated training loop: flat parameters, local updates, aggregation, checkpoints, divergence.
 
 A library of its own (docs/python.md trains and unlearns with it in 30 lines): `local` (Federation, LocalTraining,
 aggregate), `losses`, `task` (Task, State), `driver` (drive), `flat` (Layout), `model_files`. It is imported by module,

@@ -1,4 +1,4 @@
-"""Round checkpoints: a killed job resumes where it was, to the same bytes; an edited one starts over."""
+"""Round checkpoints: a killed job resumes with identical results; an edited one starts over."""
 
 import hashlib
 import json

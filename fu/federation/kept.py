@@ -29,7 +29,7 @@ class KeptModels:
                 self.rounds = sorted(int(name.removeprefix(PREFIX)) for name in file.keys())  # noqa: SIM118
             self.length, self.key = int(about["length"]), str(about["key"])
         except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError):
-            raise UserError(f"{path}: the file with the kept models is broken; delete it and run again.") from None
+            raise UserError(f"{path}: the file with the stored models is damaged; delete it and run again.") from None
 
     @classmethod
     def create(

@@ -108,7 +108,7 @@ class Federation:
             strategy = "vectorised" if self.at_once and self.device.type == "cuda" else "sequential"
         if strategy == "vectorised" and (self.stochastic or self.statistics):
             raise ValueError(
-                "dropout and running statistics are each client's own; only the sequential strategy has them"
+                "dropout and running statistics differ by client; only the sequential strategy supports them"
             )
         self.strategy = strategy
         self._known: tuple[Tensor, int, dict[tuple[int, str | Objective, int | None], tuple[Tensor, Tensor]]] | None = (
@@ -318,9 +318,9 @@ class Federation:
         if needed > there:
             raise UserError(
                 f"The updates of {clients:,} clients, with {self.layout.size:,} parameters each, take "
-                f"{needed / 1e9:.1f} GB at once, and the {'GPU' if on_gpu else 'machine'} has {there / 1e9:.1f}; let "
-                "fewer clients take part in a round (clients_per_round), or take a smaller model or a method that "
-                "needs no more than their mean."
+                f"{needed / 1e9:.1f} GB at once, but the {'GPU' if on_gpu else 'machine'} has {there / 1e9:.1f}; use "
+                "fewer clients per round (clients_per_round), a smaller model, or a method that needs only the mean "
+                "of the updates."
             )
 
     @contextmanager

@@ -1,6 +1,6 @@
 """The loss functions shared by methods: name -> per-sample loss of logits [n, C] and labels [n].
 
-An edit here concerns all training; a loss of one method belongs into that method's file.
+Edits here affect all training; a loss of a single method belongs in that method's file.
 """
 
 import math

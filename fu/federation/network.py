@@ -42,13 +42,13 @@ def check_model(model: nn.Module, shape: Sequence[int], classes: int, where: str
                 "average; declare STATISTICS = True, or use nn.GroupNorm or no normalisation (nfresnet18)."
             )
         if buffers and getattr(module, "momentum", 0.1) is None:
-            raise UserError(f"{where} returns a model whose {name} has momentum None; give it a number.")
+            raise UserError(f"{where} returns a model whose {name} has momentum None; set it to a number.")
     kind = torch.float32 if len(shape) > 1 else torch.int64
     with torch.no_grad():
         outputs = model.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=kind))
     if outputs.shape != (1, classes):
         raise UserError(
-            f"{where} returns a model with outputs {[*outputs.shape]} for one sample, expected [1, {classes}]: one a "
+            f"{where} returns a model with outputs {[*outputs.shape]} for one sample, expected [1, {classes}]: one per "
             "class."
         )
 

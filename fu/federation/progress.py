@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and a line now and then in a log file. No result depends on it."""
+"""A progress bar on a terminal, or occasional lines in a log file. No result depends on it."""
 
 import sys
 import time
@@ -34,7 +34,7 @@ class Progress:
             left = each * (self.rounds - self.done)
             self._say(
                 f"round {self.done}/{self.rounds} ({self.done / self.rounds:.0%}){text}, "
-                f"{each:.2f} s a round, {left:.0f} s left"
+                f"{each:.2f} s per round, {left:.0f} s left"
             )
 
     def finish(self, diverged: int | None) -> None:

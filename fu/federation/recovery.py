@@ -1,4 +1,4 @@
-"""Post-training: the retained clients train on, and what they send may be projected (FedOSD section 3.3)."""
+"""Post-training: the retained clients continue training; their updates may be projected (FedOSD section 3.3)."""
 
 from collections.abc import Callable
 

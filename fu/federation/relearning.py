@@ -1,4 +1,4 @@
-"""Relearning: train a model on that has unlearned, and watch whether what it forgot comes back.
+"""Relearning: continue training an unlearned model and measure whether the forgotten data return.
 
 After Siddiqui et al. 2025 (arXiv 2505.22310), where models train on after unlearning, on retained data alone or with
 few forgotten samples, and what they say of forgotten samples is compared with what a retrained model says after the

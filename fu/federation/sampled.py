@@ -1,4 +1,4 @@
-"""Rounds of training on what a sampling history says (FATS, Tao et al. 2024): shared by its training and unlearning."""
+"""Training rounds that follow a sampling history (FATS, Tao et al. 2024), shared by training and unlearning."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def shape_of(task: Task, rounds: int) -> Shape:
             "FATS draws clients_per_round clients, with_replacement: true, for local_steps steps; set all three."
         )
     if task.federation.stochastic:
-        raise UserError("FATS derives its draws again, and dropout is none of them; use a model without dropout.")
+        raise UserError("FATS replays its random draws, which do not include dropout; use a model without dropout.")
     return Shape(task.clients_per_round, rounds, local.local_steps, local.batch_size)
 
 

@@ -164,7 +164,9 @@ class History:
             if client not in gone
         }
         if not left or not all(len(left[client]) for client in asked.keys() & left.keys()):
-            raise ValueError("a request must leave a client, and every client that stays a sample")
+            raise ValueError(
+                "a request must leave at least one client, and at least one sample to every retained client"
+            )
         met = [point for point in self._points(gone, asked) if point[1] < done]
         clients_from, batches_from = -(-done // self.shape.steps), done
         if met:

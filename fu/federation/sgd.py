@@ -1,4 +1,4 @@
-"""How clients train, as one record from a paper's settings to the federation. Imports no torch."""
+"""Settings of local training. Imports no torch."""
 
 from typing import Annotated, Self
 
@@ -14,21 +14,23 @@ class LocalSGD(Frozen):
     """SGD with rate lr * lr_decay ** round, over `local_epochs` (shuffled) or `local_steps`."""
 
     lr: Rate = Field(description="learning rate of local SGD")
-    lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(description="factor applied to the rate after every round")
+    lr_decay: Annotated[float, Field(gt=0, le=1)] = Field(
+        description="factor by which the rate is multiplied after every round"
+    )
     momentum: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0, description="momentum of local SGD; starts at zero in every round"
+        0.0, description="momentum of local SGD, reset in every round"
     )
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        0.0, description="times the weights is added to the gradient"
+        0.0, description="weight decay (L2): this factor times the weights is added to the gradient"
     )
     batch_size: Count = Field(description="samples per gradient step, B")
     local_epochs: Count | None = Field(None, description="local epochs per round, E")
-    local_steps: Count | None = Field(None, description="instead of epochs: gradient steps per round")
+    local_steps: Count | None = Field(None, description="alternative to local_epochs: gradient steps per round")
 
     @model_validator(mode="after")
     def _either(self) -> Self:
         if (self.local_epochs is None) == (self.local_steps is None):
-            raise ValueError("local_epochs, local_steps: give one of them, and not both")
+            raise ValueError("local_epochs, local_steps: set exactly one of them")
         return self
 
 

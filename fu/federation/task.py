@@ -1,4 +1,4 @@
-"""What a method is given: the federation, who is to be forgotten, the original model and recorded histories."""
+"""What a method receives: the federation, the forgotten clients, the original model and recorded histories."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,6 +1,6 @@
 """Local training of all clients at once, for small models on a GPU: torch.func over a leading client dimension.
 
-Equal to client after client up to float rounding: the same batches, padded to one shape and masked.
+Equals training one client after another up to rounding: the same batches, padded to one shape and masked.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the plan learns from files without importing torch: plug-ins and what they declare, checksums of archives.
+"""What the plan reads from files without importing torch: plug-ins, their declarations, checksums of archives.
 
 Slow results (importing torch to check hyper-parameters, hashing archives) are cached in `results/.cache`.
 """
@@ -156,8 +156,8 @@ def add_folder(folder: Path) -> None:
         raise UserError(f"config: plugins: there is no folder {str(folder)!r}.")
     ours = any(folder.is_relative_to(place.resolve()) for place in (ROOT / "fu", ROOT / ".snakemake", Path("results")))
     wrong = (
-        f"config: plugins: {str(folder)!r} is no folder of plug-ins; name one of your own that has some of these "
-        f"folders: {', '.join((*KINDS, *BESIDE))}."
+        f"config: plugins: {str(folder)!r} is not a plug-in folder; use your own folder with one or more of "
+        f"these subfolders: {', '.join((*KINDS, *BESIDE))}."
     )
     if ours:
         raise UserError(wrong)
@@ -170,7 +170,7 @@ def add_folder(folder: Path) -> None:
         taken = written.keys() & {_module_of(path) for path in _inside(ROOT / "fu" / below.name)}
         if taken:
             path = written[min(taken)]
-            raise UserError(f"{path}: fu/{below.name} already has a plug-in of this name; rename the file.")
+            raise UserError(f"{path}: fu/{below.name} already has a plug-in with this name; rename the file.")
     inside = {path.name for path in _inside(folder) if not path.name.startswith(".")}
     if inside and inside.isdisjoint((*KINDS, *BESIDE)):
         raise UserError(wrong)
@@ -317,7 +317,7 @@ def metrics() -> dict[str, Metric]:
     by_name: dict[str, Metric] = {}
     for kind, name, metric in several:
         if metric.name in by_name:
-            raise UserError(f"{name}.py ({kind}): METRICS: another plug-in has {metric.name!r}; rename it.")
+            raise UserError(f"{name}.py ({kind}): METRICS: another plug-in already defines {metric.name!r}; rename it.")
         by_name[metric.name] = metric
     return by_name
 

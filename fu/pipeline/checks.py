@@ -1,4 +1,4 @@
-"""What an artefact shows must exist: else one sentence, before the first job."""
+"""Checks, before the first job, that everything a table or figure shows exists."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -31,7 +31,7 @@ def shown(entry: Artefact, where: str) -> None:
     traced = list(declared.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
     untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
     if untraced:
-        what = "does not add up over rounds" if "COUNTS" in declared else "is not measured per round"
+        what = "cannot be summed over rounds" if "COUNTS" in declared else "is not measured per round"
         raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
     marks = declared.get("MARKS", {})
     if entry.marks and entry.marks not in marks:
@@ -40,7 +40,7 @@ def shown(entry: Artefact, where: str) -> None:
         if not getattr(entry, field):
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")
     if entry.judges and reads != "artefacts":
-        raise UserError(f"{where}: judges: kind {entry.kind} judges no claims; only kind verdicts does.")
+        raise UserError(f"{where}: judges: not allowed for kind {entry.kind}, only for kind verdicts.")
 
 
 def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
@@ -75,13 +75,13 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
         if lacking == roles or (lacking and entry.marks):
             what = entry.marks or f"kind {entry.kind}"
             raise UserError(
-                f"{where}: stages: {what} cannot show {(lacking or entry.stages)[0]!r} for {scenario!r}; allowed: "
+                f"{where}: stages: {what} has no {(lacking or entry.stages)[0]!r} model for {scenario!r}; allowed: "
                 f"{', '.join(role for role in able if role != 'recovered' or recovers)}."
             )
     if declared.get("OPTIMA"):
         optima(grid, name, entry, where)
     if declared.get("RETRAINS") and not any(_retrains(points[0]) for points in trials.values()):
-        raise UserError(f"{where}: methods: kind {entry.kind} needs one that retrains.")
+        raise UserError(f"{where}: methods: kind {entry.kind} needs one that retrains from scratch.")
     if "REPEATS" in declared:
         repeats(entry, trials, declared["REPEATS"], where)
     coordinates(grid, name, entry, trials, where)
@@ -90,8 +90,8 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
         at = grid.at[f"{name}/{scenario}"]
         if len({tuple(at.get(key, trial.values.get(key)) for key in axes) for trial in points}) < len(points):
             raise UserError(
-                f"{where}: points of {method!r} in {scenario!r} cannot be told apart; name in x, lines or panels every "
-                "setting that its grid varies."
+                f"{where}: points of {method!r} in {scenario!r} cannot be told apart; put every setting "
+                "that its grid varies in x, lines or panels."
             )
 
 
@@ -107,9 +107,9 @@ def claimed(
     made = catalogue.declared("artefacts", entry.kind).get("BY_SEED", ())
     reads = catalogue.reads(entry.kind)
     if reads not in ("evaluations", "traces") and not made:
-        raise UserError(f"{where}: kind {entry.kind} has no rows seed by seed; name another artefact.")
+        raise UserError(f"{where}: kind {entry.kind} has no per-seed rows; choose another table or figure.")
     if catalogue.declared("claims", claim.kind).get("INTERVAL") and reads != "repeats":
-        raise UserError(f"{where}: kind {claim.kind} judges numbers of audits; {claim.artefact} has none.")
+        raise UserError(f"{where}: kind {claim.kind} judges audit results, but {claim.artefact} has none.")
     metrics = [one for one in entry.metrics if catalogue.metrics()[one].per == "model"] + [*made]
     along, all_points = getattr(p, "along", None), not catalogue.chooses(entry.kind, entry.points)
     for one in plugins.load("claims", claim.kind).operands(p):
@@ -152,9 +152,7 @@ def _pointed(
     matching = [trial for trial in trials if all(trial.values.get(key) == value for key, value in wanted.items())]
     if len(matching) > (len({trial.values.get(str(along)) for trial in matching}) if along in stated else 1):
         varied = sorted({key for trial in matching for key in trial.values} - {*wanted, along})
-        raise UserError(
-            f"{where}: {one.method!r} has {len(matching)} points here; name one with at: {', '.join(varied)}."
-        )
+        raise UserError(f"{where}: {one.method!r} has {len(matching)} points; select one with at: {', '.join(varied)}.")
 
 
 def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
@@ -169,7 +167,7 @@ def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
         if [len(trains), len(again), len(entry.against)] != [1, 1, 2]:
             raise UserError(
                 f"{where}: against: kind {entry.kind} needs a training of all clients and a method that retrains "
-                f"without those who are forgotten, got {', '.join(entry.against) or 'nothing'}."
+                f"without the forgotten clients, got {', '.join(entry.against) or 'nothing'}."
             )
         rounds = {one: max(map(_trained, trials)) for one, trials in of.items()}
         others = [one for one in entry.shown if one not in entry.against]
@@ -186,7 +184,7 @@ def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], leas
     """Raise `UserError` unless so many or more repeats of retraining are named, and nothing else beside them."""
     others = [one for (_, one), points in trials.items() if one in entry.against and not _retrains(points[0])]
     if others:
-        raise UserError(f"{where}: against: {others[0]!r} is no retraining; kind {entry.kind} needs repeats of one.")
+        raise UserError(f"{where}: against: {others[0]!r} is not a retraining; kind {entry.kind} needs repeats of one.")
     if len(entry.against) < least:
         raise UserError(
             f"{where}: against: kind {entry.kind} needs at least {least} repeats of retraining, got "
@@ -198,13 +196,13 @@ def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], leas
         same = [other for other in entry.against if _params(trials[scenario, other][0]) == _params(first)]
         if len(same) > 1:
             raise UserError(
-                f"{where}: against: {' and '.join(same[:2])} are the same; give each its own params.repeat."
+                f"{where}: against: {' and '.join(same[:2])} are identical; give each its own params.repeat."
             )
         rounds, wanted = _trained(first), first.settings.training.rounds
         if rounds < wanted:
             raise UserError(
                 f"{where}: against: {one!r} has {rounds} rounds in {scenario!r}, fewer than the {wanted} of the "
-                "original model, whose place it takes."
+                "original model, which it replaces."
             )
 
 
@@ -245,7 +243,7 @@ def coordinates(
                 if key not in at and key not in grids:
                     known = [*at, *sorted(grids)]
                     raise UserError(
-                        f"{where}: {field}: {key!r} is no coordinate of {scenario!r} and in no grid"
+                        f"{where}: {field}: {key!r} is neither a coordinate of {scenario!r} nor in a grid"
                         f"{nearest(key, known) if known else ''}."
                     )
 
@@ -269,7 +267,7 @@ def sampled(grid: Trials, name: str, entry: Artefact, where: str) -> None:
                 of = f"{entry.scenarios[known_by.index(False)]!r}" if field == "x" else "any scenario"
                 known = sorted({short for at in places for short in at})
                 raise UserError(
-                    f"{where}: {field}: {key!r} is no coordinate of {of}{nearest(key, known) if known else ''}."
+                    f"{where}: {field}: {key!r} is not a coordinate of {of}{nearest(key, known) if known else ''}."
                 )
 
 
@@ -311,12 +309,14 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
     if declared.get("FIRSTS"):
         lacking = [end for end in ends(entry.metrics[0]) if end not in entry.metrics]
         if lacking:
-            raise UserError(f"{where}: metrics: kind {entry.kind} needs {lacking[0]!r} beside {entry.metrics[0]!r}.")
+            raise UserError(
+                f"{where}: metrics: kind {entry.kind} needs {lacking[0]!r} as well as {entry.metrics[0]!r}."
+            )
     if declared.get("SCORES"):
         scores = {catalogue.declared("audits", audit)["SCORE"] for audit in home.values()}
         if wrong := next((one for one in entry.metrics if one not in scores), None):
             raise UserError(
-                f"{where}: metrics: kind {entry.kind} shows how much is left, and {wrong!r} does not say it; allowed: "
+                f"{where}: metrics: kind {entry.kind} needs an audit's score, and {wrong!r} is none; allowed: "
                 f"{', '.join(sorted(scores))}."
             )
     if declared.get("PICTURES"):
@@ -325,12 +325,12 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
         repeated(grid, name, scenario, entry, where)
         data = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.data
         if declared.get("PICTURES") and about(data.dataset).text:
-            raise UserError(f"{where}: kind {entry.kind} shows images, but {data.dataset} of {scenario!r} is text.")
+            raise UserError(f"{where}: kind {entry.kind} needs images, but {data.dataset} of {scenario!r} has text.")
         left = [_left(grid.of(f"{name}/{scenario}", one)[0]) for one in entry.methods]
         if not (declared.get("PICTURES") or {0, 1} <= {*left}):
             raise UserError(
-                f"{where}: methods: kind {entry.kind} needs controls by which audits judge themselves, of which "
-                "nothing is left (retrain_partly with share: 0), and all (share: 1)."
+                f"{where}: methods: kind {entry.kind} needs two controls to validate the audits: one without the "
+                "forgotten client (retrain_partly with share: 0) and one with all of its data (share: 1)."
             )
 
 
@@ -350,16 +350,18 @@ def relearned(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wh
         settings = grid.trials[f"{name}/{scenario}", ORIGINAL].settings
         data, training = settings.data, settings.relearning
         if data.forget is None or data.forget.samples:
-            raise UserError(f"{where}: {scenario!r} needs data.forget.clients: kind {entry.kind} trains clients on.")
+            raise UserError(
+                f"{where}: {scenario!r} needs data.forget.clients: kind {entry.kind} trains the forgotten clients."
+            )
         if "asr" in entry.metrics and data.attack is None:
-            raise UserError(f"{where}: {scenario!r} has no data.attack, so no asr.")
+            raise UserError(f"{where}: asr needs data.attack, which {scenario!r} does not have.")
         if (number := len(seeds[: training.repeats])) < 2:
             raise UserError(f"{where}: kind {entry.kind} needs at least 2 repeats of {scenario!r}, got {number}.")
         _, train, held_out = data.fewest
         if training.samples >= train - held_out:
             raise UserError(
                 f"{where}: relearning.samples of {scenario!r}: {training.samples} of the smallest client's at most "
-                f"{train - held_out} training samples leave none to measure on; take fewer."
+                f"{train - held_out} training samples leave none to measure on; use fewer."
             )
 
 
@@ -372,13 +374,15 @@ def repeated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str
     if data.forget is None or data.forget.requests > 1:
         raise UserError(f"{where}: {scenario!r} needs data.forget with one request.")
     if wrong := next((one for one in entry.against if not _retrains(of[one])), None):
-        raise UserError(f"{where}: against: {wrong!r} is no retraining; kind {entry.kind} compares with nothing else.")
+        raise UserError(
+            f"{where}: against: {wrong!r} is not a retraining; kind {entry.kind} compares only with retrainings."
+        )
     started = {one.partition("+")[0]: shown for shown in entry.against for one in [of[shown].trained]}
     if len(started) < len(entry.against):
-        raise UserError(f"{where}: against: two retrainings of {scenario!r} have the same training; name one.")
+        raise UserError(f"{where}: against: two retrainings of {scenario!r} have the same training; list only one.")
     for one in entry.methods:
         if (training := of[one].trained.partition("+")[0]) not in started:
-            raise UserError(f"{where}: against: names no retraining by {training!r}, which {one!r} starts from.")
+            raise UserError(f"{where}: against: lists no retraining of {training!r}, from which {one!r} starts.")
 
 
 def pictured(entry: Artefact, home: Mapping[str, str], where: str) -> None:
@@ -389,10 +393,12 @@ def pictured(entry: Artefact, home: Mapping[str, str], where: str) -> None:
     able = [one for one in catalogue.available("audits") if catalogue.defines("audits", one, "indices")]
     if len(used := {home[metric] for metric in entry.metrics}) != 1 or not used <= {*able}:
         allowed = ", ".join(metric for metric, audit in home.items() if audit in able)
-        raise UserError(f"{where}: metrics: kind {entry.kind} needs one of an audit that ranks samples: {allowed}.")
+        raise UserError(
+            f"{where}: metrics: kind {entry.kind} needs a metric of one audit that ranks samples: {allowed}."
+        )
     shown = [one for one in entry.methods if one not in entry.against]
     if len(shown) != 1:
-        raise UserError(f"{where}: methods: kind {entry.kind} shows one, got {', '.join(shown) or 'none'}.")
+        raise UserError(f"{where}: methods: kind {entry.kind} needs exactly one, got {', '.join(shown) or 'none'}.")
 
 
 def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
@@ -400,9 +406,9 @@ def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
     able = [name for name in catalogue.available("artefacts") if catalogue.declared("artefacts", name).get("CLIENTS")]
     if kind not in able:
         allowed = f"; allowed: {', '.join(able)}" if able else ""
-        raise UserError(f"{where}: kind {kind} shows no numbers of single clients, as {metric!r} has{allowed}.")
+        raise UserError(f"{where}: kind {kind} cannot show {metric!r}, which has a value per client{allowed}.")
     if settings.data.test == "global":
-        raise UserError(f"{where}: {metric!r} needs test samples of each client; allowed: data.test: clients.")
+        raise UserError(f"{where}: {metric!r} needs a test set per client; set data.test: clients.")
 
 
 def training(phase: Training, where: str) -> None:
@@ -422,30 +428,30 @@ def request(settings: Settings, entry: Method, where: str) -> None:
     if asked.samples and not declared.get("SAMPLES"):
         able = [name for name in catalogue.available("methods") if catalogue.declared("methods", name).get("SAMPLES")]
         raise UserError(
-            f"{where}: data.forget.samples: {entry.plugin} forgets whole clients alone; allowed: {', '.join(able)}."
+            f"{where}: data.forget.samples: {entry.plugin} forgets only whole clients; allowed: {', '.join(able)}."
         )
     if declared.get("MOMENTUM") and phase.momentum:
-        raise UserError(f"{where}: unlearning.momentum: {entry.plugin} keeps its own momentum; allowed: 0.")
+        raise UserError(f"{where}: unlearning.momentum: {entry.plugin} has its own momentum; allowed: 0.")
     continued = declared.get("CONTINUES")
     if not continued:
         return
     if training.method.name != continued:
         raise UserError(
-            f"{where}: {entry.plugin} continues a training by {continued}, got {training.method.name}; set trained_by."
+            f"{where}: {entry.plugin} continues training by {continued}, got {training.method.name}; set trained_by."
         )
     other = [key for key in INHERITED if key not in MEASURED and getattr(phase, key) != getattr(training, key)]
     if other:
         raise UserError(
-            f"{where}: unlearning.{other[0]}: {entry.plugin} continues its training; "
+            f"{where}: unlearning.{other[0]}: {entry.plugin} continues the training; "
             f"allowed: {getattr(training, other[0])}, as in training."
         )
     if asked.requests > 1 and not catalogue.defines("methods", entry.plugin, "again"):
-        raise UserError(f"{where}: data.forget.requests: {entry.plugin} meets one request; allowed: 1.")
+        raise UserError(f"{where}: data.forget.requests: {entry.plugin} supports only one request; allowed: 1.")
     completes = catalogue.defines("methods", entry.plugin, "done")
     if completes and phase.rounds != training.rounds * asked.requests:
         raise UserError(
-            f"{where}: unlearning.rounds: {entry.plugin} completes its training; "
-            f"allowed: {training.rounds * asked.requests}, the rounds of training for every request."
+            f"{where}: unlearning.rounds: {entry.plugin} completes the training; "
+            f"allowed: {training.rounds * asked.requests}, the rounds of training for each request."
         )
 
 
@@ -464,8 +470,8 @@ def statistics(settings: Settings, entry: Method | None, where: str) -> None:
             )
     if entry and projection:
         raise UserError(
-            f"{where}: recovery.projection: none is made for the running statistics (batch normalisation) of {model}; "
-            "set it to null."
+            f"{where}: recovery.projection: no projection supports the running statistics (batch normalisation) of "
+            f"{model}; set it to null."
         )
 
 
@@ -482,18 +488,18 @@ def selection(grid: Trials, name: str, scenario: str, shown: Sequence[str]) -> N
             if metric not in known:
                 raise UserError(f"{where}: chosen_by: there is no metric {metric!r}{nearest(metric, known)}.")
             if known[metric].better == "neither":
-                raise UserError(f"{where}: chosen_by: {metric!r} is better neither higher nor lower.")
+                raise UserError(f"{where}: chosen_by: {metric!r} has no better direction, higher or lower.")
         judged = [one for one in settings.chosen_by if _get(settings, NEEDS.get(one, "data"))]
         homes = [evaluations_with([metric], settings.evaluations) for metric in judged]
         if not homes or len(homes[0]) != 1 or any(home != homes[0] for home in homes):
             raise UserError(
                 f"{where}: evaluations: {method} has a grid; its best point is chosen by "
-                f"{' and '.join(judged)}, so their evaluators must be in one evaluation."
+                f"{' and '.join(judged)}, so their evaluators must be in the same evaluation."
             )
         if not data.validation_share and not data.held_out:
             raise UserError(
                 f"{where}: data.validation_share is 0, but {method} has a grid; "
-                "its best point is chosen on validation data, so hold some out."
+                "its best point is chosen on validation data, so hold some samples out."
             )
         _, train, held_out = data.fewest
         if data.validation_share and not held_out:

@@ -144,7 +144,9 @@ class Disk:
         if path is None:
             raise UserError(f"{module}: there is no such module.")
         if path.suffix != ".py":
-            raise UserError(f"{path}: Python would import this compiled file, whose code no digest covers; remove it.")
+            raise UserError(
+                f"{path}: Python would import this compiled file, whose code cannot be digested; remove it."
+            )
         text = self._text(path, sources.text)
         if text is None:
             raise UserError(f"{path}: the file cannot be read.")
@@ -221,7 +223,7 @@ class Disk:
         line = next(one.line for one in imports_of(parse(text, path), []) if root(one.name) == name)
         raise UserError(
             f"{path}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
-            "neither in fu nor in an installed library, so its edits would go unnoticed; put it next to the plug-in "
+            "neither in fu nor in an installed library, so edits would go unnoticed; put it next to the plug-in "
             f"and import {module.rpartition('.')[0]}.{name}."
         )
 
@@ -255,10 +257,7 @@ class Disk:
         for name in sorted({inside.partition(".")[0] for inside in self._inside(str(ROOT))} - {"fu"}):
             path = self.find(name)
             if path and (name in sys.stdlib_module_names or _installed(_library(name))):
-                raise UserError(
-                    f"{path}: Python would import this in place of {name!r}, a module of its own or of a library; "
-                    "rename it."
-                )
+                raise UserError(f"{path}: this file hides {name!r}, a module of Python or of a library; rename it.")
 
     def digest(self, modules: tuple[str, ...]) -> str:
         """Return the first 16 hexadecimal digits of the hash of `versions`."""
@@ -398,7 +397,7 @@ def check_installed(*modules: str) -> None:
         if pinned and pinned != installed:
             state = f"{library} {installed} is installed" if installed else f"{library} is not installed"
             raise UserError(
-                f"{state}, but {LOCK} pins {pinned}; run `make` to set up again, or pin the installed version there."
+                f"{state}, but {LOCK} pins {pinned}; run `make` to reinstall, or pin the installed version there."
             )
 
 

@@ -1,4 +1,4 @@
-"""What a table or figure is told: its entry, with the labels, values and file names of all that it shows."""
+"""The entry of a table or figure: labels, values and file names of everything that it shows."""
 
 from collections.abc import Sequence
 from itertools import count, takewhile
@@ -42,7 +42,7 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     marked = declared.get("TRIGGERS")
     for name, of in settings.items():
         if marked and of.data.attack is None:
-            raise UserError(f"{grid.where[paper]}: artefacts.{artefact}: {name!r} has no attack to show.")
+            raise UserError(f"{grid.where[paper]}: artefacts.{artefact}: {name!r} has no attack (data.attack) to show.")
     return Entry(
         **{field: getattr(shown, field) for field in Display.model_fields},
         paper=paper,

@@ -50,7 +50,7 @@ def line_of(where: str, paper: Paper, scenario: str) -> list[str]:
         if base not in paper.scenarios:
             raise UserError(f"{here}: there is no scenario {base!r}{nearest(base, paper.scenarios)}.")
         if base in line:
-            raise UserError(f"{here}: {base!r} is built on itself; name another scenario.")
+            raise UserError(f"{here}: {base!r} is based on itself; choose another scenario.")
         line.append(base)
     return line
 
@@ -83,11 +83,11 @@ def derived(values: dict[str, Any], where: str) -> dict[str, Any]:
         known = {"clients": data.get("clients"), "samples": _samples(data), **new}
         lacking = [name for name in (*rule.times, *rule.over) if not isinstance(known.get(name), int)]
         if not isinstance(training[key], int | float) or training[key] <= 0:
-            raise UserError(f"{place}: must be a number above 0, got {training[key]!r}.")
+            raise UserError(f"{place}: must be a positive number, got {training[key]!r}.")
         if lacking:
             raise UserError(f"{place}: needs {' and '.join(lacking)}.")
         if new.get(gives) is not None:
-            raise UserError(f"{place}: {gives} follows from it, but is {new[gives]}; set one to null.")
+            raise UserError(f"{place}: sets {gives}, which is {new[gives]} already; set one of them to null.")
         factor = math.prod(known[name] for name in rule.times) / math.prod(known[name] for name in rule.over)
         number = training[key] * factor
         near = max(1, round(number))
@@ -164,14 +164,16 @@ class Grid(Trials):
         for key, method in paper.methods.items():
             where = f"{self.where[name]}: methods.{key}"
             if (other := labels.setdefault(method.label, key)) != key:
-                raise UserError(f"{where}.label: {method.label!r} is {other!r} already; give it another one.")
+                raise UserError(
+                    f"{where}.label: {method.label!r} is already the label of {other!r}; choose another one."
+                )
             if method.plugin:
                 catalogue.check("methods", method.plugin, where)
             elif method.unlearned_from not in paper.methods:
                 hint = nearest(str(method.unlearned_from), paper.methods)
                 raise UserError(f"{where}.unlearned_from: there is no method {method.unlearned_from!r}{hint}.")
             elif paper.methods[method.unlearned_from].unlearned_from:
-                raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} has no unlearning of its own.")
+                raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} does no unlearning itself.")
             if method.trained_by not in (trainings := [ORIGINAL, *paper.trainings]):
                 hint = nearest(method.trained_by, trainings)
                 raise UserError(f"{where}.trained_by: there is no training {method.trained_by!r}{hint}.")
@@ -273,7 +275,8 @@ class Grid(Trials):
                 section, _, last = key.partition(".")
                 if section not in ("training", "params"):
                     raise UserError(
-                        f"{where}: trainings.{shown}: grid: {key!r} is of no training; allowed: training.x, params.x."
+                        f"{where}: trainings.{shown}: grid: {key!r} is no training setting; allowed: training.x, "
+                        "params.x."
                     )
                 inside = {last: value} if section == "training" else {"method": {"params": {last: value}}}
                 at = merge(at, {"training": inside})
@@ -334,7 +337,7 @@ class Grid(Trials):
             return [{}]  # validation reports it
         given = {key: several for key, several in grid.items() if several}
         if math.prod(map(len, given.values())) > POINTS:
-            raise UserError(f"{where}: grid: has more than {POINTS} points; name fewer values.")
+            raise UserError(f"{where}: grid: has more than {POINTS} points; list fewer values.")
         return [dict(zip(given, chosen, strict=True)) for chosen in product(*given.values())]
 
     def _add(self, scope: str, shown: str, trial: Trial, where: str) -> None:
@@ -433,7 +436,9 @@ class Grid(Trials):
         for kind in settings.training.history:
             catalogue.check("histories", kind, f"{where}: training.history")
             if catalogue.declared("histories", kind).get("ATTACK") and not settings.data.attack:
-                raise UserError(f"{where}: training.history: {kind} needs data.attack to know who will be forgotten.")
+                raise UserError(
+                    f"{where}: training.history: {kind} needs data.attack, which determines the forgotten clients."
+                )
         phases = [phase for phase in PHASES if getattr(settings, phase)]
         traced = {one: phase for phase in phases for one in getattr(settings, phase).traced}
         for evaluator in (*chain.from_iterable(settings.evaluations.values()), *traced):
@@ -451,7 +456,7 @@ class Grid(Trials):
         if settings.unlearning is None or (
             settings.recovery is None and settings.total_rounds != settings.unlearning.rounds
         ):
-            raise UserError(f"{where}: settings.recovery is missing; rounds are left after unlearning.")
+            raise UserError(f"{where}: settings.recovery is missing, but total_rounds leaves rounds after unlearning.")
         checks.request(settings, entry, where)
         if settings.recovery and settings.recovery.projection:
             catalogue.check("projections", settings.recovery.projection.name, where)

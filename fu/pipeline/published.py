@@ -1,4 +1,4 @@
-"""The paper's own numbers (workflow/published), checked row by row against the paper before the first job."""
+"""The published numbers (workflow/published), checked row by row against the paper's file before the first job."""
 
 import csv
 import re
@@ -55,7 +55,7 @@ def check(path: Path, paper: Paper, kind: str, stated: Collection[str] = ()) -> 
             raise UserError(f"{where}: {row.metric!r} must be a fraction (0 to 1), not a percentage, got {row.value}.")
         before = seen.setdefault(row._replace(value=""), line)
         if before != line:
-            raise UserError(f"{where}: is the same number as line {before}; give each once.")
+            raise UserError(f"{where}: duplicates line {before}.")
 
 
 def _method(name: str, paper: Paper) -> str:

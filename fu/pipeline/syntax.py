@@ -58,7 +58,9 @@ def analysed(module: str, path: Path, source: bytes, ours: bool) -> Analysis:
     try:
         for line, name in _hiding(tree, imports):
             if module != "fu.plugins" and not (name.startswith("fu.plugins.") and module.startswith(LOADING)):
-                raise UserError(f"{path}: line {line}: {name} can import code that no digest covers; use `import`.")
+                raise UserError(
+                    f"{path}: line {line}: {name} can import code that no digest covers; use a plain `import`."
+                )
         reads, files, whole = _reads_texts(tree, module), _declared_files(tree, path), _hash(tree)
         text = _hash(_counted(tree, imports, ours))
     except RecursionError:
@@ -157,7 +159,7 @@ def _declared_files(tree: ast.Module, path: Path) -> list[str]:
             files += value
         elif not isinstance(value, str):
             raise UserError(
-                f"{path}: line {node.lineno}: READS must list files in or below the folder of this one, as in "
+                f"{path}: line {node.lineno}: READS must list files in this folder or below, as in "
                 'READS = ["rate.txt"].'
             )
     return files

@@ -1,7 +1,7 @@
-"""What a run has made, as tidy frames of pandas and models of torch: `from fu import results` (docs/python.md).
+"""The results of a run as tidy pandas frames and torch models: `from fu import results` (docs/python.md).
 
-Reads files alone, and none without a valid certificate; neither Snakemake nor a plan is needed. What certificates of
-evaluations do not say (coordinates, units, which scenarios share a file), those of published artefacts do.
+It only reads files, needs no Snakemake, and refuses files without a valid certificate. Coordinates, units and shared
+scenarios come from the certificates of tables and figures.
 """
 
 from collections.abc import Iterable, Mapping
@@ -130,7 +130,7 @@ def model(
     points = {record.point for record in records if record.chosen} if point is None else {point}
     if not points:
         allowed = ", ".join(sorted({record.point for record in records}))
-        raise UserError(f"{where}: no point of {method!r} is chosen; say which: {allowed}.")
+        raise UserError(f"{where}: no grid point of {method!r} was chosen; pass one: {allowed}.")
     records = _where(records, "point", points.pop(), where)
     last = max((record.role for record in records), key=ORDER.index)
     path = _where(records, "role", role or last, where)[0].path
@@ -149,10 +149,10 @@ def _run(preset: str | None, root: Root) -> Run:
     """Return the files of a preset; `UserError` where there are none."""
     folder = Path(root) if root is not None else _project() / "results"
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder; root is the folder `results` of a project.")
+        raise UserError(f"{folder}: there is no such folder; root must be the folder `results` of a project.")
     presets = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     if preset is None and len(presets) != 1:
-        raise UserError(f"{folder}: say which preset; allowed: {', '.join(presets) or 'none'}.")
+        raise UserError(f"{folder}: pass a preset; allowed: {', '.join(presets) or 'none'}.")
     if preset is not None and preset not in presets:
         raise UserError(f"{folder}: there is no preset {preset!r}{nearest(preset, presets)}.")
     return Run(folder / (preset or presets[0]))
@@ -164,7 +164,7 @@ def _project() -> Path:
     for folder in (here, *here.parents, ROOT):
         if (folder / "workflow/papers").is_dir():
             return folder
-    raise UserError(f"{here}: lies in no project; say where the results are: root=.")
+    raise UserError(f"{here}: not inside a project; pass root=, the folder with the results.")
 
 
 def _rows(records: Iterable[Record]) -> pd.DataFrame:

@@ -21,13 +21,13 @@ def load(path: Path, made: Certificate) -> nn.Module:
     parts = digest.parts(f"fu.models.{choice.name}")
     edited = [name for name in parts if name.startswith("fu.models.") and parts[name] != made.parts.get(name)]
     if edited:
-        raise UserError(f"{path}: {edited[0]} was edited since this model was made; run snakemake again.")
+        raise UserError(f"{path}: {edited[0]} was edited after this model was made; run snakemake again.")
     params = plugins.params("models", choice, f"{path}: model")
     with torch.random.fork_rng(devices=[]):
         model: nn.Module = plugins.load("models", choice.name).build(facts.shape, facts.classes, params)
     layout = Layout(model)
     theta, diverged = model_files.load(path, layout)
     if theta is None:
-        raise UserError(f"{path}: the run diverged in round {diverged}, so that this model has no weights.")
+        raise UserError(f"{path}: the run diverged in round {diverged}, so this model has no weights.")
     model.load_state_dict(layout.named(theta), strict=False)  # buffers that only count batches are in no file
     return model.eval()

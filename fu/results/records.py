@@ -1,4 +1,4 @@
-"""Which file of a run is what: its name says a part, its certificate and those of published artefacts the rest."""
+"""What each file of a run is, from its name, its certificate and those of tables and figures."""
 
 import json
 from collections import defaultdict
@@ -98,7 +98,7 @@ class Run:
             try:
                 entries.append(Entry.model_validate_json(spec, extra="ignore"))
             except ValidationError:
-                raise UserError(f"{path}: was made by another version of fu; run snakemake again.") from None
+                raise UserError(f"{path}: made by another version of fu; run snakemake again.") from None
         return entries
 
     def tables(self, paper: str, entries: Iterable[Entry], *, traces: bool) -> list[Record]:
@@ -171,7 +171,7 @@ class Run:
         selection, content = self._selection(file)
         made = self.verify(selection)
         if made.outputs[selection.name][1] != content:
-            raise UserError(f"{file}: was made before {selection.name} was; run snakemake again.")
+            raise UserError(f"{file}: is older than {selection.name}; run snakemake again.")
         selected = json.loads(selection.read_text())["selected"]
         trials, evaluated = made.spec["trials"], made.inputs["evaluations"]
         return selected, self._here(evaluated[trials.index(selected) * len(evaluated) // len(trials)][0])

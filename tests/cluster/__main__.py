@@ -235,7 +235,7 @@ def gpu_requested(login: Login) -> str:
     run = login.start("toy_bars")
     wait_until(lambda: "gres:gpu:1" in login.slurm.ask("squeue", "--noheader", "--format=%b"), "no GPU is requested")
     shown = login.finish(run, expected=0 if torch.cuda.is_available() else 1)
-    assert torch.cuda.is_available() or "device: cuda was requested, but torch finds no GPU" in shown, shown
+    assert torch.cuda.is_available() or "device: cuda is set, but torch finds no GPU" in shown, shown
     return "device: cuda: a GPU is requested, in its partition"
 
 

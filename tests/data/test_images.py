@@ -40,7 +40,7 @@ def test_streamed_images_are_those_that_are_held(tmp_path: Path, name: str, monk
     held, streamed = (loaded(tmp_path, name, monkeypatch, resident) for resident in (1 << 40, 0))
     assert isinstance(streamed.inputs, Streamed)
     assert (streamed.shape, streamed.inputs.shape, streamed.device) == (held.shape, held.x.shape, held.device)
-    with pytest.raises(UserError, match=r"ClientData.x: images of this data set are streamed.*ask for some of them"):
+    with pytest.raises(UserError, match=r"ClientData.x: images of this data set are streamed.*request some of them"):
         _ = streamed.x
     for one, other in zip(seen(held), seen(streamed), strict=True):
         assert torch.equal(one, other)

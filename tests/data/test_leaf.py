@@ -114,8 +114,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
             ("two labels", "femnist", [PIXELS], [1, 2], "ValueError: a has 1 samples and 2 labels of 1"),
             ("two images", "femnist", [PIXELS, PIXELS], [1], "ValueError: a has 2 samples and 1 labels of 1"),
             ("a short image", "femnist", [PIXELS[:9]], [1], "ValueError: cannot reshape array of size 9"),
-            ("bytes", "femnist", [[255 * one for one in PIXELS]], [1], "values of pixels must be from 0 to 1"),
-            ("NaN", "femnist", [[*PIXELS[:-1], float("nan")]], [1], "values of pixels must be from 0 to 1"),
+            ("bytes", "femnist", [[255 * one for one in PIXELS]], [1], "pixel values must be from 0 to 1"),
+            ("NaN", "femnist", [[*PIXELS[:-1], float("nan")]], [1], "pixel values must be from 0 to 1"),
             ("another class", "femnist", [PIXELS], [62], "labels must be integers from 0 to 61"),
             ("a negative class", "femnist", [PIXELS], [-1], "labels must be integers from 0 to 61"),
             ("a broken class", "femnist", [PIXELS], [1.5], "labels must be integers from 0 to 61"),
@@ -136,7 +136,7 @@ def test_a_damaged_file_is_told_in_one_sentence(tmp_path: Path, name: str, text:
     with pytest.raises(UserError) as caught:
         fetch(name, tmp_path)
     told = str(caught.value)
-    assert told.startswith(f"{path}: is damaged or no file of LEAF's {name} (")
+    assert told.startswith(f"{path}: damaged, or not a file of LEAF's {name} (")
     assert words in told
     assert told.endswith("); make it again.")
     assert "\n" not in told
@@ -150,14 +150,14 @@ def test_files_without_samples_are_told_and_a_folder_without_files_is_none(tmp_p
     with pytest.raises(UserError, match=r"femnist\.npz or LEAF's files in \S+femnist in place \(its format"):
         fetch("femnist", tmp_path)
     write(folder, "test", 0, {"a": ([], [])})
-    with pytest.raises(UserError, match=r"femnist/test: LEAF's files hold no sample; make them again\.$"):
+    with pytest.raises(UserError, match=r"femnist/test: LEAF's files have no samples; make them again\.$"):
         fetch("femnist", tmp_path)
 
 
 def test_more_samples_or_characters_than_the_data_set_has_are_told(tmp_path: Path) -> None:
     folder, facts = roles(tmp_path), about("shakespeare")
-    with pytest.raises(UserError, match="shakespeare: LEAF's files hold 5 samples, but shakespeare has 4"):
+    with pytest.raises(UserError, match="shakespeare: LEAF's files have 5 samples, but shakespeare has 4"):
         leaf.read(folder, "shakespeare", replace(facts, samples=4))
-    with pytest.raises(UserError, match="shakespeare: LEAF's files hold 6 characters, but shakespeare has 5"):
+    with pytest.raises(UserError, match="shakespeare: LEAF's files have 6 characters, but shakespeare has 5"):
         leaf.read(folder, "shakespeare", replace(facts, classes=5))
     assert leaf.read(folder, "shakespeare", replace(facts, samples=5, classes=6))

@@ -127,8 +127,11 @@ def test_a_seed_draws_the_same_again_and_another_seed_everything_else() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"server": TRAINING - 1, "held_out": 1}, f"{TRAINING - 1} and 1 samples leave none of {TRAINING} to the"),
-        ({"samples": TRAINING + 1}, f"samples: {TRAINING + 1} are to be used, but the data set holds {TRAINING}"),
+        ({"server": TRAINING - 1, "held_out": 1}, f"{TRAINING - 1} and 1 of {TRAINING} samples leave none for the"),
+        (
+            {"samples": TRAINING + 1},
+            f"samples: must be at most {TRAINING}, the size of the data set, got {TRAINING + 1}",
+        ),
         ({"server": TRAINING - 4}, "client 0 gets no validation sample"),
         ({"server": TRAINING - 4, "validation_share": 0.0}, "gets no training sample; use fewer clients"),
         (

@@ -42,7 +42,7 @@ def test_a_truncated_partition_is_told_in_one_sentence(tmp_path: Path) -> None:
 
 def test_an_archive_in_place_of_a_partition_is_told_in_one_sentence(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "partition.npz")
-    has(sentence(lambda: partition.load(path)), f"{path}: this is not a partition file", "run snakemake again")
+    has(sentence(lambda: partition.load(path)), f"{path}: not a partition file", "run snakemake again")
 
 
 def test_a_partition_of_another_data_set_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_partition_of_another_data_set_is_told_in_one_sentence(tmp_path: Path)
 
 
 def test_more_samples_than_there_are_is_told_in_one_sentence() -> None:
-    has(sentence(lambda: draw(samples=41)), "samples: 41 are to be used, but the data set holds 40")
+    has(sentence(lambda: draw(samples=41)), "samples: must be at most 40, the size of the data set, got 41")
 
 
 PART = make_partition((7, 12, 9, 4), absent=(3,), server=2, held_out=1)
@@ -117,13 +117,13 @@ def test_a_partition_that_contradicts_itself_is_told_in_one_sentence(
 ) -> None:
     path = edited(tmp_path / "partition.npz", changes)
     text = sentence(lambda: partition.load(path))
-    has(text, f"{path}: the partition contradicts itself: ", words, "delete it and run snakemake again")
+    has(text, f"{path}: the partition is inconsistent: ", words, "delete it and run snakemake again")
 
 
 @pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
 def test_arrays_of_another_kind_are_no_partition(tmp_path: Path, changes: dict[str, NDArray[Any]]) -> None:
     path = edited(tmp_path / "partition.npz", changes)
-    has(sentence(lambda: partition.load(path)), f"{path}: this is not a partition file; delete it and run")
+    has(sentence(lambda: partition.load(path)), f"{path}: not a partition file; delete it and run")
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_an_attack_that_the_partition_lacks_is_told_in_one_sentence(
     np.savez(archive, allow_pickle=False, **arrays_of("digits", 50, 5))  # type: ignore[arg-type]
     path = write(tmp_path / "partition.npz", replace(PART, attack={**PART.attack, **changes} if changes else {}))
     text = sentence(lambda: clients.load(archive, path, "digits", "patch", torch.device("cpu"), "share"))
-    has(text, f"{path}: attack 'patch' does not fit what the partition holds of it ({words}", "delete the file")
+    has(text, f"{path}: attack 'patch' does not match the partition ({words}", "delete the file")
 
 
 def test_clients_that_share_too_few_of_the_samples_are_told_in_one_sentence() -> None:
     text = sentence(lambda: draw(np.arange(40) % 2, classes=2, samples=2))
-    has(text, "client 0 gets 0 training", "both must be at least 1: use fewer clients or another train_share")
+    has(text, "client 0 gets 0 training", "both must be at least 1, so use fewer clients or another train_share")
 
 
 def test_a_client_without_test_samples_is_told_in_one_sentence() -> None:

@@ -142,12 +142,12 @@ def test_samples_that_contradict_the_partition_are_told_in_one_sentence(
 )
 def test_arrays_of_another_kind_are_no_request(tmp_path: Path, arrays: dict[str, Any]) -> None:
     path = written(tmp_path / "request.npz", **arrays)
-    has(sentence(lambda: request.load(path, PART)), f"{path}: this is not a request file; delete it and run")
+    has(sentence(lambda: request.load(path, PART)), f"{path}: not a request file; delete it and run")
 
 
 def test_another_file_in_place_of_a_request_is_told_in_one_sentence(tmp_path: Path) -> None:
     for path in (written(tmp_path / "partition.npz", **PART.arrays()), write_archive(tmp_path / "digits.npz")):
-        has(sentence(lambda path=path: request.load(path, PART)), f"{path}: this is not a request file")  # type: ignore[misc]
+        has(sentence(lambda path=path: request.load(path, PART)), f"{path}: not a request file")  # type: ignore[misc]
     torn = written(tmp_path / "request.npz", clients=np.array([1]))
     torn.write_bytes(torn.read_bytes()[:60])
     has(sentence(lambda: request.load(torn, PART)), f"{torn}: the file is ")

@@ -217,7 +217,7 @@ def test_the_progress_shows_the_first_two_numbers_that_are_measured(
     driver.drive(
         task, lambda: State(task.original_model), nudge, lambda _: numbers, never(tmp_path), "toy", evaluate_every=9
     )
-    assert "round 2/2 (100%), best 0.250, second 1.000, 0.00 s a round" in capsys.readouterr().err
+    assert "round 2/2 (100%), best 0.250, second 1.000, 0.00 s per round" in capsys.readouterr().err
 
 
 @dataclass(frozen=True)

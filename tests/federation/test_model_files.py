@@ -57,7 +57,7 @@ def test_histories_of_all_kinds_lie_in_one_file_and_are_loaded_apart(tmp_path: P
         assert set(found) == set(record)
         assert all(torch.equal(found[name], value) for name, value in record.items())
     text = sentence(lambda: model_files.load_history(path, "update", CPU))
-    has(text, f"{path}: the file holds no history 'update'; delete it")
+    has(text, f"{path}: the file has no history 'update'; delete it")
 
 
 def test_a_history_may_overflow(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def cut(length: int) -> Callable[[Path], None]:
     return write
 
 
-BROKEN = "the weights file is truncated or broken; delete it and run snakemake again"
+BROKEN = "the weights file is truncated or damaged; delete it and run snakemake again"
 NO_FILE = "must be a regular file, not a folder, a pipe or a device"
 ODD = [f'{{"diverged": {odd}}}' for odd in ("0", "-3", "true", "[1]", "2.5")]
 
@@ -115,7 +115,7 @@ def test_weights_that_are_not_finite_are_told_in_one_sentence(tmp_path: Path, od
     theta = torch.zeros(layout.size)
     theta[place] = odd
     model_files.save(path, layout, theta, None)
-    has(sentence(lambda: model_files.load(path, layout)), f"{path}: the weights are not all finite; delete")
+    has(sentence(lambda: model_files.load(path, layout)), f"{path}: some weights are not finite; delete")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32])

@@ -21,7 +21,7 @@ def test_progress_in_a_log_file_is_readable_lines(tmp_path: Path, capsys: pytest
     assert out == ""
     assert "\r" not in err
     first, last = err.splitlines()
-    rest = r", asr \d\.\d{3}, r_acc \d\.\d{3}, \d+\.\d\d s a round, "
+    rest = r", asr \d\.\d{3}, r_acc \d\.\d{3}, \d+\.\d\d s per round, "
     assert re.fullmatch(LINE + r"round 1/3 \(33%\)" + rest + r"\d+ s left", first)
     assert re.fullmatch(LINE + r"round 3/3 \(100%\)" + rest + "0 s left", last)
 
@@ -59,7 +59,7 @@ def test_progress_speaks_every_few_seconds_with_the_time_left_of_this_session(
     said = [line.removeprefix("12:00:00 toy: ") for line in capsys.readouterr().err.splitlines()]
     assert said == [
         "resumed after round 90",
-        "round 94/100 (94%), asr 0.200, 2.50 s a round, 15 s left",
-        "round 98/100 (98%), asr 0.600, 2.50 s a round, 5 s left",
-        "round 100/100 (100%), asr 0.800, 2.50 s a round, 0 s left",
+        "round 94/100 (94%), asr 0.200, 2.50 s per round, 15 s left",
+        "round 98/100 (98%), asr 0.600, 2.50 s per round, 5 s left",
+        "round 100/100 (100%), asr 0.800, 2.50 s per round, 0 s left",
     ]

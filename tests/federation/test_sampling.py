@@ -318,7 +318,9 @@ def test_a_batch_is_all_that_a_client_has_if_that_is_fewer_and_the_rounds_stay_a
 
 @pytest.mark.parametrize(("clients", "samples"), [([0, 1, 2], {}), ([], {1: [10, 11, 12, 13]})])
 def test_a_request_must_leave_a_client_and_every_client_a_sample(clients: list[int], samples: dict[int, Any]) -> None:
-    with pytest.raises(ValueError, match="must leave a client, and every client that stays a sample"):
+    with pytest.raises(
+        ValueError, match="must leave at least one client, and at least one sample to every retained client"
+    ):
         start().without(clients, samples)
 
 

@@ -79,7 +79,7 @@ def test_local_steps_stand_in_for_epochs(strategy: str) -> None:
 
 @pytest.mark.parametrize(("epochs", "steps"), [(None, None), (1, 1)])
 def test_either_epochs_or_steps_are_given(epochs: int | None, steps: int | None) -> None:
-    with pytest.raises(ValueError, match="local_epochs, local_steps: give one of them, and not both"):
+    with pytest.raises(ValueError, match="local_epochs, local_steps: set exactly one of them"):
         LocalTraining(lr=0.1, lr_decay=1.0, batch_size=5, local_epochs=epochs, local_steps=steps)
 
 

@@ -131,10 +131,10 @@ def test_weights_that_are_not_there_are_told_in_one_sentence(
     with pytest.raises(UserError) as caught:
         vgg16.build(COLOUR, 10, Params())
     path = tmp_path / "hub" / "checkpoints" / vgg16.PRETRAINED
-    reason = "the file is damaged: its SHA-256 is another" if there else "<urlopen error no network>"
+    reason = "the file is damaged: its SHA-256 does not match" if there else "<urlopen error no network>"
     assert str(caught.value) == (
-        f"{path}: the pretrained weights are not there ({reason}); put "
-        f"https://download.pytorch.org/models/{vgg16.PRETRAINED} there, or choose random weights "
+        f"{path}: missing pretrained weights ({reason}); download "
+        f"https://download.pytorch.org/models/{vgg16.PRETRAINED} to this path or use random weights "
         "(model.params.weights: random)."
     )
     vgg16.build(COLOUR, 10, Params(weights="random"))

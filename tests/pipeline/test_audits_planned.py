@@ -138,9 +138,12 @@ ALL = ["partly.0", "partly.all", "fedosd"]
         ({"shown": {"metrics": ["ulira_acu"]}}, "there is no metric 'ulira_acu'; did you mean 'ulira_auc'?"),
         ({"settings": {"data": {"one_partition": False}}}, "'mnist-pat50' needs data.one_partition: true"),
         ({"shown": {"against": ["retraining", "partly.all"]}}, "'partly.all' is no retraining"),
-        ({"shown": {"against": ["retraining"]}}, "against: names no retraining by 'fats.training', which 'fats'"),
+        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', which 'fats'"),
         ({"shown": {"methods": ALL, "against": []}}, "kind audit needs against"),
-        ({"shown": {"methods": ["partly.0", "fedosd"], "against": ["retraining"]}}, "needs controls by which audits"),
+        (
+            {"shown": {"methods": ["partly.0", "fedosd"], "against": ["retraining"]}},
+            "needs two controls to validate the audits",
+        ),
         ({"settings": {"data": {"forget": {"clients": 2, "requests": 2}}}}, "needs data.forget with one request"),
     ],
 )
@@ -155,10 +158,13 @@ PLOTS = [
     ({"settles": {"metrics": ["ulira_epsilon", "ulira_epsilon_low"]}}, "epsilon needs 'ulira_epsilon_high' beside"),
     (
         {"costs": {"metrics": ["ulira_epsilon"]}},
-        "how much is left, and 'ulira_epsilon' does not say it; allowed: exposed",
+        "an audit's score, and 'ulira_epsilon' is none; allowed: exposed",
     ),
-    ({"exposed": {"metrics": ["ulira_auc"]}}, "kind exposed needs one of an audit that ranks samples: exposed_auc, "),
-    ({"exposed": {"methods": ["fedosd", "mode"]}}, "methods: kind exposed shows one, got fedosd, mode"),
+    (
+        {"exposed": {"metrics": ["ulira_auc"]}},
+        "kind exposed needs a metric of one audit that ranks samples: exposed_auc, ",
+    ),
+    ({"exposed": {"methods": ["fedosd", "mode"]}}, "methods: kind exposed needs exactly one, got fedosd, mode"),
 ]
 
 
@@ -179,7 +185,7 @@ def test_pictures_of_text_are_refused() -> None:
     scenarios = {"letters": {"label": "Letters", "settings": text}}
     artefacts = {"exposed": {"scenarios": ["letters"]}}
     laid = {"overrides": {"audit": {"scenarios": scenarios, "artefacts": artefacts}}}
-    with pytest.raises(UserError, match="kind exposed shows images, but letters of 'letters' is text\\."):
+    with pytest.raises(UserError, match="kind exposed needs images, but letters of 'letters' has text\\."):
         Plan({"preset": "smoke", "papers": ["audit"], **laid})
 
 

@@ -187,7 +187,7 @@ def test_a_folder_is_looked_into_though_plugins_were_asked_for_before(mine: Path
 @pytest.mark.parametrize(("file", "named"), [("fedosd.py", "fedosd.py"), ("fupga/__init__.py", "fupga")])
 def test_a_name_that_is_taken_is_told_in_one_sentence(mine: Path, file: str, named: str) -> None:
     write(mine / "methods" / file, METHOD)
-    told = f"{mine}/methods/{named}: fu/methods already has a plug-in of this name; rename the file."
+    told = f"{mine}/methods/{named}: fu/methods already has a plug-in with this name; rename the file."
     assert sentence(lambda: Plan(config(mine))) == told
     assert plugins.FOLDERS == []
 
@@ -203,7 +203,7 @@ def test_a_folder_of_something_else_is_told_in_one_sentence(
         (tmp_path / below).mkdir(parents=True)
     with pytest.raises(UserError) as error:
         catalogue.add_folder((tmp_path / name).resolve())
-    assert str(error.value).startswith(f"config: plugins: '{tmp_path / name}' is no folder of plug-ins; name one of ")
+    assert str(error.value).startswith(f"config: plugins: '{tmp_path / name}' is not a plug-in folder; use your own ")
     assert str(error.value).count(".\n") == 0
     assert plugins.FOLDERS == []
 
@@ -218,7 +218,7 @@ def test_a_folder_that_has_something_of_its_own_is_taken(below: str, mine: Path)
 
 def test_a_folder_above_ones_own_is_told_in_one_sentence(mine: Path) -> None:
     (mine / "mine/methods").mkdir(parents=True)
-    with pytest.raises(UserError, match="is no folder of plug-ins"):
+    with pytest.raises(UserError, match="is not a plug-in folder"):
         catalogue.add_folder(mine)
 
 
@@ -240,7 +240,9 @@ def test_a_tilde_is_one_s_home_for_the_plan_and_its_jobs(mine: Path, monkeypatch
 def test_two_evaluators_of_one_metric_are_told_in_one_sentence(mine: Path) -> None:
     about = declared("evaluation", "distance")["METRICS"]["distance"]
     write(mine / "evaluation/mine.py", f"METRICS = {{'asr': {about}}}\n\n\ndef evaluate(context):\n    return {{}}\n")
-    with pytest.raises(UserError, match=r"^mine\.py \(evaluation\): METRICS: another plug-in has 'asr'; rename it\.$"):
+    with pytest.raises(
+        UserError, match=r"^mine\.py \(evaluation\): METRICS: another plug-in already defines 'asr'; rename it\.$"
+    ):
         Plan({**config(mine), "overrides": {}})
 
 
@@ -403,7 +405,7 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
         ("models", "class", "ESTIMATE = {'step_ms': -1}\nclass",
          "mine.py: ESTIMATE: step_ms: Input should be greater than 0"),
         ("evaluation", "def", "exec('1')\n\n\ndef",
-         "mine.py: line 8: exec can import code that no digest covers; use `import`."),
+         "mine.py: line 8: exec can import code that no digest covers; use a plain `import`."),
         ("methods", "needs =", "import tensorflwo.keras\nneeds =",
          "mine.py: line 6: there is no module 'tensorflwo.keras'."),
         ("methods", "needs =", "from fu.nothing import x\nneeds =",
@@ -463,9 +465,9 @@ BUG = "    strength: float = 1.0\n\n    def model_post_init(self, context):\n   
         ("models", "nn.Linear(400, classes)", "nn.BatchNorm1d(400), nn.Linear(400, classes)",
          "line 11: build returns a model with buffers (1.running_mean), which few methods here average; declare STAT"),
         ("models", "nn.Linear(400, classes)", "nn.Linear(400, 3)",
-         "line 11: build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class."),
+         "line 11: build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one per class."),
         ("datasets", "(20, 20, 1)", "(20, 20)",
-         "line 3: the datasets plug-in 'mine' cannot be imported: ValueError: shape must be (height, width, channels)"),
+         "line 3: the datasets plug-in 'mine' failed to import: ValueError: shape must be (height, width, channels)"),
         ("evaluation", "def evaluate(context)", "def evaluate(theta, context)",
          "line 8: evaluate is called with (context): missing a required argument: 'context'."),
         ("histories", "(task, so_far, theta, round)", "(task, theta, round)",

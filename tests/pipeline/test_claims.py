@@ -47,15 +47,15 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "several points": (
         claim(of={"at": {}}),
-        "claims.mine: fig5: 'stability' has 3 points here; name one with at: params.lambda.",
+        "claims.mine: fig5: 'stability' has 3 points here; select one with at: params.lambda.",
     ),
     "claims about nothing": (
         {"artefacts": {"verdicts": {"judges": ["fig55"]}}},
-        "artefacts.verdicts.judges: no claim is about 'fig55'; did you mean 'fig5'?",
+        "artefacts.verdicts.judges: there are no claims on 'fig55'; did you mean 'fig5'?",
     ),
     "a figure that judges": (
         {"artefacts": {"fig5": {"judges": ["fig5"]}}},
-        "artefacts.fig5: judges: kind tradeoffs judges no claims; only kind verdicts does.",
+        "artefacts.fig5: judges: not allowed for kind tradeoffs, only for kind verdicts.",
     ),
     "no such coordinate": (claim(of={"at": {"lambda": 1}}), "claims.mine: rows of fig5 have no 'lambda'"),
     "a scenario that it does not show": (
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a misspelt parameter": (claim(params={"of": OF, "side": "under", "limit": 1}), "claims.mine: params.side: "),
     "an interval where there is none": (
         claim(kind="interval"),
-        "claims.mine: kind interval judges numbers of audits; fig5 has none.",
+        "claims.mine: kind interval judges audit results, but fig5 has none.",
     ),
     "no rows seed by seed": (claim(artefact="fig6"), "claims.mine: kind holdings has no rows seed by seed"),
     "a trend along nothing": (
@@ -254,9 +254,9 @@ def test_a_claim_along_an_axis_names_one_point_of_every_other_setting() -> None:
     stated = {"lr": [1, 2, 3], "rate": [8, 9]}
     of = Operand(method="ours", metric="asr", at={"rate": 9})
     checks._pointed(of, points, stated, "lr", "here")
-    with pytest.raises(UserError, match=r"^here: 'ours' has 3 points here; name one with at: lr\.$"):
+    with pytest.raises(UserError, match=r"^here: 'ours' has 3 points here; select one with at: lr\.$"):
         checks._pointed(of, points, stated, None, "here")
-    with pytest.raises(UserError, match=r"^here: 'ours' has 6 points here; name one with at: rate\.$"):
+    with pytest.raises(UserError, match=r"^here: 'ours' has 6 points here; select one with at: rate\.$"):
         checks._pointed(of.model_copy(update={"at": {}}), points, stated, "lr", "here")
 
 

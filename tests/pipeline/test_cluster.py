@@ -48,7 +48,7 @@ def test_without_the_file_all_is_as_the_cluster_does(tmp_path: Path) -> None:
             "gres: a100:1",
             "cluster.yaml: gres: must look like gpu, gpu:2, gpu:a100 or gpu:a100:2, or be null, got 'a100:1'.",
         ),
-        ("- account", "cluster.yaml: must be a mapping of keys to values, got list."),
+        ("- account", "cluster.yaml: must be a mapping (key: value), got list."),
         ("account: [", "cluster.yaml: line 2: is not valid YAML"),
     ],
 )

@@ -411,8 +411,7 @@ def test_a_declaration_that_cannot_be_read_off_the_file_is_refused(outside: Path
     write(outside / "mine.py", f"{text}\n")
     line = 2 if text.startswith("READS = []") else 1
     assert sentence(lambda: digest("fu.methods.mine")) == (
-        f"{outside}/mine.py: line {line}: READS must list files in or below the folder of this one, as in "
-        'READS = ["rate.txt"].'
+        f'{outside}/mine.py: line {line}: READS must list files in this folder or below, as in READS = ["rate.txt"].'
     )
 
 
@@ -684,7 +683,7 @@ def test_another_installed_version_than_the_pinned_one_is_told(copy: Path) -> No
     with pytest.raises(UserError) as caught:
         digests.check_installed("fu.methods.new")
     assert str(caught.value) == (
-        f"torch {torch} is installed, but envs/lock.txt pins 99.0; run `make` to set up again, or pin the installed "
+        f"torch {torch} is installed, but envs/lock.txt pins 99.0; run `make` to reinstall, or pin the installed "
         "version there."
     )
     write(lock, "tensorflwo==1.0\n")
@@ -793,7 +792,7 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, p
             digest(f"{package}.new")
         assert (
             str(caught.value)
-            == f"{expected}: Python would import this compiled file, whose code no digest covers; remove it."
+            == f"{expected}: Python would import this compiled file, whose code cannot be digested; remove it."
         )
 
 
@@ -874,7 +873,7 @@ def test_what_hides_an_import_is_refused_with_file_and_line(copy: Path, statemen
     where, line, text = str(caught.value).split(": ")
     assert where == str(path)
     assert line in {f"line {k}" for k in range(2, 4)}
-    assert text == f"{named} can import code that no digest covers; use `import`."
+    assert text == f"{named} can import code that no digest covers; use a plain `import`."
 
 
 @pytest.mark.parametrize(
@@ -908,7 +907,7 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
         digest("fu.methods.new")
     assert str(caught.value) == (
         f"{path}: line 5: imports 'my_helper_of_tests' ({tmp_path}/elsewhere/my_helper_of_tests.py), which is neither "
-        "in fu nor in an installed library, so its edits would go unnoticed; put it next to the plug-in and import "
+        "in fu nor in an installed library, so edits would go unnoticed; put it next to the plug-in and import "
         "fu.methods.my_helper_of_tests."
     )
 
@@ -949,8 +948,7 @@ def test_a_module_beside_the_snakefile_that_python_would_import_in_place_of_anot
     write(copy.parent / file, "")
     name = file.partition(".")[0].partition("/")[0]
     assert sentence(lambda: digest("fu.methods.new")) == (
-        f"{copy.parent}/{file}: Python would import this in place of {name!r}, a module of its own or of a library; "
-        "rename it."
+        f"{copy.parent}/{file}: this file hides {name!r}, a module of Python or of a library; rename it."
     )
 
 

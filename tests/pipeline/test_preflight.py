@@ -124,7 +124,7 @@ def test_pretrained_weights_that_nobody_can_download_are_told(tmp_path: Path, mo
         return plan, jobs(plan, "train")[:1]
 
     text = sentence(lambda: preflight.check(*trained(), here=True))
-    has(text, "vgg16-397923af.pth: the pretrained weights are not there (its server cannot be reached from here)")
+    has(text, "vgg16-397923af.pth: missing pretrained weights (cannot reach its server)")
     assert asked == ["https://download.pytorch.org/models/vgg16-397923af.pth"]
     preflight.check(*trained(), here=False)
     preflight.check(*trained(weights="random"), here=True)
@@ -177,9 +177,7 @@ def test_a_gpu_that_is_not_here_is_refused_here_alone(tmp_path: Path) -> None:
     plan = Plan({**CONFIG, "data_dir": str(tmp_path), "device": "cuda"})
     preflight.check(plan, jobs(plan, "train"), here=False)  # a cluster's jobs may have one
     preflight.check(plan, jobs(plan, "partition"), here=True)
-    with pytest.raises(
-        UserError, match=r"^device: cuda was requested, but torch finds no GPU; allowed here: auto, cpu\.$"
-    ):
+    with pytest.raises(UserError, match=r"^device: cuda is set, but torch finds no GPU; allowed here: auto, cpu\.$"):
         preflight.check(plan, jobs(plan, "train"), here=True)
 
 

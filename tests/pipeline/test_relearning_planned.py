@@ -138,12 +138,15 @@ def test_an_estimate_grows_with_models_and_rounds() -> None:
         ({"settings": {"relearning": {"samples": 0}}}, "relearning.samples"),
         ({"shown": {"metrics": ["ulira_auc"]}}, "'ulira_auc' is not measured in relearning"),
         ({"shown": {"metrics": ["retained_accuracy"]}}, "metrics: kind relearning needs forget_set_accuracy"),
-        ({"shown": {"metrics": ["forget_set_accuracy", "asr"]}}, "'mnist-pat50' has no data.attack, so no asr"),
-        ({"shown": {"against": ["retraining"]}}, "against: names no retraining by 'fats.training', which 'fats'"),
+        (
+            {"shown": {"metrics": ["forget_set_accuracy", "asr"]}},
+            "asr needs data.attack, which 'mnist-pat50' does not have",
+        ),
+        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', which 'fats'"),
         ({"shown": {"against": []}}, "kind relearning needs against"),
         (
             {"shown": {"against": ["retraining.fats", "retraining.again"]}, "methods": {"retraining.again": AGAIN}},
-            "against: two retrainings of 'mnist-pat50' have the same training; name one.",
+            "against: two retrainings of 'mnist-pat50' have the same training; list only one.",
         ),
         ({"settings": {"data": {"one_partition": False}}}, "'mnist-pat50' needs data.one_partition: true"),
         ({"settings": {"data": {"forget": {"clients": 2, "requests": 2}}}}, "needs data.forget with one request"),

@@ -100,10 +100,10 @@ def test_where_all_take_part_or_take_epochs_nothing_is_drawn() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no axis": ({"x": None}, "artefacts.asked: kind unlearning_time needs x."),
     "no scenario": ({"scenarios": []}, "artefacts.asked: kind unlearning_time needs scenarios"),
-    "an axis that no scenario has": ({"x": "k"}, "x: 'k' is no coordinate of 'drawn-K1'; allowed: K."),
-    "a line that no scenario has": ({"lines": ["b"]}, "lines: 'b' is no coordinate of any scenario; allowed: K."),
-    "a panel that no scenario has": ({"panels": ["b"]}, "panels: 'b' is no coordinate of any scenario; allowed: K."),
-    "one scenario without the axis": ({"scenarios": ["drawn", "plain"]}, "x: 'K' is no coordinate of 'plain'"),
+    "an axis that no scenario has": ({"x": "k"}, "x: 'k' is not a coordinate of 'drawn-K1'; allowed: K."),
+    "a line that no scenario has": ({"lines": ["b"]}, "lines: 'b' is not a coordinate of any scenario; allowed: K."),
+    "a panel that no scenario has": ({"panels": ["b"]}, "panels: 'b' is not a coordinate of any scenario; allowed: K."),
+    "one scenario without the axis": ({"scenarios": ["drawn", "plain"]}, "x: 'K' is not a coordinate of 'plain'"),
     "epochs": (
         {"training": {"local_epochs": 1, "local_steps": None}},
         "kind unlearning_time needs settings.training.clients_per_round and local_steps of 'drawn-K1'.",

@@ -102,7 +102,7 @@ JOBS = [evaluation(name) for name in ("original", "retraining", "federaser")]
         (f"{TRACEBACK}error: mine.py: line 3: boom.\n", "error: mine.py: line 3: boom (full traceback: {log})."),
         ("bash: python: not found.\n", "error: x.unlearned: bash: python: not found (log: {log})."),
         ("", "error: x.unlearned: the job ended without an error message, probably killed (log: {log})."),
-        ("07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s a round, 18 s left\n",
+        ("07:51:16 x: round 1/3 (33%), asr 0.438, 9.04 s per round, 18 s left\n",
          "error: x.unlearned: the job ended without an error message, probably killed (log: {log})."),
         ("y" * 200_000 + "\nerror: the end.\n", "error: the end."),
     ],

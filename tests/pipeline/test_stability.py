@@ -44,10 +44,10 @@ def test_k_and_b_follow_from_rho(data: dict[str, Any], training: dict[str, Any],
         ({"rho_c": 0.45}, ("here: training.rho_c: 0.45 means clients_per_round = 4.5", "whole number", "4 is 0.4")),
         ({"rho_c": 0.001}, ("training.rho_c: 0.001 means clients_per_round = 0.01", "1 is 0.1")),
         ({"rho_c": 0.5, "rho_s": 0.26}, ("training.rho_s: 0.26 means batch_size = 10.4", "10 is 0.25")),
-        ({"rho_c": 0.5, "clients_per_round": 5}, ("training.rho_c: clients_per_round follows from it, but is 5",)),
-        ({"rho_c": 0.5, "rho_s": 0.25, "batch_size": 3}, ("training.rho_s: batch_size follows from it, but is 3",)),
-        ({"rho_c": -1}, ("training.rho_c: must be a number above 0, got -1.",)),
-        ({"rho_c": "much"}, ("training.rho_c: must be a number above 0, got 'much'.",)),
+        ({"rho_c": 0.5, "clients_per_round": 5}, ("training.rho_c: sets clients_per_round, which is 5 already",)),
+        ({"rho_c": 0.5, "rho_s": 0.25, "batch_size": 3}, ("training.rho_s: sets batch_size, which is 3 already",)),
+        ({"rho_c": -1}, ("training.rho_c: must be a positive number, got -1.",)),
+        ({"rho_c": "much"}, ("training.rho_c: must be a positive number, got 'much'.",)),
         ({"rho_s": 0.25}, ("training.rho_s: needs clients_per_round.",)),
         ({"rho_c": 0.5, "rho_s": 0.25, "local_steps": None}, ("training.rho_s: needs local_steps.",)),
     ],
@@ -73,20 +73,20 @@ def test_a_method_that_forgets_clients_alone_is_given_no_samples() -> None:
     text = sentence(lambda: shown("mine", plugin="fedosd"))
     has(
         text,
-        "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets whole clients alone",
+        "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets only whole clients",
         "allowed: fats, fats_as_published, fr2, random_weights, retrain, untouched.",
     )
 
 
 def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
     text = sentence(lambda: shown("mine", plugin="fats", trained_by="fedavg"))
-    has(text, "method mine: fats continues a training by fats, got fedavg; set trained_by.")
+    has(text, "method mine: fats continues training by fats, got fedavg; set trained_by.")
     own = {"trained_by": "fats.training", "plugin": "fats"}
     text = sentence(lambda: shown("mine", **own, settings={"unlearning": {"lr": 0.3}}))
-    has(text, "method mine: unlearning.lr: fats continues its training; allowed: 0.03, as in training.")
+    has(text, "method mine: unlearning.lr: fats continues the training; allowed: 0.03, as in training.")
     has(sentence(lambda: fats(unlearning={"rounds": 40})), "unlearning.rounds: fats completes", "allowed: 20")
     text = sentence(lambda: fats(unlearning={"rounds": 7}))
-    has(text, "unlearning.rounds: fats completes its training; allowed: 20, the rounds of training for every request")
+    has(text, "unlearning.rounds: fats completes the training; allowed: 20, the rounds of training for each request")
 
 
 def laid_over(**laid: Any) -> Plan:
@@ -97,10 +97,12 @@ def laid_over(**laid: Any) -> Plan:
 def test_as_published_meets_one_request_and_continues_its_own_training_for_any_number_of_rounds() -> None:
     several = {"data": {"forget": {"requests": 2}}, "unlearning": {"rounds": 8}}
     text = sentence(lambda: laid_over(scenarios={"mnist-as-published-clients": {"settings": several}}))
-    has(text, "method fats.as-published: data.forget.requests: fats_as_published meets one request; allowed: 1.")
+    has(
+        text, "method fats.as-published: data.forget.requests: fats_as_published supports only one request; allowed: 1."
+    )
     own: dict[str, Any] = {"plugin": "fats_as_published", "trained_by": "fats.training-as-published"}
     text = sentence(lambda: shown("mine", **{**own, "trained_by": "fats.training"}))
-    has(text, "fats_as_published continues a training by fats_as_published, got fats; set trained_by.")
+    has(text, "fats_as_published continues training by fats_as_published, got fats; set trained_by.")
     assert shown("mine", **own, settings={"unlearning": {"rounds": 7}, "total_rounds": 7})
 
 
@@ -114,21 +116,24 @@ def test_a_training_by_fats_says_which_setting_it_needs(key: str, value: object,
 
 def test_a_method_with_momentum_of_its_own_is_given_none() -> None:
     text = sentence(lambda: shown("mine", plugin="fr2", trained_by="fedavg"))
-    has(text, "method mine: unlearning.momentum: fr2 keeps its own momentum; allowed: 0.")
+    has(text, "method mine: unlearning.momentum: fr2 has its own momentum; allowed: 0.")
 
 
 def test_forests_read_no_text_and_stored_means_need_an_attack() -> None:
     forests = {"evaluations": {"attack": ["membership_forest"]}}
     text = sentence(lambda: laid_over(scenarios={"shakespeare": {"settings": forests}}))
-    has(text, "evaluations: membership_forest reads images, but", "holds text")
+    has(text, "evaluations: membership_forest needs images, but", "has text")
     recorded: dict[str, Any] = {"history": ["retained_means"], "clients_per_round": None}
     text = sentence(lambda: laid_over(trainings={"fedavg": {"settings": {"training": recorded}}}))
-    has(text, "training.history: retained_means needs data.attack to know who will be forgotten.")
+    has(text, "training.history: retained_means needs data.attack, which determines the forgotten clients.")
 
 
 def test_a_request_is_for_clients_or_for_samples() -> None:
-    has(sentence(lambda: fats(data={"forget": {"clients": 2}})), "clients, samples: give one of them, and not both")
-    has(sentence(lambda: fats(data={"forget": {"requests": 3}}, unlearning={"rounds": 20})), "cannot be shared by 3")
+    has(sentence(lambda: fats(data={"forget": {"clients": 2}})), "clients, samples: set exactly one of them")
+    has(
+        sentence(lambda: fats(data={"forget": {"requests": 3}}, unlearning={"rounds": 20})),
+        "multiple of forget.requests (3)",
+    )
 
 
 def test_not_all_samples_can_be_forgotten() -> None:

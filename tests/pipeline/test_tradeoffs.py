@@ -24,7 +24,7 @@ CASES: dict[str, Refused] = {
     "no optimum of those who stay": (
         {"artefacts": {"fig5": {"against": ["optimum"]}}},
         "artefacts.fig5: against: kind tradeoffs needs a training of all clients and a method that retrains without "
-        "those who are forgotten, got optimum.",
+        "the forgotten clients, got optimum.",
     ),
     "too short for all": (
         FEW,
@@ -38,15 +38,15 @@ CASES: dict[str, Refused] = {
     ),
     "nothing to be faster than": (
         {"artefacts": {"table1": {"methods": ["stability"]}}},
-        "artefacts.table1: methods: kind speed needs one that retrains.",
+        "artefacts.table1: methods: kind speed needs one that retrains from scratch.",
     ),
     "no test sets of clients": (
         {"scenarios": {"mnist": {"settings": {"data": {"test": "global"}}}}},
-        "'client_accuracy' needs test samples of each client; allowed: data.test: clients.",
+        "'client_accuracy' needs a test set per client; set data.test: clients.",
     ),
     "samples": (
         {"scenarios": {"mnist": {"settings": {"data": {"forget": {"clients": None, "samples": 5}}}}}},
-        "data.forget.samples: stability forgets whole clients alone",
+        "data.forget.samples: stability forgets only whole clients",
     ),
     "another number of clients": (
         {"scenarios": {"mnist": {"settings": {"data": {"clients": 9}}}}},

@@ -61,7 +61,7 @@ def test_the_last_model_is_returned_unless_a_role_is_named(tmp_path: Path, theta
 
 def test_of_several_points_one_must_be_chosen_or_named(tmp_path: Path, thetas: dict[str, Tensor]) -> None:
     make(tmp_path, "m+lr0.2.unlearned", 2 * thetas["unlearned"])
-    with pytest.raises(UserError, match=r"/here/p: no point of 'm' is chosen; say which: lr0\.1, lr0\.2\.$"):
+    with pytest.raises(UserError, match=r"/here/p: no grid point of 'm' was chosen; pass one: lr0\.1, lr0\.2\.$"):
         results.model("p", "s", "m", root=tmp_path)
     named = results.model("p", "s", "m", point="lr0.2", root=tmp_path)
     assert torch.equal(theta(named), 2 * thetas["unlearned"])
@@ -72,11 +72,11 @@ def test_a_model_that_diverged_or_that_fu_builds_otherwise_now_is_refused(
 ) -> None:
     make(tmp_path, "original.trained", thetas["original"], parts={**PARTS, "fu.models.mlp": "00000000"})
     with pytest.raises(
-        UserError, match=r"original\.trained\.safetensors: fu\.models\.mlp was edited since this model "
+        UserError, match=r"original\.trained\.safetensors: fu\.models\.mlp was edited after this model "
     ):
         results.model("p", "s", root=tmp_path)
     make(tmp_path, "original.trained", thetas["original"], diverged=3)
-    with pytest.raises(UserError, match=r"original\.trained\.safetensors: the run diverged in round 3, so that this "):
+    with pytest.raises(UserError, match=r"original\.trained\.safetensors: the run diverged in round 3, so this "):
         results.model("p", "s", root=tmp_path)
 
 

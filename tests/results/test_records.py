@@ -121,7 +121,7 @@ def test_artefacts_say_what_scenarios_share_and_which_point_a_follower_is(root: 
 
 def test_what_was_made_for_another_choice_is_refused(root: Path) -> None:
     choose(root, POINTS[0], [f"s/seed0/{point}.evaluation.csv" for point in POINTS])
-    with pytest.raises(UserError, match=r"/m\+chosen\.\w+\.csv: was made before m\.selected\.json was; run snakemake"):
+    with pytest.raises(UserError, match=r"/m\+chosen\.\w+\.csv: is older than m\.selected\.json; run snakemake"):
         results.evaluations(root=root)
 
 
@@ -168,5 +168,5 @@ def test_an_artefact_is_the_file_of_its_name_and_one_of_another_version_is_refus
         results.artefact("p", "table.rows", root=root)
     assert [*results.artefact("p", "table", root=root)] == ["paper", "a"]
     make(root, "../artefacts/p/old.csv", "a\n1\n", "publish", {}, kind="table")
-    with pytest.raises(UserError, match=r"/p/old\.csv: was made by another version of fu; run snakemake again\.$"):
+    with pytest.raises(UserError, match=r"/p/old\.csv: made by another version of fu; run snakemake again\.$"):
         results.evaluations(root=root)

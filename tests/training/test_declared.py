@@ -104,7 +104,7 @@ def test_rows_that_are_no_numbers_of_rows_are_refused(rows: object, got: str, mo
     trained_on = training_of(Choice(name="fedavg")).trained_on
     assert trained_on is not None
     with pytest.raises(
-        UserError, match=re.escape(f"trained_on must return numbers of rows (an array of integers [n]), got {got}.")
+        UserError, match=re.escape(f"trained_on must return row numbers (an integer array [n]), got {got}.")
     ):
         trained_on(make_task(make_federation(make_data(make_partition((4, 4))))))
 

@@ -264,7 +264,7 @@ def test_a_model_with_dropout_is_refused() -> None:
     """Its draws are none of the history's: steps that are replayed would not be those that were."""
     task = replace(dropout_task(), **DRAWN)
     task.federation.training = task.federation.training.model_copy(update={"local_epochs": None, "local_steps": 4})
-    with pytest.raises(UserError, match=r"dropout is none of them; use a model without dropout\."):
+    with pytest.raises(UserError, match=r"do not include dropout; use a model without dropout\."):
         shape_of(task, 6)
 
 

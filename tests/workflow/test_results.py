@@ -212,8 +212,8 @@ RATES = "lr0.02-recovery-lr0.001, lr0.02-recovery-lr0.02"
         (lambda root: model(root, role="original"), "no role 'original'; allowed: recovered, unlearned."),
         (lambda root: model(root, point="lr0.2"), "no point 'lr0.2'; did you mean 'lr0.02'? allowed: lr0.005, lr0.02."),
         (lambda root: model(root, seed=3), "no seed 3; allowed: 0."),
-        (lambda root: model(root, "iid", "fedosd.rates"), f"no point of 'fedosd.rates' is chosen; say which: {RATES}."),
-        (lambda root: results.claims(root=root / "x"), "no such folder; root is the folder `results` of a project."),
+        (lambda root: model(root, "iid", "fedosd.rates"), f"of 'fedosd.rates' was chosen; pass one: {RATES}."),
+        (lambda root: results.claims(root=root / "x"), "folder; root must be the folder `results` of a project."),
     ],
 )  # fmt: skip
 def test_a_wrong_name_gets_one_sentence_with_the_nearest(root: Path, ask: Callable[[Path], Any], sentence: str) -> None:
@@ -226,7 +226,7 @@ def test_a_wrong_name_gets_one_sentence_with_the_nearest(root: Path, ask: Callab
 def test_of_several_presets_one_must_be_named(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root / "toy", tmp_path / "results/one")
     shutil.copytree(root / "toy", tmp_path / "results/two")
-    with pytest.raises(UserError, match=r"/results: say which preset; allowed: one, two\.$"):
+    with pytest.raises(UserError, match=r"/results: pass a preset; allowed: one, two\.$"):
         results.evaluations(root=tmp_path / "results")
     assert trials(results.evaluations("two", root=tmp_path / "results")) == TRIALS  # wherever results lie
 

@@ -1,1 +1,1 @@
-"""Artefacts in one file to hand over, and its check without a plan."""
+"""Bundles: tables and figures in one file to share, which can be checked without the project."""

@@ -1,4 +1,4 @@
-"""Open a bundle and check it: nothing is computed again, and neither a plan nor a project is needed."""
+"""Open and check a bundle, without recomputing anything and without a project."""
 
 import json
 import zlib
@@ -58,7 +58,7 @@ def jobs_behind(first: Iterable[str], read: Callable[[str], Certificate | None])
                     maker = read(waiting[-1])
                     # Times differ from run to run: where they are measured again, nothing follows.
                     if maker and role != "costs" and maker.outputs.get(file.name, (0, ""))[1] != content:
-                        gaps[f"{file} is not the one that {name.removesuffix(CERTIFIED)} was made from"] = None
+                        gaps[f"{file} is not the file that {name.removesuffix(CERTIFIED)} was made from"] = None
     return jobs, [*gaps]
 
 
@@ -78,7 +78,7 @@ def opened(path: Path, shown: Path | None = None) -> Iterator[Bundle]:
                 for info in tqdm(file.infolist(), "unpacking", unit=" file", delay=2, disable=None):
                     file.extract(info, folder)
         except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise UserError(f"{shown}: is no zip file, or a truncated or damaged one ({error}).") from None
+            raise UserError(f"{shown}: not a zip file, or truncated or damaged ({error}).") from None
         except OSError as error:
             raise UserError(f"{shown}: cannot be unpacked ({error.strerror or error}).") from None
         names = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if not file.is_dir()}
@@ -89,7 +89,9 @@ def opened(path: Path, shown: Path | None = None) -> Iterator[Bundle]:
         except (OSError, ValueError, LookupError, TypeError):
             described = {}
         if len(presets) != 1 or not described:
-            raise UserError(f"{shown}: is no bundle of fu, or its {METADATA} is damaged; `make bundle` makes one.")
+            raise UserError(
+                f"{shown}: not a bundle of fu, or its {METADATA} is damaged; create one with `make bundle`."
+            )
         yield Bundle(folder, presets.pop(), names, described)
 
 
@@ -98,9 +100,9 @@ def _check_names(names: list[str], shown: Path) -> None:
     for name in names:
         parts = PurePosixPath(name).parts
         if name != "/".join(parts) or ".." in parts or "\\" in name or not name.isprintable():
-            raise UserError(f"{shown}: a file in it is called {name!r}, as none of a bundle is; nothing was unpacked.")
+            raise UserError(f"{shown}: contains an invalid file name, {name!r}; nothing was unpacked.")
     if twice := [name for name, number in Counter(names).items() if number > 1]:
-        raise UserError(f"{shown}: two files in it are called {twice[0]!r}; nothing was unpacked.")
+        raise UserError(f"{shown}: contains two files named {twice[0]!r}; nothing was unpacked.")
 
 
 def check(path: Path, shown: Path | None = None) -> tuple[list[str], str]:
@@ -113,7 +115,7 @@ def check(path: Path, shown: Path | None = None) -> tuple[list[str], str]:
         try:
             problems, summary = _checked(bundle)
         except (LookupError, TypeError, ValueError, AttributeError) as error:  # a seal alone makes no certificate
-            raise UserError(f"{shown}: a certificate in it was not written by fu ({error!r}).") from None
+            raise UserError(f"{shown}: contains a certificate that fu did not write ({error!r}).") from None
     return [f"{shown}: {problem}." for problem in problems], f"{shown}: {summary}."
 
 
@@ -123,7 +125,7 @@ def _checked(bundle: Bundle) -> tuple[list[str], str]:
     results = {name.removeprefix(top) for name in bundle.names if name.startswith(top)}
     first = sorted(name for name in results if name.startswith("artefacts/") and name.endswith(CERTIFIED))
     read = cache(lambda name: certificate.read(bundle.root / name) if name in results else None)
-    jobs, gaps = jobs_behind(first, read) if first else (Jobs(), ["no artefact is in it"])
+    jobs, gaps = jobs_behind(first, read) if first else (Jobs(), ["it contains no table or figure"])
     files = {name: bundle.folder / name for name in bundle.names}
     contents = {name: (str(file.stat().st_size), checksum(file)) for name, file in files.items()}
     wrong = dict[str, str]()  # by file
@@ -131,7 +133,7 @@ def _checked(bundle: Bundle) -> tuple[list[str], str]:
         if name not in contents:
             wrong[name] = f"{name!r} is missing"
         elif contents[name] != (entity.get("contentSize"), entity.get("sha256")):
-            wrong[name] = f"{name!r} is not what {METADATA} says"
+            wrong[name] = f"{name!r} does not match {METADATA}"
     named = {METADATA, *bundle.described, *(f"{top}{name}" for name in jobs)}
     outside = Counter[str]()
     for certified, made in jobs.items():
@@ -143,13 +145,13 @@ def _checked(bundle: Bundle) -> tuple[list[str], str]:
                 if made.stage == "publish":
                     wrong.setdefault(name, f"{name!r} is missing")
             elif contents[name] != (str(size), content):
-                wrong.setdefault(name, f"{name!r} is not as its job wrote it")
+                wrong.setdefault(name, f"{name!r} was changed after its job wrote it")
     for name in sorted(bundle.names - named):
         if not (gaps and name.endswith(CERTIFIED)):  # behind a gap nobody knows which there should be
-            wrong[name] = f"neither a certificate nor {METADATA} names {name!r}"
+            wrong[name] = f"{name!r} is listed in no certificate and not in {METADATA}"
     others = ", ".join(f"{outside[stage]} of {stage}" for stage in OUTPUTS if outside[stage])
     return [*gaps, *wrong.values()], (
-        f"{len(first)} artefact{'s' if len(first) > 1 else ''} at preset {bundle.preset!r}; every file is as it was "
-        f"made, and every input of the {len(jobs)} jobs is what another one made. By their digests alone it has these "
-        f"files: {others or 'none'}"
+        f"{len(first)} {'tables and figures' if len(first) > 1 else 'table or figure'} at preset {bundle.preset!r}; "
+        f"no file was changed, and all inputs of the {len(jobs)} jobs match the outputs of other jobs. "
+        f"Not included, only their digests: {others or 'nothing'}"
     )

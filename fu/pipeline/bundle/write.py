@@ -1,7 +1,7 @@
-"""Write a bundle: a zip that is an RO-Crate (https://w3id.org/ro/crate/1.3) of artefacts that are as they were made.
+"""Write a bundle: a zip file that is an RO-Crate (https://w3id.org/ro/crate/1.3) of unchanged tables and figures.
 
-In it is what a reader needs to check and to cite them, each file where it lies in a project; of models, data sets and
-all else behind them there are the certificates alone. Unpacked in a clone of its commit, it is what a run has left.
+It has the files that a reader needs to check and cite them, at the same paths as in a project. Models, data sets and
+other intermediate files are left out; only their certificates are included. It can be unpacked into a clone.
 """
 
 import hashlib
@@ -77,7 +77,7 @@ def write(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
     ]
     if missing:
         more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-        yield f"Not made yet, so not in it: {', '.join(missing[:NAMED])}{more}."
+        yield f"Not made yet, so left out: {', '.join(missing[:NAMED])}{more}."
     good, jobs, old, pending = list[Artefact](), Jobs(), list[str](), Pending(plan)
     read_once = cache(lambda name: certificate.read(root / name))
     for artefact in (artefact for artefact in artefacts if artefact.key in asked):
@@ -91,9 +91,9 @@ def write(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
             old.append("_".join(artefact.key))
     pending.remember()
     if not good:
-        raise UserError(f"{root}/artefacts: there is nothing to bundle; `make reproduce` makes tables and figures.")
+        raise UserError(f"{root}/artefacts: there is nothing to bundle; run `make reproduce` first.")
     if old:
-        yield f"{', '.join(old)}: not what today's settings, code and data would make; `make why` says what changed."
+        yield f"{', '.join(old)}: out of date with the current settings, code or data; `make why` lists what changed."
     try:
         yield _written(plan, good, jobs, old)
     except OSError as error:
@@ -118,7 +118,7 @@ def _written(plan: Plan, artefacts: Sequence[Artefact], jobs: Jobs, old: Sequenc
                 file.writestr(info, contents[name])
         problems, summary = check(part, path)
         if problems:  # a job has written meanwhile
-            raise UserError(f"{problems[0]} Files were changed meanwhile; run `make bundle` again.")
+            raise UserError(f"{problems[0]} Files changed during bundling; run `make bundle` again.")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ def _described(plan: Plan, artefacts: Sequence[Artefact]) -> dict[str, File]:
     shown = page.render(Path(plan.root), preset, plan.preset.description, papers, [*artefacts])
     config = yaml.safe_dump(plan.config.model_dump(mode="json", exclude_unset=True), sort_keys=False)
     return described | {
-        plan.paths.page: File(shown.encode(), "All of it on one page", "text/html"),
+        plan.paths.page: File(shown.encode(), "All results on one page", "text/html"),
         "config.yaml": File(config.encode(), "Settings", "application/yaml"),
         _place("presets", preset): _file(files("presets")[preset], f"Preset {preset}", "application/yaml"),
         WORKFLOW: _file(ROOT / WORKFLOW, "fu: a Snakemake workflow", "text/x-python"),

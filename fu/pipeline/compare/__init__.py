@@ -1,1 +1,1 @@
-"""What differs between two runs: what made them, files, numbers. No plan is needed."""
+"""How two runs differ: in settings, code, files and numbers."""

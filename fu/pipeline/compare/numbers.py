@@ -1,8 +1,7 @@
-"""Which numbers of an artefact differ between two runs, and how far.
+"""Which numbers of a table or figure differ between two runs, and by how much.
 
-They are those behind it, seed by seed (`*.rows.csv`); where all of these are equal, those that it shows (`*.csv`). How
-far two are apart is told in standard deviations over seeds. Measured times differ from run to run: they are counted
-apart.
+Compared are the per-seed rows (`*.rows.csv`) and, where these are equal, the numbers shown (`*.csv`). Differences are
+given in standard deviations over seeds. Measured times differ from run to run and are counted separately.
 """
 
 from math import inf, isfinite, isnan, nan, sqrt
@@ -58,7 +57,7 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         if isnan(self.change):
             return f"{self.artefact}  {self.cell}: {self.first or 'none'} -> {self.second or 'none'}"
-        far = f", {self.rank[1]:.2g} standard deviations over seeds" if self.spread else ", no spread over seeds"
+        far = f", {self.rank[1]:.2g} standard deviations over seeds" if self.spread else ", no variation over seeds"
         more = f"; {self.seeds} seeds differ" if self.seeds > 1 else ""
         told = "" if isnan(self.spread) else far
         return f"{self.artefact}  {self.cell}: {self.first} -> {self.second} ({self.change:+.3g}{told}{more})"

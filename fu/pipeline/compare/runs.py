@@ -51,7 +51,7 @@ def compare(first: Path, second: Path) -> Comparison:
         shared = sorted(a.artefacts.keys() & b.artefacts.keys())
         wrong = [f"{side.name}: {text}" for side in (a, b) for text in side.wrong]
         if not shared:
-            text = f"{first} and {second}: have no artefact in common, so nothing can be compared."
+            text = f"{first} and {second}: have no table or figure in common."
             raise UserError(" ".join([text, *wrong]))
         certified = [side for side in (a, b) if side.jobs]
         kinds = {
@@ -92,7 +92,7 @@ def _side(name: str, path: Path) -> Iterator[Side]:
         )
     else:
         raise UserError(
-            f"{path}: has neither a folder artefacts, as results/smoke has, nor tables, as docs/expected/smoke has."
+            f"{path}: has neither a folder 'artefacts', like results/smoke, nor tables, like docs/expected/smoke."
         )
 
 
@@ -100,7 +100,7 @@ def _read(name: str, root: Path) -> Side:
     artefacts, wrong = read(root / "artefacts")
     good = {"_".join(artefact.key): artefact for artefact in artefacts if artefact.file("rows.csv").is_file()}
     wrong += [
-        f"{target}: was made by an earlier version of fu, without rows."
+        f"{target}: made by an earlier version of fu, which wrote no rows."
         for artefact in artefacts
         if (target := "_".join(artefact.key)) not in good
     ]
@@ -132,13 +132,13 @@ def _made(a: Side, b: Side, shared: Sequence[str]) -> Iterator[str]:
             same.append(key)
         else:
             yield f"{key}: {', '.join(first)} in A, {', '.join(second)} in B"
-    yield f"Equal in both: {', '.join(same) or 'nothing of what made them'}"
+    yield f"Same in both: {', '.join(same) or 'nothing'}"
     common = sorted(a.jobs.keys() & b.jobs.keys())
     for what, of in (("settings", "spec"), ("code", "code")):
         other = Counter(a.jobs[job].stage for job in common if getattr(a.jobs[job], of) != getattr(b.jobs[job], of))
         if other:
             counts = ", ".join(f"{other[stage]} of {stage}" for stage in OUTPUTS if other[stage])
-            yield f"Jobs with other {what}: {other.total()} of {len(common)} ({counts})"
+            yield f"Jobs with different {what}: {other.total()} of {len(common)} ({counts})"
 
 
 def _about(artefact: Artefact) -> dict[str, str]:
@@ -163,10 +163,10 @@ def _files(a: Side, b: Side, shared: Sequence[str]) -> Iterator[str]:
         if others := [file for file in {**first, **second} if _digest(first, file) != _digest(second, file)]:
             unequal[name] = [file.removeprefix(stem) for file in others]
     equal = number - sum(map(len, unequal.values()))
-    yield f"Artefacts in both: {len(shared)}; of their files {equal} of {number} are equal byte for byte"
-    yield from (f"  {name}: not {', '.join(others)}" for name, others in [*unequal.items()][:NAMED])
+    yield f"Tables and figures in both: {len(shared)}; {equal} of their {number} files are identical"
+    yield from (f"  {name}: {', '.join(others)} differ" for name, others in [*unequal.items()][:NAMED])
     if len(unequal) > NAMED:
-        yield f"  and of {len(unequal) - NAMED} more artefacts"
+        yield f"  and {len(unequal) - NAMED} more"
     both, same = Counter[str](), Counter[str]()
     for job in a.jobs.keys() & b.jobs.keys():
         first, second = a.jobs[job].outputs, b.jobs[job].outputs
@@ -176,7 +176,7 @@ def _files(a: Side, b: Side, shared: Sequence[str]) -> Iterator[str]:
                 same[a.jobs[job].stage] += first[file][1] == second[file][1]
     if both:
         counts = ", ".join(f"{same[stage]} of {both[stage]} of {stage}" for stage in OUTPUTS if both[stage])
-        yield f"Files behind them, by their digests: {counts} are equal"
+        yield f"Intermediate files with identical digests: {counts}"
 
 
 def _digest(outputs: Mapping[str, Sequence[str]], file: str) -> str:
@@ -187,14 +187,14 @@ def _told(found: Sequence[Numbers]) -> Iterator[str]:
     """Yield which numbers differ, the worst first."""
     times, moved = sum(numbers.times for numbers in found), sum(numbers.moved for numbers in found)
     if times:
-        yield f"Measured times, which differ from run to run: {moved} of {times} differ"
+        yield f"Measured times (expected to differ): {moved} of {times} differ"
     several = [one for numbers in found for one in numbers.differences]
     differences = sorted(several, key=lambda one: one.rank, reverse=True)
     number = sum(numbers.compared for numbers in found)
     if not differences:
         yield f"Numbers: all {number} are equal"
         return
-    yield f"Numbers: {number} compared; cells that differ: {len(differences)}, the worst first:"
+    yield f"Numbers: {number} compared; {len(differences)} cells differ, largest differences first:"
     yield from (f"  {one}" for one in differences[:LINES])
     if len(differences) > LINES:
         yield f"  and {len(differences) - LINES} more"

@@ -46,7 +46,7 @@ def validate(model: type[Model], values: Any, where: str) -> Model:
 def _mapping(values: Any, where: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         got = "nothing" if values is None else type(values).__name__
-        raise UserError(f"{where}: must be a mapping of keys to values, got {got}.")
+        raise UserError(f"{where}: must be a mapping (key: value), got {got}.")
     return values
 
 
@@ -103,9 +103,9 @@ def _check_nodes(root: yaml.Node, where: str) -> None:
                 line = f"{where}: line {key.start_mark.line + 1}:"
                 if not isinstance(key, yaml.ScalarNode) or key.tag not in KEYS:
                     quoted = f"; put {key.value} in quotes" if str(key.value).isalnum() else ""
-                    raise UserError(f"{line} a key must be text{quoted}.")
+                    raise UserError(f"{line} keys must be text{quoted}.")
                 if key.value in seen:
-                    raise UserError(f"{line} {key.value!r} occurs twice; keys must be unique.")
+                    raise UserError(f"{line} duplicate key {key.value!r}.")
                 seen.add(key.value)
                 walk(value, depth + 1)
         elif isinstance(node, yaml.SequenceNode):
@@ -134,7 +134,7 @@ def files(folder: str) -> dict[str, Path]:
     for own in plugins.FOLDERS:
         for path in sorted((own / folder).glob("*.yaml")):
             if path.stem in ours:
-                raise UserError(f"{path}: workflow/{folder} already has a file of this name; rename yours.")
+                raise UserError(f"{path}: workflow/{folder} already has a file with this name; rename yours.")
             found[path.stem] = path
     return found
 
@@ -300,7 +300,7 @@ def _check_targets(papers: Mapping[str, Paper], places: Mapping[str, str]) -> No
         targets |= {f"{name}_{key}": f"{places[name]}: artefacts.{key}" for key in paper.artefacts}
         for target, where in targets.items():
             if target in taken:
-                raise UserError(f"{where}: {target!r} is already the name of {taken[target]}; give this another one.")
+                raise UserError(f"{where}: {target!r} is already the name of {taken[target]}; choose another name.")
             taken[target] = where
 
 
@@ -337,7 +337,7 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
     scenarios = {key: scenario for group in groups.values() for key, scenario in group.items()}
     if len(scenarios) < sum(map(len, groups.values())):
         twice = next(key for key in scenarios if sum(key in group for group in groups.values()) > 1)
-        raise UserError(f"{where}: scenarios: {twice!r} is the name of two; rename one of them.")
+        raise UserError(f"{where}: scenarios: {twice!r} is used twice; rename one of them.")
     artefacts = {}
     for key, entry in paper.artefacts.items():
         shown: list[str] = []
@@ -354,7 +354,7 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
     for key, entry in artefacts.items():
         if unclaimed := [name for name in entry.judges if name not in claimed]:
             hint = nearest(unclaimed[0], dict.fromkeys(claimed))
-            raise UserError(f"{where}: artefacts.{key}.judges: no claim is about {unclaimed[0]!r}{hint}.")
+            raise UserError(f"{where}: artefacts.{key}.judges: there are no claims on {unclaimed[0]!r}{hint}.")
     claims = {}
     for key, claim in paper.claims.items():
         if claim.artefact not in artefacts:
@@ -366,7 +366,7 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
             matching = [name for name in known if name in groups.get(wanted, {}) or fnmatchcase(name, wanted)]
             if not matching and not any(fnmatchcase(name, wanted) for name in stated.get(claim.artefact, ())):
                 hint = nearest(wanted, known)
-                raise UserError(f"{where}: claims.{key}.scenarios: {claim.artefact} shows no {wanted!r}{hint}.")
+                raise UserError(f"{where}: claims.{key}.scenarios: {claim.artefact} does not show {wanted!r}{hint}.")
             judged += matching
         claims[key] = claim.model_copy(update={"scenarios": list(dict.fromkeys(judged))})
     return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts, "claims": claims})

@@ -1,4 +1,4 @@
-"""The typed config: what a user sets, what a paper states, what a preset scales. Unknown keys are errors."""
+"""The typed settings of config.yaml, papers and presets. An unknown key is an error."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,37 +20,41 @@ from fu.types import Count, Different, Name, Strict
 
 
 class Config(Strict):
-    """config.yaml: what a user edits."""
+    """The settings of a run."""
 
     preset: Name = Field(
-        "smoke", description="how papers are scaled down: smoke, reduced, paper (not at all), or one of your own"
+        "smoke", description="how far papers are scaled down: smoke, reduced, paper (not at all), or your own preset"
     )
     papers: Names = Field(min_length=1, description="the papers to reproduce")
     seeds: Annotated[Seeds | None, BeforeValidator(typed)] = Field(
-        None, description="replaces the seeds of the preset and the paper"
+        None, description="random seeds; override those of the preset and the paper"
     )
     choose_on: Count = Field(
         1,
-        description="on how many seeds, from the first on, the points of a grid are compared; the others run the best",
+        description="number of seeds on which grid points are compared; the other seeds run only the best point",
     )
     plugins: str | None = Field(
         None,
         min_length=1,
-        description="folder of your own: plug-ins (methods/mine.py, ...), papers, published numbers, presets",
+        description="your own folder with plug-ins (methods/mine.py, ...), papers, published numbers or presets",
     )
-    data_dir: str = Field("data", min_length=1, description="folder for archives ({dataset}.npz) and downloads")
+    data_dir: str = Field(
+        "data", min_length=1, description="folder with data set archives ({dataset}.npz) and downloads"
+    )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="where models are trained and evaluated; auto: on a GPU if there is one"
+        "auto", description="device for training and evaluation; auto: a GPU if there is one"
     )
     jobs_per_gpu: Count | None = Field(
-        None, description="how many jobs share a GPU of this machine; null: as many as its memory holds"
+        None, description="number of jobs that share one GPU of this machine; null: as many as fit into its memory"
     )
     threads: Count = Field(
-        1, description="CPU threads per job; for small models, two one-thread jobs beat one two-thread job"
+        1,
+        description="CPU threads per job; for small models, two jobs with one thread each are faster than one with two",
     )
-    figures: Annotated[Figures, BeforeValidator(typed)] = Field(Figures(), description="how pictures are drawn")  # type: ignore[call-arg]
+    figures: Annotated[Figures, BeforeValidator(typed)] = Field(Figures(), description="size and style of figures")  # type: ignore[call-arg]
     overrides: Annotated[dict[str, Any], BeforeValidator(typed)] = Field(
-        default_factory=dict, description="paper -> anything in its YAML file; wins over the paper and the preset"
+        default_factory=dict,
+        description="paper -> any part of its YAML file; takes precedence over the paper and the preset",
     )
 
     @field_validator("plugins", "data_dir")
@@ -59,22 +63,23 @@ class Config(Strict):
         try:
             path = folder and str(Path(folder).expanduser())  # a job's command line is quoted, so no shell expands it
         except RuntimeError:
-            raise ValueError("the user's home folder is unknown") from None
+            raise ValueError("cannot determine your home folder") from None
         return f"./{path}" if path and path.startswith("-") else path  # else it would read as an option
 
 
 class Data(Sharing, Strict):
-    """The data set, how clients share it, which of them are to be forgotten, and their backdoor."""
+    """The data set, its partition, the clients or samples to forget, and the backdoor."""
 
     server_used: Count | None = Field(
-        None, description="how many of these the server uses, so that clients hold the same for all numbers; null: all"
+        None,
+        description="number of `server` samples that the server uses (clients' samples do not depend on it); null: all",
     )
     one_partition: bool = Field(
         False,
-        description="all seeds have the partition and the request of the first one, so that runs with other seeds are "
-        "repeats: they differ in first models and draws alone",
+        description="use the partition and request of the first seed for all seeds, so that runs are repeats that "
+        "differ only in initial models and random draws",
     )
-    forget: Forget | None = Field(None, description="which clients are to be forgotten; null: none")
+    forget: Forget | None = Field(None, description="what to forget; null: nothing")
     attack: Choice | None = Field(
         None, description="the backdoor planted in the forgotten clients' data (fu/attacks); null: none"
     )
@@ -89,19 +94,19 @@ class Data(Sharing, Strict):
         self._check_split()
         self._check_forgotten()
         if self.samples is not None and self.samples > self.pool:
-            raise ValueError(f"samples: {self.samples} are more than the {self.pool} samples of {self.dataset}")
+            raise ValueError(f"samples: {self.samples} exceeds the {self.pool} samples of {self.dataset}")
         shared = (self.samples or self.pool) - self.server - self.held_out
         if self.clients * 2 > shared:
             raise ValueError(f"clients: {self.clients} clients cannot share {max(shared, 0)} samples")
         fewest, train, _ = self.fewest
         if self.train_share is not None and not 0 < train < fewest:
             raise ValueError(
-                f"train_share: {self.train_share} leaves a client of {fewest} samples {train} for training and "
+                f"train_share: {self.train_share} gives a client with {fewest} samples {train} for training and "
                 f"{fewest - train} for testing; both must be at least 1"
             )
         _check_plugin("partition", "partitions", self.partition, self.clients, self._groups())
         if self.attack and facts.text:
-            raise ValueError(f"attack: marks images, but {self.dataset} is text")
+            raise ValueError(f"attack: needs images, but {self.dataset} has text")
         if self.attack:
             _check_plugin("attack", "attacks", self.attack, facts.shape, facts.classes)
         return self
@@ -112,47 +117,49 @@ class Data(Sharing, Strict):
         if name not in catalogue.available("partitions") or not catalogue.declared("partitions", name).get("NATURAL"):
             return facts.classes
         if facts.owners is None:
-            raise ValueError(f"partition: {name} needs a data set whose samples have owners; {self.dataset} has none")
+            raise ValueError(
+                f"partition: {name} requires a data set whose samples have owners; those of {self.dataset} have none"
+            )
         if self.test != "global":
-            raise ValueError(f"partition: {name} needs test: global")
+            raise ValueError(f"partition: {name} requires test: global")
         return facts.owners
 
     def _check_split(self) -> None:
         if self.split == "merged":
             if self.train_share is None:
-                raise ValueError("train_share: is needed with split: merged")
+                raise ValueError("train_share: required with split: merged")
             for name in ("server", "held_out", "absent"):
                 if getattr(self, name):
-                    raise ValueError(f"{name}: needs split: official")
+                    raise ValueError(f"{name}: requires split: official")
             if self.test == "global":
-                raise ValueError("test: global needs split: official")
+                raise ValueError("test: global requires split: official")
         elif self.train_share is not None:
-            raise ValueError("train_share: with split: official the test set is the data set's own; leave it out")
+            raise ValueError("train_share: not allowed with split: official, which uses the data set's own test set")
         if self.split == "official" and about(self.dataset).training is None:
-            raise ValueError(f"split: {self.dataset} has no training part of its own; allowed: merged")
+            raise ValueError(f"split: {self.dataset} has no official training set; allowed: merged")
         if self.absent >= self.clients:
-            raise ValueError(f"absent: {self.absent} of {self.clients} clients cannot be absent; one must take part")
+            raise ValueError(
+                f"absent: cannot leave out {self.absent} of {self.clients} clients; at least one must take part"
+            )
         if (self.server_used or 0) > self.server:
-            raise ValueError(f"server_used: {self.server_used} are more than the {self.server} samples of the server")
+            raise ValueError(f"server_used: {self.server_used} exceeds the {self.server} samples of the server")
 
     def _check_forgotten(self) -> None:
         if self.forget is None:
             if self.attack:
-                raise ValueError("attack: marks the data of the clients that are to be forgotten, but forget is null")
+                raise ValueError("attack: marks the data of the forgotten clients, so forget must not be null")
             return
         wanted, present = self.forget.clients, self.clients - self.absent
         number = self.forget.gone
         asked, held = (self.forget.samples or 0) * self.forget.requests, self.fewest[1] * self.clients
         if asked and asked >= held:
-            raise ValueError(
-                f"forget.samples: {asked} of {held} training samples cannot be forgotten; some must remain"
-            )
+            raise ValueError(f"forget.samples: cannot forget {asked} of {held} training samples; some must remain")
         if self.attack and (self.forget.samples or self.forget.requests > 1):
-            raise ValueError("attack: marks the clients of one request; forget.samples and forget.requests need null")
+            raise ValueError("attack: requires one request for clients, not forget.samples or several requests")
         if number >= present:
-            raise ValueError(f"forget.clients: {number} of {present} clients cannot be forgotten; one must remain")
+            raise ValueError(f"forget.clients: cannot forget {number} of {present} clients; at least one must remain")
         if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
-            raise ValueError(f"forget.clients: {wanted} must be different clients from 0 to {self.clients - 1}")
+            raise ValueError(f"forget.clients: must be different clients from 0 to {self.clients - 1}, got {wanted}")
 
     @property
     def pool(self) -> int:
@@ -189,16 +196,16 @@ def _check_plugin(field: str, kind: str, chosen: Choice, *facts: Any) -> None:
 
 
 class Phase(LocalSGD, Strict):
-    """Local training in one phase. null: as in the previous phase (training, unlearning, recovery)."""
+    """Local training in one phase. null: same as in the previous phase (training, unlearning, recovery)."""
 
     clients_per_round: Count | None = Field(
-        None, description="how many clients are drawn for a round; null in training: all take part"
+        None, description="number of clients drawn for each round; null in training: all take part"
     )
-    with_replacement: bool = Field(False, description="whether a client can be drawn twice for a round")
-    evaluate_every: Count = Field(description="rounds between two measurements for the curves")
-    evaluate_last: Count = Field(1, description="the last rounds that are each measured")
+    with_replacement: bool = Field(False, description="whether the same client can be drawn more than once for a round")
+    evaluate_every: Count = Field(description="number of rounds between two measurements for the curves")
+    evaluate_last: Count = Field(1, description="number of final rounds that are all measured")
     traced: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="what is measured: evaluators (fu/evaluation) that define `trace` or `count`"
+        default_factory=list, description="evaluators (fu/evaluation) to measure; they must define `trace` or `count`"
     )
 
 
@@ -207,94 +214,98 @@ INHERITED = tuple(Phase.model_fields)  # null: as in the phase before
 
 
 class Training(Phase):
-    """The original training."""
+    """Training of the original model."""
 
-    method: Choice = Field(description="the algorithm that trains the original model (fu/training)")
+    method: Choice = Field(description="the training algorithm (fu/training)")
     rounds: Count = Field(description="number of rounds")
     history: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="what is recorded for methods that need it (fu/histories)"
+        default_factory=list, description="histories to record for methods that need them (fu/histories)"
     )
 
     @model_validator(mode="after")
     def _recorded(self) -> "Training":
         if self.history and self.clients_per_round is not None:
-            raise ValueError("history: every client is recorded in every round, so clients_per_round must be null")
+            raise ValueError("history: requires clients_per_round: null, as every client is recorded in every round")
         return self
 
 
 class Unlearning(Phase):
-    """The unlearning phase. What may be null is as in training."""
+    """The unlearning phase. null: same as in training."""
 
-    rounds: Count = Field(description="number of rounds; null: as many as training for every request")
+    rounds: Count = Field(description="number of rounds; null: as many as training, for each request")
     conflicts: bool = Field(
-        False, description="count conflicting gradients in every round; this also trains the retained clients"
+        False, description="count conflicting gradients in every round, which also trains the retained clients"
     )
 
 
 class Recovery(Phase):
-    """Post-training for the rounds left of `total_rounds`. What may be null is as in unlearning."""
+    """Post-training for the remaining rounds of `total_rounds`. null: same as in unlearning."""
 
-    client_weights: Literal["samples", "equal"] = Field(description="samples: N_i / N; equal: 1 / m")
-    first_round_keeps_rate: bool = Field(
-        description="the first round still uses the unlearning rate, as in FedOSD's code"
+    client_weights: Literal["samples", "equal"] = Field(
+        description="weight of a client in the average; samples: N_i / N; equal: 1 / m"
     )
+    first_round_keeps_rate: bool = Field(description="the first round uses the unlearning rate, as in FedOSD's code")
     projection: Choice | None = Field(
         None,
-        description="how each client's update is projected before averaging (fu/projections); null: not at all",
+        description="projection of each client's update before averaging (fu/projections); null: none",
     )
 
 
 class Shadows(Strict):
-    """Shadow models of evaluators that infer membership: each trains as the attacked one did, on half of the data."""
+    """Shadow models for membership inference: each is trained like the attacked model, on half of the data."""
 
     number: Count = Field(
-        8, description="how many are trained: our choice, for time; Shokri et al. 2017 train 20 to 100"
+        8, description="number of shadow models; our choice, to save time: Shokri et al. 2017 train 20 to 100"
     )
     most: Count | None = Field(
         2000,
-        description="how many samples each of an attack's sets has at most, drawn at random: our choice, for time; "
-        "null: all",
+        description="maximum number of samples, drawn at random, in each set of an attack; null: all; our choice, to "
+        "save time",
     )
 
 
 class Relearning(Strict):
-    """Training on after unlearning, to see what comes back (Siddiqui et al. 2025), with the rates of post-training.
+    """Further training after unlearning, to measure relearning (Siddiqui et al. 2025).
 
-    Without post-training with those of unlearning; a method's own settings do not count.
+    It uses the settings of post-training, or of unlearning where there is no post-training, never a method's own.
     """
 
-    rounds: Count = Field(10, description="for how many rounds (our choice)")
-    samples: Count = Field(10, description="on how many samples of each forgotten client, where it trains (our choice)")
-    repeats: Count | None = Field(None, description="with the models of how many seeds, the first ones; null: all")
+    rounds: Count = Field(10, description="number of rounds (our choice)")
+    samples: Count = Field(
+        10, description="samples of each forgotten client, where forgotten clients train (our choice)"
+    )
+    repeats: Count | None = Field(
+        None, description="number of seeds, from the first, whose models are trained; null: all"
+    )
 
 
 class Settings(Strict):
-    """All that the models and numbers of one scenario depend on. Without unlearning, its settings are left out."""
+    """Everything that the results of a scenario depend on. Leave out `unlearning` where nothing is unlearned."""
 
-    data: Data = Field(description="data set, partition, forgetting, backdoor")
-    model: Choice = Field(description="the architecture (fu/models)")
-    training: Training = Field(description="the original training, and what other trainings start from")
+    data: Data = Field(description="data set, partition, forget set and backdoor")
+    model: Choice = Field(description="model architecture (fu/models)")
+    training: Training = Field(description="training of the original model; defaults for other trainings")
     unlearning: Unlearning | None = Field(None, description="the unlearning phase")
     recovery: Recovery | None = Field(None, description="post-training")
     total_rounds: Count | None = Field(
-        None, description="rounds of unlearning and post-training together; null: there is no post-training"
+        None, description="total rounds of unlearning and post-training; null: no post-training"
     )
-    shadows: Shadows = Field(Shadows(), description="shadow models, where an evaluator needs them")  # type: ignore[call-arg]
-    relearning: Relearning = Field(Relearning(), description="training on after unlearning, to see what comes back")  # type: ignore[call-arg]
+    shadows: Shadows = Field(Shadows(), description="shadow models, for evaluators that need them")  # type: ignore[call-arg]
+    relearning: Relearning = Field(Relearning(), description="further training after unlearning, to measure relearning")  # type: ignore[call-arg]
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
-        description="name -> evaluators (fu/evaluation) that share one job and one file, {trial}.{name}.csv; an "
-        "evaluation under a new name can be added without rerunning the others",
+        description="name -> evaluators (fu/evaluation) that run in one job and write {trial}.{name}.csv; adding a new "
+        "name does not rerun the others",
     )
     chosen_by: Annotated[list[Name], Different] = Field(
         ["r_acc_validation", "asr_validation"],
         min_length=1,
-        description="metrics by whose sum the best point of a grid is chosen, those that are better lower subtracted",
+        description="metrics whose sum chooses the best grid point; lower-is-better metrics are subtracted",
     )
     grid: dict[GridKey, list[float | int | str]] = Field(
         default_factory=dict,
-        description="setting (`unlearning.x`, `recovery.x`, `params.x`) -> values: each method is run with every "
-        "combination, and tables show the one that is best on validation data; []: no grid",
+        description="setting (`unlearning.x`, `recovery.x`, `params.x`) -> values; each method runs with every "
+        "combination, and tables show the best one on validation data; []: no grid",
     )
 
     @field_validator("evaluations")
@@ -302,27 +313,27 @@ class Settings(Strict):
     def _apart(cls, evaluations: dict[str, list[str]]) -> dict[str, list[str]]:
         several = [name for evaluators in evaluations.values() for name in evaluators]
         if len(set(several)) < len(several) or not all(evaluations.values()):
-            raise ValueError("every evaluation needs evaluators, and every evaluator may be in one evaluation only")
+            raise ValueError(
+                "every evaluation needs at least one evaluator, and no evaluator may be in two evaluations"
+            )
         taken = sorted(set(evaluations) & {"trained", "unlearned", "recovered"})
         if taken:
-            raise ValueError(f"{taken[0]!r} is the name of a model's trace; an evaluation needs another")
+            raise ValueError(f"{taken[0]!r} is reserved for a model's trace; choose another name")
         return evaluations
 
     @model_validator(mode="after")
     def _rounds(self) -> "Settings":
         if self.unlearning and self.unlearning.rounds > (self.total_rounds or 0):
-            raise ValueError(
-                f"unlearning.rounds: {self.unlearning.rounds} rounds exceed total_rounds, {self.total_rounds}"
-            )
+            raise ValueError(f"unlearning.rounds: {self.unlearning.rounds} exceeds total_rounds ({self.total_rounds})")
         if self.recovery and not self.unlearning:
-            raise ValueError("recovery: needs unlearning before it")
+            raise ValueError("recovery: requires unlearning")
         if self.unlearning and self.data.forget and self.unlearning.rounds % self.data.forget.requests:
             raise ValueError(
-                f"unlearning.rounds: {self.unlearning.rounds} rounds cannot be shared by "
-                f"{self.data.forget.requests} requests in a row; take a multiple"
+                f"unlearning.rounds: must be a multiple of forget.requests "
+                f"({self.data.forget.requests}), got {self.unlearning.rounds}"
             )
         if self.unlearning and not (self.data.forget and self.total_rounds):
-            raise ValueError("unlearning: needs data.forget and total_rounds")
+            raise ValueError("unlearning: requires data.forget and total_rounds")
         return self
 
     @model_validator(mode="after")
@@ -330,11 +341,11 @@ class Settings(Strict):
         name, text = self.model.name, about(self.data.dataset).text
         if name in catalogue.available("models") and catalogue.declared("models", name).get("TEXT", False) != text:
             reads, holds = ("images", "text") if text else ("text", "images")
-            raise ValueError(f"model: {name} reads {reads}, but {self.data.dataset} holds {holds}")
+            raise ValueError(f"model: {name} needs {reads}, but {self.data.dataset} has {holds}")
         used = [one for evaluators in self.evaluations.values() for one in evaluators] if text else []
         known = catalogue.available("evaluation")
         if pixels := [one for one in used if one in known and catalogue.declared("evaluation", one).get("IMAGES")]:
-            raise ValueError(f"evaluations: {pixels[0]} reads images, but {self.data.dataset} holds text")
+            raise ValueError(f"evaluations: {pixels[0]} needs images, but {self.data.dataset} has text")
         return self
 
     @model_validator(mode="after")
@@ -345,106 +356,115 @@ class Settings(Strict):
             phase = getattr(self, name)
             if phase and not phase.with_replacement and (phase.clients_per_round or 0) > number:
                 raise ValueError(
-                    f"{name}.clients_per_round: {phase.clients_per_round} cannot be drawn from the {number} clients "
-                    "that take part"
+                    f"{name}.clients_per_round: cannot draw {phase.clients_per_round} of the {number} clients that "
+                    "take part"
                 )
         return self
 
 
 class Vary(Strict):
-    """A coordinate of scenarios: a setting that takes several values."""
+    """A setting that takes several values, one per scenario."""
 
-    setting: str = Field(pattern=r"^[a-z_]+(\.[A-Za-z0-9_]+)+$", description="data.absent, training.rounds, ...")
-    values: Annotated[list[Value], Field(min_length=1), Different] = Field(description="what it is set to")
-    label: str | None = Field(None, description="how axes and columns name it; null: by its short name")
+    setting: str = Field(
+        pattern=r"^[a-z_]+(\.[A-Za-z0-9_]+)+$", description="the setting: data.absent, training.rounds, ..."
+    )
+    values: Annotated[list[Value], Field(min_length=1), Different] = Field(description="its values")
+    label: str | None = Field(None, description="label on axes and in columns; null: the short name")
 
 
 class Scenario(Strict):
     """One scenario of a paper: how it differs from the paper's common settings."""
 
-    label: str = Field(description="how tables name it")
+    label: str = Field(description="label in tables")
     base: Name | None = Field(
         None,
-        description="a scenario whose settings and methods it starts from",
+        description="the scenario to start from, with its settings and methods",
     )
     vary: dict[Word, Vary] = Field(
         default_factory=dict,
-        description="short name -> setting and values: one scenario for every combination, named like mnist-p1-s4",
+        description="short name -> setting and values; makes a scenario for every combination, named like mnist-p1-s4",
     )
     at: dict[Word, Value] = Field(default_factory=dict, description="further coordinates: short name -> value")
     settings: dict[str, Any] = Field(default_factory=dict, description="merged into the paper's settings")
     trainings: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="training -> its params, settings and grid in this scenario alone"
+        default_factory=dict, description="training -> params, settings and grid for this scenario only"
     )
     methods: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="method -> its settings in this scenario alone"
+        default_factory=dict, description="method -> settings for this scenario only"
     )
 
 
 class Algorithm(Strict):
-    """A training or a method, as tables name it."""
+    """What trainings and methods have in common."""
 
-    label: str = Field(description="how tables name it")
-    source: str = Field("", description="who proposed it, or which variant it is (asked of this repository's papers)")
-    in_paper: bool = Field(True, description="false: marked as not in the paper")
+    label: str = Field(description="label in tables")
+    source: str = Field(
+        "", description="who proposed it, or which variant it is (required for papers in this repository)"
+    )
+    in_paper: bool = Field(True, description="false: mark as not in the paper")
     shown_in: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="artefacts to show it in, in addition to those that list it"
+        default_factory=list, description="further tables and figures that show it, besides those that list it"
     )
     params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
 
 
 class Trained(Algorithm):
-    """One way to train, beside `original`: a plug-in with hyper-parameters and settings of its own."""
+    """A training besides `original`: a plug-in with its own hyper-parameters and settings."""
 
-    plugin: Name = Field(description="the file in fu/training or in your own folder")
+    plugin: Name = Field(description="file name in fu/training or in your own folder, without .py")
     settings: dict[str, Any] = Field(
         default_factory=dict, description="`training`: merged into the scenario's settings.training"
     )
     grid: dict[GridKey, list[Value]] = Field(
         default_factory=dict,
-        description="`params.x` or `training.x` -> values: trained with every combination; the best is chosen on "
+        description="`params.x` or `training.x` -> values; trains with every combination and chooses the best on "
         "validation data",
     )
 
 
 class Method(Algorithm):
-    """One method: a plug-in with hyper-parameters and settings of its own."""
+    """An unlearning method: a plug-in with its own hyper-parameters and settings."""
 
-    plugin: Name | None = Field(None, description="the file in fu/methods or in your own folder")
+    plugin: Name | None = Field(None, description="file name in fu/methods or in your own folder, without .py")
     unlearned_from: Name | None = Field(
-        None, description="instead of a plug-in: the method whose unlearned model this one post-trains"
+        None, description="alternative to plugin: post-train the unlearned model of this method"
     )
-    trained_by: Name = Field(ORIGINAL, description="the training whose model it unlearns")
+    trained_by: Name = Field(ORIGINAL, description="the training whose model is unlearned")
     post_training: Literal["after", "none", "own"] = Field(
         "after",
-        description="after: for the rounds left of total_rounds; none: no post-training; own: the method runs for all",
+        description="after: for the remaining total_rounds; none: no post-training; own: the method runs all rounds",
     )
     settings: dict[str, Any] = Field(default_factory=dict, description="merged into the scenario's settings")
 
     @model_validator(mode="after")
     def _one_start(self) -> "Method":
         if (self.plugin is None) == (self.unlearned_from is None):
-            raise ValueError("needs either plugin or unlearned_from, not both")
+            raise ValueError("set either plugin or unlearned_from, not both")
         if self.unlearned_from and (self.params or "unlearning" in self.settings):
-            raise ValueError("with unlearned_from, params and settings.unlearning must be set in the other method")
+            raise ValueError(
+                "params and settings.unlearning are not allowed with unlearned_from; set them in that method"
+            )
         return self
 
 
 class Artefact(Display, Strict):
-    """One table or figure."""
+    """A table or figure."""
 
-    published: bool = Field(False, description="the paper's numbers are in workflow/published/{paper}/{artefact}.csv")
+    published: bool = Field(
+        False, description="whether workflow/published/{paper}/{artefact}.csv has the paper's numbers"
+    )
     scenarios: Annotated[list[Pattern], Different] = Field(
-        default_factory=list, description="scenarios, in order; of one that varies all, or those that match mnist-p*-s4"
+        default_factory=list,
+        description="scenarios, in order; one with `vary` means all its combinations; patterns like mnist-p*-s4 work",
     )
     trainings: Annotated[list[Name], Different] = Field(default_factory=list, description="trainings, in order")
     methods: Annotated[list[Name], Different] = Field(default_factory=list, description="methods, in order")
     metrics: Annotated[list[Name], Different] = Field(
         default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
     )
-    points: Literal["chosen", "all"] = Field("chosen", description="of a grid the chosen point or all of them")
+    points: Literal["chosen", "all"] = Field("chosen", description="which points of a grid to show")
     judges: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="the artefacts whose claims are judged (kind: verdicts; default: all)"
+        default_factory=list, description="tables and figures whose claims are judged (kind: verdicts); []: all"
     )
 
     @property
@@ -459,18 +479,18 @@ class Artefact(Display, Strict):
 
 
 class Paper(Strict):
-    """A paper: what it computes, and which tables and figures show it."""
+    """A paper: its experiments, and the tables and figures that show them."""
 
     title: str = Field(description="the paper's title")
-    citation: str = Field(description="how artefacts cite it")
-    seeds: Seeds = Field(description="everything is run once with each")
-    settings: dict[str, Any] = Field(description="settings common to all scenarios")
+    citation: str = Field(description="citation in tables and figures")
+    seeds: Seeds = Field(description="random seeds; every experiment runs once per seed")
+    settings: dict[str, Any] = Field(description="settings shared by all scenarios")
     scenarios: dict[Name, Scenario] = Field(description="name -> scenario")
-    trainings: dict[Name, Trained] = Field(default_factory=dict, description="name -> training, beside `original`")
+    trainings: dict[Name, Trained] = Field(default_factory=dict, description="name -> training, besides `original`")
     methods: dict[Name, Method] = Field(default_factory=dict, description="name -> method")
     artefacts: dict[Name, Artefact] = Field(description="name -> table or figure")
     claims: dict[Name, Claim] = Field(
-        default_factory=dict, description="name -> what the paper says, judged in an artefact of kind verdicts"
+        default_factory=dict, description="name -> claim of the paper, judged in a table of kind verdicts"
     )
 
     def judged(self, entry: Artefact) -> dict[str, Claim]:
@@ -483,22 +503,24 @@ class Paper(Strict):
     def _different(self) -> "Paper":
         for name in self.methods:
             if name in self.trainings:
-                raise ValueError(f"methods: {name!r} is the name of a training; a method needs another")
+                raise ValueError(f"methods: {name!r} is already the name of a training; choose another name")
         for group in ("trainings", "methods"):
             if ORIGINAL in getattr(self, group):
                 what = group.removesuffix("s")
-                raise ValueError(f"{group}: {ORIGINAL!r} is the name of the original model; a {what} needs another")
+                raise ValueError(
+                    f"{group}: {ORIGINAL!r} is reserved for the original model; choose another name for the {what}"
+                )
         return self
 
 
 class Preset(Strict):
-    """How a preset scales papers down."""
+    """A preset: how to scale papers down."""
 
-    description: str = Field(description="what the preset is for")
-    seeds: Seeds | None = Field(None, description="replaces the papers' seeds")
-    replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> the one to use instead")
+    description: str = Field(description="purpose of the preset")
+    seeds: Seeds | None = Field(None, description="random seeds; override those of the papers")
+    replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> its replacement")
     papers: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="paper -> what is merged into its YAML file"
+        default_factory=dict, description="paper -> settings to merge into its YAML file"
     )
 
     @field_validator("replace_datasets")

@@ -41,4 +41,4 @@ def unsaid(source: Any, path: str) -> list[str]:
     """Return what is wrong with the text of a source."""
     if isinstance(source, str) and origin_of(source):
         return []
-    return [f"{path}: source: {source!r} does not say where it is from; allowed: {ALLOWED}"]
+    return [f"{path}: source: {source!r} does not name a source; allowed: {ALLOWED}"]

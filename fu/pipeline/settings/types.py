@@ -1,4 +1,4 @@
-"""The types of settings: what they accept from YAML or the command line, and what they refuse."""
+"""The types of settings, from YAML or the command line."""
 
 import contextlib
 import math
@@ -13,7 +13,7 @@ from fu.types import WORD, Different, Name
 
 DEEPEST, LARGEST, LONGEST = 40, 100_000, 10_000  # levels of a tree, its values with aliases expanded, characters
 TOO_LARGE = (
-    f"is nested deeper than {DEEPEST} levels (does an alias refer to itself?) or holds more than {LARGEST} values"
+    f"is nested more than {DEEPEST} levels deep (does an alias refer to itself?) or has more than {LARGEST} values"
 )
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 NUMBERS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "bool"))
@@ -54,7 +54,7 @@ def check_plain(tree: Any, where: str) -> None:
             for key, below in value.items():
                 if not (isinstance(key, str) and key.isprintable()):
                     shown = repr(key) if isinstance(key, str) else type(key).__name__
-                    raise UserError(f"{here}: a key must be one line of text, got {shown}.")
+                    raise UserError(f"{here}: keys must be single-line text, got {shown}.")
                 walk(below, (*path, key))
         elif isinstance(value, list):
             for number, below in enumerate(value):
@@ -78,7 +78,7 @@ def check_plain(tree: Any, where: str) -> None:
 def _grid_key(key: str) -> str:
     section, _, last = key.partition(".")
     if section not in ("training", "unlearning", "recovery", "params") or not last.isidentifier():
-        raise ValueError(f"{key!r} cannot be varied; a key must be training.x, unlearning.x, recovery.x or params.x")
+        raise ValueError(f"{key!r} cannot be varied; allowed: training.x, unlearning.x, recovery.x, params.x")
     return key
 
 

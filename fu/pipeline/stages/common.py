@@ -1,4 +1,4 @@
-"""What all stages share: spec and command line, atomic outputs, one sentence for a mistake."""
+"""What all stages share: spec, command line, atomic outputs, error messages."""
 
 import argparse
 import csv
@@ -210,7 +210,7 @@ def _specs(spec_type: type[S], args: argparse.Namespace) -> tuple[Spec, S, str]:
     except (OSError, ValueError, LookupError, TypeError):
         selected = None
     if selected not in given:
-        raise UserError(f"{args.chosen[0]}: names none of {', '.join(given)}; delete the file and run snakemake again.")
+        raise UserError(f"{args.chosen[0]}: selects none of {', '.join(given)}; delete it and run snakemake again.")
     return Points(points=given), given[selected], selected
 
 
@@ -248,8 +248,8 @@ def _make(main: Callable[[S, F, Options], None], spec: S, files: F, options: Opt
         if not _fits(main, spec, files, options):
             if not gpus.alone():
                 raise UserError(
-                    f"{spec.stage}: the GPU's memory does not hold this job; have fewer jobs share it (jobs_per_gpu), "
-                    "or use a smaller batch_size, a GPU with more memory, or device: cpu."
+                    f"{spec.stage}: this job does not fit into the GPU's memory; let fewer jobs share it "
+                    "(jobs_per_gpu) or use a smaller batch_size, a GPU with more memory, or device: cpu."
                 )
             print(f"{spec.stage}: the GPU's memory is full; once more, alone on it.", file=sys.stderr)
             _make(main, spec, files, options, point)

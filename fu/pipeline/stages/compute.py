@@ -57,7 +57,7 @@ def keep_memory() -> None:
 def check_device(device: str) -> None:
     """Raise `UserError` where there is no such device."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device: cuda was requested, but torch finds no GPU; allowed here: auto, cpu.")
+        raise UserError("device: cuda is set, but torch finds no GPU; allowed here: auto, cpu.")
 
 
 def device_of(options: Options) -> torch.device:
@@ -132,7 +132,7 @@ def _rows_of(plugin: ModuleType, task: Task, params: Any) -> Indices:
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "i"):
         got = f"{rows.dtype} {[*rows.shape]}" if isinstance(rows, np.ndarray) else type(rows).__name__
         where = plugins.place_of(plugin, "trained_on")
-        raise UserError(f"{where}: trained_on must return numbers of rows (an array of integers [n]), got {got}.")
+        raise UserError(f"{where}: trained_on must return row numbers (an integer array [n]), got {got}.")
     return rows
 
 
@@ -177,7 +177,7 @@ def _check_numbers(plugin: ModuleType, function: str, numbers: Any, *kinds: type
     """Raise `UserError` where a function of an evaluator returned something else than numbers by name."""
     if got := _odd(numbers, *kinds):
         where = plugins.place_of(plugin, function)
-        raise UserError(f"{where}: {function} must return a number for each metric, got {got}.")
+        raise UserError(f"{where}: {function} must return one number per metric, got {got}.")
 
 
 def _odd(values: Any, *kinds: type) -> str:

@@ -61,7 +61,7 @@ def read(path: Path, first: str) -> Evaluation:
     for role, metrics in values.items():
         if "diverged_round" not in metrics and first not in metrics:
             raise UserError(
-                f"{path}: the {role} model has no {first!r} to choose by; every retained client "
+                f"{path}: the {role} model has no {first!r}, which chooses the best point; every retained client "
                 "needs a validation sample (data.validation_share), and the evaluators must measure it."
             )
     return values

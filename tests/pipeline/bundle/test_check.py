@@ -54,25 +54,25 @@ def test_what_was_written_is_right(made: Path) -> None:
     problems, summary = check(made)
     assert problems == []
     assert summary == (
-        f"{made}: 1 artefact at preset 'smoke'; every file is as it was made, and every input of the 3 jobs is what "
-        "another one made. By their digests alone it has these files: 1 of train, 1 of evaluate."
+        f"{made}: 1 table or figure at preset 'smoke'; no file was changed, and all inputs of the 3 jobs match the "
+        "outputs of other jobs. Not included, only their digests: 1 of train, 1 of evaluate."
     )
 
 
 @pytest.mark.parametrize(
     ("change", "sentences"),
     [
-        (lambda found: {CSV: found[CSV].replace(b"0", b"1", 1)}, [f"'{CSV}' is not what {METADATA} says"]),
-        (lambda found: {"LICENSE": found["LICENSE"] + b" "}, [f"'LICENSE' is not what {METADATA} says"]),
-        (lambda found: described(found, csv=found[CSV] + b" "), [f"'{CSV}' is not as its job wrote it"]),
+        (lambda found: {CSV: found[CSV].replace(b"0", b"1", 1)}, [f"'{CSV}' does not match {METADATA}"]),
+        (lambda found: {"LICENSE": found["LICENSE"] + b" "}, [f"'LICENSE' does not match {METADATA}"]),
+        (lambda found: described(found, csv=found[CSV] + b" "), [f"'{CSV}' was changed after its job wrote it"]),
         (lambda found: described(found, page=b"<p>"), []),  # no job makes the page
         (lambda found: {CSV: None}, [f"'{CSV}' is missing"]),
         (lambda found: described(found, csv=None), [f"'{CSV}' is missing"]),
         (lambda found: {"envs/lock.txt": None}, ["'envs/lock.txt' is missing"]),
-        (lambda found: {"more.txt": b""}, [f"neither a certificate nor {METADATA} names 'more.txt'"]),
+        (lambda found: {"more.txt": b""}, [f"'more.txt' is listed in no certificate and not in {METADATA}"]),
         (
             lambda found: {f"{ROOT}/toy/other/x.made.json": found[TRAINED]},
-            [f"neither a certificate nor {METADATA} names '{ROOT}/toy/other/x.made.json'"],
+            [f"'{ROOT}/toy/other/x.made.json' is listed in no certificate and not in {METADATA}"],
         ),
         (lambda found: {EVALUATED: None}, [f"{STEM}/ours.evaluation.made.json is missing or damaged"]),
         (lambda found: {TRAINED: None}, [f"{STEM}/original.trained.made.json is missing or damaged"]),
@@ -80,7 +80,7 @@ def test_what_was_written_is_right(made: Path) -> None:
             lambda found: {EVALUATED: None, "more.txt": b""},
             [
                 f"{STEM}/ours.evaluation.made.json is missing or damaged",
-                f"neither a certificate nor {METADATA} names 'more.txt'",
+                f"'more.txt' is listed in no certificate and not in {METADATA}",
             ],
         ),
         (
@@ -93,7 +93,7 @@ def test_what_was_written_is_right(made: Path) -> None:
         ),
         (
             lambda found: {TRAINED: sealed(found[TRAINED], '"original.trained.csv": [', '"original.trained.npz": [')},
-            [f"{STEM}/original.trained.csv is not the one that {STEM}/ours.evaluation was made from"],
+            [f"{STEM}/original.trained.csv is not the file that {STEM}/ours.evaluation was made from"],
         ),
         (
             lambda found: {TRAINED: sealed(found[TRAINED], '"train"', '"tarin"')},
@@ -105,7 +105,7 @@ def test_what_was_written_is_right(made: Path) -> None:
         ),
         (
             lambda found: {f"{ROOT}/toy/small/seed0/ours.evaluation.csv": b"another"},
-            [f"'{ROOT}/toy/small/seed0/ours.evaluation.csv' is not as its job wrote it"],
+            [f"'{ROOT}/toy/small/seed0/ours.evaluation.csv' was changed after its job wrote it"],
         ),
     ],
 )  # fmt: skip
@@ -118,7 +118,7 @@ def test_what_is_wrong_is_named(made: Path, change: Callable[[Found], Changes], 
 def test_a_bundle_without_artefacts_shows_nothing(made: Path) -> None:
     gone = {name: None for name in contents(made) if "/artefacts/" in name}
     problems, _ = check(changed(made, gone))
-    assert problems[0].endswith("changed.zip: no artefact is in it.")
+    assert problems[0].endswith("changed.zip: it contains no table or figure.")
 
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "a\\..\\x", "./x", "a//x", "x\x1b[2J", "results/"])
@@ -126,7 +126,7 @@ def test_a_name_that_may_leave_the_folder_is_refused(made: Path, name: str) -> N
     path = changed(made, {name: b"x"})
     with pytest.raises(UserError) as refused:
         check(path)
-    said = f"{path}: a file in it is called {name!r}, as none of a bundle is; nothing was unpacked."
+    said = f"{path}: contains an invalid file name, {name!r}; nothing was unpacked."
     assert str(refused.value) == said
 
 
@@ -134,7 +134,7 @@ def test_a_name_that_may_leave_the_folder_is_refused(made: Path, name: str) -> N
 def test_a_name_of_two_files_is_refused(made: Path) -> None:
     with ZipFile(made, "a") as file:
         file.writestr(CSV, "x")
-    with pytest.raises(UserError, match=r"two files in it are called '.*numbers\.csv'; nothing was unpacked\.$"):
+    with pytest.raises(UserError, match=r"contains two files named '.*numbers\.csv'; nothing was unpacked\.$"):
         check(made)
 
 
@@ -157,13 +157,13 @@ def nest(path: Path) -> None:
     ("damage", "sentence"),
     [
         (Path.unlink, "there is no such file"),
-        (lambda path: path.write_text("PK"), "is no zip file, or a truncated or damaged one (File is not a zip file)"),
-        (cut, "is no zip file, or a truncated or damaged one ("),
-        (flip, "is no zip file, or a truncated or damaged one ("),
+        (lambda path: path.write_text("PK"), "not a zip file, or truncated or damaged (File is not a zip file)"),
+        (cut, "not a zip file, or truncated or damaged ("),
+        (flip, "not a zip file, or truncated or damaged ("),
         (nest, "cannot be unpacked ("),
-        (lambda path: changed(path, {METADATA: None}).replace(path), "is no bundle of fu, or its ro-crate-m"),
-        (lambda path: changed(path, {METADATA: b"{}"}).replace(path), "is no bundle of fu, or its ro-crate-m"),
-        (lambda path: changed(path, {METADATA: b'{"@graph": [1]}'}).replace(path), "is no bundle of fu, or its "),
+        (lambda path: changed(path, {METADATA: None}).replace(path), "not a bundle of fu, or its ro-crate-m"),
+        (lambda path: changed(path, {METADATA: b"{}"}).replace(path), "not a bundle of fu, or its ro-crate-m"),
+        (lambda path: changed(path, {METADATA: b'{"@graph": [1]}'}).replace(path), "not a bundle of fu, or its "),
         (lambda path: changed(path, {"results/two/x": b""}).replace(path), "is no bundle of fu, or its ro-crate-metad"),
     ],
 )  # fmt: skip
@@ -185,7 +185,7 @@ def test_what_is_no_bundle_or_only_a_part_of_one_is_one_sentence(
 )
 def test_a_certificate_of_another_kind_is_one_sentence(made: Path, old: str, new: str) -> None:
     path = changed(made, {TRAINED: sealed(contents(made)[TRAINED], old, new)})
-    with pytest.raises(UserError, match=r"changed\.zip: a certificate in it was not written by fu \(.*\)\.$"):
+    with pytest.raises(UserError, match=r"changed\.zip: contains a certificate that fu did not write \(.*\)\.$"):
         check(path)
 
 

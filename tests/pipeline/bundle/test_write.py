@@ -26,7 +26,7 @@ from tests.pipeline.page.folder import EVALUATION, ROOT, certify, copied
 
 BEHIND = ("ours.evaluation", "original.trained")
 CERTIFICATES = [Path(EVALUATION).with_name(f"{name}.made.json") for name in BEHIND]
-OLD = "toy_numbers: not what today's settings, code and data would make; `make why` says what changed."
+OLD = "toy_numbers: out of date with the current settings, code or data; `make why` lists what changed."
 
 
 def metadata(path: Path) -> dict[str, dict[str, Any]]:
@@ -139,8 +139,8 @@ def test_what_is_damaged_is_left_out_and_named_and_so_is_what_is_not_made(plan: 
     stem.with_name("numbers.csv").write_text("x")
     said = [*write.write(plan, ["toy_numbers", "toy_bars", "toy_rates"])]
     assert said[:2] == [
-        "toy_numbers: numbers.csv is not as its job wrote it.",
-        "Not made yet, so not in it: toy_rates.",
+        "toy_numbers: numbers.csv was changed after its job wrote it.",
+        "Not made yet, so left out: toy_rates.",
     ]
     path = Path(said[-1].partition(": ")[0])
     assert {Path(name).name.partition(".")[0] for name in contents(path) if "artefacts" in name} == {"bars"}
@@ -157,7 +157,7 @@ def test_an_artefact_whose_chain_has_a_gap_is_left_out(plan: Plan, stem: Path) -
     certify(stem.with_name("bars"), "publish", {"results": [EVALUATION]})
     first, *_ = write.write(plan, ["toy_numbers", "toy_bars"])
     assert first == (
-        "toy_numbers: toy/small/seed0/ours.evaluation.csv is not the one that artefacts/toy/numbers was made from."
+        "toy_numbers: toy/small/seed0/ours.evaluation.csv is not the file that artefacts/toy/numbers was made from."
     )
     CERTIFICATES[0].write_text("{}")
     generator = write.write(plan, ["toy_bars"])
@@ -202,7 +202,7 @@ def test_what_changes_while_it_is_written_is_noticed(plan: Plan, stem: Path, mon
         return render(*words)
 
     monkeypatch.setattr(page, "render", meanwhile)
-    with pytest.raises(UserError, match=r"was made from\. Files were changed meanwhile; run `make bundle` again\.$"):
+    with pytest.raises(UserError, match=r"was made from\. Files changed during bundling; run `make bundle` again\.$"):
         bundle(plan)
     assert not [*ROOT.glob("*.zip"), *ROOT.glob(".*.zip")]
 

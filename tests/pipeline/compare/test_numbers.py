@@ -60,7 +60,7 @@ def test_with_one_seed_the_difference_alone_is_told_and_with_equal_seeds_that_th
     [single] = said(numbers(seeds(0.5), seeds(0.25)))
     assert single.endswith(", seed 0: 0.5 -> 0.25 (-0.25)")
     [constant] = said(numbers(seeds(2, 2), seeds(2, 2) and seeds(3, 3)))
-    assert constant.endswith(": 2 -> 3 (+1, no spread over seeds; 2 seeds differ)")
+    assert constant.endswith(": 2 -> 3 (+1, no variation over seeds; 2 seeds differ)")
     [one_sided] = numbers(seeds(1, 3), [seeds(2)[0]]).differences[:1]
     assert one_sided.spread == pytest.approx(2**0.5)  # of the run that has two seeds
 

@@ -27,9 +27,9 @@ def test_equal_runs_are_equal() -> None:
     assert found.equal
     assert found.lines == [
         "A: a, B: b",
-        "Equal in both: commit, preset, devices, threads, version of python, version of torch",
-        "Artefacts in both: 2; of their files 18 of 18 are equal byte for byte",
-        "Files behind them, by their digests: 1 of 1 of train, 1 of 1 of evaluate are equal",
+        "Same in both: commit, preset, devices, threads, version of python, version of torch",
+        "Tables and figures in both: 2; 18 of their 18 files are identical",
+        "Intermediate files with identical digests: 1 of 1 of train, 1 of 1 of evaluate",
         "Numbers: all 5 are equal",  # three rows, and one number in each table
     ]
 
@@ -54,10 +54,10 @@ def test_what_made_runs_and_what_differs_between_them_is_told() -> None:
         "commit: abcdefabcdef in A, fedcbafedcba, edited in B",
         "version of torch: 2.13.0 in A, 2.14.0 in B",
         "devices: toy in A, another in B",
-        "Equal in both: preset, threads, version of python",
-        "Artefacts in both: 1; of their files 7 of 9 are equal byte for byte",
-        "  toy_thing: not json, rows.csv",
-        "Files behind them, by their digests: 0 of 1 of train, 1 of 1 of evaluate are equal",
+        "Same in both: preset, threads, version of python",
+        "Tables and figures in both: 1; 7 of their 9 files are identical",
+        "  toy_thing: json, rows.csv differ",
+        "Intermediate files with identical digests: 0 of 1 of train, 1 of 1 of evaluate",
         "  toy_thing  small, ours, recovered, asr, seed 2: 2 -> 3 (+1, 0.77 standard deviations over seeds)",
     ):  # variances over seeds: 1 and 7/3
         assert line in found.lines
@@ -70,7 +70,7 @@ def test_many_differences_are_cut_and_counted() -> None:
     lines = compare(a, b).lines
     assert lines[-1] == "  and 5 more"
     assert sum("1 -> 2 (+1)" in line for line in lines) == LINES
-    assert f"Numbers: {LINES + 7} compared; cells that differ: {LINES + 5}, the worst first:" in lines
+    assert f"Numbers: {LINES + 7} compared; {LINES + 5} cells differ, largest differences first:" in lines
 
 
 def test_the_worst_difference_is_printed_first() -> None:
@@ -114,7 +114,7 @@ def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
     a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, ROWS)
     (b / "artefacts/toy/thing.csv").write_text("x")
     found = compare(a, b)
-    assert "B: toy_thing: thing.csv is not as its job wrote it." in found.lines
+    assert "B: toy_thing: thing.csv was changed after its job wrote it." in found.lines
     assert "Only in A: toy_thing" in found.lines
     assert not found.equal
 
@@ -125,10 +125,10 @@ def test_what_cannot_be_compared_is_one_sentence(capsys: pytest.CaptureFixture[s
     for other, sentence in (
         (
             "results",
-            "results: has neither a folder artefacts, as results/smoke has, nor tables, as docs/expected/smoke has.",
+            "results: has neither a folder 'artefacts', like results/smoke, nor tables, like docs/expected/smoke.",
         ),
         ("gone", "gone: there is no such file."),
-        ("empty", "a and empty: have no artefact in common, so nothing can be compared."),
+        ("empty", "a and empty: have no table or figure in common."),
     ):
         with pytest.raises(UserError) as refused:
             compare(a, Path(other))

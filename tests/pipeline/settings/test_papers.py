@@ -16,7 +16,7 @@ from tests.pipeline.configs import config, toy
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a paper's override as a number": (config(overrides={"toy": 5}),
-     ("config.yaml: overrides.toy: must be a mapping of keys to values, got int",)),
+     ("config.yaml: overrides.toy: must be a mapping (key: value), got int",)),
     "override of an unknown paper": (config(overrides={"fedsod": {}}),
      ("config.yaml: overrides: there is no paper 'fedsod'", "did you mean 'fedosd'?", "allowed: audit, fats, fedosd")),
     "unknown paper": (config(papers=["fedsod"]),
@@ -41,20 +41,20 @@ def replaced(path: Path, pattern: str, new: str) -> None:
 
 
 PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "two scenarios of one name": (r"^  iid:$", "  pat:", ("toy.yaml: line", "'pat' occurs twice; keys must be unique")),
+    "two scenarios of one name": (r"^  iid:$", "  pat:", ("toy.yaml: line", "duplicate key 'pat'")),
     "a value without a source": (r"^    rounds: \{value: 4, .*$", "    rounds: 4",
      ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}")),
     "a value whose source says nothing": (
      r"^    rounds: \{value: 4, .*$",
      '    rounds: {value: 4, source: " "}',
-     ("toy.yaml: settings.training.rounds: source: ' ' does not say where it is from; allowed: the paper's section",)),
+     ("toy.yaml: settings.training.rounds: source: ' ' does not name a source; allowed: the paper's section",)),
     "our choice without a reason": (
      r"^    rounds: \{value: 4, .*$",
      "    rounds: {value: 4, source: section 4; our choice}",
      ("toy.yaml: settings.training.rounds: source: 'section 4; our choice' does not", "'our choice: ' and the reason")),
     "a method whose source says nothing": (
      r"^    plugin: fupga\n    source: .*$", "    plugin: fupga\n    source: somebody",
-     ("toy.yaml: methods.fupga: source: 'somebody' does not say where it is from",)),
+     ("toy.yaml: methods.fupga: source: 'somebody' does not name a source",)),
     "a method's value without a source": (r"^    plugin: fupga$", "    plugin: fupga\n    params: {clip: {value: 1}}",
      ("toy.yaml: methods.fupga.params.clip", "has no source")),
     "a grid without a source": (r"^  grid: \{unlearning.lr: .*$", "  grid: {unlearning.lr: [0.005, 0.025]}",
@@ -66,7 +66,7 @@ PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
      ("toy.yaml: line 2: 'python/object:os.system' values are not allowed",)),
     "scenarios as a list": (r"^scenarios:$", "scenarios: [a]\nlabels:",
      ("toy.yaml: scenarios: Input should be a valid dictionary, got ['a']",)),
-    "a number as key": (r"^title: .*$", "title: x\n5: y", ("toy.yaml: line 3: a key must be text; put 5 in quotes",)),
+    "a number as key": (r"^title: .*$", "title: x\n5: y", ("toy.yaml: line 3: keys must be text; put 5 in quotes",)),
 }  # fmt: skip
 
 
@@ -81,8 +81,8 @@ def test_a_malformed_paper_is_told_in_one_sentence(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", ("toy.yaml: must be a mapping of keys to values",)),
-        (b"[1]", ("toy.yaml: must be a mapping of keys to values",)),
+        (b"", ("toy.yaml: must be a mapping (key: value)",)),
+        (b"[1]", ("toy.yaml: must be a mapping (key: value)",)),
         (b"title: \xff", ("toy.yaml: is not valid YAML (not UTF-8)",)),
     ],
     ids=["empty", "a list", "not UTF-8"],
@@ -95,7 +95,7 @@ def test_a_file_that_is_no_paper_is_told_in_one_sentence(own_toy: Path, content:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[1]", ("mine.yaml: must be a mapping of keys to values, got list",)),
+        ("[1]", ("mine.yaml: must be a mapping (key: value), got list",)),
         ("seeds: [0]", ("mine.yaml: description: is missing",)),
         ("descripton: x\ndescription: y", ("mine.yaml: descripton: unknown key", "did you mean 'description'?")),
         ("description: x\npapers: {tooy: {}}",
@@ -114,19 +114,19 @@ def test_a_malformed_preset_is_told_in_one_sentence(own_toy: Path, content: str,
 
 # ---- YAML that is no mapping of plain values ---------------------------------------------------------------------
 
-LARGE = "is nested deeper than 40 levels (does an alias refer to itself?) or holds more than 100000 values"
+LARGE = "is nested more than 40 levels deep (does an alias refer to itself?) or has more than 100000 values"
 BOMB = "a: &a [1, 1, 1, 1]\n" + "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("abcdefgh"))
 MERGED = BOMB.replace("&a [1, 1, 1, 1]", "&a {x: 1}").replace("[", "{<<: [").replace("]", "]}")
 
 YAMLS: dict[str, tuple[str | bytes, str]] = {
-    "nothing": ("# only a comment", "must be a mapping of keys to values, got nothing."),
-    "a key twice": ("a: {b: 1,\n  b: 2}", "line 2: 'b' occurs twice; keys must be unique."),
-    "a merge twice": ("<<: {a: 1}\n<<: {b: 1}", "line 2: '<<' occurs twice; keys must be unique."),
-    "a number as key": ("a:\n  5: 1", "line 2: a key must be text; put 5 in quotes."),
-    "a truth value as key": ("no: 1", "line 1: a key must be text; put no in quotes."),
-    "a list as key": ("? [1]\n: 2", "line 1: a key must be text."),
-    "a mapping that says it is text as key": ("? !!str {a: b}\n: 2", "line 1: a key must be text."),
-    "a key of two lines": ('"a\\nb": 1', r"a key must be one line of text, got 'a\nb'."),
+    "nothing": ("# only a comment", "must be a mapping (key: value), got nothing."),
+    "a key twice": ("a: {b: 1,\n  b: 2}", "line 2: duplicate key 'b'."),
+    "a merge twice": ("<<: {a: 1}\n<<: {b: 1}", "line 2: duplicate key '<<'."),
+    "a number as key": ("a:\n  5: 1", "line 2: keys must be text; put 5 in quotes."),
+    "a truth value as key": ("no: 1", "line 1: keys must be text; put no in quotes."),
+    "a list as key": ("? [1]\n: 2", "line 1: keys must be text."),
+    "a mapping that says it is text as key": ("? !!str {a: b}\n: 2", "line 1: keys must be text."),
+    "a key of two lines": ('"a\\nb": 1', r"keys must be single-line text, got 'a\nb'."),
     "a day that does not exist": ("a:\n  2024-13-45", "line 2: 'timestamp' values are not allowed"),
     "a day": ("a: 2024-01-01", "line 1: 'timestamp' values are not allowed; write numbers, (quoted) text"),
     "a word that says it is a number": (
@@ -185,7 +185,7 @@ def test_snakemake_ends_with_one_sentence_on_a_malformed_config(tmp_path: Path) 
     status, output = process(tmp_path, "snakemake", "-n", "--quiet", "all", "--snakefile", str(ROOT / "Snakefile"))
     assert status == 1
     assert "Traceback" not in output
-    assert "error: config.yaml: line 2: 'papers' occurs twice; keys must be unique." in output.splitlines()
+    assert "error: config.yaml: line 2: duplicate key 'papers'." in output.splitlines()
     assert contents(tmp_path) == before
 
 
@@ -195,7 +195,7 @@ def test_snakemake_ends_with_one_sentence_on_a_malformed_config(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("all", "all.yaml: 'all' is already the name of a rule; give this another one."),
+        ("all", "all.yaml: 'all' is already the name of a rule; choose another name."),
         ("publish", "publish.yaml: 'publish' is already the name of a rule"),
         ("data", "data.yaml: 'data' is already the name of a rule"),
         ("logs", "logs.yaml: 'logs' is already the name of a folder of results"),
@@ -271,5 +271,5 @@ def test_a_value_that_is_right_for_the_replaced_data_set_alone_is_the_override_s
     has(
         sentence(lambda: Plan(given)),
         "config.yaml: overrides.toy: scenario ",
-        "1800 are more than the 1797 samples of digits",
+        "1800 exceeds the 1797 samples of digits",
     )

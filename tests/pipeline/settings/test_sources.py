@@ -43,5 +43,5 @@ def test_every_leaf_without_a_source_is_found_by_its_path() -> None:
     leaf = {"value": 1, "source": "section 1"}
     told = unsourced({"a": leaf, "b": {"c": {"value": 2, "source": "our choice"}, "d": 3}}, "settings")
     assert [text.partition(": ")[0] for text in told] == ["settings.b.c", "settings.b.d"]
-    assert "'our choice' does not say where it is from" in told[0]
+    assert "'our choice' does not name a source" in told[0]
     assert "has no source" in told[1]

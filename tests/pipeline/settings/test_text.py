@@ -20,16 +20,22 @@ ATTACK = {"attack": {"name": "patch"}, "forget": {"clients": 1}}
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"data": NATURAL}, "data: partition: natural needs a data set whose samples have owners; digits has none."),
-        ({**LETTERS, "data": {**LETTERS["data"], "test": "clients"}}, "data: partition: natural needs test: global."),
+        (
+            {"data": NATURAL},
+            "data: partition: natural requires a data set whose samples have owners; those of digits have none.",
+        ),
+        (
+            {**LETTERS, "data": {**LETTERS["data"], "test": "clients"}},
+            "data: partition: natural requires test: global.",
+        ),
         (
             {**LETTERS, "data": {**LETTERS["data"], "clients": 41}},
             "data: partition: 41 clients cannot be drawn from 40 owners of data.",
         ),
-        ({**LETTERS, "data": {**LETTERS["data"], **ATTACK}}, "data: attack: marks images, but letters is text."),
-        ({"data": LETTERS["data"]}, "model: logistic reads images, but letters holds text."),
-        ({"model": LETTERS["model"]}, "model: lstm reads text, but digits holds images."),
-        ({**LETTERS, "data": {**LETTERS["data"], "samples": 3_129}}, "samples: 3129 are more than the 3128 samples"),
+        ({**LETTERS, "data": {**LETTERS["data"], **ATTACK}}, "data: attack: needs images, but letters has text."),
+        ({"data": LETTERS["data"]}, "model: logistic needs images, but letters has text."),
+        ({"model": LETTERS["model"]}, "model: lstm needs text, but digits has images."),
+        ({**LETTERS, "data": {**LETTERS["data"], "samples": 3_129}}, "samples: 3129 exceeds the 3128 samples"),
     ],
 )
 @pytest.mark.usefixtures("with_toy")

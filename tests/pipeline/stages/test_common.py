@@ -287,7 +287,9 @@ def test_a_job_for_which_the_gpu_is_too_full_runs_once_more_alone_on_it(
     assert "data: the GPU's memory is full; once more, alone on it." in capsys.readouterr().err
     fits, alone = [False, False], [True, False]
     calls.clear()
-    with pytest.raises(SystemExit, match=r"^error: data: the GPU's memory does not hold this job; .*\(jobs_per_gpu\)"):
+    with pytest.raises(
+        SystemExit, match=r"^error: data: this job does not fit into the GPU's memory; .*\(jobs_per_gpu\)"
+    ):
         made(main, lr=0.2)
     assert calls == [False, False]
     assert Path("model.csv").read_text() == "lr 0.1"

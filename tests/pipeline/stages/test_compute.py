@@ -199,7 +199,7 @@ def test_an_evaluator_that_returns_no_numbers_is_refused_at_its_first_evaluation
     text = EVALUATOR.replace("{'calm': 1.0}", returned).replace('{"calm": 1.0}', returned)
     write(mine, "evaluation", text)
     place = {name: f"evaluation/mine.py: line {line(text, f'def {name}')}: {name} " for name in ("trace", "evaluate")}
-    expected = f"must return a number for each metric, got {told}."
+    expected = f"must return one number per metric, got {told}."
     assert trained(scene, mine, traced=("mine",)) == place["trace"] + expected
     about = {name: PHASE[name] for name in ("dataset", "attack", "seed", "model")}
     original = scene("original.safetensors")
@@ -216,7 +216,7 @@ def test_an_evaluator_that_returns_no_numbers_is_refused_at_its_first_evaluation
     [
         (
             "nn.Linear(400, 3))",
-            "build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one a class.",
+            "build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one per class.",
         ),
         (
             "nn.BatchNorm1d(400), nn.Linear(400, classes))",

@@ -78,7 +78,11 @@ def test_models_beyond_those_compared_decide_nothing(tmp_path: Path) -> None:
 def test_a_choice_without_validation_data_is_told_in_one_sentence(tmp_path: Path) -> None:
     path, output = evaluation(tmp_path / "one.evaluation.csv", asr_validation=0.1), tmp_path / "made" / "mode.json"
     text = sentence(lambda: chosen(output, ("one",), path))
-    has(text, f"{path}: the unlearned model has no 'r_acc_validation' to choose by", "data.validation_share")
+    has(
+        text,
+        f"{path}: the unlearned model has no 'r_acc_validation', which chooses the best point",
+        "data.validation_share",
+    )
     assert not output.parent.exists()
 
 
