@@ -36,4 +36,4 @@ def require_place(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-        raise UserError(f"{path}: a folder, a pipe or a device lies where a job writes its file; move or delete it.")
+        raise UserError(f"{path}: a folder, pipe or device is in the place of an output file; move or delete it.")

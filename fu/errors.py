@@ -1,4 +1,4 @@
-"""The one exception for mistakes that a user can fix: its message is a full sentence. No result depends on it."""
+"""The exception for errors that the user can fix: its message is a full sentence. No result depends on it."""
 
 import difflib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _TEXTS = {"string_pattern_mismatch": "a name must be letters and digits, with '-
 
 
 class UserError(Exception):
-    """A mistake in a config, an input file or an argument: the message says where, what and what is allowed."""
+    """An error in a setting, an input file or an argument; the message says where, what, and what is allowed."""
 
 
 MOST = 40  # names in a sentence

@@ -96,7 +96,7 @@ def take() -> None:
                 os.environ[VISIBLE] = name
                 return
         if not said:
-            print("Every GPU has as many jobs as may share it; waiting for a free one.", file=sys.stderr)
+            print("All GPUs are in use; waiting for a free one.", file=sys.stderr)
             said = True
         time.sleep(SECONDS)
 

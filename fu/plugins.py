@@ -1,4 +1,4 @@
-"""Plug-ins: one file each, imported by kind (a folder of `fu`) and name, from `fu` or a user's own folder."""
+"""Plug-ins: one file each, imported by kind (a subfolder of `fu`) and name, from `fu` or the user's own folder."""
 
 import importlib.util
 import inspect

@@ -1,4 +1,4 @@
-"""Images as float32, normalised: all of a data set at once, or those that are asked for."""
+"""Normalised float32 images: all of a data set at once, or only the requested ones."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""The sets of a membership inference attack and what shadow models say on them (Shokri et al. 2017, sections V and VI).
+"""The sets of a membership inference attack and the shadow models' outputs (Shokri et al. 2017, sections V and VI).
 
-Members are training samples of what is forgotten, non-members samples that nobody trained on, as many of each class;
-where samples have owners, of the same ones. Shadow models train on halves of what the retained clients hold, so that no
-index is in two of the sets.
+Members are training samples of the forget set; non-members are samples that nobody trained on, equally many of each
+class and, where samples have owners, from the same owners. Shadow models train on halves of the retained clients' data,
+so that no index is in two of the sets.
 """
 
 from collections.abc import Sequence

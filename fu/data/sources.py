@@ -1,4 +1,4 @@
-"""Where a data set comes from without an archive: a verified download, LEAF's files, or what other packages ship."""
+"""Sources of data sets other than archives: verified downloads, LEAF's files, data shipped with other packages."""
 
 import string
 from pathlib import Path

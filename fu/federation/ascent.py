@@ -1,4 +1,4 @@
-"""What methods of gradient ascent share: clipping, since -CE has no lower bound (FedOSD section 2.2)."""
+"""Gradient clipping, shared by methods of gradient ascent, as -CE has no lower bound (FedOSD section 2.2)."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""FedEraser's calibration (Liu et al. 2021): updates of a share of the local steps, with lengths of stored ones."""
+"""FedEraser's calibration (Liu et al. 2021): short local updates, rescaled to the norms of the stored ones."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What FATS' unlearning takes on average, in closed form, beside the paper's bounds (Tao et al. 2024, 4.3 and 5.3).
+"""The expected unlearning time of FATS, in closed form, and the paper's bounds (Tao et al. 2024, 4.3 and 5.3).
 
 A request after training names w clients, each as likely as any other, or one sample out of all n, which a client with
 N_c of them holds with probability N_c / n. A round draws its K clients independently, so that it misses all of w given

@@ -1,4 +1,4 @@
-"""Local training: the one primitive of federated learning, and what it costs."""
+"""Local training, the primitive of federated learning, and its cost."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""A model at any flat vector theta [d]: what training and evaluation share."""
+"""A model evaluated at any flat vector theta [d], shared by training and evaluation."""
 
 from collections.abc import Callable, Sequence
 

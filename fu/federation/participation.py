@@ -1,4 +1,4 @@
-"""Who takes part in a round: drawn by name from a population, the same whoever trains beside and after a resume."""
+"""Which clients take part in a round: drawn by name, hence the same in every method and after a resume."""
 
 from collections.abc import Sequence
 

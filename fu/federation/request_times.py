@@ -1,4 +1,4 @@
-"""Unlearning times of requests after training with FATS: time steps re-computed, drawn through the sampling history."""
+"""Unlearning times of requests after training with FATS: recomputed time steps, simulated with the sampling history."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Turns papers into jobs. The only package that knows Snakemake, paths and papers; may use everything below it."""
+"""Turns papers into jobs. Only this package depends on Snakemake, paths and papers; it may import all others."""

@@ -1,7 +1,7 @@
 """Certificates, `*.made.json`: what a job's outputs were made from. Contents decide, not timestamps.
 
-A certificate holds the key of its job (stage, spec, code with library versions) and the digests of all files that the
-job read and wrote. The plan follows them from job to job; a stage checks its inputs against them.
+A certificate has the key of its job (stage, spec, code with library versions) and the digests of all files that the
+job read and wrote. The plan follows certificates from job to job; a stage checks its inputs against them.
 """
 
 import fcntl

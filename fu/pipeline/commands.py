@@ -1,4 +1,4 @@
-"""The command of a job."""
+"""The command line of a job."""
 
 import shlex
 from dataclasses import fields

@@ -1,10 +1,10 @@
 """Code digests: SHA-256 over the syntax trees of all that a stage can import from `fu`, and the versions of libraries.
 
-What cannot change a result does not count: comments, docstrings and formatting; in `fu` itself also error messages (all
-arguments of a `raise`), field descriptions and constants that only the plan reads; modules that only print messages or
-name files. Where a module of the stage may read such texts, all of them count. Files count that a module declares
-(`READS`). What a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused. The text of a module is
-the one that this process compiles (`fu.sources`).
+Ignored is what cannot change a result: comments, docstrings and formatting; in `fu` itself also error messages (all
+arguments of a `raise`), field descriptions, constants that only the plan reads, and modules that only print messages or
+name files. Where a module of the stage may read such texts, all of them count. Files that a module declares (`READS`)
+count, too. Code that a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused. The digested text
+of a module is the text that this process compiles (`fu.sources`).
 """
 
 import ast

@@ -3,10 +3,10 @@
 Seconds are those of one core of a server CPU. A job takes `JOB_S` to start and to write its outputs, and `LOAD_S` for a
 gigabyte of pixels. A training step takes `OPERATION_MS` for each operation of a forward pass (counted, unless the
 model's file knows better: a fused kernel is one), `PARAMETERS_MS` for a million parameters (the optimiser reads and
-writes them all), and the rest of what that file says of a step on 200 samples for its samples (`ESTIMATE`; without it,
-`FLOPS`); a sample forwards takes a third of that. A model of another size scales with operations and FLOPs. Clients
-train as often per round as the method's file says (`ESTIMATE`), else once; counting conflicts trains the retained
-clients once more. Where such a job has run, what it took replaces all this.
+writes them all); the rest of the time that the file states for a step on 200 samples (`ESTIMATE`; without it,
+`FLOPS`) is due to the samples; the forward pass of a sample takes a third of that. Models of other sizes scale with
+operations and FLOPs. Clients train as often per round as the method's file states (`ESTIMATE`), else once; counting
+conflicts trains the retained clients once more. Where such a job has run before, its measured time replaces all this.
 """
 
 import json

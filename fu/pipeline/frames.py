@@ -1,8 +1,8 @@
-"""The tidy data frame behind an artefact: its input files, and their rows.
+"""The tidy data frame behind a table or figure: its input files and their rows.
 
 Columns: scenario, method, trial, model, seed, stage, round, metric, client, value, device, published, first. Rows with
 `published` are the paper's own numbers. Seed and round are -1 where a row has none, client is NaN; `device` is given
-with the seconds of a run, `first` (how many of the first repeats were audited) with what an audit says.
+with the seconds of a run, `first` (how many of the first repeats were audited) with audit results.
 """
 
 import json

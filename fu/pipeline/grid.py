@@ -1,6 +1,6 @@
-"""Papers expanded into trials: every method at every point of its grid in every scenario that an artefact shows.
+"""Expand papers into trials: every method at every grid point in every scenario that a table or figure shows.
 
-What cannot work is refused here, in one sentence, before the first job.
+Settings that cannot work are errors here, before the first job.
 """
 
 import contextlib

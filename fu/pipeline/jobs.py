@@ -1,8 +1,8 @@
-"""The jobs behind all models and numbers, and the one rule of reuse: of equal name, spec and inputs there is one job.
+"""The jobs behind all models and numbers, and the one rule of reuse: jobs with equal name, spec and inputs are one job.
 
 A run is one scenario with one seed, written `{paper}/{scenario}/seed{n}`; its files are in `results/{preset}/{run}`.
-What a job reads is found by asking the job that makes it, which may be one of another scenario of the paper.
-Only the seed tells the jobs of a scenario's runs apart, so that they are found once, for all seeds.
+The input paths of a job come from the job that makes them, possibly in another scenario of the paper. The jobs of a
+scenario's runs differ only in the seed, so they are computed once for all seeds.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The pages generated from the code: settings, every kind of plug-in, every paper. `make docs` writes them."""
+"""The generated pages: settings, each kind of plug-in, each paper. `make docs` writes them."""
 
 import importlib
 import inspect

@@ -1,8 +1,8 @@
-"""Which jobs are due, and why: certificates followed from job to job. File timestamps play no part.
+"""Which jobs have to run, and why: found by following certificates from job to job. File timestamps play no part.
 
-A job is current when its certificate has the planned key, its inputs are what current jobs made, and those of its
-outputs that exist are unchanged. An output that no job needs may be absent: the certificate stands for it. A due job is
-started; where it follows from others that make the same again, it ends at once (`certificate.still_made`).
+A job is current if its certificate has the planned key, its inputs were made by current jobs, and its existing outputs
+are unchanged. An output that no job needs may be absent: its certificate is enough. A job that runs only because of an
+upstream job ends at once if that job made the same outputs again (`certificate.still_made`).
 """
 
 import json
@@ -27,7 +27,7 @@ class Change(NamedTuple):
     what: str = ""
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the change in words."""
         return ": ".join(filter(None, (".".join(self.path), self.what)))
 
 

@@ -63,7 +63,7 @@ def test_what_lies_in_the_place_of_an_output_or_a_certificate_is_refused(
     preflight.check(plan, [job], here=False)  # a link is replaced, not what it leads to
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(UserError, match=f"{path.name}: a folder, a pipe or a device lies where a job writes its file"):
+    with pytest.raises(UserError, match=f"{path.name}: a folder, pipe or device is in the place of an output file"):
         preflight.check(plan, [job], here=False)
 
 

@@ -1,1 +1,1 @@
-"""What runs the plan: Snakemake through one adapter, a fork server, a screen, and what a cluster is given."""
+"""Runs the plan: the adapter to Snakemake, the fork server, progress output, and submission to a cluster."""

@@ -1,14 +1,14 @@
 """Run a module in a process that has already imported torch: `python -m fu.pipeline.engine.fork_server MODULE ...`.
 
-Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, that of a pack of jobs)
-starts one server, which imports the libraries and what most jobs import of `fu`, and forks for every job; without a
-server, the module simply runs here. A job imports all of `fu` anew where a file of it was edited since, and runs in a
-process of its own where a library was replaced. The server also keeps the data sets that were last read, which its jobs
-then share. Each side imports only what it needs, because a client is started for every job.
+Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, the process of a pack of
+jobs) starts one server, which imports the libraries and the common modules of `fu` and forks for every job; without a
+server, the module runs in this process. If a file of `fu` was edited since, the job imports all of `fu` again; if a
+library was replaced, it runs in a new process. The server also keeps recently read data sets, which its jobs share.
+Each side imports only what it needs, because a client is started for every job.
 
-No job outlives its run. A client, or a module that runs here, ends when its shell or Snakemake's process is gone; a
-forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's standard
-input, as the system does for a killed process.
+No job outlives its run. A client, or a module that runs in this process, ends when its shell or Snakemake's process is
+gone; a forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's
+standard input, which the system does for a killed process.
 """
 
 import os

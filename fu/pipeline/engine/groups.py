@@ -1,7 +1,7 @@
-"""Which jobs a cluster gets as one: those of a scenario and seed that take seconds or minutes in packs, others alone.
+"""Which jobs are submitted to a cluster together: the short jobs of a scenario and seed, in packs; others alone.
 
-A submission costs most of a minute: the queue, Snakemake twice, torch. No pack waits for itself, not even through
-others, because what a job waits for is in its own pack, in an earlier one of its kind, or on a lower level.
+A submission costs most of a minute: the queue, Snakemake twice, torch. No pack waits for itself, even indirectly,
+because a job depends only on jobs in its own pack, in an earlier pack of its kind, or on a lower level.
 """
 
 from collections.abc import Iterable

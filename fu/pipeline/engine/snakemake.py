@@ -1,4 +1,4 @@
-"""The adapter: the only file that knows Snakemake's objects, each with its reason. Everything else is documented there.
+"""The adapter to Snakemake: the only file that uses its undocumented objects, with the reason for each.
 
 Rules have functions (`rules.py`), profiles say how Snakemake runs, and the plan says what (`pending.py`).
 """

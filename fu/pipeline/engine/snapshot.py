@@ -1,8 +1,8 @@
-"""Run Snakemake from a copy of the code, so that a person can go on editing while jobs wait in the queue of a cluster.
+"""Run Snakemake from a copy of the code, so that the code can be edited while jobs wait in a cluster's queue.
 
-`python -m fu.pipeline.engine.snapshot ARGUMENT ...` is `snakemake ARGUMENT ...`. Where these name the executor of a
-cluster, the code is copied to `.snakemake/code` first, and the plan and all jobs come from there. A run removes its
-copy when it ends, and that of a killed run before it submits.
+`python -m fu.pipeline.engine.snapshot ARGUMENT ...` is `snakemake ARGUMENT ...`. If the arguments select a cluster
+executor, the code is copied to `.snakemake/code` first, and the plan and all jobs use the copy. A run removes its copy
+when it ends, and copies left by killed runs before it submits.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The typed config: types of values, records, merged papers and presets, the generated reference.
+"""The typed settings: value types, records, merging of papers and presets, the generated reference.
 
-May use the catalogue of plug-ins; no job imports it, so an edit here reruns nothing.
+It may use the catalogue of plug-ins. No job imports it, so edits here rerun nothing.
 """

@@ -1,4 +1,4 @@
-"""The reference of all settings, docs/config.md, generated from the records: `make docs` writes it."""
+"""Generates the reference of all settings, docs/config.md, for `make docs`."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""What counts as the source of a value: a place in a paper, a citation, the authors' code, our choice with a reason."""
+"""Accepted sources of a value: a place in a paper, a citation, the authors' code, or our choice with a reason."""
 
 import re
 from typing import Any, Literal

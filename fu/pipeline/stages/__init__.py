@@ -1,5 +1,5 @@
-"""One file per stage: its `Spec` (a frozen record), `Files` and `main`; a command that a person can paste.
+"""One file per stage, with its `Spec` (a frozen record), `Files` and `main`; each is a command to run by hand, too.
 
-May use the science and the artefacts, never the plan. A `main` imports torch inside the function, so that the plan can
-read the specs without it.
+Stages may use the science and the artefacts, never the plan. `main` imports torch inside the function, so that the plan
+can read the specs without it.
 """

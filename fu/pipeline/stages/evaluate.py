@@ -1,4 +1,4 @@
-"""Evaluate the models of one trial with every evaluator that the spec names, and keep what they predict."""
+"""Evaluate the models of one trial with every evaluator in the spec, and store their predictions."""
 
 import csv
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Keep what the models of a trial, one of each seed, say of fixed probes: audits compare these, and train nothing."""
+"""Store the predictions of a trial's models, one per seed, on fixed probes; audits compare them without training."""
 
 from dataclasses import dataclass
 from pathlib import Path

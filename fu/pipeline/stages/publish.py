@@ -1,4 +1,4 @@
-"""Make one artefact: csv, md, html, tex, pdf, svg, png, its rows seed by seed, and its provenance as json."""
+"""Make one table or figure: csv, md, html, tex, pdf, svg, png, its per-seed rows, and its provenance as json."""
 
 import json
 from dataclasses import dataclass

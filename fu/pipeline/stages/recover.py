@@ -1,4 +1,4 @@
-"""Post-training: the retained clients train on after unlearning; a projection may protect the unlearning."""
+"""Post-training: the retained clients continue training after unlearning; a projection may protect the unlearning."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Relearning: train the last models of a trial on, one of each seed, and measure what comes back after every round."""
+"""Relearning: continue training the last models of a trial, one per seed, and measure after every round."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

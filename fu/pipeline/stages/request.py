@@ -1,4 +1,4 @@
-"""Draw what is asked to be forgotten."""
+"""Draw the forget request: which clients or samples to forget."""
 
 from dataclasses import dataclass
 from pathlib import Path

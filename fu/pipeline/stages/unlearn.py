@@ -1,4 +1,4 @@
-"""Unlearn what was asked to be forgotten with one method, from the original model."""
+"""Unlearn the requested clients or samples with one method, starting from the original model."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -347,7 +347,7 @@ def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
     made(write)
     Path(place).unlink()
     lay(Path(place))
-    with pytest.raises(SystemExit, match=rf"^error: {place}: a folder, a pipe or a device lies where a job writes"):
+    with pytest.raises(SystemExit, match=rf"^error: {place}: a folder, pipe or device is in the place of"):
         made(main, "--unless-made")
     assert begun == []
     assert Path("model.csv" if place != "model.csv" else "model.made.json").is_file()
