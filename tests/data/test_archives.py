@@ -219,7 +219,7 @@ def header_of(shape: str = "(6,)", descr: str = "'|u1'") -> str:
     return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n"
 
 
-DAMAGED, LONG = "'y_train' is damaged or not an array", "'y_train' is to be "
+DAMAGED, LONG = "'y_train' is damaged or not an array", "'y_train' should be "
 
 
 @pytest.mark.parametrize(

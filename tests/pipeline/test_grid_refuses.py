@@ -102,7 +102,7 @@ PLANS: list[tuple[Any, ...]] = [
      "artefacts.numbers: no evaluation of 'iid' has the metric 'r_acc'; add its evaluator"),
     ("settings/evaluations", {"evaluation": ["backdoor", "distance", "conflicts", "cost"], "own": ["utility"]},
      "scenarios.pat: evaluations: fedosd has a grid; its best point is chosen by",
-     "by r_acc_validation and asr_validation, so their evaluators must be in one evaluation"),
+     "by r_acc_validation and asr_validation, so their evaluators must be in the same evaluation"),
     ("methods/retraining/settings/unlearning/rounds", 3,
      "methods.retraining.settings: unlearning.rounds: with post_training: own, the method runs for total_rounds"),
     ("", {"settings": {"evaluations": {"evaluation": ["backdoor"]}}, "artefacts": EVALUATED},

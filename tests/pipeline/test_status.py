@@ -74,21 +74,21 @@ def test_what_was_never_submitted_is_counted(slurm: FakeSlurm) -> None:
 def test_a_running_job_is_told_with_its_time_node_and_progress(slurm: FakeSlurm) -> None:
     slurm.queued("7", OF_TRAIN, "RUNNING", "node1")
     log(TRAIN, "10:00:00 x: round 1/9\n10:01:00 x: round 4/9\nUserWarning: w\n")
-    assert told("Run") == [f"{NAME}: 0:10 of 1:00:00 on node1 (job 7)", "10:01:00 x: round 4/9"]
+    assert told("Running") == [f"{NAME}: 0:10 of 1:00:00 on node1 (job 7)", "10:01:00 x: round 4/9"]
     assert "1 run, 0 wait" in told()[0]
 
 
 def test_a_waiting_job_is_told_with_slurms_reason(slurm: FakeSlurm) -> None:
     evaluation = comment(EVALUATE, "run", "trial", "evaluation")
     slurm.queued("8", evaluation, where="(QOSMaxJobsPerUserLimit)")
-    assert told("Wait") == [f"{EVALUATE.certificate.removesuffix('.made.json')}: QOSMaxJobsPerUserLimit (job 8)"]
+    assert told("Waiting") == [f"{EVALUATE.certificate.removesuffix('.made.json')}: QOSMaxJobsPerUserLimit (job 8)"]
     assert "0 running, 1 waiting, 0 failed" in told()[0]
 
 
 def test_a_pack_is_one_line_with_all_its_jobs(slurm: FakeSlurm) -> None:
     cluster.begin(Path.cwd(), {TRAIN.certificate: "fedosd-x-0", EVALUATE.certificate: "fedosd-x-0"})
     slurm.queued("9", "rule_fedosd-x-0_evaluate_train", "RUNNING", "node2")
-    assert told("Run") == [f"{NAME} and 1 more: 0:10 of 1:00:00 on node2 (job 9)"]
+    assert told("Running") == [f"{NAME} and 1 more: 0:10 of 1:00:00 on node2 (job 9)"]
     assert "2 run" in told()[0]
     assert told()[-1] == f"Running in this folder: process {os.getpid()} on {os.uname().nodename}."
 

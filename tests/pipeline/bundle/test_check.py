@@ -164,7 +164,7 @@ def nest(path: Path) -> None:
         (lambda path: changed(path, {METADATA: None}).replace(path), "not a bundle of fu, or its ro-crate-m"),
         (lambda path: changed(path, {METADATA: b"{}"}).replace(path), "not a bundle of fu, or its ro-crate-m"),
         (lambda path: changed(path, {METADATA: b'{"@graph": [1]}'}).replace(path), "not a bundle of fu, or its "),
-        (lambda path: changed(path, {"results/two/x": b""}).replace(path), "is no bundle of fu, or its ro-crate-metad"),
+        (lambda path: changed(path, {"results/two/x": b""}).replace(path), "not a bundle of fu, or its ro-crate-metad"),
     ],
 )  # fmt: skip
 def test_what_is_no_bundle_or_only_a_part_of_one_is_one_sentence(
@@ -202,7 +202,7 @@ def test_certificates_are_read_in_the_bundle_alone(made: Path, tmp_path: Path, m
 
 def test_the_command_prints_what_is_wrong_and_fails(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path, status, said in (
-        (made, 0, f"{made}: 1 artefact at preset 'smoke'; "),
+        (made, 0, f"{made}: 1 table or figure at preset 'smoke'; "),
         (changed(made, {CSV: None}), 1, f"{made.with_name('changed.zip')}: '{CSV}' is missing.\n"),
     ):
         with pytest.raises(SystemExit) as ended:

@@ -139,13 +139,13 @@ def test_what_is_damaged_is_left_out_and_named_and_so_is_what_is_not_made(plan: 
     stem.with_name("numbers.csv").write_text("x")
     said = [*write.write(plan, ["toy_numbers", "toy_bars", "toy_rates"])]
     assert said[:2] == [
-        "toy_numbers: numbers.csv was changed after its job wrote it.",
+        "toy_numbers: numbers.csv is not as its job wrote it.",
         "Not made yet, so left out: toy_rates.",
     ]
     path = Path(said[-1].partition(": ")[0])
     assert {Path(name).name.partition(".")[0] for name in contents(path) if "artefacts" in name} == {"bars"}
     stem.with_name("bars.made.json").unlink()
-    with pytest.raises(UserError, match=r"^results/smoke/artefacts: there is nothing to bundle; `make reproduce` "):
+    with pytest.raises(UserError, match=r"^results/smoke/artefacts: there is nothing to bundle; run `make reproduce` "):
         [*write.write(plan, [])]
 
 

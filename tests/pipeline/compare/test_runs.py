@@ -114,7 +114,7 @@ def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
     a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, ROWS)
     (b / "artefacts/toy/thing.csv").write_text("x")
     found = compare(a, b)
-    assert "B: toy_thing: thing.csv was changed after its job wrote it." in found.lines
+    assert "B: toy_thing: thing.csv is not as its job wrote it." in found.lines
     assert "Only in A: toy_thing" in found.lines
     assert not found.equal
 

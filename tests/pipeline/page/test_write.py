@@ -208,7 +208,7 @@ def test_equal_artefacts_give_equal_bytes_and_the_page_is_left_alone() -> None:
     [
         (lambda stem: stem.with_name("thing.made.json").unlink(), "thing.made.json is missing or damaged."),
         (lambda stem: stem.with_name("thing.made.json").write_text("{}"), "thing.made.json is missing or damaged."),
-        (lambda stem: stem.with_name("thing.csv").write_text("x"), "thing.csv was changed after its job wrote it."),
+        (lambda stem: stem.with_name("thing.csv").write_text("x"), "thing.csv is not as its job wrote it."),
         (lambda stem: stem.with_name("thing.pdf").unlink(), "thing.pdf is missing."),
     ],
 )
