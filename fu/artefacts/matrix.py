@@ -1,13 +1,14 @@
 """All methods on all metrics, against the spread of retraining: final models are rows, metrics columns.
 
-`against` names repeats of retraining, which differ in their draws alone: one row, and the noise floor (`floor.py`) that
-says which numbers are like retraining's. Costs are those of unlearning and post-training together, and are not tested.
+`against` names repeats of retraining, which differ in their draws alone: those that share a training are one row, and
+the noise floor (`floor.py`) that says which numbers of the methods that start from it are like retraining's. Costs are
+those of unlearning and post-training together, and are not tested.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, nan
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,13 +31,24 @@ from fu.evaluation.trace import COUNTS
 
 READS = "evaluations"
 PREDICTIONS = True  # it shows how a model's predictions differ from the repeats'
-REPEATS = 3  # that `against` names at least
+REPEATS = 3  # that `against` names at least, of each training
 NEEDS = ("against",)
 ALSO = ("client_accuracy", "client_samples", "client_forgotten", "seconds")
-AGAIN = "repeats of retraining"  # the row of the floor, which is no single method
+AGAIN = "repeats of retraining"  # the row of the first floor, which is no single method
 STEPS = (1, 2, 5, 10)  # half-widths at which the colours of the picture change
 GREY = "0.82"
 SMALL, FAR = 1e-12, 100.0  # half-width and distance where repeats do not differ, and a model does
+
+
+class Repeats(NamedTuple):
+    """Repeats of the retraining of one training: the row in which they stand, its label, and their names."""
+
+    row: str
+    label: str
+    names: list[str]
+
+
+NONE = Repeats("", "", [])
 
 
 def _own(name: str, label: str, unit: str, formula: str, source: str) -> Metric:
@@ -82,6 +94,16 @@ def models(entry: Entry, scenario: Scenario) -> Iterator[tuple[str, Trial]]:
         yield method.name, entry.trial(scenario.name, method)
 
 
+def repeats(entry: Entry, scenario: Scenario) -> dict[str, Repeats]:
+    """Return the repeats of retraining by the trained model that the methods compared with them start from."""
+    found: dict[str, Repeats] = {}
+    for method in (one for one in entry.methods if one.name in entry.against):
+        row, label = (f"repeats of {method.name}", method.label) if found else (AGAIN, "Retraining")
+        trained = entry.trial(scenario.name, method).trained
+        found.setdefault(trained, Repeats(row, label, [])).names.append(method.name)
+    return found
+
+
 def columns(entry: Entry, found: pd.DataFrame) -> list[Metric]:
     """Return the metrics that are named and the kind's own ones that are known, costs last."""
     named = {metric.name for metric in entry.metrics}
@@ -96,10 +118,11 @@ def final(rows: pd.DataFrame, trial: Trial) -> pd.DataFrame:
     return pd.concat([last[~last["metric"].isin(SPENT)], phases])[["metric", "seed", "client", "value"]]
 
 
-def lost(rows: pd.DataFrame, repeats: list[str]) -> Iterator[dict[str, Any]]:
+def lost(rows: pd.DataFrame, against: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
     """Yield V, S and Q in points, by method and seed, of the accuracies of clients (Shao et al. 2024, section 4).
 
-    In place of the optima w_r* and w* stand the repeats, of whose accuracies the mean is taken, and the original model.
+    In place of the optima w_r* and w* stand the repeats that a method is compared with, of whose accuracies the mean is
+    taken, and the original model.
     """
     wide = rows[rows["client"].notna()].pivot_table("value", ["seed", "method", "client"], "metric")
     if wide.empty:
@@ -108,9 +131,8 @@ def lost(rows: pd.DataFrame, repeats: list[str]) -> Iterator[dict[str, Any]]:
         accuracy = 100 * here["client_accuracy"].droplevel("seed").unstack("client")
         clients = here[["client_samples", "client_forgotten"]].groupby(level="client").first()
         samples, stay = clients["client_samples"], clients["client_forgotten"] == 0
-        again = accuracy[accuracy.index.isin(repeats)].mean()
         for method in accuracy.index:
-            own = accuracy.loc[method]
+            own, again = accuracy.loc[method], accuracy[accuracy.index.isin(against[method])].mean()
             values = {"V": changes.gap((again - own)[stay], samples[stay])}
             if ORIGINAL in accuracy.index:
                 losses = accuracy.loc[ORIGINAL] - own
@@ -128,23 +150,25 @@ def collect(known: Evaluated, entry: Entry) -> pd.DataFrame:
     found: list[dict[str, Any]] = []
     controls = [method.name for method in entry.methods if method.control]
     for scenario in entry.scenarios:
-        trials = dict(models(entry, scenario))
+        trials, several = dict(models(entry, scenario)), repeats(entry, scenario)
+        own = {name: several.get(trial.trained, NONE) for name, trial in trials.items()}
         here = known.rows[known.rows["scenario"] == scenario.name]
         of = {name: here[(here["method"] == name) & (here["trial"] == trial.name)] for name, trial in trials.items()}
         long = pd.concat([final(of[name], trial).assign(method=name) for name, trial in trials.items()])
-        long = pd.concat([long, pd.DataFrame([*lost(long, entry.against)], columns=long.columns).astype(long.dtypes)])
+        losses = [*lost(long, {name: one.names for name, one in own.items()})]
+        long = pd.concat([long, pd.DataFrame(losses, columns=long.columns).astype(long.dtypes)])
         long = long[long["client"].isna() & long["value"].notna()]
         for metric in columns(entry, long):
             by_method = long[long["metric"] == metric.name].groupby("method")
             values = {name: dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_method}
-            repeats = [values[name] for name in entry.against if name in values]
-            seeds = sorted({seed for one in repeats for seed in one})
-            of_seed = {seed: [one[seed] for one in repeats if seed in one] for seed in seeds}
-            floor = noise_floor(of_seed, metric.name.startswith(PAIRWISE))
-            rows = [_of_floor(floor)] if seeds else []
+            floors = {
+                one.row: _floor([values[name] for name in one.names if name in values], metric)
+                for one in [*several.values(), NONE]
+            }
+            rows = [{"method": row, **_of_floor(floor)} for row, floor in floors.items() if floor.means]
             for name in trials:
                 if name not in entry.against:
-                    rows.append({"method": name, **_of_model(floor, values.get(name, {}), metric)})
+                    rows.append({"method": name, **_of_model(floors[own[name].row], values.get(name, {}), metric)})
             within = [row["inside"] for row in rows if row["method"] in controls]
             told = len(within) < 2 or not all(inside is True for inside in within)
             found += [{"scenario": scenario.name, "metric": metric.name, **row, "told": told} for row in rows]
@@ -152,9 +176,16 @@ def collect(known: Evaluated, entry: Entry) -> pd.DataFrame:
     return pd.DataFrame(found, columns=names).astype({"inside": object})
 
 
+def _floor(values: Sequence[Mapping[int, float]], metric: Metric) -> Floor:
+    """Return the floor of repeats, of which each has its values by seed."""
+    seeds = sorted({seed for one in values for seed in one})
+    of_seed = {seed: [one[seed] for one in values if seed in one] for seed in seeds}
+    return noise_floor(of_seed, metric.name.startswith(PAIRWISE))
+
+
 def _of_floor(floor: Floor) -> dict[str, Any]:
     mean = fmean(floor.means.values())
-    about = {"method": AGAIN, "mean": mean, "std": floor.deviation, "n": sum(floor.numbers.values())}
+    about = {"mean": mean, "std": floor.deviation, "n": sum(floor.numbers.values())}
     return {**about, "floor": mean, "halfwidth": nan, "inside": None}
 
 
@@ -174,9 +205,12 @@ def _of_model(floor: Floor, values: dict[int, float], metric: Metric) -> dict[st
 
 def _rows(entry: Entry, scenario: Scenario) -> list[tuple[str, str]]:
     """Return name and label of each row: the original model, the repeats, then the methods in their order."""
-    again = f"Retraining, {len(entry.against)} repeats" if len(entry.against) > 1 else "Retraining, one repeat"
+    again = [
+        (one.row, f"{one.label}, {len(one.names)} repeats" if len(one.names) > 1 else f"{one.label}, one repeat")
+        for one in repeats(entry, scenario).values()
+    ]
     others = [(method.name, method.marked) for method in entry.methods if method.name not in entry.against]
-    return [*([(ORIGINAL, "ω⁰")] if scenario.original else []), (AGAIN, again), *others]
+    return [*([(ORIGINAL, "ω⁰")] if scenario.original else []), *again, *others]
 
 
 def _diverged(entry: Entry, known: Evaluated, scenario: Scenario) -> dict[str, int]:
@@ -186,7 +220,8 @@ def _diverged(entry: Entry, known: Evaluated, scenario: Scenario) -> dict[str, i
         name: len(known.lost.get((scenario.name, name, trial.name, [*trial.models][-1]), {}))
         for name, trial in trials.items()
     }
-    return {**several, AGAIN: sum(several[name] for name in entry.against)}
+    again = repeats(entry, scenario).values()
+    return {**several, **{one.row: sum(several[name] for name in one.names) for one in again}}
 
 
 def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenario) -> pd.DataFrame:
@@ -195,14 +230,15 @@ def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenar
     cells = {(row["method"], row["metric"]): row for row in here.to_dict("records")}
     diverged, metrics = _diverged(entry, known, scenario), columns(entry, here)
     untold = set(here[~here["told"]]["metric"])
+    again = {one.row: len(one.names) for one in repeats(entry, scenario).values()}
     lines = []
     for name, label in _rows(entry, scenario):
-        of = len(entry.seeds) * (len(entry.against) if name == AGAIN else 1)
+        of = len(entry.seeds) * again.get(name, 1)
         row = {("", "Method"): label + (f" ({diverged[name]} of {of} diverged)" if 0 < diverged[name] < of else "")}
         for metric in metrics:
             cell = cells.get((name, metric.name), {"n": 0})
             text = _number(metric, cell["mean"]) if cell["n"] else "–"
-            if cell["n"] and name == AGAIN and not isnan(cell["std"]):
+            if cell["n"] and name in again and not isnan(cell["std"]):
                 text += f" ±{_number(metric, cell['std'])}"
             if cell["n"] and cell["inside"]:
                 text += f" {LIKE}"
@@ -220,25 +256,19 @@ def _number(metric: Metric, value: float) -> str:
 
 
 def in_words(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> list[str]:
-    """Say who is like retraining in how much, what of it chance alone would do, and which columns tell nothing."""
-    here = found[(found["scenario"] == scenario.name) & (found["method"] != AGAIN)]
+    """Say how many numbers lie outside the floor, how many would by chance, and which columns tell nothing."""
+    again = [one.row for one in repeats(entry, scenario).values()]
+    here = found[(found["scenario"] == scenario.name) & ~found["method"].isin(again)]
     tested = here[here["inside"].notna()]
     if tested.empty:
         return ["No seed has two repeats, so that nothing says how much retrainings differ."]
     labels = {metric.name: metric.label for metric in columns(entry, here)}
-    telling = tested[tested["told"]]
-    like = [
-        f"{label.removesuffix(' *')} in {int((own['inside'] == True).sum())} of {len(own)}"  # noqa: E712 (an object column)
-        for name, label in _rows(entry, scenario)
-        if len(own := telling[telling["method"] == name])
-    ]
-    said = [f"Like retraining ({LIKE}), of the metrics that tell something: {'; '.join(like)}."] if like else []
     varied = tested[tested["halfwidth"] > 0]
     outside, chance = int((varied["inside"] == False).sum()), (1 - LEVEL) * len(varied)  # noqa: E712
-    said.append(
+    said = [
         f"{outside} of {len(varied)} tested numbers lie outside the noise floor; were all models retrained, chance "
         f"alone would put about {drawing.number(round(chance, 1))} there."
-    )
+    ]
     pairs = here[here["metric"].str.startswith(PAIRWISE) & (here["n"] > 0)]
     if len(pairs) and pairs["inside"].isna().all():
         said.append("Disagreement and variation are not judged: no seed has three repeats.")
@@ -259,6 +289,8 @@ def _notes(entry: Entry, frame: pd.DataFrame, found: pd.DataFrame) -> str:
         f"most t s sqrt((1 + 1/n) / S), n repeats, t with S(n - 1) degrees of freedom: {100 * LEVEL:g}% of further "
         "repeats are. None is bold: what is like retraining is tied. Deviations over seeds stand in the csv.",
     ]
+    if len(repeats(entry, entry.scenarios[0])) > 1:
+        parts.append("A method is compared with the retraining of the training that it starts from.")
     if (~found["told"]).any():
         parts.append(f"A column with {LIKE} in its heading tells nothing: both controls are like retraining there.")
     if "V" in names:
@@ -300,7 +332,8 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     norm, palette = BoundaryNorm(edges, len(colours), extend="both"), ListedColormap(colours)
     for [axis], scenario in zip(axes, entry.scenarios, strict=True):
         here = found[(found["scenario"] == scenario.name) & found["inside"].notna()]
-        shown = [(name, label) for name, label in _rows(entry, scenario) if name != AGAIN]
+        again = [one.row for one in repeats(entry, scenario).values()]
+        shown = [(name, label) for name, label in _rows(entry, scenario) if name not in again]
         away = (here["mean"] - here["floor"]) / here["halfwidth"].clip(lower=SMALL)
         away = away.where(~here["inside"].astype(bool) & here["told"], 0).clip(-FAR, FAR)
         table = here.assign(away=away).pivot(index="method", columns="metric", values="away")

@@ -181,19 +181,21 @@ def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
 
 
 def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], least: int, where: str) -> None:
-    """Raise `UserError` unless so many or more repeats of retraining are named, and nothing else beside them."""
+    """Raise `UserError` unless so many or more repeats are named of every training's retraining, and nothing else."""
     others = [one for (_, one), points in trials.items() if one in entry.against and not _retrains(points[0])]
     if others:
         raise UserError(f"{where}: against: {others[0]!r} is not a retraining; kind {entry.kind} needs repeats of one.")
-    if len(entry.against) < least:
-        raise UserError(
-            f"{where}: against: kind {entry.kind} needs at least {least} repeats of retraining, got "
-            f"{len(entry.against)}."
-        )
     for (scenario, one), [first, *_] in trials.items():
+        started = first.trained.partition("+")[0]
+        again = [other for other in entry.against if trials[scenario, other][0].trained.partition("+")[0] == started]
+        if len(again) < least:
+            raise UserError(
+                f"{where}: against: kind {entry.kind} needs at least {least} repeats of retraining by {started!r}, "
+                f"which {one!r} starts from, got {len(again)}."
+            )
         if one not in entry.against:
             continue
-        same = [other for other in entry.against if _params(trials[scenario, other][0]) == _params(first)]
+        same = [other for other in again if _params(trials[scenario, other][0]) == _params(first)]
         if len(same) > 1:
             raise UserError(
                 f"{where}: against: {' and '.join(same[:2])} are identical; give each its own params.repeat."

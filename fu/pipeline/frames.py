@@ -285,7 +285,8 @@ def _spent(entry: Entry, paths: Paths, model: str, seed: int) -> dict[str, Any]:
 def _agreement(entry: Entry, paths: Paths, scenario: Scenario, seed: int) -> pd.DataFrame:
     """Return how far each model of a run is from the last ones of the other methods in `against`, on average.
 
-    A model that diverged predicts nothing: it has no rows and is in no average.
+    These are the ones that start from the same trained model. A model that diverged predicts nothing: it has no rows
+    and is in no average.
     """
     from fu.evaluation import predictions
     from fu.evaluation.agreement import disagreement, total_variation
@@ -299,7 +300,13 @@ def _agreement(entry: Entry, paths: Paths, scenario: Scenario, seed: int) -> pd.
     last = [(part, says) for part, role, says in models if role == [*part.trial.models][-1]]
     rows = []
     for part, role, says in models:
-        others = [theirs for other, theirs in last if other.method in entry.against and other.method != part.method]
+        others = [
+            theirs
+            for other, theirs in last
+            if other.method in entry.against
+            and other.method != part.method
+            and other.trial.trained == part.trial.trained
+        ]
         about = {"scenario": scenario.name, "method": part.method, "trial": part.trial.name, "seed": seed, "round": -1}
         about |= {"stage": role, "model": part.trial.models[role]}
         for name, compared in (("disagreement", disagreement), ("variation", total_variation)):

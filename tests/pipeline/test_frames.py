@@ -394,6 +394,17 @@ def test_models_are_compared_with_the_last_ones_of_the_other_methods_of_their_ru
     assert frame[~frame.index.isin(rows.index)].equals(read(entry.model_copy(update={"predictions": False}), results))
 
 
+def test_models_are_compared_with_the_retraining_of_their_own_training(results: Path) -> None:
+    for seed in SEEDS:
+        entry = predicting(results, SAID, seed)
+    scratch, twin, ours = entry.methods
+    (own,) = twin.trials["small"]
+    other = twin.model_copy(update={"trials": {"small": (own.model_copy(update={"trained": "small/fats"}),)}})
+    found = compared(read(entry.model_copy(update={"methods": (scratch, other, ours)}), results), "variation_retained")
+    alone = compared(read(entry.model_copy(update={"against": ["scratch"]}), results), "variation_retained")
+    assert {key: far for key, far in alone.items() if key[0] != "twin"} == found
+
+
 def test_a_method_that_is_compared_with_is_there_by_its_last_model_and_not_for_itself(results: Path) -> None:
     for seed in SEEDS:
         entry = predicting(results, SAID, seed)

@@ -28,7 +28,8 @@ PLANS: list[tuple[Any, ...]] = [
     ("artefacts/rounds/metrics", ["r_acc_validation"], "'r_acc_validation' is not measured per round"),
     ("artefacts/utility/kind", "matrix", "artefacts.utility: kind matrix needs against."),
     ("artefacts/utility", {"kind": "matrix", "against": ["retraining"]},
-     "artefacts.utility: against: kind matrix needs at least 3 repeats of retraining, got 1."),
+     "artefacts.utility: against: kind matrix needs at least 3 repeats of retraining by 'original', which 'fupga' "
+     "starts from, got 1."),
     ("artefacts/utility", {"kind": "matrix", "against": ["retraining", "fedosd"]},
      "artefacts.utility: against: 'fedosd' is not a retraining; kind matrix needs repeats of one."),
     ("settings/model/name", "lenet", "there is no models plug-in 'lenet'", "did you mean 'lenet5'?"),
