@@ -9,6 +9,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -134,10 +135,12 @@ def _described(plan: Plan, artefacts: Sequence[Artefact]) -> dict[str, File]:
             path = artefact.path.with_name(name)
             described[str(path)] = File(path.read_bytes(), f"{artefact.about['spec']['title']}: {what}", kind)
     keys, papers = {artefact.key for artefact in artefacts}, dict[str, page.Planned]()
-    for name, paper in plan.papers.items():
-        if titles := {key: entry.title for key, entry in paper.artefacts.items() if (name, key) in keys}:
-            papers[name] = page.Planned(paper.citation, titles)
-            described[_place("papers", name)] = _file(files("papers")[name], paper.title, "application/yaml")
+    for name, paper in page.planned(plan).items():
+        if titles := {key: title for key, title in paper.titles.items() if (name, key) in keys}:
+            papers[name] = replace(paper, titles=titles)
+            described[_place("papers", name)] = _file(
+                files("papers")[name], plan.papers[name].title, "application/yaml"
+            )
     preset = plan.config.preset
     shown = page.render(Path(plan.root), preset, plan.preset.description, papers, [*artefacts])
     config = yaml.safe_dump(plan.config.model_dump(mode="json", exclude_unset=True), sort_keys=False)

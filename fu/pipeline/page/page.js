@@ -30,22 +30,64 @@ theme.addEventListener("click", () => {
   shine(value);
 });
 
-// Search: cards and contents that lack one of the words are hidden.
+// Search: cards and contents that lack one of the words, or the method that is shown alone, are hidden.
 const search = byId("search"), cards = all("article");
 const entries = new Map(all("[data-for]").map((entry) => [entry.dataset.for, entry]));
+const method = byId("method"), view = byId("view");
+const about = (element) => !method.value || (element.dataset.plugins ?? "").split(" ").includes(method.value);
 const find = () => {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   let found = 0;
   for (const card of cards) {
-    const shown = words.every((word) => card.dataset.search.includes(word));
+    const shown = about(card) && words.every((word) => card.dataset.search.includes(word));
     card.hidden = entries.get(card.id).hidden = !shown;
     found += shown;
   }
-  for (const section of all("section")) section.hidden = words.length > 0 && !all("article:not([hidden])", section).length;
-  byId("found").textContent = words.length ? `${found} of ${cards.length}` : "";
-  byId("nothing").hidden = !words.length || found > 0;
+  const all_shown = !words.length && !method.value;
+  for (const section of all("section")) section.hidden = !all_shown && !all("article:not([hidden])", section).length;
+  byId("found").textContent = all_shown ? "" : `${found} of ${cards.length}`;
+  byId("nothing").hidden = all_shown || found > 0;
 };
 search.addEventListener("input", find);
+
+// One method: what it does, what it cost, its verdicts, and its rows of all tables.
+const methods = JSON.parse(byId("methods").textContent);
+const part = (table, rows, label) => {
+  const box = made("div", "", { className: "scroll", role: "region", tabIndex: 0, ariaLabel: label });
+  const copy = table.cloneNode(), body = made("tbody");
+  body.append(...rows.map((row) => row.cloneNode(true)));
+  copy.append(table.tHead.cloneNode(true), body);
+  for (const button of all("button", copy)) button.replaceWith(button.textContent);
+  box.append(copy);
+  return box;
+};
+const plain = (cell) => cell.textContent.replace(/[¹²*≈]|\(.*diverged\)/g, "").trim();
+const rows = function* (card, names) {
+  for (const table of all("table", card)) {
+    const own = [...table.tBodies[0].rows].filter((row) => [...row.cells].some((cell) => names.includes(plain(cell))));
+    if (own.length) yield part(table, own, table.parentElement.ariaLabel ?? card.id);
+  }
+};
+const look = () => {
+  const one = methods[method.value];
+  view.replaceChildren();
+  view.hidden = !one;
+  find();
+  if (!one) return;
+  view.append(made("h2", one.label), made("p", one.about), made("p", `Source: ${one.sources.join("; ")}`));
+  if (one.cost) view.append(made("p", `Computation: ${one.cost}.`));
+  const claims = all("section tr[data-plugins]").filter(about);
+  if (claims.length) view.append(made("h3", "Claims"), part(claims[0].closest("table"), claims, "Claims"));
+  for (const card of cards.filter((card) => about(card) && card.dataset.kind !== "verdicts")) {
+    const own = [...rows(card, one.names[card.id.split("/")[0]] ?? [])], head = made("h3");
+    head.append(made("a", card.querySelector("h3").textContent, { href: `#${card.id}` }));
+    if (own.length) view.append(head, ...own);
+  }
+};
+method.addEventListener("change", () => {
+  look();
+  if (method.value) view.scrollIntoView();
+});
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !/INPUT|TEXTAREA/.test(document.activeElement.tagName)) {
     event.preventDefault();
@@ -60,8 +102,8 @@ document.addEventListener("keydown", (event) => {
 const reveal = () => {
   const card = byId(decodeURIComponent(location.hash.slice(1)));
   if (card?.closest("[hidden]")) {
-    search.value = "";
-    find();
+    search.value = method.value = "";
+    look();
     card.scrollIntoView();
   }
 };
@@ -88,6 +130,13 @@ for (const table of all("[data-kind=matrix] table")) {
     head.setAttribute("aria-sort", "none");
     button.addEventListener("click", () => sort(table, head, place));
   });
+}
+
+// Verdicts: on a telephone each row is a list, whose cells say which column they are of.
+for (const table of all(".claims, [data-kind=verdicts] table")) {
+  const heads = [...table.tHead.rows].at(-1).cells;
+  table.classList.add("said");
+  for (const cell of all("td", table)) cell.dataset.head = heads[cell.cellIndex].textContent;
 }
 
 // The chain of inputs: the jobs before a job, when they are asked for.

@@ -450,6 +450,7 @@ class Method(Algorithm):
 class Artefact(Display, Strict):
     """A table or figure."""
 
+    highlight: bool = Field(False, description="whether its picture is on the first screen of the results page")
     published: bool = Field(
         False, description="whether workflow/published/{paper}/{artefact}.csv has the paper's numbers"
     )
@@ -483,6 +484,8 @@ class Paper(Strict):
 
     title: str = Field(description="the paper's title")
     citation: str = Field(description="citation in tables and figures")
+    url: str | None = Field(None, pattern=r"^https://\S+$", description="where the paper is available")
+    code: str | None = Field(None, pattern=r"^https://\S+$", description="where the authors' code is available")
     seeds: Seeds = Field(description="random seeds; every experiment runs once per seed")
     settings: dict[str, Any] = Field(description="settings shared by all scenarios")
     scenarios: dict[Name, Scenario] = Field(description="name -> scenario")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline.page.write import Planned, write
+from fu.pipeline.page.write import Planned, Used, write
 from tests.artefacts.factories import make_entry
 from tests.artefacts.hostile import hostile
 from tests.pipeline.page.browser import Browser, chromium
@@ -39,7 +39,12 @@ def url() -> str:
     copied(figure, "thing", "toy")
     put(hostile("table").model_copy(update={"paper": "safari", "artefact": "table1"}))
     papers = {
-        "fedosd": Planned("Pan et al. (FedOSD).", {"matrix": "x"}),
+        "fedosd": Planned(
+            "Pan et al. (FedOSD).",
+            {"matrix": "x"},
+            highlights=("matrix",),
+            methods={"ours": Used("Ours", "methods/fedosd", "section 3")},
+        ),
         "safari": Planned("(SAFARI).", {"later": "y"}),
     }
     write(ROOT / "index.html", "smoke", "Small.", papers)
@@ -98,6 +103,34 @@ def test_search_finds_what_has_all_words_and_contents_follow(browser: Browser, u
     browser.run("new Promise(done => setTimeout(done, 200))")
     assert browser.run(SHOWN) == everything
     assert browser.wrong() == []
+
+
+def test_one_method_is_shown_alone_with_its_rows_of_all_tables(browser: Browser, url: str) -> None:
+    browser.open(url, PHONE)
+    everything = browser.run(SHOWN)
+    choose = "method.value = '{}'; method.dispatchEvent(new Event('change'))"
+    browser.run(choose.format("methods/fedosd"))
+    assert browser.run(SHOWN) == ["fedosd/matrix", "fedosd/verdicts"]
+    assert browser.run("[...view.querySelectorAll('h2, h3')].map(one => one.textContent.split(' (')[0])")[0] == "Ours"
+    heads = browser.run("[...view.querySelectorAll('tbody tr')].map(row => row.cells[0].textContent)")
+    assert heads
+    assert all(head.startswith("Ours") for head in heads)
+    assert browser.run("view.textContent.includes('Source: section 3')")
+    assert browser.run("document.documentElement.scrollWidth") <= PHONE
+    browser.run(choose.format(""))
+    assert browser.run("view.hidden")
+    assert browser.run(SHOWN) == everything
+    assert browser.wrong() == []
+
+
+def test_on_a_telephone_a_claim_is_a_list_that_says_which_column_each_line_is_of(browser: Browser, url: str) -> None:
+    browser.open(url, PHONE)
+    cell = "document.querySelector('section .claims td:nth-child(2)')"
+    assert browser.run(f"getComputedStyle({cell}).display") == "block"
+    assert browser.run(f"getComputedStyle({cell}, '::before').content") == 'attr(data-head) ": "'
+    assert browser.run(f"{cell}.dataset.head") == "Verdict"
+    box = "document.querySelector('section .claims').parentElement"
+    assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth")
 
 
 def test_the_matrix_is_sorted_by_click_and_by_key_and_says_so(browser: Browser, url: str) -> None:

@@ -3,16 +3,20 @@
 import json
 import os
 import re
+from base64 import b64decode
+from dataclasses import replace
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 from fu.artefacts.result import Result
 from fu.pipeline.digest import ROOT as REPOSITORY
 from fu.pipeline.page import write as page
-from fu.pipeline.page.write import Planned, render
+from fu.pipeline.page.write import Planned, Used, render
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_yaml
 from tests.artefacts.factories import made, make_entry
@@ -73,7 +77,7 @@ def test_a_card_says_what_it_is_how_it_was_made_and_where_its_files_are() -> Non
         [path] = re.findall(rf'<a href="([^"]*)">{suffix}</a>', card)
         assert (ROOT / path).is_file()
     assert card.count("<table>") == 1
-    assert card.count("<img ") == 1
+    assert card.count("<img ") == 0  # the same as a picture is a file beside the page
     assert "<h2>" not in card
     assert "<h4>Small</h4>" in card
     [jobs] = re.findall(r'<script type="application/json" id="jobs">(.*)</script>', text)
@@ -92,19 +96,27 @@ def test_papers_stand_in_their_order_with_what_is_not_yet_made() -> None:
     assert re.findall(r"<h2 [^>]*>(.*?)</h2>", text) == ["empty", "Toy", "later"]
     assert "<li><code>empty_one</code> One &lt;1&gt;</li>" in text
     assert text.count("Not yet made: 1") == 1
-    assert "<dd>4 of 5</dd>" in text
+    assert ">4 of 5 tables and figures · seeds 0, 1 · python 3.12.1, torch 2.13.0 · 2 h 0 min of computation" in text
 
 
 def test_claims_stand_above_with_the_verdict_in_all_and_lead_to_what_they_rest_on() -> None:
     judged(stem := put(make_entry("table")))
     copied(stem, "thing", "none")
-    text = shown(toy=TOY)
+    text = shown(toy=replace(TOY, claims=("first", "second", "third", "fourth", "fifth")))
     assert "Claims (holds: 1, does not hold: 1, undecided: 2, not judged: 1)" in text
     assert text.count("No claims judged.") == 1
-    rows = re.findall(r"<tr>\n(<th scope.*?)</tr>", text, re.DOTALL)
+    first, _, rest = text.partition("<nav")
+    assert re.findall("<li data-plugins.*</b> (.*) <a", first) == ["A &lt; B", "Nothing comes back", "C", "D"]
+    folded = "<summary>Not judged: 1 claim, because one seed.</summary>"
+    assert folded in first
+    assert rest.index(">D</th>") < rest.index(folded) < rest.index(">third</th>")
+    rows = re.findall(r"<tr data-plugins=\"\">\n(<th scope.*?)</tr>", text, re.DOTALL)
+    rows.insert(2, rows.pop())  # what is not judged is folded below the others
     cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
     assert 'A &lt; B <span class="faint">(section 4)</span>' in rows[0]
     assert rows[2].startswith('<th scope="row">third</th>')
+    later = shown(toy=replace(TOY, claims=("fifth", "second", "first")))
+    assert re.findall("<li data-plugins.*</b> (.*) <a", later) == ["D", "Nothing comes back", "A &lt; B", "C"]
     assert [row[0] for row in cells] == [
         '<span class="verdict holds">✓ holds</span>',
         '<span class="verdict does-not-hold">✗ does not hold</span>',
@@ -160,14 +172,16 @@ def test_whatever_a_person_writes_is_text(kind: str) -> None:
     }
     pd.DataFrame([{"scenario": "", **claim}]).to_csv(stem.with_suffix(".csv"), index=False)
     certify(stem, "publish")
-    text = shown(toy=Planned(HOSTILE, {"new": HOSTILE}))
+    used = {entry.methods[0].name: Used(HOSTILE, "methods/fedosd", HOSTILE)}
+    text = shown(toy=Planned(HOSTILE, {"new": HOSTILE, "thing": HOSTILE}, highlights=("thing",), methods=used))
     outline = Outline(text)
-    chain, script = outline.scripts
+    chain, methods, script = outline.scripts
     assert script == (Path(page.__file__).with_name("page.js")).read_text()
     json.loads(chain)
-    assert all(str(image["src"]).startswith("data:image/svg+xml,") for image in outline.of("img"))
+    assert json.loads(methods)["methods/fedosd"]["sources"] == [HOSTILE]
+    assert all(str(image["src"]).startswith("data:image/png;base64,") for image in outline.of("img"))
     assert not any(name.startswith("on") for _, attributes in outline.elements for name in attributes)
-    assert text.count("<script") == text.count("</script>") == 2
+    assert text.count("<script") == text.count("</script>") == 3
     assert "alert(1)" in text
     assert "{{ 7 * 7 }}" in text
 
@@ -186,6 +200,48 @@ def test_nothing_is_loaded_and_no_other_script_is_run() -> None:
     assert len(set(names)) == len(names)
     assert {link[1:] for link in links if link.startswith("#")} <= {*names}
     assert all(image["alt"] for image in outline.of("img"))
+
+
+def test_the_first_screen_says_what_stands_in_and_shows_the_pictures_that_papers_name() -> None:
+    entry = make_entry("curves")
+    scenarios = tuple(one.model_copy(update={"data": "digits", "replaces": "MNIST"}) for one in entry.scenarios)
+    put(entry.model_copy(update={"scenarios": scenarios, "published": "x"}))
+    about = replace(TOY, links={"Paper": "https://a.b/c?d&e"}, highlights=("other", "thing"))
+    first, _, rest = shown(toy=about).partition("<nav")
+    assert "<b>Stand-in data</b>: digits in place of MNIST." in first
+    assert re.findall('<a href="(#[^"]*)"><img alt="" src="data:image/png[^>]*>(.*)</a>', first) == [
+        ("#toy/thing", "Toy: A thing")  # the other is not made
+    ]
+    assert '<a href="https://a.b/c?d&amp;e">Paper</a>' in rest
+    assert "The paper's numbers are not shown, as other data stand in" in rest
+    [picture] = re.findall(r'<a href="artefacts/toy/thing.svg"><img [^>]*src="data:image/png;base64,(.*?)">', rest)
+    with Image.open(BytesIO(b64decode(picture))) as shrunk, Image.open(ROOT / "artefacts/toy/thing.png") as whole:
+        assert shrunk.size == whole.size
+        assert len(picture) < (ROOT / "artefacts/toy/thing.png").stat().st_size
+
+
+def test_a_method_is_known_by_its_plug_in_with_its_names_sources_and_costs() -> None:
+    entry = make_entry("table")
+    put(
+        entry,
+        costs={
+            f"results/smoke/toy/small/seed{seed}/ours+lr0.1.unlearned.cost.json": {"seconds": 30.0} for seed in (0, 1)
+        },
+    )
+    used = {"ours": Used("Ours", "methods/fedosd", "section 3"), "absent": Used("Absent", "methods/sfu", "section 4")}
+    text = shown(toy=replace(TOY, methods=used))
+    assert '<option value="methods/fedosd">Ours</option>' in text
+    assert re.findall('<article [^>]* data-plugins="(.*?)"', text) == ["methods/fedosd"]
+    [methods] = re.findall(r'<script type="application/json" id="methods">(.*)</script>', text)
+    about = json.loads(methods)["methods/fedosd"]
+    assert about.pop("about").startswith("FedOSD")
+    assert json.loads(methods).keys() == {"methods/fedosd"}  # the other is in no table
+    assert about == {
+        "label": "Ours",
+        "names": {"toy": ["ours", "Ours"]},
+        "sources": ["section 3"],
+        "cost": "60 s in 2 jobs",
+    }
 
 
 def test_equal_artefacts_give_equal_bytes_and_the_page_is_left_alone() -> None:
@@ -218,7 +274,7 @@ def test_what_is_damaged_is_left_out_and_named(damage: object, sentence: str) ->
     text = shown(toy=TOY)
     assert f"<li>toy_thing: {sentence}</li>" in text
     assert re.findall(r'<article id="(.*?)"', text) == ["toy/other"]
-    assert "<dd>1 of 2</dd>" in text
+    assert ">1 of 2 tables and figures" in text
 
 
 def test_what_an_earlier_version_made_is_left_out_and_files_in_the_making_are_not_named() -> None:
@@ -243,7 +299,7 @@ def test_sixty_artefacts_are_one_page_of_a_sensible_size() -> None:
         copied(stem, f"copy{k}")
     page.write(INDEX, "smoke", "Small.", {"toy": TOY})
     assert INDEX.read_text().count("<article") == 60
-    assert INDEX.stat().st_size < 15e6
+    assert INDEX.stat().st_size < 5e6
 
 
 def full(*_: object, **__: object) -> None:
@@ -255,7 +311,7 @@ def test_a_page_that_cannot_be_made_is_one_sentence_and_the_old_one_stays(monkey
     stem = put(make_entry("table"))
     assert page.update(plan) == ""
     before = INDEX.read_bytes()
-    assert b"<dd>1 of 9</dd>" in before
+    assert b">1 of 9 tables and figures" in before
     stem = copied(stem, "other")
     said = "error: results/smoke/index.html: the page was not made ({}); all tables and figures are there."
     with monkeypatch.context() as patch:
