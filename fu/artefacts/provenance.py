@@ -12,14 +12,14 @@ from typing import Any
 from fu.artefacts.entry import Entry
 
 COMMIT = "FU_COMMIT"  # tells jobs what `commit` was when a run began that computes from a copy of the code
+CODE = Path(__file__).parent  # in the repository that git is asked about
 PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors")
 
 
 def git(*arguments: str) -> str | None:
     """Return what git prints about the code, or None where there is no git or no repository."""
-    here = Path(__file__).parent
     try:
-        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", *arguments], cwd=CODE, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()

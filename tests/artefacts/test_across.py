@@ -396,8 +396,8 @@ def test_several_scenarios_stand_side_by_side_with_values_in_equal_steps() -> No
     assert {float(np.asarray(axis.lines[0].get_ydata())[-1]) for axis in axes[2::3]} == {0.125}
     for axis in axes:
         labels = [text.get_text() for text in axis.get_xticklabels()]
-        places = dict(zip(labels, axis.get_xticks().tolist(), strict=True))
-        assert places == {"before": -1, "0.1": 0, "0.2": 1, "0.4": 2}
+        assert labels == (["0.1", "0.2", "0.4", "before"] if axis in axes[3:] else [])  # of both rows
+        assert axis.get_xticks().tolist() == [0, 1, 2, -1]
         solid = [np.asarray(line.get_xdata(), float) for line in axis.lines if line.get_linestyle() != "None"]
         assert [x.tolist() for x in solid if len(x) == 3] == [[0, 1, 2]] * 2
     pair = entry.model_copy(update={"scenarios": scenarios[:2], "methods": methods})

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from fu.artefacts import provenance
 from fu.artefacts.provenance import COMMIT, commit
 
 
 def test_the_commit_is_clean_until_a_file_of_it_is_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(COMMIT, raising=False)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(provenance, "CODE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert commit() == {"commit": None, "clean": None}
     (tmp_path / "file").write_text("one")

@@ -1,15 +1,25 @@
 """Each test has a folder of its own, the plan of the toy paper there, and an artefact with its bundle."""
 
 import shutil
+from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
+from fu.artefacts import provenance
 from fu.pipeline.plan import Plan
 from tests.artefacts.factories import make_entry
 from tests.pipeline.bundle.zips import bundle
 from tests.pipeline.page.folder import ROOT, put
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _code_is_here() -> Iterator[None]:
+    """The commit is that of the folder in which a test is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "CODE", Path())
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> No
     first = [
         "A: a, B: expected",
         "Only in A: toy_other",
-        "Measured times, which differ from run to run: {} of 2 differ",
+        "Measured times (expected to differ): {} of 2 differ",
     ]
     assert told(text.replace(",3,", ",4,")) == (True, [*first[:2], first[2].format(1), "Numbers: all 22 are equal"])
     equal, lines = told(text.replace("asr,0.5", "asr,0.3").replace("r_acc,0.9", "r_acc,0.8"))

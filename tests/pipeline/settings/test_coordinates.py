@@ -148,7 +148,7 @@ WRONG: list[tuple[Any, ...]] = [
     ("trainings/safari/settings/data/absent", 1, "trainings.safari", "'data'"),
     ("trainings/safari/grid/recovery.lr", [0.1, 0.2],
      "trainings.safari: grid: 'recovery.lr' is no training setting; allowed: training.x, params.x"),
-    ("settings/data/held_out", 0, "data.validation_share is 0, but safari has a grid", "hold some out"),
+    ("settings/data/held_out", 0, "data.validation_share is 0, but safari has a grid", "hold some samples out"),
     ("settings/chosen_by", ["accuracy_heldout"],
      "chosen_by: there is no metric 'accuracy_heldout'; did you mean 'accuracy_held_out'?"),
     ("settings/chosen_by", ["share_present"], "chosen_by: 'share_present' has no better direction, higher or lower"),
