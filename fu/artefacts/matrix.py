@@ -132,8 +132,8 @@ def lost(rows: pd.DataFrame, against: Mapping[str, Sequence[str]]) -> Iterator[d
         clients = here[["client_samples", "client_forgotten"]].groupby(level="client").first()
         samples, stay = clients["client_samples"], clients["client_forgotten"] == 0
         for method in accuracy.index:
-            own, again = accuracy.loc[method], accuracy[accuracy.index.isin(against[method])].mean()
-            values = {"V": changes.gap((again - own)[stay], samples[stay])}
+            own, again = accuracy.loc[method], accuracy[accuracy.index.isin(against[method])]
+            values = {"V": changes.gap((again.mean() - own)[stay], samples[stay])} if len(again) else {}
             if ORIGINAL in accuracy.index:
                 losses = accuracy.loc[ORIGINAL] - own
                 values |= {"S": changes.gap(losses, samples), "Q": changes.spread(losses[stay], samples[stay])}

@@ -40,7 +40,7 @@ METRICS = {
         "unit": "fraction",
         "better": "neither",
         "formula": "accuracy of Shokri's attack on equally many members and non-members of each class, mean over 100 "
-        "attacks; 0.5 is chance",
+        "attacks; one half is chance",
         "source": "Shokri et al. 2017; FATS section 6.1.3",
         "spread": "mia_accuracy_std",
     },
@@ -78,7 +78,7 @@ METRICS = {
         "label": "MIA AUC",
         "unit": "fraction",
         "better": "neither",
-        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; 0.5 is chance",
+        "formula": "area under the ROC curve of Shokri's attack, mean over 100 attacks; one half is chance",
         "source": "our choice: accuracy depends on a threshold",
         "spread": "mia_auc_std",
     },

@@ -137,6 +137,8 @@ def make_entry(
     elif reads == "relearned":
         about = Relearning(rounds=3, samples=5, repeats=len(SEEDS))
         values |= {"scenarios": (scenario.model_copy(update={"relearning": about}),), "against": ("scratch",)}
+    elif declared.get("REPEATS"):
+        values["against"] = ("scratch",)
     elif compares:
         values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
         values["methods"] = tuple(as_training(method) for method in values["methods"])

@@ -233,7 +233,7 @@ def test_a_memorised_backdoor_is_told_where_rates_are_chosen(
         entry = make_entry("table", rates=given)
         frame = set_values(make_frame(entry), "original", "original", "asr", 0.98)
         frame = set_values(frame, "original", "original", "asr_validation", *values)
-        text = f"on held-out triggered images ω⁰ has an ASR of {sum(values) / 2:.3f} only"
+        text = f"on held-out triggered images the ASR of ω⁰ is only {sum(values) / 2:.3f}"
         assert (text in made(entry, frame).body) is told
 
 

@@ -137,8 +137,8 @@ ALL = ["partly.0", "partly.all", "fedosd"]
         ({"shown": {"metrics": ["asr"]}}, "no audit has the metric 'asr'"),
         ({"shown": {"metrics": ["ulira_acu"]}}, "there is no metric 'ulira_acu'; did you mean 'ulira_auc'?"),
         ({"settings": {"data": {"one_partition": False}}}, "'mnist-pat50' needs data.one_partition: true"),
-        ({"shown": {"against": ["retraining", "partly.all"]}}, "'partly.all' is no retraining"),
-        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', which 'fats'"),
+        ({"shown": {"against": ["retraining", "partly.all"]}}, "'partly.all' is not a retraining"),
+        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', from which 'fats'"),
         ({"shown": {"methods": ALL, "against": []}}, "kind audit needs against"),
         (
             {"shown": {"methods": ["partly.0", "fedosd"], "against": ["retraining"]}},
@@ -155,7 +155,7 @@ def test_what_cannot_be_audited_is_refused(parts: dict[str, Any], sentence: str)
 
 
 PLOTS = [
-    ({"settles": {"metrics": ["ulira_epsilon", "ulira_epsilon_low"]}}, "epsilon needs 'ulira_epsilon_high' beside"),
+    ({"settles": {"metrics": ["ulira_epsilon", "ulira_epsilon_low"]}}, "epsilon needs 'ulira_epsilon_high' as well"),
     (
         {"costs": {"metrics": ["ulira_epsilon"]}},
         "an audit's score, and 'ulira_epsilon' is none; allowed: exposed",

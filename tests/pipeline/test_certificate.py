@@ -156,7 +156,7 @@ def test_no_two_processes_make_the_same_outputs(
     monkeypatch.setattr(certificate, "PATIENCE_S", 0.2)
     with certificate.locked(tmp_path / "y.made.json"):  # other outputs in the same folder
         pass
-    told = rf"x\.made\.json: process {holder.pid} on \S+ is making the same outputs; wait until it ends, or kill it"
+    told = rf"x\.made\.json: process {holder.pid} on \S+ is making the same outputs; wait until it ends or kill it"
     with pytest.raises(UserError, match=told), certificate.locked(tmp_path / "x.made.json"):
         raise AssertionError
     holder.send_signal(signal.SIGKILL)

@@ -47,7 +47,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "several points": (
         claim(of={"at": {}}),
-        "claims.mine: fig5: 'stability' has 3 points here; select one with at: params.lambda.",
+        "claims.mine: fig5: 'stability' has 3 points; select one with at: params.lambda.",
     ),
     "claims about nothing": (
         {"artefacts": {"verdicts": {"judges": ["fig55"]}}},
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no such coordinate": (claim(of={"at": {"lambda": 1}}), "claims.mine: rows of fig5 have no 'lambda'"),
     "a scenario that it does not show": (
         claim(scenarios=["cifar10"]),
-        "claims.mine.scenarios: fig5 shows no 'cifar10'; allowed: mnist.",
+        "claims.mine.scenarios: fig5 does not show 'cifar10'; allowed: mnist.",
     ),
     "a misspelt parameter": (claim(params={"of": OF, "side": "under", "limit": 1}), "claims.mine: params.side: "),
     "an interval where there is none": (
@@ -254,9 +254,9 @@ def test_a_claim_along_an_axis_names_one_point_of_every_other_setting() -> None:
     stated = {"lr": [1, 2, 3], "rate": [8, 9]}
     of = Operand(method="ours", metric="asr", at={"rate": 9})
     checks._pointed(of, points, stated, "lr", "here")
-    with pytest.raises(UserError, match=r"^here: 'ours' has 3 points here; select one with at: lr\.$"):
+    with pytest.raises(UserError, match=r"^here: 'ours' has 3 points; select one with at: lr\.$"):
         checks._pointed(of, points, stated, None, "here")
-    with pytest.raises(UserError, match=r"^here: 'ours' has 6 points here; select one with at: rate\.$"):
+    with pytest.raises(UserError, match=r"^here: 'ours' has 6 points; select one with at: rate\.$"):
         checks._pointed(of.model_copy(update={"at": {}}), points, stated, "lr", "here")
 
 

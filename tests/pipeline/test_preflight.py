@@ -98,13 +98,13 @@ def test_archives_that_nobody_can_download_are_told_together(tmp_path: Path, mon
     preflight.check(plan, [needed[2], needed[3]], here=True)
     only = about("mnist")
     monkeypatch.setattr(preflight, "about", lambda name: type(only)(only.shape, only.classes, only.samples))
-    has(sentence(lambda: preflight.check(plan, needed[:1], here=False)), "from here: ", "/mnist.npz; put")
+    has(sentence(lambda: preflight.check(plan, needed[:1], here=False)), "downloaded here: ", "/mnist.npz; put")
 
 
 def test_leaf_s_files_stand_in_for_an_archive(tmp_path: Path) -> None:
     plan = Plan({**CONFIG, "data_dir": str(tmp_path)})
     needed = [plan.job("data", {"dataset": "shakespeare"})]
-    has(sentence(lambda: preflight.check(plan, needed, here=True)), "from here: ", "/shakespeare.npz; put")
+    has(sentence(lambda: preflight.check(plan, needed, here=True)), "downloaded here: ", "/shakespeare.npz; put")
     roles(tmp_path)
     preflight.check(plan, needed, here=True)
 

@@ -142,7 +142,7 @@ def test_an_estimate_grows_with_models_and_rounds() -> None:
             {"shown": {"metrics": ["forget_set_accuracy", "asr"]}},
             "asr needs data.attack, which 'mnist-pat50' does not have",
         ),
-        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', which 'fats'"),
+        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', from which 'fats'"),
         ({"shown": {"against": []}}, "kind relearning needs against"),
         (
             {"shown": {"against": ["retraining.fats", "retraining.again"]}, "methods": {"retraining.again": AGAIN}},

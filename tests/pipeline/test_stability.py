@@ -137,8 +137,15 @@ def test_a_request_is_for_clients_or_for_samples() -> None:
 
 
 def test_not_all_samples_can_be_forgotten() -> None:
-    has(sentence(lambda: fats(data={"forget": {"samples": 1520}})), "forget.samples: 1520 of 1520", "some must remain")
-    has(sentence(lambda: fats(data={"forget": {"samples": 760, "requests": 2}})), "forget.samples: 1520 of 1520")
+    has(
+        sentence(lambda: fats(data={"forget": {"samples": 1520}})),
+        "forget.samples: cannot forget 1520 of 1520",
+        "some must remain",
+    )
+    has(
+        sentence(lambda: fats(data={"forget": {"samples": 760, "requests": 2}})),
+        "forget.samples: cannot forget 1520 of 1520",
+    )
     assert fats(data={"forget": {"samples": 1519}})
 
 

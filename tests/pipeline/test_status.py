@@ -75,7 +75,7 @@ def test_a_running_job_is_told_with_its_time_node_and_progress(slurm: FakeSlurm)
     slurm.queued("7", OF_TRAIN, "RUNNING", "node1")
     log(TRAIN, "10:00:00 x: round 1/9\n10:01:00 x: round 4/9\nUserWarning: w\n")
     assert told("Running") == [f"{NAME}: 0:10 of 1:00:00 on node1 (job 7)", "10:01:00 x: round 4/9"]
-    assert "1 run, 0 wait" in told()[0]
+    assert "1 running, 0 waiting" in told()[0]
 
 
 def test_a_waiting_job_is_told_with_slurms_reason(slurm: FakeSlurm) -> None:

@@ -294,7 +294,7 @@ def test_kept_models_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert torch.equal(KeptModels(copy.path).read(0), again.read(0))
     assert kept.path.read_bytes() == before
     kept.path.write_bytes(before[:200])
-    with pytest.raises(UserError, match="is broken"):
+    with pytest.raises(UserError, match="is damaged"):
         KeptModels(kept.path)
 
 
