@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ BESIDE = (
     "",
     "original",
     "repeats of retraining",
+    "repeats of retraining.fats",
     "partly.all",
 )  # in a table but no method of it, or the other way round
 OWN = {"curves", "across", "gains", "tradeoffs"}  # kinds whose columns depend on more than the kind
@@ -58,3 +60,13 @@ def test_expected_columns_and_rows_are_those_of_the_plan() -> None:
                 assert there ^ named(entry[f"{column}s"]) <= {*BESIDE, *entry["against"]}, (name, column)
             if "metric" in found[0] and entry["kind"] != "speed":  # whose metrics are made of others
                 assert named(entry["metrics"]) <= {row["metric"] for row in found}, name
+
+
+def test_the_readme_shows_the_expected_table() -> None:
+    (block,) = re.findall(r"```text\n(\| Method .*?)```", (ROOT / "README.md").read_text(), re.S)
+    shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]]
+    first = [row for row in rows("fedosd/table8") if row["scenario"] == "mnist-pat20" and row["stage"] != "recovered"]
+    for k, metric in ((2, "asr"), (3, "r_acc")):
+        wanted = [f"{float(row['mean']):.3f}" for row in first if row["metric"] == metric]
+        assert [line[k].partition(" ")[0] for line in shown] == wanted[: len(shown)]
+    assert len(shown) == 8
