@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
 from fu.artefacts.floor import gap, noise_floor
-from fu.artefacts.matrix import AGAIN, OWN
+from fu.artefacts.matrix import AGAIN, OWN, lost
 from fu.pipeline import catalogue
 from fu.pipeline.settings.sources import origin_of
 from tests.artefacts.factories import LOST, cells, made, make_entry
@@ -401,3 +401,13 @@ def test_a_cell_like_retraining_is_grey_and_all_labels_lie_inside() -> None:
 
 def test_a_column_of_its_own_has_a_source() -> None:
     assert [metric.name for metric in OWN if not origin_of(metric.source)] == []
+
+
+def test_a_method_has_a_v_only_where_a_retraining_is_there_to_be_compared_with() -> None:
+    values = {"client_accuracy": (0.5, 0.7), "client_samples": (10, 30), "client_forgotten": (0, 1)}
+    about = {"seed": 0, "method": "alone"}
+    rows = pd.DataFrame(
+        [{**about, "client": k, "metric": name, "value": pair[k]} for name, pair in values.items() for k in (0, 1)]
+    )
+    assert [*lost(rows, {"alone": []})] == []
+    assert [*lost(rows, {"alone": ["alone"]})] == [{**about, "metric": "V", "value": 0.0}]
