@@ -1,4 +1,4 @@
-# make reproduce      install, make all tables and figures      PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
+# make reproduce      install, make all tables and figures    PRESET=smoke|reduced|paper PAPERS=a,b CORES=n DATA_DIR=...
 #                     or only some of them                        TARGETS="fedosd_table8 fedosd_fig5"
 #                     or on a cluster (docs/cluster.md)           PROFILE=slurm
 # make show           list tables, figures, scenarios, methods    PRESET, PAPERS, DATA_DIR as above, here and below
@@ -22,7 +22,7 @@
 # make test-cluster   run on a Slurm cluster on this machine, with injected faults: minutes
 # make test-engines   run on the oldest and the newest supported Snakemake: minutes
 # make test-peers     run pfl and Flower once, as make benchmark-peers does: minutes
-# make test-all       all of these, all of smoke and make mutants: hours; resumes where it stopped   PARTS="faults mutants"
+# make test-all       all of these, all of smoke and make mutants: hours; resumes if stopped   PARTS="faults mutants"
 # make mutants        mutation testing: break one line at a time and run the tests   PARTS="evaluation stages"
 # make benchmark      compare the speed with a plain loop         DATA_DIR=... (with mnist.npz)
 # make benchmark-scale  measure time and memory against clients, data, kept models, jobs and results: half an hour
