@@ -127,7 +127,7 @@ def test_on_a_telephone_a_claim_is_a_list_that_says_which_column_each_line_is_of
     browser.open(url, PHONE)
     cell = "document.querySelector('section .claims td:nth-child(2)')"
     assert browser.run(f"getComputedStyle({cell}).display") == "block"
-    assert browser.run(f"getComputedStyle({cell}, '::before').content") == 'attr(data-head) ": "'
+    assert browser.run(f"getComputedStyle({cell}, '::before').content") == '"Verdict: "'
     assert browser.run(f"{cell}.dataset.head") == "Verdict"
     box = "document.querySelector('section .claims').parentElement"
     assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth")
@@ -150,11 +150,11 @@ def test_the_matrix_is_sorted_by_click_and_by_key_and_says_so(browser: Browser, 
     browser.run(f"{table}.querySelectorAll('th button')[{column}].click()")
     assert browser.run(states)[column] == "ascending"
     assert [value(text) for text in browser.run(cells)] == sorted(map(value, before))
-    assert sorted(map(value, before)) != [*map(value, before)]
     browser.run(f"{table}.querySelectorAll('th button')[{column}].focus()")
     browser.press("Enter")
     assert browser.run(states)[column] == "descending"
     numbers = [value(text) for text in before if value(text) < float("inf")]
+    assert len({*numbers}) > 1
     assert [value(text) for text in browser.run(cells)][: len(numbers)] == sorted(numbers, reverse=True)
     browser.run(f"{table}.querySelectorAll('th button')[0].click()")
     assert browser.run(states) == ["ascending", *["none"] * (len(heads) - 1)]
