@@ -12,7 +12,7 @@ LEAST = 8  # letters of the shortest line that `fit` tries
 
 
 def fill(text: str, letters: int) -> str:
-    """Return the text in lines of at most so many letters; longer brackets alone are broken, and no * begins a line."""
+    """Wrap a text at so many characters. Brackets are broken only if they are longer, and no line begins with *."""
 
     def whole(found: re.Match[str]) -> str:
         return found[0].replace(" ", HARD) if len(found[0]) <= letters else found[0]

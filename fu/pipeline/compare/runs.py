@@ -1,7 +1,7 @@
 """Compare two runs, each a folder of results or a bundle: what made them, which files are equal, which numbers differ.
 
-The numbers are those of `numbers.py`, for each artefact that both have. Of a folder of tables alone, such as
-`docs/expected/smoke`, there is nothing but numbers.
+Numbers are compared by `numbers.py`, for each table and figure that both runs have. A folder that holds only tables,
+such as `docs/expected/smoke`, has numbers and nothing else to compare.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ SHARE = 0.1  # of a table's numbers that may be far from the expected ones: docs
 
 
 class Side(NamedTuple):
-    """One of two runs. `jobs`: those of the artefacts, and all behind them; none: there are tables alone."""
+    """One of two runs. `jobs`: all jobs behind its tables and figures; empty for a folder that holds only tables."""
 
     name: str
     artefacts: dict[str, Artefact]
@@ -37,8 +37,8 @@ class Side(NamedTuple):
 class Comparison(NamedTuple):
     """Two runs compared, in words.
 
-    `equal`: no number in artefacts of both differs, and none is damaged. Beside tables alone: none differs by more than
-    another CPU makes of it.
+    `equal`: no number differs and no file is damaged. Against a folder that holds only tables: no table differs by more
+    than it would on another CPU.
     """
 
     lines: list[str]
@@ -107,10 +107,6 @@ def _read(name: str, root: Path) -> Side:
     first = [str(artefact.file(CERTIFIED[1:]).relative_to(root)) for artefact in good.values()]
     jobs, _ = jobs_behind(first, cache(lambda one: certificate.read(root / one)))
     return Side(name, good, wrong, jobs)
-
-
-def _kind(name: str, certified: Sequence[Side]) -> str:
-    return next((str(side.artefacts[name].about["spec"]["kind"]) for side in certified), "")
 
 
 def _listed(names: Iterable[str]) -> str:
