@@ -12,14 +12,13 @@ from fu.artefacts.provenance import COMMIT, commit
 
 def test_the_commit_is_clean_until_a_file_of_it_is_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(COMMIT, raising=False)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(provenance, "CODE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert commit() == {"commit": None, "clean": None}
     (tmp_path / "file").write_text("one")
     who = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for arguments in (["init", "-q"], ["add", "file"], [*who, "commit", "-qm", "One"]):
-        subprocess.run(["git", *arguments], check=True)
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
     made = commit()
     assert (len(made["commit"]), made["clean"]) == (40, True)
     (tmp_path / "other").write_text("not part of it")

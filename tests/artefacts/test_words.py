@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fu.artefacts.entry import Method, Trial
+from fu.artefacts.entry import Entry, Method, Trial
 from fu.artefacts.words import TOOK_HOLD, forgets, in_words
 from tests.artefacts.factories import make_entry
 
@@ -31,6 +31,7 @@ def words(
     diverged: tuple[str, ...] = (),
     held_out: float | None = None,
     seeds: dict[int, float] | None = None,
+    entry: Entry = ENTRY,
     **changes: tuple[float, ...],
 ) -> list[str]:
     rows = []
@@ -40,7 +41,7 @@ def words(
             stage, metric = stages[0] if name == "original" else stages[place], ("asr", "r_acc")[place % 2]
             about = {"scenario": "small", "method": name, "stage": stage, "metric": metric, "mean": value}
             rows.append({**about, "diverged": int(name in diverged)})
-    return in_words(pd.DataFrame(rows), ENTRY, ENTRY.scenarios[0], held_out, seeds or {})
+    return in_words(pd.DataFrame(rows), entry, entry.scenarios[0], held_out, seeds or {})
 
 
 def test_the_words_say_whether_the_backdoor_took_hold() -> None:
@@ -88,3 +89,4 @@ def test_a_method_forgets_by_the_printed_digits() -> None:
 
 def test_without_retraining_there_are_no_words() -> None:
     assert words(diverged=("scratch",)) == []
+    assert words(entry=ENTRY.model_copy(update={"methods": METHODS[1:]})) == []
