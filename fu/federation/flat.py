@@ -1,16 +1,20 @@
 """A model's parameters as one float32 vector theta [d], and back; running statistics (batch normalisation) behind them.
 
 Running statistics are averaged as weights are, and no gradient moves them. Weights of convolutions lie in the vector in
-channels-last order (output, height, width, input), which makes their views fast on a CPU. Files hold the ordinary named
-tensors, so that only this module knows.
+channels-last order (output, height, width, input), which makes their views fast on a CPU. In a model with running
+statistics every tensor begins at a multiple of 16 bytes, as cuDNN's batch normalisation demands; the numbers between
+are zero. Files hold the ordinary named tensors, so that only this module knows.
 """
 
+import math
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from fu.errors import UserError
+
+ALIGNED = 4  # numbers of float32 in 16 bytes
 
 
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:
@@ -26,16 +30,16 @@ class Layout:
         """Read the layout from a model."""
         tensors = tensors_of(model)
         self.shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        self.sizes = [tensor.numel() for tensor in tensors.values()]
-        self.size = sum(self.sizes)
-        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        trained = len([*model.parameters()])
+        step = ALIGNED if len(tensors) > trained else 1
+        self.sizes = [-(-tensor.numel() // step) * step for tensor in tensors.values()]
+        self.size, self.parameters = sum(self.sizes), sum(self.sizes[:trained])
 
     def views(self, theta: Tensor) -> dict[str, Tensor]:
         """Return the named tensors as views of the last dimension of theta [..., d]."""
         out, start = {}, 0
-        for name, shape in self.shapes.items():
-            size = int(torch.Size(shape).numel())
-            piece = theta[..., start : start + size]
+        for (name, shape), size in zip(self.shapes.items(), self.sizes, strict=True):
+            piece = theta[..., start : start + math.prod(shape)]
             lead = theta.shape[:-1]
             if len(shape) == 4:
                 o, i, h, w = shape
@@ -56,7 +60,7 @@ class Layout:
                 f"{source}: the weights do not fit the model: {odd[0]!r} is {found.get(odd[0], 'absent')}, "
                 f"expected {self.shapes.get(odd[0], 'absent')}."
             )
-        theta = torch.empty(self.size)
+        theta = torch.zeros(self.size)
         for name, view in self.views(theta).items():
             view.copy_(tensors[name].detach())
         return theta

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -209,6 +210,13 @@ def gradient_of(federation: Federation, theta: Tensor, x: Tensor, y: Tensor) -> 
         return cross_entropy(torch.func.functional_call(federation.model, federation.layout.views(w), x), y)
 
     return torch.func.grad(loss)(theta)
+
+
+def test_hutchinsons_signs_are_the_bits_of_random_bytes() -> None:
+    drawn = fr2.signs(4_003, torch.Generator().manual_seed(3), torch.device("cpu"))
+    numbers = torch.randint(256, (501,), generator=torch.Generator().manual_seed(3), dtype=torch.uint8).numpy()
+    assert drawn.dtype == torch.float32
+    assert drawn.tolist() == (2.0 * np.unpackbits(numbers, bitorder="little")[:4_003] - 1).tolist()
 
 
 def test_hutchinsons_signs_are_drawn_by_the_names_of_client_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
