@@ -213,6 +213,6 @@ def test_only_what_is_submitted_needs_a_copy(
         assert words[place + 1] == f"{made[0]}/Snakefile"
         assert "--" not in words[:place]
         del words[place : place + 2]
-        assert {path.name for path in made[0].iterdir()} == set(snapshot.PARTS)
+        assert {path.name for path in made[0].iterdir()} == {*snapshot.PARTS, "config.yaml"}
         assert not list(made[0].rglob("__pycache__"))
     assert words == ["-m", "snakemake", *arguments]
