@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fu.pipeline.plan import Plan
+from fu.pipeline.settings.records import Config
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import at, config
 
@@ -153,3 +154,12 @@ def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
     assert planned.seeds("toy") == [3, 4]
     assert trial.settings.unlearning is not None
     assert (trial.settings.training.lr, trial.settings.unlearning.conflicts) == (0.5, True)
+
+
+@pytest.mark.parametrize(
+    ("preset", "device", "expected"),
+    [("smoke", "auto", "cpu"), ("smoke", "cuda", "cuda"), ("reduced", "auto", "auto"), ("paper", "cpu", "cpu")],
+)
+def test_only_the_brief_jobs_of_smoke_leave_a_gpu_alone(preset: str, device: str, expected: str) -> None:
+    assert Config.model_validate({"preset": preset, "papers": ["fats"], "device": device}).device == expected
+    assert Config.model_validate({"papers": ["fats"]}).device == "cpu"  # both by default
