@@ -234,7 +234,7 @@ def in_words(entry: Entry, scenario: Scenario, audits: list[Judged]) -> list[str
             continue
         finds = [method.label for method in tested if audit.found[method.name]]
         clean = [method.label for method in tested if not audit.found[method.name]]
-        words = [f"{name} sees a client of which {_share(audit.resolution)} left in"]
+        words = [f"{name} detects training with {_share(audit.resolution)} of the client"]
         words += [f"{in_a_row(finds)} {'fails' if len(finds) == 1 else 'fail'} it"] if finds else []
         words += [f"{in_a_row(clean)} {'passes' if len(clean) == 1 else 'pass'} it"] if clean else []
         said.append(f"{'; '.join(words)}.")
@@ -243,8 +243,8 @@ def in_words(entry: Entry, scenario: Scenario, audits: list[Judged]) -> list[str
 
 def _share(resolution: float | None) -> str:
     if resolution is None or resolution == 1:
-        return "all is"
-    return f"{100 * resolution:g}% or more is"
+        return "100%"
+    return f"{100 * resolution:g}% or more"
 
 
 def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:

@@ -55,7 +55,7 @@ def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Role, str]]:
 
 
 def power(entry: Entry, seeds: Seeds) -> list[str]:
-    """Say for each scenario and original model which attacks tell members on it, all or those that trained."""
+    """Say for each scenario and original model which attacks tell members on it, all or those used in training."""
     said = []
     for scenario in entry.scenarios:
         for name, stage, label in models(entry, scenario):
@@ -68,7 +68,9 @@ def power(entry: Entry, seeds: Seeds) -> list[str]:
             counts = numbers[["mia_members", "mia_members_trained"]].dropna(subset="mia_members")
             if len(counts) and counts.notna().all(axis=None):
                 members, trained = counts.sum()
-                whole += f"; {trained:,.0f} of {members:,.0f} members ({100 * trained / members:.1f}%) trained"
+                whole += (
+                    f"; {trained:,.0f} of {members:,.0f} members ({100 * trained / members:.1f}%) were used in training"
+                )
                 whole += f", on them {part}" if part else ""
             else:
                 tell_part = []  # nothing of them is printed
@@ -98,9 +100,9 @@ def intervals(numbers: pd.DataFrame, of: str) -> tuple[str, list[str]]:
 
 
 def _verdict(tell: list[str], tell_part: list[str]) -> str:
-    """Say who tells members; `tell_part`: who tells those that trained."""
+    """Say who tells members; `tell_part`: who tells those used in training."""
     more = [label for label in tell_part if label not in tell]
-    parts = [(tell, "members"), (more, "members that trained")]
+    parts = [(tell, "members"), (more, "members used in training")]
     found = [f"{in_a_row(who)} {'tells' if len(who) == 1 else 'tell'} {whom}" for who, whom in parts if who]
     return "; ".join(found) or "no attack tells members, so that 50% after unlearning says nothing"
 
@@ -154,7 +156,7 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     if len(entry.seeds) > 1:
         parts.append("Numbers are means over seeds, whose standard deviation stands in the csv.")
     parts.append(
-        "Members are samples of what is forgotten; those trained that were in a batch of the training. In parentheses: "
+        "Members are samples of what is forgotten; used in training are those that were in one of its batches. In parentheses: "
         f"AUC ± {BEYOND:g} standard errors of an attack that tells nothing on so many members (all six intervals of a "
         "model hold together with 95%); an attack tells members where its interval lies above 50."
     )

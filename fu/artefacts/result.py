@@ -19,6 +19,7 @@ from fu.artefacts.escaping import inline, paragraph
 from fu.artefacts.panels import Panels, Words, marked, tex
 
 SIZE = (1600, 2000)  # pixels that a png should not exceed where it stays readable
+MADE = "How it was made"
 MARGIN = 0.03  # inches around what is drawn
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222 }
@@ -83,12 +84,11 @@ def write(
         shown += f"<p>{_embedded(svg, _in_words(result.figure))}</p>"
     else:
         shown += f"<details><summary>As a picture</summary>{_embedded(svg, 'The same as a picture.')}</details>"
-    paragraphs = [f"<p>{marked(text)}</p>" for text in (entry.caption, _about(entry))]
-    notes = [f"<p>{marked(text)}</p>" for text in (result.notes, entry.definitions) if text]
+    parts = [f"<p>{marked(entry.caption)}</p>", shown, folded("How to read this", result.notes, entry.definitions)]
     title = escape(entry.heading)
     html.write_text(
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<style>{STYLE}</style>\n'
-        f"<main>\n<h1>{title}</h1>\n" + "\n".join([*paragraphs, shown, *notes]) + "\n</main>\n</html>\n",
+        f"<main>\n<h1>{title}</h1>\n" + "\n".join([*parts, folded(MADE, _about(entry))]) + "\n</main>\n</html>\n",
         encoding="utf-8",
     )
 
@@ -98,6 +98,12 @@ def markdown(result: Result, entry: Entry) -> str:
     head = f"# {inline(entry.heading)}\n\n{paragraph(entry.caption)}\n\n{paragraph(_about(entry))}\n\n"
     tail = f"\n{paragraph(entry.definitions)}\n" if entry.metrics else ""
     return f"{head}{result.body}{tail}"
+
+
+def folded(summary: str, *texts: str) -> str:
+    """Return paragraphs that are shown when the summary is clicked; "" where there is no text."""
+    paragraphs = "\n".join(f"<p>{marked(text)}</p>" for text in texts if text)
+    return f"<details><summary>{summary}</summary>\n{paragraphs}\n</details>" if paragraphs else ""
 
 
 def _about(entry: Entry) -> str:

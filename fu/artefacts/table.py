@@ -71,15 +71,16 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
         beyond = "its standard deviation over seeds" if max(marked) > 1 else f"{RISE:g}"
         beyond += f" ({RISE:g} where one is left)" if max(marked) > min(marked) == 1 else ""
         parts.append(
-            f"r: in post-training ASR rises by more than {beyond} and the model comes back towards ω⁰; ↑: ASR merely "
-            "rises (paper: r as printed)."
+            f"↑: ASR rises in post-training. r: it rises by more than {beyond}, and the weights move back towards ω⁰ (in "
+            "the paper's numbers: r as printed)."
         )
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
         parts.append(
-            f"Rate: of unlearning (¹) and of post-training (²); in parentheses if given. Else chosen: {entry.rule}."
+            "Rate: learning rate of unlearning (¹) or post-training (²); in parentheses where it was fixed beforehand, "
+            f"else the best of a grid: {entry.rule}."
         )
     elif entry.methods:
-        parts.append("Rate: of unlearning (¹) and of post-training (²); in parentheses, as it is given, not chosen.")
+        parts.append("Rate: learning rate of unlearning (¹) or post-training (²), fixed beforehand.")
     return " ".join(parts)
 
 

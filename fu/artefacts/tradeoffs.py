@@ -1,6 +1,6 @@
 """V, S and Q of models, paired by seed with two optima (Shao et al. 2024, section 4; Figures 1, 5 and 7, Table 2).
 
-`against` names the optima: w*, a training of all clients, and w_r*, one of those who stay. What a client loses is what
+`against` names the optima: w*, a training of all clients, and w_r*, one of the retained clients. What a client loses is what
 it has less of at a model than at an optimum, in points of accuracy, or how much higher its loss is. Weights are numbers
 of training samples.
 """
@@ -36,10 +36,10 @@ MARKS = {"lines": ("original", "unlearned"), "clients": ("original", "unlearned"
 PUBLISHED = {"metrics": ("V", "S", "V + S", "Q", "harm")}
 BY_SEED = ("V", "S", "V + S", "Q", "harm")  # of the first metric
 QUANTITIES = {
-    "V": "what those who stay lose on average against w_r*, the optimum without those who are forgotten",
+    "V": "mean loss of accuracy of the retained clients against w_r*, their own optimum",
     "S": "what all lose on average against w*, the optimum of all",
     "V + S": "their sum",
-    "Q": "mean distance of the losses of those who stay, against w*, from their mean",
+    "Q": "mean distance of the retained clients' losses against w* from their mean",
     "harm": "the largest loss of a client that stays, against ω⁰",
 }
 DRAWN = ("V", "S", "V + S")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData, batch_of
-from fu.errors import UserError
+from fu.errors import UserError, nearest
 from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Hook, Network, descent
 from fu.federation.sgd import AT_ONCE, TOGETHER
@@ -21,6 +21,7 @@ from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
+WEIGHTS = ("samples", "equal")
 
 
 @dataclass
@@ -209,7 +210,8 @@ class Federation:
                 self.local_updates(theta, clients, round, rows=rows, factors=factors, counted=counted), weights
             )
         times = Counter(clients)
-        counts = {client: k * (self.data.size(client) if weights == "samples" else 1) for client, k in times.items()}
+        by_size = _by_size(weights)
+        counts = {client: k * (self.data.size(client) if by_size else 1) for client, k in times.items()}
         mean, each, total = torch.zeros_like(theta), list(counts), sum(counts.values())
         for first in range(0, len(each), TOGETHER):
             some = each[first : first + TOGETHER]
@@ -377,6 +379,15 @@ def _one_after_another(*hooks: Hook | None) -> Hook | None:
 
 
 def aggregate(updates: Updates, weights: str) -> Tensor:
-    """Return the weighted mean update [d]; `weights`: "samples" (p_i = N_i / N, FedAvg) or "equal" (1 / m)."""
-    share = updates.sizes if weights == "samples" else torch.ones_like(updates.sizes)
+    """Return the weighted mean update [d]; `weights`: "samples" (p_i = N_i / N, FedAvg) or "equal" (1 / m).
+
+    Raises `ValueError` for other weights.
+    """
+    share = updates.sizes if _by_size(weights) else torch.ones_like(updates.sizes)
     return (share / share.sum()) @ updates.delta
+
+
+def _by_size(weights: str) -> bool:
+    if weights not in WEIGHTS:
+        raise ValueError(f"there are no weights {weights!r}{nearest(weights, WEIGHTS)}")
+    return weights == "samples"

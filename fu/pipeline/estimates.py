@@ -269,6 +269,13 @@ def lasting(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
+def working(seconds: float) -> str:
+    """Return what cores compute in words: "12 core minutes", "3.2 core hours"."""
+    return (
+        f"{seconds / 3600:.1f} core hours" if seconds >= 3600 else counted(max(1, round(seconds / 60)), "core minute")
+    )
+
+
 def counted(number: int, what: str, several: str = "") -> str:
     """Return "1 job", "2 jobs"; `several`: the plural where it is not `what` with an s."""
     return f"{number} {what if number == 1 else several or f'{what}s'}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue, digest, entries, estimates, frames, published
-from fu.pipeline.estimates import counted, lasting
+from fu.pipeline.estimates import counted, lasting, working
 from fu.pipeline.grid import Grid
 from fu.pipeline.jobs import Job, Jobs, Made, at
 from fu.pipeline.settings.papers import Resolved, blamed, configured, files
@@ -146,7 +146,7 @@ class Plan(Jobs):
             f"To make at preset {self.config.preset!r}: "
             f"{counted(artefacts, 'table or figure', 'tables and figures')} in {counted(len(planned), 'job')}, "
             f"about {lasting(max([seconds / cores, *ready.values()]))} on "
-            f"{counted(cores, 'core')} ({seconds / 3600:.1f} core hours) and {max(1, round(disk_mb))} MB of disk."
+            f"{counted(cores, 'core')} ({working(seconds)}) and {max(1, round(disk_mb))} MB of disk."
             + self._each(planned.values())
         )
 
@@ -157,7 +157,5 @@ class Plan(Jobs):
             seconds.setdefault(job.paper or "data sets", []).append(job.seconds)
         if len(seconds.keys() & self.papers.keys()) < 2:
             return ""
-        sentences = (
-            f"{name}: {counted(len(each), 'job')}, {sum(each) / 3600:.1f} core hours" for name, each in seconds.items()
-        )
+        sentences = (f"{name}: {counted(len(each), 'job')}, {working(sum(each))}" for name, each in seconds.items())
         return f"\n{'; '.join(sentences)}."

@@ -136,7 +136,7 @@ def test_in_words() -> None:
     said = audit.in_words(entry, entry.scenarios[0], audit.audits(make_rows(), entry, entry.scenarios[0]))
     assert said == [
         "Klom judges nobody here, as “None” fails it.",
-        "Ulira sees a client of which 50% or more is left in; Bad fails it; Good passes it.",
+        "Ulira detects training with 50% or more of the client; Bad fails it; Good passes it.",
     ]
 
 
@@ -212,7 +212,7 @@ def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
     row = panel[panel.iloc[:, 0] == "Good (not judged: no controls)"].iloc[0]
     assert [*row][3] == "0.490"  # not grey
     assert result.words[0][1:] == [
-        "Ulira sees a client of which 50% or more is left in; Bad fails it.",
+        "Ulira detects training with 50% or more of the client; Bad fails it.",
         "Not judged, as no control has its training: Good.",
     ]
     rows = audit.by_seed(make_rows(), entry)

@@ -63,7 +63,7 @@ NUMBERS = {
 NONE = "no attack tells members, so that 50% after unlearning says nothing."
 ALL = "Shokri's attack 51.00 (45.61 to 56.39), LiRA 50.00 (44.61 to 55.39), RMIA 49.00 (43.61 to 54.39)"
 PART = "Shokri's attack 50.00 (39.20 to 60.80), LiRA 55.00 (44.20 to 65.80), RMIA 55.00 (44.20 to 65.80)"
-TRAINED = "; 100 of 400 members (25.0%) trained"
+TRAINED = "; 100 of 400 members (25.0%) were used in training"
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ TRAINED = "; 100 of 400 members (25.0%) trained"
         ({"lira_auc": 0.5541, "rmia_auc": 0.6}, "; LiRA and RMIA tell members."),
         (
             {"rmia_auc": 0.6, "mia_auc_trained": 0.7},
-            "; RMIA tells members; Shokri's attack tells members that trained.",
+            "; RMIA tells members; Shokri's attack tells members used in training.",
         ),
         ({"rmia_auc": 0.6, "rmia_auc_trained": 0.7}, "; RMIA tells members."),
-        ({"mia_members_trained": 0.0}, f"{ALL}; 0 of 400 members (0.0%) trained; {NONE}"),
+        ({"mia_members_trained": 0.0}, f"{ALL}; 0 of 400 members (0.0%) were used in training; {NONE}"),
         ({"mia_members_trained": None}, f"{ALL}; {NONE}"),
     ],
 )
@@ -211,7 +211,7 @@ def test_every_claim_follows_from_what_is_printed_in_300_frames(monkeypatch: pyt
         tell[1] = [label for label in tell[1] if label not in tell[0]]
         claims = [
             f"{' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} tell{'s' * (len(who) == 1)} {whom}"
-            for who, whom in zip(tell, ("members", "members that trained"), strict=True)
+            for who, whom in zip(tell, ("members", "members used in training"), strict=True)
             if who
         ]
         assert f"{verdict}." == ("; ".join(claims) + "." if claims else NONE)

@@ -324,7 +324,7 @@ def check_marks(result: Result, drawn: dict[tuple[str, int], list[tuple[float, f
         if mark:
             yield mark
             used.add((mark, len(own) > 1))
-    told = found(r"r: in post-training ASR rises by more than (.*?) and the model", result.notes)
+    told = found(r"r: it rises by more than (.*?), and the weights", result.notes)
     assert bool(told) is bool(used)
     for [limit] in told:
         assert ("standard deviation" in limit) is any(several for _, several in used)

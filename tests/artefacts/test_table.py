@@ -72,7 +72,7 @@ def test_a_table_says_which_rates_were_chosen_and_which_were_given() -> None:
     body = made(make_entry("table").model_copy(update=chosen)).body
     rates = {line[0]: line[1] for line in cells(body)}
     assert rates == {"Method": "Rate", "Scratch": "(0.3)", "Ours¹ *": "0.2", "Ours² *": "(0.05)", "ω⁰": "–"}
-    assert f"in parentheses if given. Else chosen: {chosen['rule']}." in body
+    assert f"in parentheses where it was fixed beforehand, else the best of a grid: {chosen['rule']}." in body
     assert chosen["rule"] not in made(make_entry("table", rates=(0.2,)).model_copy(update=chosen)).body
 
 
@@ -272,7 +272,7 @@ def test_r_is_a_rise_beyond_the_spread_of_a_model_that_comes_back(
     assert shown.replace("**", "").endswith(f" {mark}" if mark else shown[-1])
     assert not mark or mark in shown
     beyond = "its standard deviation over seeds" if len(before) > 1 else "0.01"
-    assert (f"r: in post-training ASR rises by more than {beyond} and" in result.body) is bool(mark)
+    assert (f"r: it rises by more than {beyond}, and" in result.body) is bool(mark)
 
 
 def test_a_model_whose_distance_is_unknown_has_no_r() -> None:
@@ -289,7 +289,7 @@ def test_the_notes_say_what_stands_behind_plus_minus_and_in_parentheses() -> Non
     assert "In parentheses: population standard deviation of R-Acc over retained clients." in several
     assert "±" not in made(make_entry("table", seeds=(0,))).body
     assert "In parentheses:" not in made(make_entry("table", metrics=("asr",))).body
-    given = "Rate: of unlearning (¹) and of post-training (²); in parentheses, as it is given, not chosen."
+    given = "Rate: learning rate of unlearning (¹) or post-training (²), fixed beforehand."
     assert given not in several
     assert given in made(make_entry("table", rates=(0.2,))).body
 
@@ -303,7 +303,7 @@ def test_the_papers_mark_stands_beside_its_asr() -> None:
     assert {line[0]: line[3] for line in cells(result.body)}["Ours² *"] == "0.500 r"
     own = make_frame(entry, numbers)
     own.loc[~own["published"] & (own["stage"] == "recovered"), "value"] = 0.0
-    assert "rises by more than its standard deviation over seeds and" in made(entry, own).notes
+    assert "rises by more than its standard deviation over seeds, and" in made(entry, own).notes
 
 
 def test_in_parentheses_stands_the_mean_of_the_spread() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Generator
 
 import pytest
 
+from fu.errors import UserError
 from fu.pipeline.catalogue import KINDS, NEEDED
 from fu.pipeline.digest import ROOT
 from tests.contract.names import files_of, is_helper, path_of
@@ -59,18 +60,26 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note the rule that is broken, or the sentence that the test passes to `pytest.fail`, and keep the traceback."""
+    """Note the rule that is broken, or the sentence of `pytest.fail` or of a `UserError`, and keep the traceback."""
     report = yield
     plugin = plugin_of(item)
     rules = lines.setdefault(plugin, [])
     if report.failed and call.excinfo:
-        told = call.excinfo.value if isinstance(call.excinfo.value, pytest.fail.Exception) else None
+        told = call.excinfo.value if isinstance(call.excinfo.value, pytest.fail.Exception | UserError) else None
         rule = words(item.function)  # type: ignore[attr-defined]
-        rule = str(told).rstrip(".") if told else rule[0].lower() + rule[1:]
+        rule = str(told).rstrip(".") if told else crash(plugin, call.excinfo) or rule[0].lower() + rule[1:]
         rules += [rule] * (rule not in rules)
         if not told:
             tracebacks.append(f"{label(plugin)} breaks: {rule}\n{item.nodeid}\n\n{report.longreprtext}\n")
     return report
+
+
+def crash(plugin: Plugin, error: pytest.ExceptionInfo[BaseException]) -> str:
+    """Return where in the plug-in another error than that of an assertion was raised, and the error; else ""."""
+    inside = [entry for entry in error.traceback if entry.path == path_of(*plugin)]
+    if not inside or isinstance(error.value, AssertionError):
+        return ""
+    return f"line {inside[-1].lineno + 1} raises {error.exconly(tryshort=True).splitlines()[0]}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,7 +15,7 @@ from fu.federation.driver import Outcome, drive
 from fu.federation.kept import KeptModels
 from fu.federation.task import State, Task
 from fu.pipeline.catalogue import declared, needs
-from fu.pipeline.stages.compute import kind_of, measured, training_of
+from fu.pipeline.stages.compute import kind_of, measured, state_of, training_of
 from fu.plugins import Choice
 from fu.training import fats
 from tests.contract.names import sound
@@ -84,16 +84,16 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
     """Drive a run with a checkpoint after every round, up to the end or until it is killed."""
     module, task = plugins.load(kind, name), task_for(kind, name)
     p = default_params(module.Params)
+    states = task.training.state if hasattr(module, "RETRAINS") and task.training else kind_of(module)
 
     def step(state: State, round: int) -> State:
         if round == killed_after:
             raise KilledError
-        following: State = module.step(task, p, state, round)
-        return following
+        return state_of(states, module, "step", task, p, state, round)
 
     return task, drive(
         task,
-        lambda: module.start(task, p),
+        lambda: state_of(states, module, "start", task, p),
         step,
         measured(task, TRACED),
         Checkpoint(folder / "job.checkpoint", {"key": "key"}, 0.0),
@@ -101,7 +101,7 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
         watch=partial(conflicts.count, task) if kind == "methods" else None,
         recorders=KINDS if kind == "training" and task.clients_per_round is None else None,
         finished=getattr(module, "done", None),
-        kind=task.training.state if hasattr(module, "RETRAINS") and task.training else kind_of(module),
+        kind=states,
     )
 
 

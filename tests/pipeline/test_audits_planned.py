@@ -210,5 +210,5 @@ def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_
 
 
 def test_seeds_of_the_config_are_counted_too() -> None:
-    with pytest.raises(UserError, match="'ulira_auc' needs at least 4 repeats, got 1 seed\\."):
+    with pytest.raises(UserError, match="'ulira_auc' needs at least 4 repeats, got 1 seed; use more seeds, or leave"):
         Plan({"preset": "smoke", "papers": ["audit"], "seeds": [7]})

@@ -292,10 +292,10 @@ def test_the_overview_counts_the_given_jobs_alone() -> None:
     disk, seconds = sum(job.disk_mb for job in jobs), sum(job.seconds for job in jobs)
     assert text == (
         f"To make at preset 'smoke': 1 table or figure in {len(jobs)} jobs, about {seconds / 2:.0f} s on 2 cores "
-        f"({seconds / 3600:.1f} core hours) and {disk:.0f} MB of disk."
+        f"({estimates.working(seconds)}) and {disk:.0f} MB of disk."
     )
     (last,) = [job for job in jobs if job.stage == "publish"]
-    assert "1 table or figure in 1 job, about 1 s on 1 core (0.0 core hours)" in planned.overview([last], cores=1)
+    assert "1 table or figure in 1 job, about 1 s on 1 core (1 core minute)" in planned.overview([last], cores=1)
 
 
 def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:

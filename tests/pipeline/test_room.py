@@ -380,8 +380,8 @@ def test_the_overview_says_what_each_paper_takes(with_toy: Path) -> None:
     _, line = both.overview(both.jobs(), cores=2).split("\n")
     told = dict(part.split(": ") for part in line.removesuffix(".").split("; "))
     for name, each in found.items():
-        hours = sum(job.seconds for job in each) / 3600
-        assert told.pop(name or "data sets") == f"{estimates.counted(len(each), 'job')}, {hours:.1f} core hours"
+        work = estimates.working(sum(job.seconds for job in each))
+        assert told.pop(name or "data sets") == f"{estimates.counted(len(each), 'job')}, {work}"
     assert told == {}
     assert "\n" not in Plan(helped()).overview(Plan(helped()).jobs(), cores=2)
 

@@ -80,7 +80,7 @@ def test_the_estimate_is_of_what_is_to_be_made_for_the_targets(project: Project)
     status, lines = make(project, "TARGETS=toy_bars")
     assert status == 0
     (told,) = [line for line in lines if line.startswith("To make")]
-    assert told.startswith("To make at preset 'toy': 1 table or figure in 1 job, about 1 s on 2 cores (0.0 core hours)")
+    assert told.startswith("To make at preset 'toy': 1 table or figure in 1 job, about 1 s on 2 cores (1 core minute)")
     (made,) = [line for line in lines if "results/toy/artefacts/toy/bars.{" in line and line.endswith(" s)")]
     assert any("1 of 1 job done in" in line for line in lines)
     assert lines.index(told) < lines.index(made)

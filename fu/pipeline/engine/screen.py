@@ -131,7 +131,7 @@ class Screen:
         begun = sum(min(now - running.began, running.job.seconds) for running in self.running.values())
         share = (self.spent + begun) / self.total
         elapsed = now - self.began
-        left = elapsed * (1 / share - 1) if share > 0.02 else max(self.total / self.cores - elapsed, 0)
+        left = max(elapsed * (1 / share - 1) if share > 0.02 else self.total / self.cores - elapsed, 0)
         text = f"{self.made} of {counted(len(self.jobs), 'job')} done, about {lasting(left)} left"
         if self._bar is not None:
             self._bar.n = share * self.total

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from fu.artefacts.panels import boxed
+from fu.artefacts.result import MADE
 from fu.pipeline.digest import module_file
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.page.made import DIGITS, UNKNOWN, Artefact, Chain, read
@@ -35,6 +36,7 @@ WHAT = ("metric", "quantity")  # columns that say what a number measures
 COLOURS = 128  # of a picture on the page: half the size of an SVG, and as sharp as the artefact's own PNG
 SMALL = 800  # pixels across a picture on the first screen
 OTHER_DATA = " in place of "  # in the reason why a claim is not judged
+SETTING = re.compile(rf"(?s)<details><summary>{MADE}</summary>(.*?)</details>")  # which the page shows with more
 TABLE = re.compile(r"<details><summary>As a picture</summary><img [^>]*></details>")  # which the page shows as a table
 IMAGE = re.compile(r'(<img [^>]*)src="[^"]*">')
 
@@ -318,7 +320,8 @@ def _artefact(artefact: Artefact, chain: Chain, planned: Planned | None) -> dict
     words += [entry[of] for entry in (*spec["scenarios"], *spec["methods"]) for of in ("name", "label")]
     names = [method["name"] for method in spec["methods"]]
     names += [text for claim in spec.get("claims", {}).values() for text in _texts(claim["params"])]
-    body = re.sub(r"<(/?)h2>", r"<\1h4>", TABLE.sub("", body))
+    setting = "".join(SETTING.findall(body))
+    body = re.sub(r"<(/?)h2>", r"<\1h4>", SETTING.sub("", TABLE.sub("", body)))
     if IMAGE.search(body):
         svg = f"artefacts/{paper}/{name}.svg"
         body = IMAGE.sub(rf'<a href="{svg}">\1src="{_picture(artefact)}"></a>', body)
@@ -330,6 +333,7 @@ def _artefact(artefact: Artefact, chain: Chain, planned: Planned | None) -> dict
         "title": spec["title"],
         "heading": Markup(heading),
         "caption": Markup(caption),
+        "setting": Markup(setting),
         "body": Markup("".join(shown)),
         "plugins": _plugins(planned, iter(names)),
         "numbers": "" if "<table>" in body else _numbers(artefact),
@@ -405,7 +409,9 @@ def _size(artefact: Artefact, suffix: str) -> str:
 
 
 def _commit(about: dict[str, Any]) -> str:
-    return "unknown" if about["commit"] is None else f"{about['commit'][:DIGITS]}{'' if about['clean'] else ', edited'}"
+    return (
+        "unknown" if about["commit"] is None else f"{about['commit'][:DIGITS]}{'' if about['clean'] else ' with edits'}"
+    )
 
 
 def _commits(artefacts: list[Artefact]) -> str:
