@@ -8,7 +8,7 @@
 # make verify         check that no result was changed and that every table and figure matches its inputs
 # make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
 # make verify BUNDLE=...    check a bundle: no file changed, none missing
-# make compare A=... B=...  show how two runs differ: results folders (results/smoke) or bundles
+# make compare A=... B=...  show how two runs differ: results folders (results/smoke) or bundles   TARGETS
 # make status         list running, waiting and failed jobs       TARGETS; on a cluster, works from any terminal
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
 # make test           install, then run all linters, type checks and tests: six minutes on two cores
@@ -160,7 +160,7 @@ verify: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $(if $(BUNDLE),check $(call quoted,$(BUNDLE)),verify $(targets) $(CONFIG))
 
 compare: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show compare $(call quoted,$(A)) $(call quoted,$(B))
+	@$(BIN)/python -m fu.pipeline.show compare $(call quoted,$(A)) $(call quoted,$(B)) $(targets)
 
 test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files

@@ -156,7 +156,7 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     if len(entry.seeds) > 1:
         parts.append("Numbers are means over seeds, whose standard deviation stands in the csv.")
     parts.append(
-        "Members are samples of what is forgotten; used in training are those that were in one of its batches. In parentheses: "
+        "Members are samples of what is forgotten; used in training are those in one of its batches. In parentheses: "
         f"AUC ± {BEYOND:g} standard errors of an attack that tells nothing on so many members (all six intervals of a "
         "model hold together with 95%); an attack tells members where its interval lies above 50."
     )

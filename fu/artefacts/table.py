@@ -71,8 +71,8 @@ def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
         beyond = "its standard deviation over seeds" if max(marked) > 1 else f"{RISE:g}"
         beyond += f" ({RISE:g} where one is left)" if max(marked) > min(marked) == 1 else ""
         parts.append(
-            f"↑: ASR rises in post-training. r: it rises by more than {beyond}, and the weights move back towards ω⁰ (in "
-            "the paper's numbers: r as printed)."
+            f"↑: ASR rises in post-training. r: it rises by more than {beyond}, and the weights move back towards ω⁰ "
+            "(of the paper's numbers: r as printed)."
         )
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
         parts.append(

@@ -1,8 +1,8 @@
 """V, S and Q of models, paired by seed with two optima (Shao et al. 2024, section 4; Figures 1, 5 and 7, Table 2).
 
-`against` names the optima: w*, a training of all clients, and w_r*, one of the retained clients. What a client loses is what
-it has less of at a model than at an optimum, in points of accuracy, or how much higher its loss is. Weights are numbers
-of training samples.
+`against` names the optima: w*, a training of all clients, and w_r*, one of the retained clients. What a client loses is
+what it has less of at a model than at an optimum, in points of accuracy, or how much higher its loss is. Weights are
+numbers of training samples.
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,7 @@ python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key
 python -m fu.pipeline.show results|why|verify|plan|status [target ...] [key=value ...]
 python -m fu.pipeline.show bundle [target ...] [key=value ...]
 python -m fu.pipeline.show check BUNDLE
-python -m fu.pipeline.show compare A B  (exit code 1: numbers differ, 2: error)
+python -m fu.pipeline.show compare A B [TARGET ...]  (exit code 1: numbers differ, 2: error)
 python -m fu.pipeline.show unlock  (refused while a run is active)
 python -m fu.pipeline.show version
 """
@@ -215,12 +215,12 @@ def main(arguments: list[str]) -> None:
             problems, summary = check.check(Path(bundle))
             print("\n".join(problems) or summary)
             sys.exit(bool(problems))
-        case ["compare", first, second]:
+        case ["compare", first, second, *targets]:
             if not (first and second):
                 raise UserError(
                     "compare: two runs are needed, as in `make compare A=results/smoke B=theirs.crate.zip`."
                 )
-            found = comparison.compare(Path(first), Path(second))
+            found = comparison.compare(Path(first), Path(second), targets)
             print("\n".join(found.lines))
             sys.exit(not found.equal)
         case _:

@@ -92,7 +92,7 @@ def write(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
             old.append("_".join(artefact.key))
     pending.remember()
     if not good:
-        raise UserError(f"{root}/artefacts: there is nothing to bundle; run `make reproduce` first.")
+        raise UserError(f"{root}/artefacts: there is no whole table or figure to bundle; run `make reproduce` first.")
     if old:
         yield f"{', '.join(old)}: out of date with the current settings, code or data; `make why` lists what changed."
     try:

@@ -22,6 +22,8 @@ LABELS = (  # say which row it is
 )
 NUMBERED = ("client", "round")
 FAR = 0.05  # of numbers up to 1, and of larger ones in proportion: more than that is far apart
+FARTHEST = 0.7  # likewise: more than another CPU makes of any number (docs/measurements/machine.md, Other CPUs)
+COUNTS = ("n", "diverged")  # of seeds: nearly always the same, so they would hide how many numbers differ
 UNUSED = ("", "-1")  # what a row has in a column that is not its own
 
 
@@ -43,7 +45,12 @@ class Difference(NamedTuple):
     @property
     def far(self) -> bool:
         """Whether it is more than rounding makes of small data; what is missing or a text always is."""
-        return not abs(self.change) <= FAR * max(1, abs(_value(self.first)), abs(_value(self.second)))
+        return not self.size <= FAR
+
+    @property
+    def size(self) -> float:
+        """The absolute difference; between numbers above 1 in proportion to the larger one; NaN as in `change`."""
+        return abs(self.change) / max(1, abs(_value(self.first)), abs(_value(self.second)))
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -76,6 +83,11 @@ class Numbers(NamedTuple):
         """The share of numbers that are far apart; infinite where tables have other rows."""
         number = sum(one.far for one in self.differences)
         return number / self.compared if self.compared else inf if number else 0
+
+    @property
+    def farthest(self) -> float:
+        """The largest `size` of a difference between two numbers."""
+        return max((one.size for one in self.differences if isfinite(one.change)), default=0.0)
 
 
 def compared(name: str, kind: str, a: Artefact, b: Artefact) -> Numbers:
@@ -143,7 +155,7 @@ def _shown(name: str, times: set[str], a: pd.DataFrame, b: pd.DataFrame) -> Numb
             if times & {one.get("metric"), one.get("cost")}:
                 timed, moved = timed + (not isnan(_value(one[column]))), moved + (not same)
             else:
-                compared += not isnan(_value(one[column]))
+                compared += not isnan(_value(one[column])) and column not in COUNTS
                 if not same:
                     spread = _value(one.get("std", "")) if column == "mean" else nan
                     cell = f"{where}, {column}"

@@ -16,13 +16,15 @@ from fu.errors import UserError
 from fu.pipeline import certificate
 from fu.pipeline.bundle.check import Jobs, jobs_behind, opened
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.compare.numbers import FAR, Numbers, compared
+from fu.pipeline.compare.numbers import FAR, FARTHEST, Numbers, compared
+from fu.pipeline.estimates import counted
 from fu.pipeline.page.made import DIGITS, Artefact, read
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
 
 LINES = 20  # of differences that are printed
 NAMED = 10  # names in a line
-SHARE = 0.1  # of a table's numbers that may be far from the expected ones: docs/measurements/machine.md, Other CPUs
+MANY = "tables or figures"
+SHARE = 0.15  # of a table's numbers that may be far from the expected ones: docs/measurements/machine.md, Other CPUs
 
 
 class Side(NamedTuple):
@@ -45,13 +47,17 @@ class Comparison(NamedTuple):
     equal: bool
 
 
-def compare(first: Path, second: Path) -> Comparison:
-    """Compare two runs; `UserError` where one is neither a results folder nor a bundle, or they share no artefact."""
-    with _side("A", first) as a, _side("B", second) as b:
+def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Comparison:
+    """Compare two runs, or the artefacts that `targets` name.
+
+    Raises `UserError` where one is neither a results folder nor a bundle, or they share no artefact.
+    """
+    with _side("A", first, targets) as a, _side("B", second, targets) as b:
         shared = sorted(a.artefacts.keys() & b.artefacts.keys())
         wrong = [f"{side.name}: {text}" for side in (a, b) for text in side.wrong]
         if not shared:
-            text = f"{first} and {second}: have no table or figure in common."
+            named = f" of {', '.join(targets)}" if targets else ""
+            text = f"{first} and {second}: have no table or figure{named} in common."
             raise UserError(" ".join([text, *wrong]))
         certified = [side for side in (a, b) if side.jobs]
         kinds = {
@@ -65,20 +71,38 @@ def compare(first: Path, second: Path) -> Comparison:
         if len(certified) == 2:
             lines += [*_made(a, b, shared), *_files(a, b, shared)]
         lines += _told(found)
-        differ = {name: numbers.far for name, numbers in zip(shared, found, strict=True) if numbers.differences}
+        differ = {name: numbers for name, numbers in zip(shared, found, strict=True) if numbers.differences}
         if differ and len(certified) < 2:
-            far = {name: share for name, share in differ.items() if share > SHARE}
-            which = _listed(
-                f"{name} ({share:.0%})" if isfinite(share) else f"{name} (rows)" for name, share in far.items()
-            )
-            limit = f"more than {SHARE:.0%} of a table's numbers {FAR} apart"
-            lines.append(f"Beyond what another CPU does, {limit}: {which or 'none'}")
-            differ = far
+            far = {name: text for name, numbers in differ.items() if (text := _beyond(numbers))}
+            which = _listed(f"{name} ({text})" for name, text in far.items())
+            limit = f"over {SHARE:.0%} of its numbers by more than {FAR}, or one by more than {FARTHEST}"
+            lines.append(f"Tables that differ by more than another CPU explains ({limit}): {which or 'none'}")
+            differ = {name: differ[name] for name in far}
+        if wrong:
+            lines.append(f"Not compared, as a file was changed or lost: {counted(len(wrong), 'table or figure', MANY)}")
         return Comparison(lines, not wrong and not differ)
 
 
+def _beyond(numbers: Numbers) -> str:
+    """Return in what two tables differ by more than on two CPUs; "" where they do not."""
+    if not isfinite(numbers.far):
+        return "rows"
+    if numbers.far > SHARE:
+        return f"{numbers.far:.0%}"
+    return f"one by {numbers.farthest:.2g}" if numbers.farthest > FARTHEST else ""
+
+
 @contextmanager
-def _side(name: str, path: Path) -> Iterator[Side]:
+def _side(name: str, path: Path, targets: Sequence[str]) -> Iterator[Side]:
+    """Read a run, of which only `targets` count if there are any."""
+    with _whole(name, path) as side:
+        kept = {target: one for target, one in side.artefacts.items() if not targets or target in targets}
+        wrong = [text for text in side.wrong if not targets or text.partition(":")[0] in targets]
+        yield side._replace(artefacts=kept, wrong=wrong)
+
+
+@contextmanager
+def _whole(name: str, path: Path) -> Iterator[Side]:
     """Read a run; the files of a bundle are there as long as they are needed."""
     if not path.is_dir():
         with opened(path) as bundle:
@@ -190,7 +214,8 @@ def _told(found: Sequence[Numbers]) -> Iterator[str]:
     if not differences:
         yield f"Numbers: all {number} are equal"
         return
-    yield f"Numbers: {number} compared; {len(differences)} cells differ, largest differences first:"
+    cells = counted(len(differences), "cell")
+    yield f"Numbers: {number} compared; {cells} differ{'s' * (len(differences) == 1)}, largest differences first:"
     yield from (f"  {one}" for one in differences[:LINES])
     if len(differences) > LINES:
         yield f"  and {len(differences) - LINES} more"

@@ -95,16 +95,21 @@ def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> No
         "Only in A: toy_other",
         "Measured times (expected to differ): {} of 2 differ",
     ]
-    assert told(text.replace(",3,", ",4,")) == (True, [*first[:2], first[2].format(1), "Numbers: all 22 are equal"])
-    equal, lines = told(text.replace("asr,0.5", "asr,0.3").replace("r_acc,0.9", "r_acc,0.8"))
+    assert told(text.replace(",3,", ",4,")) == (True, [*first[:2], first[2].format(1), "Numbers: all 11 are equal"])
+    equal, lines = told(text.replace("r_acc,0.9", "r_acc,0.8"))
     assert equal
     assert lines[-2:] == [
         "  toy_thing  r_acc, mean: 0.9 -> 0.8 (-0.1)",
-        "Beyond what another CPU does, more than 10% of a table's numbers 0.05 apart: none",
+        "Tables that differ by more than another CPU explains (over 15% of its numbers by more than 0.05, or one by more "
+        "than 0.7): none",
     ]
-    equal, lines = told(text.replace(",0.5,", ",0.3,"))
+    equal, lines = told(text.replace("asr,0.5", "asr,0.3").replace("r_acc,0.9", "r_acc,0.8"))
     assert not equal
-    assert lines[-1].endswith(": toy_thing (45%)")
+    assert lines[-1].endswith(": toy_thing (18%)")  # of 11: how many seeds there are counts for nothing
+    equal, lines = told(text.replace("r_acc,0.9", "r_acc,0.19"))
+    assert not equal
+    assert lines[-1].endswith(": toy_thing (one by 0.71)")
+    assert told(text.replace("r_acc,0.9", "r_acc,0.21"))[0]
     equal, lines = told(text.replace("r_acc,0.9,,1\n", ""))
     assert not equal
     assert lines[-1].endswith(": toy_thing (rows)")
@@ -116,7 +121,16 @@ def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
     found = compare(a, b)
     assert "B: toy_thing: thing.csv is not as its job wrote it." in found.lines
     assert "Only in A: toy_thing" in found.lines
+    assert found.lines[-1] == "Not compared, as a file was changed or lost: 1 table or figure"
     assert not found.equal
+
+
+def test_only_the_targets_are_compared() -> None:
+    a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, changed(3))
+    assert not compare(a, b, ["toy_thing"]).equal
+    assert compare(a, b, ["toy_other"]).equal
+    with pytest.raises(UserError, match="^a and b: have no table or figure of toy_none in common"):
+        compare(a, b, ["toy_none"])
 
 
 def test_what_cannot_be_compared_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
