@@ -36,8 +36,8 @@ def audited(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
     """Return images [n, c, h, w] (or text [n, length]) and labels [n] of an audit's probes, by name.
 
     `forgotten`: training samples of the forgotten clients as these trained on them, the backdoor included, or forgotten
-    samples; `held_out`: test samples of the same classes; `retained_train` and `retained_test`: of the retained clients. Of
-    each at most `MOST`, at equal distances.
+    samples; `held_out`: test samples of the same classes; `retained_train` and `retained_test`: of the retained
+    clients. Of each at most `MOST`, at equal distances.
     """
     part, present = data.partition, [*data.forgotten, *data.retained]
     _, y = data.trained_on(_forgotten(data))

@@ -156,7 +156,7 @@ def _pointed(
 
 
 def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` unless what others are compared with is an optimum of all clients and one of the retained clients.
+    """Raise `UserError` unless models are compared with an optimum of all clients and one of the retained clients.
 
     Each must have trained for as many rounds as any model that is shown.
     """
@@ -305,8 +305,8 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
             raise UserError(f"{where}: no audit has the metric {metric!r}{nearest(metric, home)}.")
         if len(seeds) < (least := catalogue.declared("audits", home[metric])["LEAST"]):
             raise UserError(
-                f"{where}: {metric!r} needs at least {least} repeats, got {len(seeds)} seed{'s' * (len(seeds) != 1)}; use "
-                f"more seeds, or leave this paper out (PAPERS=..., or papers in config.yaml)."
+                f"{where}: {metric!r} needs at least {least} repeats, got {len(seeds)} seed{'s' * (len(seeds) != 1)}; "
+                "use more seeds, or leave this paper out (PAPERS=..., or papers in config.yaml)."
             )
     declared = catalogue.declared("artefacts", entry.kind)
     if declared.get("FIRSTS"):

@@ -145,7 +145,7 @@ def test_what_is_damaged_is_left_out_and_named_and_so_is_what_is_not_made(plan: 
     path = Path(said[-1].partition(": ")[0])
     assert {Path(name).name.partition(".")[0] for name in contents(path) if "artefacts" in name} == {"bars"}
     stem.with_name("bars.made.json").unlink()
-    with pytest.raises(UserError, match=r"^results/smoke/artefacts: there is no whole table or figure to bundle; run `make reproduce` "):
+    with pytest.raises(UserError, match=r"^results/smoke/artefacts: there is no whole table or figure to bundle; run "):
         [*write.write(plan, [])]
 
 

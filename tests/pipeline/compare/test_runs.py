@@ -100,8 +100,8 @@ def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> No
     assert equal
     assert lines[-2:] == [
         "  toy_thing  r_acc, mean: 0.9 -> 0.8 (-0.1)",
-        "Tables that differ by more than another CPU explains (over 15% of its numbers by more than 0.05, or one by more "
-        "than 0.7): none",
+        "Tables that differ by more than another CPU explains (over 15% of its numbers by more than 0.05, or one by "
+        "more than 0.7): none",
     ]
     equal, lines = told(text.replace("asr,0.5", "asr,0.3").replace("r_acc,0.9", "r_acc,0.8"))
     assert not equal
@@ -129,7 +129,7 @@ def test_only_the_targets_are_compared() -> None:
     a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, changed(3))
     assert not compare(a, b, ["toy_thing"]).equal
     assert compare(a, b, ["toy_other"]).equal
-    with pytest.raises(UserError, match="^a and b: have no table or figure of toy_none in common"):
+    with pytest.raises(UserError, match=r"^a and b: have no table or figure of toy_none in common\."):
         compare(a, b, ["toy_none"])
 
 
