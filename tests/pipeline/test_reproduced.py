@@ -1,11 +1,14 @@
 """The page of verdicts, from what runs on real data have judged."""
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from fu.pipeline import reproduced
+from fu.pipeline.digest import ROOT
 from fu.pipeline.settings.papers import read_paper
 
 HEAD = (
@@ -96,3 +99,19 @@ def test_controls_and_criteria_of_our_own_stand_apart(tmp_path: Path) -> None:
     (only,) = runs_of(tmp_path, own)
     assert "| claims judged |" not in reproduced.page([only])
     assert reproduced.table([only]).splitlines()[-1].startswith("| [fedosd]")
+
+
+def test_the_readme_counts_the_verdicts() -> None:
+    counted = re.search(
+        r"of the papers' (\d+) claims\n\[(\d+) are judged .*?: (\d+) holds?, (\d+) do(?:es)? not hold, (\d+) are undecided",
+        (ROOT / "README.md").read_text(),
+    )
+    assert counted
+    found = reproduced.runs()
+    claims = sum(not reproduced.ours(place) for run in found for place in run.claims)
+    several = Counter(
+        row for run in found for row in run.overall[~run.overall["place"].map(reproduced.ours)]["verdict"]
+    )
+    kinds = (several[kind] for kind in ("holds", "does not hold", "undecided"))
+    own = [place for run in found if run.paper == "audit" for place in run.claims if not reproduced.ours(place)]
+    assert [*map(int, counted.groups())] == [claims - len(own), several.total(), *kinds]
