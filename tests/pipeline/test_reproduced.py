@@ -72,7 +72,7 @@ def test_families_and_many_scenarios_are_named_by_data_and_artefacts(
 def test_the_page_has_each_claim_that_was_judged(found: list[reproduced.Run]) -> None:
     text = reproduced.page(found)
     assert reproduced.table(found) in text
-    assert f"\n## fedosd: {SCALE}\n\n3 of {CLAIMS + OWN} claims judged; commit abcdef0.\n" in text
+    assert f"\n## fedosd: {SCALE}\n\nCommit abcdef0.\n" in text
     assert text.splitlines()[-3:] == [
         r"| A \| a. | section 1 | **holds** (over 2 of 3 seeds) | holds (2) | 0.125 (0.1 to 0.15); 0.25 (0.2 to 0.3) "
         "| 3 (63%) | holds 1, does not hold 1 |",
@@ -103,7 +103,7 @@ def test_controls_and_criteria_of_our_own_stand_apart(tmp_path: Path) -> None:
 
 def test_the_readme_counts_the_verdicts() -> None:
     counted = re.search(
-        r"of the papers' (\d+) claims\n\[(\d+) are judged .*?: (\d+) holds?, (\d+) do(?:es)? not hold, (\d+) are undecided",
+        r"of the papers' (\d+) claims\n\[(\d+) are judged .*?: (\d+) holds?, (\d+) do(?:es)? not hold, (\d+) are und",
         (ROOT / "README.md").read_text(),
     )
     assert counted
