@@ -68,7 +68,7 @@ def plugins_page(kind: str) -> str:
 
 def _doc(documented: object) -> str:
     """Return a docstring, each paragraph on one line, so that no wrapped formula reads as a list."""
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(documented) or "")
+    return re.sub(r"(?<!\n)\n(?!\n) *", " ", inspect.getdoc(documented) or "")
 
 
 def _losses() -> Iterator[str]:

@@ -240,7 +240,7 @@ class Training(Phase):
 class Unlearning(Phase):
     """The unlearning phase. null: same as in training."""
 
-    rounds: Count = Field(description="number of rounds; null: as many as training, for each request")
+    rounds: Count = Field(description="number of rounds for each request; may also be null: as many as training")
     conflicts: bool = Field(
         False, description="count conflicting gradients in every round, which also trains the retained clients"
     )
