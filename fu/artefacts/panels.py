@@ -24,6 +24,7 @@ Words = Sequence[list[str]]  # sentences on each panel
 OURS = "ours"  # the column of a group that Markdown calls by the group's name
 FAINT = ("paper", "diff")
 LIKE = "≈"  # behind a cell, or a column's name: like what it is compared with, so grey
+SEVERAL = 2  # paragraphs below a panel of a page
 SPACE = "\u2007"  # as wide as a digit
 SIZE, LINE, GAP = 8, 13, 14  # of a picture with letters of 8 points: font, line, between two columns
 LONG = 200  # points: a text whose letters, fitted to pixels, take more than a gap beyond its own width
@@ -70,7 +71,7 @@ def markdown(panels: Panels, words: Words = ()) -> str:
 
 
 def html(panels: Panels, words: Words = ()) -> str:
-    """Return the panels as HTML, each with its words below."""
+    """Return the panels as HTML, each with its words below; more than `SEVERAL` paragraphs of them are folded."""
     text = []
     for (label, rows), says in zip(panels, words or [[] for _ in panels], strict=True):
         heads = [name for _, name in _columns(rows)]
@@ -78,6 +79,8 @@ def html(panels: Panels, words: Words = ()) -> str:
         columns = pd.MultiIndex.from_tuples([(marked(group), marked(name)) for group, name in _columns(rows)])
         table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
         below = "".join(f"<p>{marked(sentence)}</p>\n" for sentence in says)
+        if len(says) > SEVERAL:
+            below = f"<details><summary>In words</summary>\n{below}</details>\n"
         text.append(f"<h2>{marked(label)}</h2>\n{boxed(table, label)}\n{below}")
     return "\n".join(text)
 

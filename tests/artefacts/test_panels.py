@@ -122,6 +122,12 @@ def test_words_in_html_are_no_markup() -> None:
     assert "<p>ASR &lt; .05 &amp; falling</p>" in html([("small", FLAT)], [["ASR < .05 & falling"]])
 
 
+def test_many_words_in_html_are_folded() -> None:
+    assert "<details>" not in html([("small", FLAT)], [["one", "two"]])
+    folded = "<details><summary>In words</summary>\n<p>one</p>\n<p>two</p>\n<p>three</p>\n</details>\n"
+    assert html([("small", FLAT)], [["one", "two", "three"]]).endswith(f"</div>\n{folded}")
+
+
 def test_markdown_names_ours_by_the_group() -> None:
     text = markdown([("Small", ROWS)])
     assert text.startswith("## Small\n\n| Method ")

@@ -17,13 +17,11 @@ from fu.pipeline import certificate
 from fu.pipeline.bundle.check import Jobs, jobs_behind, opened
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.compare.numbers import FAR, FARTHEST, Numbers, compared
-from fu.pipeline.estimates import counted
 from fu.pipeline.page.made import DIGITS, Artefact, read
 from fu.pipeline.paths import CERTIFIED, OUTPUTS
 
 LINES = 20  # of differences that are printed
 NAMED = 10  # names in a line
-MANY = "tables or figures"
 SHARE = 0.15  # of a table's numbers that may be far from the expected ones: docs/measurements/machine.md, Other CPUs
 
 
@@ -79,7 +77,8 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
             lines.append(f"Tables that differ by more than another CPU explains ({limit}): {which or 'none'}")
             differ = {name: differ[name] for name in far}
         if wrong:
-            lines.append(f"Not compared, as a file was changed or lost: {counted(len(wrong), 'table or figure', MANY)}")
+            what = "table or figure" if len(wrong) == 1 else "tables or figures"
+            lines.append(f"Not compared, as a file was changed or lost: {len(wrong)} {what}")
         return Comparison(lines, not wrong and not differ)
 
 
@@ -214,8 +213,8 @@ def _told(found: Sequence[Numbers]) -> Iterator[str]:
     if not differences:
         yield f"Numbers: all {number} are equal"
         return
-    cells = counted(len(differences), "cell")
-    yield f"Numbers: {number} compared; {cells} differ{'s' * (len(differences) == 1)}, largest differences first:"
+    cells = "1 cell differs" if len(differences) == 1 else f"{len(differences)} cells differ"
+    yield f"Numbers: {number} compared; {cells}, largest differences first:"
     yield from (f"  {one}" for one in differences[:LINES])
     if len(differences) > LINES:
         yield f"  and {len(differences) - LINES} more"
