@@ -49,6 +49,14 @@ def test_a_mean_of_few_clients_is_that_of_their_updates() -> None:
     assert torch.equal(federation.mean_update(theta, [0, 1, 1], 0), expected)
 
 
+@pytest.mark.parametrize("together", [1, 9])
+def test_unknown_weights_are_refused(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+    monkeypatch.setattr(local, "TOGETHER", together)
+    federation = make_federation()
+    with pytest.raises(ValueError, match=r"^there are no weights 'sampels'; did you mean 'samples'\? allowed: "):
+        federation.mean_update(start_of(federation), [0, 1], 0, "sampels")
+
+
 def test_rows_and_factors_reach_every_client(monkeypatch: pytest.MonkeyPatch) -> None:
     def rows(client: int, step: int) -> torch.Tensor:
         return torch.tensor([client, step])
