@@ -115,7 +115,8 @@ LABELS = {"mia": "Shokri's attack", "lira": "LiRA", "rmia": "RMIA"}
 SHOWN = ("mia_accuracy", "mia_precision", "lira_auc")
 AREAS = [f"{attack}_auc{of}" for of in ("", "_trained") for attack in LABELS]
 SAID = re.compile(
-    r"^(\w+), FedAvg before: AUC of (.*?)(?:; ([\d,]+ of [\d,]+ members \([\d.]+%\)) trained(?:, on them (.*?))?)?"
+    r"^(\w+), FedAvg before: AUC of (.*?)"
+    r"(?:; ([\d,]+ of [\d,]+ members \([\d.]+%\)) were used in training(?:, on them (.*?))?)?"
     r"; (no attack .*|[^;]* tells? .*)\.$",
     re.MULTILINE,
 )
