@@ -240,7 +240,7 @@ class Training(Phase):
 class Unlearning(Phase):
     """The unlearning phase. null: same as in training."""
 
-    rounds: Count = Field(description="number of rounds for each request; may also be null: as many as training")
+    rounds: Count = Field(description="number of rounds for each request; null: as many as in training")
     conflicts: bool = Field(
         False, description="count conflicting gradients in every round, which also trains the retained clients"
     )
@@ -263,7 +263,7 @@ class Shadows(Strict):
     """Shadow models for membership inference: each is trained like the attacked model, on half of the data."""
 
     number: Count = Field(
-        8, description="number of shadow models; our choice, to save time: Shokri et al. 2017 train 20 to 100"
+        8, description="number of shadow models; our choice, to save time: Shokri et al. 2017 use 20 to 100"
     )
     most: Count | None = Field(
         2000,

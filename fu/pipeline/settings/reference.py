@@ -186,12 +186,13 @@ def table(model: type[BaseModel]) -> str:
     """Return one record's keys as a Markdown table."""
     schema = model.model_json_schema()
     required = schema.get("required", [])
-    inherits = issubclass(model, records.Phase) and model is not records.Training
+    phase = issubclass(model, records.Phase) and model is not records.Training
+    # What a paper's file may leave to the phase before is filled in before a record is made (fu.pipeline.grid).
+    filled = {*records.INHERITED, "rounds"} if phase else set()
     cells = (
         (
             f"`{name}`",
-            kind(field)
-            + (" or null" if inherits and name in records.INHERITED and " or null" not in kind(field) else ""),
+            kind(field) + (" or null" if name in filled and " or null" not in kind(field) else ""),
             "required" if name in required else f"`{shown(_default(model, name))}`",
             field.get("description", ""),
         )
