@@ -240,7 +240,9 @@ class Training(Phase):
 class Unlearning(Phase):
     """The unlearning phase. null: same as in training."""
 
-    rounds: Count = Field(description="number of rounds for each request; null: as many as in training")
+    rounds: Count = Field(
+        description="number of rounds, of all requests together; null: for each request as many as in training"
+    )
     conflicts: bool = Field(
         False, description="count conflicting gradients in every round, which also trains the retained clients"
     )

@@ -62,6 +62,17 @@ def test_a_type_is_said_in_words(annotation: Any, kind: str) -> None:
     assert reference.kind(record.model_json_schema()["properties"]["key"]) == kind
 
 
+@pytest.mark.parametrize("record", [records.Training, records.Unlearning, records.Recovery])
+def test_what_the_phase_before_fills_in_may_be_null(record: type[BaseModel]) -> None:
+    kinds = {key: kind for key, kind, *_ in (line[2:].split(" | ") for line in reference.table(record).splitlines())}
+    later = record is not records.Training
+    assert {key: kinds[f"`{key}`"].endswith(" or null") for key in ("lr", "batch_size")} == dict.fromkeys(
+        ("lr", "batch_size"), later
+    )
+    if "`rounds`" in kinds:
+        assert kinds["`rounds`"] == "integer > 0" + " or null" * later
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
