@@ -25,6 +25,28 @@ def project(task, p, theta, delta):
     return -delta
 '''
 BAD = GOOD.replace("return -delta", "return delta.neg_()")
+STAYS = '''"""Stays: returns the model it began from. A test."""
+
+from pydantic import BaseModel
+
+from fu.federation.task import State
+
+needs = set()
+
+
+class Params(BaseModel, extra="forbid"):
+    """None."""
+
+
+def start(task, p):
+    """Return the original model."""
+    return State(task.original)
+
+
+def step(task, p, state, round):
+    """Return it without its state."""
+    return state.theta
+'''
 
 
 def contract(folder: Path) -> tuple[int, list[str]]:
@@ -75,6 +97,19 @@ def test_every_plugin_has_a_line_with_what_it_is_and_the_rules_that_it_breaks(tm
     assert re.findall(r"^(\S+) breaks: ", text, re.M) == ["projections/bad.py"], "the one that has a traceback"
     assert re.search(r"tests/contract/test_projections.py:\d+: in test_a_projection", text)
     assert not re.search(r"^(_+ test_|=+ FAILURES)", "\n".join(lines), re.M)
+
+
+def test_an_error_is_named_with_its_line_and_a_step_that_returns_no_state_with_what_it_returns(tmp_path: Path) -> None:
+    put(tmp_path, crash=GOOD.replace("return -delta", "return delta / (1 // 0)"))
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods/stays.py").write_text(STAYS)
+    status, lines = contract(tmp_path)
+    assert {line.partition(" breaks: ")[2] for line in lines} >= {
+        "line 12 raises ZeroDivisionError: integer division or modulo by zero",
+        f"{tmp_path}/methods/stays.py: line 19: step must return a State, whose 'theta' is the model (float32 "
+        "[682]) and all else tensors and numbers; got Tensor",
+    }
+    assert status == 1
 
 
 @pytest.mark.parametrize(

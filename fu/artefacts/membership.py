@@ -1,7 +1,7 @@
 """Membership inference on models before and after unlearning (FATS Table 1): a panel per metric, a row per data set.
 
-The attack on the original and on the retrained model stands beside: where it cannot tell members on the original model,
-50% after unlearning says nothing.
+The attack on the original and on the retrained model stands beside: where it cannot detect members on the original
+model, 50% after unlearning says nothing.
 """
 
 from collections.abc import Hashable
@@ -55,7 +55,7 @@ def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Role, str]]:
 
 
 def power(entry: Entry, seeds: Seeds) -> list[str]:
-    """Say for each scenario and original model which attacks tell members on it, all or those used in training."""
+    """Say for each scenario and original model which attacks detect members, all or those used in training."""
     said = []
     for scenario in entry.scenarios:
         for name, stage, label in models(entry, scenario):
@@ -83,7 +83,7 @@ def power(entry: Entry, seeds: Seeds) -> list[str]:
 def intervals(numbers: pd.DataFrame, of: str) -> tuple[str, list[str]]:
     """Return each attack's AUC with its interval in percent, and the attacks whose printed interval lies above 50.
 
-    `of`: which members, "" or "_trained". The error is that of an attack that tells nothing (Mann and Whitney 1947):
+    `of`: which members, "" or "_trained". The error is that of an attack that guesses (Mann and Whitney 1947):
     (2 m + 1) / (12 m^2) is the variance of its AUC on m pairs.
     """
     texts, tell = [], []
@@ -100,11 +100,11 @@ def intervals(numbers: pd.DataFrame, of: str) -> tuple[str, list[str]]:
 
 
 def _verdict(tell: list[str], tell_part: list[str]) -> str:
-    """Say who tells members; `tell_part`: who tells those used in training."""
+    """State which attacks detect members: `tell` on all of them, `tell_part` on those used in training."""
     more = [label for label in tell_part if label not in tell]
     parts = [(tell, "members"), (more, "members used in training")]
-    found = [f"{in_a_row(who)} {'tells' if len(who) == 1 else 'tell'} {whom}" for who, whom in parts if who]
-    return "; ".join(found) or "no attack tells members, so that 50% after unlearning says nothing"
+    found = [f"{in_a_row(who)} {'detects' if len(who) == 1 else 'detect'} {whom}" for who, whom in parts if who]
+    return "; ".join(found) or "no attack detects members, so that 50% after unlearning says nothing"
 
 
 def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], seeds: Seeds) -> pd.DataFrame:
@@ -157,8 +157,8 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
         parts.append("Numbers are means over seeds, whose standard deviation stands in the csv.")
     parts.append(
         "Members are samples of what is forgotten; used in training are those in one of its batches. In parentheses: "
-        f"AUC ± {BEYOND:g} standard errors of an attack that tells nothing on so many members (all six intervals of a "
-        "model hold together with 95%); an attack tells members where its interval lies above 50."
+        f"AUC ± {BEYOND:g} standard errors of an attack that guesses, on so many members (all six intervals of a "
+        "model hold together with 95%); an attack detects members where its interval lies above 50."
     )
     others = [method.label for method in entry.methods if not method.trains and not method.alike]
     if others:

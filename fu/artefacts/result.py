@@ -101,7 +101,7 @@ def markdown(result: Result, entry: Entry) -> str:
 
 
 def folded(summary: str, *texts: str) -> str:
-    """Return paragraphs that are shown when the summary is clicked; "" where there is no text."""
+    """Return paragraphs folded under a summary, as HTML; "" where there is no text."""
     paragraphs = "\n".join(f"<p>{marked(text)}</p>" for text in texts if text)
     return f"<details><summary>{summary}</summary>\n{paragraphs}\n</details>" if paragraphs else ""
 

@@ -138,6 +138,8 @@ def test_in_words() -> None:
         "Klom judges nobody here, as “None” fails it.",
         "Ulira detects training with 50% or more of the client; Bad fails it; Good passes it.",
     ]
+    coarse = audit.audits(make_rows(found={"half": False}), entry, entry.scenarios[0])
+    assert audit.in_words(entry, entry.scenarios[0], coarse)[1].startswith("Ulira detects training with 100% of the")
 
 
 def test_the_tidy_rows() -> None:

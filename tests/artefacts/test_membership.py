@@ -60,7 +60,7 @@ NUMBERS = {
     **{"mia_members": 400.0, "mia_auc": 0.51, "lira_auc": 0.5, "rmia_auc": 0.49},
     **{"mia_members_trained": 100.0, "mia_auc_trained": 0.5, "lira_auc_trained": 0.55, "rmia_auc_trained": 0.55},
 }
-NONE = "no attack tells members, so that 50% after unlearning says nothing."
+NONE = "no attack detects members, so that 50% after unlearning says nothing."
 ALL = "Shokri's attack 51.00 (45.61 to 56.39), LiRA 50.00 (44.61 to 55.39), RMIA 49.00 (43.61 to 54.39)"
 PART = "Shokri's attack 50.00 (39.20 to 60.80), LiRA 55.00 (44.20 to 65.80), RMIA 55.00 (44.20 to 65.80)"
 TRAINED = "; 100 of 400 members (25.0%) were used in training"
@@ -72,13 +72,13 @@ TRAINED = "; 100 of 400 members (25.0%) were used in training"
         ({}, f"{ALL}{TRAINED}, on them {PART}; {NONE}"),  # 2.64 sqrt(801 / (12 * 400 ** 2)) = 5.39%
         ({"lira_auc": 0.5539}, "LiRA 55.39 (50.00 to 60.78)"),
         ({"lira_auc": 0.5539}, NONE),
-        ({"lira_auc": 0.5541}, "; LiRA tells members."),
-        ({"lira_auc": 0.5541, "rmia_auc": 0.6}, "; LiRA and RMIA tell members."),
+        ({"lira_auc": 0.5541}, "; LiRA detects members."),
+        ({"lira_auc": 0.5541, "rmia_auc": 0.6}, "; LiRA and RMIA detect members."),
         (
             {"rmia_auc": 0.6, "mia_auc_trained": 0.7},
-            "; RMIA tells members; Shokri's attack tells members used in training.",
+            "; RMIA detects members; Shokri's attack detects members used in training.",
         ),
-        ({"rmia_auc": 0.6, "rmia_auc_trained": 0.7}, "; RMIA tells members."),
+        ({"rmia_auc": 0.6, "rmia_auc_trained": 0.7}, "; RMIA detects members."),
         ({"mia_members_trained": 0.0}, f"{ALL}; 0 of 400 members (0.0%) were used in training; {NONE}"),
         ({"mia_members_trained": None}, f"{ALL}; {NONE}"),
     ],
@@ -117,7 +117,7 @@ AREAS = [f"{attack}_auc{of}" for of in ("", "_trained") for attack in LABELS]
 SAID = re.compile(
     r"^(\w+), FedAvg before: AUC of (.*?)"
     r"(?:; ([\d,]+ of [\d,]+ members \([\d.]+%\)) were used in training(?:, on them (.*?))?)?"
-    r"; (no attack .*|[^;]* tells? .*)\.$",
+    r"; (no attack .*|[^;]* detects? .*)\.$",
     re.MULTILINE,
 )
 ITEM = re.compile(r"([A-Z][^,(]*) ([\d.]+) \(([\d.]+) to ([\d.]+)\)")
@@ -211,7 +211,7 @@ def test_every_claim_follows_from_what_is_printed_in_300_frames(monkeypatch: pyt
         tell = [[item[0] for item in items if item[2] > 50] for items in read]
         tell[1] = [label for label in tell[1] if label not in tell[0]]
         claims = [
-            f"{' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} tell{'s' * (len(who) == 1)} {whom}"
+            f"{' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} detect{'s' * (len(who) == 1)} {whom}"
             for who, whom in zip(tell, ("members", "members used in training"), strict=True)
             if who
         ]

@@ -115,7 +115,8 @@ def test_of_a_loss_more_is_lost_in_its_own_unit() -> None:
     rows = rows_of({name: tuple(1 - v for v in of) for name, of in ACCURACY.items()}, metric="client_loss")
     result = made(entry_of(metrics=("client_loss",)), frame_of(*rows))
     assert numbers(result.frame, "ours+lambda0") == pytest.approx({k: v / 100 for k, v in QUANTITIES.items()})
-    assert "In nats;" in result.notes
+    said = "In nats; weighted by training samples: V: mean loss of accuracy of the retained clients against w_r*"
+    assert said in result.notes
 
 
 def test_a_seed_in_which_an_optimum_diverged_is_left_out() -> None:

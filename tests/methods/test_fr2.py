@@ -213,7 +213,7 @@ def gradient_of(federation: Federation, theta: Tensor, x: Tensor, y: Tensor) -> 
 
 
 def test_hutchinsons_signs_are_the_bits_of_random_bytes() -> None:
-    drawn = fr2.signs(4_003, torch.Generator().manual_seed(3), torch.device("cpu"))
+    drawn = fr2.random_signs(4_003, torch.Generator().manual_seed(3), torch.device("cpu"))
     numbers = torch.randint(256, (501,), generator=torch.Generator().manual_seed(3), dtype=torch.uint8).numpy()
     assert drawn.dtype == torch.float32
     assert drawn.tolist() == (2.0 * np.unpackbits(numbers, bitorder="little")[:4_003] - 1).tolist()

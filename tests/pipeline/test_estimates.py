@@ -298,6 +298,14 @@ def test_the_overview_counts_the_given_jobs_alone() -> None:
     assert "1 table or figure in 1 job, about 1 s on 1 core (1 core minute)" in planned.overview([last], cores=1)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "1 core minute"), (3_570, "60 core minutes"), (3_600, "1.0 core hours"), (11_520, "3.2 core hours")],
+)
+def test_what_cores_compute_is_in_minutes_up_to_an_hour(seconds: float, text: str) -> None:
+    assert estimates.working(seconds) == text
+
+
 def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:
     planned = made("smoke")
 

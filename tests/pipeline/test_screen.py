@@ -421,4 +421,4 @@ def test_a_locked_folder_is_said_with_who_has_locked_it(tmp_path: Path, monkeypa
     assert said() == killed
     runs.begin()
     process = f"process {os.getpid()} on {os.uname().nodename}"
-    assert said() == f"{process}: already writes these results; wait until it ends, or kill it."
+    assert said() == f"{process}: already writing these results; wait until it ends, or kill it."

@@ -52,10 +52,12 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
     """
     with _side("A", first, targets) as a, _side("B", second, targets) as b:
         shared = sorted(a.artefacts.keys() & b.artefacts.keys())
+        known = {*a.artefacts, *b.artefacts, *(text.partition(":")[0] for side in (a, b) for text in side.wrong)}
+        if unknown := [target for target in targets if target not in known]:
+            raise UserError(f"{first} and {second}: have no table or figure {unknown[0]!r}.")
         wrong = [f"{side.name}: {text}" for side in (a, b) for text in side.wrong]
         if not shared:
-            named = f" of {', '.join(targets)}" if targets else ""
-            text = f"{first} and {second}: have no table or figure{named} in common."
+            text = f"{first} and {second}: have no table or figure in common."
             raise UserError(" ".join([text, *wrong]))
         certified = [side for side in (a, b) if side.jobs]
         kinds = {
@@ -73,12 +75,12 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
         if differ and len(certified) < 2:
             far = {name: text for name, numbers in differ.items() if (text := _beyond(numbers))}
             which = _listed(f"{name} ({text})" for name, text in far.items())
-            limit = f"over {SHARE:.0%} of its numbers by more than {FAR}, or one by more than {FARTHEST}"
+            limit = f"over {SHARE:.0%} of a table's numbers by more than {FAR}, or one by more than {FARTHEST}"
             lines.append(f"Tables that differ by more than another CPU explains ({limit}): {which or 'none'}")
             differ = {name: differ[name] for name in far}
         if wrong:
             what = "table or figure" if len(wrong) == 1 else "tables or figures"
-            lines.append(f"Not compared, as a file was changed or lost: {len(wrong)} {what}")
+            lines.append(f"Not compared, for the reasons above: {len(wrong)} {what}")
         return Comparison(lines, not wrong and not differ)
 
 

@@ -285,7 +285,7 @@ def explain(plan: Plan, targets: list[str], exception: str, text: str) -> str | 
         return str(error)
     if exception == "LockException":
         if alive := runs.alive():
-            return f"{' and '.join(alive)}: already writes these results; wait until it ends, or kill it."
+            return f"{' and '.join(alive)}: already writing these results; wait until it ends, or kill it."
         return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
     for number, _, path in SYSTEM_SAYS.findall(text):
         if int(number) in OUTSIDE:

@@ -45,7 +45,7 @@ class Config(Strict):
         "auto",
         validate_default=True,
         description="device for training and evaluation; auto: a GPU if there is one, but the CPU at preset smoke, "
-        "whose jobs take less time than opening a GPU",
+        "whose jobs take less time than initialising CUDA",
     )
     jobs_per_gpu: Count | None = Field(
         None, description="number of jobs that share one GPU of this machine; null: as many as fit into its memory"

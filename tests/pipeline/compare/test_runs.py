@@ -100,8 +100,8 @@ def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> No
     assert equal
     assert lines[-2:] == [
         "  toy_thing  r_acc, mean: 0.9 -> 0.8 (-0.1)",
-        "Tables that differ by more than another CPU explains (over 15% of its numbers by more than 0.05, or one by "
-        "more than 0.7): none",
+        "Tables that differ by more than another CPU explains (over 15% of a table's numbers by more than 0.05, or "
+        "one by more than 0.7): none",
     ]
     equal, lines = told(text.replace("asr,0.5", "asr,0.3").replace("r_acc,0.9", "r_acc,0.8"))
     assert not equal
@@ -121,7 +121,7 @@ def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
     found = compare(a, b)
     assert "B: toy_thing: thing.csv is not as its job wrote it." in found.lines
     assert "Only in A: toy_thing" in found.lines
-    assert found.lines[-1] == "Not compared, as a file was changed or lost: 1 table or figure"
+    assert found.lines[-1] == "Not compared, for the reasons above: 1 table or figure"
     assert not found.equal
 
 
@@ -129,8 +129,12 @@ def test_only_the_targets_are_compared() -> None:
     a, b = run(Path("a"), ENTRY, ROWS), run(Path("b"), ENTRY, changed(3))
     assert not compare(a, b, ["toy_thing"]).equal
     assert compare(a, b, ["toy_other"]).equal
-    with pytest.raises(UserError, match=r"^a and b: have no table or figure of toy_none in common\."):
-        compare(a, b, ["toy_none"])
+    for targets in (["toy_none"], ["toy_other", "toy_none"]):
+        with pytest.raises(UserError, match=r"^a and b: have no table or figure 'toy_none'\.$"):
+            compare(a, b, targets)
+    (b / "artefacts/toy/thing.csv").write_text("x")
+    assert compare(a, b, ["toy_other"]).equal
+    assert not compare(a, b, ["toy_other", "toy_thing"]).equal
 
 
 def test_what_cannot_be_compared_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,8 +154,8 @@ def test_what_cannot_be_compared_is_one_sentence(capsys: pytest.CaptureFixture[s
     with pytest.raises(UserError, match=r"^compare: two runs are needed, as in `make compare A=results/smoke B=theirs"):
         show.main(["compare", "a", ""])
     b = run(Path("b"), ENTRY, changed(3))
-    for second, status in (("a", 0), ("results/smoke", 1), (str(b), 1)):
+    for second, targets, status in (("a", (), 0), ("results/smoke", (), 1), (b, (), 1), (b, ("toy_other",), 0)):
         with pytest.raises(SystemExit) as ended:
-            show.main(["compare", "a", second])
+            show.main(["compare", "a", str(second), *targets])
         assert ended.value.code == status
-    assert capsys.readouterr().out.count("A: a, B: ") == 3
+    assert capsys.readouterr().out.count("A: a, B: ") == 4

@@ -67,12 +67,15 @@ def test_a_card_says_what_it_is_how_it_was_made_and_where_its_files_are() -> Non
         "<dd><code>abcdefabcdef</code></dd>",
         "code <code>c0dec0dec0dec0de</code>, job <code>thing-key</code>",
         "<dd>python 3.12.1, torch 2.13.0</dd>",
+        f"<p>{make_entry('table').setting} Paper: ",
         "<dd>0, 1</dd>",
         "<dd>2 h 0 min on toy, threads: 1</dd>",
         "<dd>2 jobs: 1 train, 1 evaluate</dd>",
         '<a href="artefacts/toy/thing.made.json">certificate</a>',
     ):
         assert said in card
+    put(make_entry("table"), clean=False)
+    assert "<dd><code>abcdefabcdef with edits</code></dd>" in shown(toy=TOY)
     for suffix in ("csv", "rows.csv", "md", "html", "tex", "pdf", "svg", "png", "json"):
         [path] = re.findall(rf'<a href="([^"]*)">{suffix}</a>', card)
         assert (ROOT / path).is_file()
@@ -104,7 +107,7 @@ def test_claims_stand_above_with_the_verdict_in_all_and_lead_to_what_they_rest_o
     copied(stem, "thing", "none")
     text = shown(toy=replace(TOY, claims=("first", "second", "third", "fourth", "fifth")))
     assert "Claims (holds: 1, does not hold: 1, undecided: 2, not judged: 1)" in text
-    assert text.count("No claims judged: that takes real data.") == 1
+    assert text.count("No claims judged so far.") == 1
     first, _, rest = text.partition("<nav")
     assert re.findall("<li data-plugins.*</b> (.*) <a", first) == ["A &lt; B", "Nothing comes back", "C", "D"]
     folded = "<summary>Not judged: 1 claim, because one seed.</summary>"
