@@ -27,7 +27,7 @@ Verdict = Literal["holds", "does not hold", "undecided", "not judged"]
 
 
 class Judged(NamedTuple):
-    """The verdict in a unit, with mean, interval and number of seeds of the deciding rival.
+    """The verdict in a unit, with mean, interval and number of seeds of the rival that decides, or comes nearest to it.
 
     `needed`, `needed_90`: how many seeds would decide with a chance of .5 and of .9, if mean and deviation stay as they
     are; NaN where it is decided, or where that is not known. `note`: what else to know, in words.
@@ -75,10 +75,9 @@ def judge(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool =
         verdict: Verdict = "holds" if p <= sure else "does not hold" if q <= against else "undecided"
         bounds = _sides(region)
         fails = against / len(tests) / len(bounds)  # the level of one rival and one side
-        if verdict == "does not hold":
+        one, level = max(tests, key=lambda one: (one.inside, -one.slack)), sure
+        if verdict == "does not hold" or (verdict == "undecided" and one.slack < 0):
             one, level = min(tests, key=lambda one: (one.outside, one.slack)), fails
-        else:
-            one, level = max(tests, key=lambda one: (one.inside, -one.slack)), sure
         needed, most = (
             _needed(one, bounds, sure, fails, chance) if verdict == "undecided" else nan for chance in (0.5, 0.9)
         )

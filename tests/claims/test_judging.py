@@ -112,6 +112,16 @@ def test_the_interval_is_at_the_level_that_decides() -> None:
     [one] = judge(pd.concat([frame({"a": seeds(5)}, "x"), frame({"a": seeds(0, 0.1)}, "y")]), WITHIN)
     assert (one.verdict, one.against) == ("does not hold", "x")
     assert one.low == pytest.approx(5 - 4.315 * sqrt(2 / 5), abs=1e-3)
+    # so is that it is undecided whether it fails: -2 ± 2.210 of two rivals (alone it fails: -2 ± 1.756)
+    rivals = pd.concat([frame({"a": seeds(5)}, "weak"), frame({"a": seeds(-2)}, "strong")])
+    [one] = judge(rivals, ABOVE)
+    assert (one.verdict, one.against) == ("undecided", "strong")
+    assert (one.low, one.high) == pytest.approx((-4.210, 0.210), abs=1e-3)
+    # of two rivals that it is behind, the one with the smaller p-value: -1.9 ± 2.210, not -2 ± 4.421
+    rivals = pd.concat([frame({"a": seeds(-2, 2)}, "wide"), frame({"a": seeds(-1.9)}, "narrow")])
+    [one] = judge(rivals, ABOVE)
+    assert one.against == "narrow"
+    assert one.high == pytest.approx(0.310, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_controls_and_criteria_of_our_own_stand_apart(tmp_path: Path) -> None:
 
 def test_the_readme_counts_the_verdicts() -> None:
     counted = re.search(
-        r"of the papers' (\d+) claims\n\[(\d+) are judged .*?: (\d+) holds?, (\d+) do(?:es)? not hold, (\d+) are und",
+        r"Of the papers' (\d+) claims\n\[(\d+) are judged .*?: (\d+) holds?, (\d+) do(?:es)? not hold, (\d+) are und",
         (ROOT / "README.md").read_text(),
     )
     assert counted
