@@ -39,7 +39,7 @@ MEASURED = (  # what the page holds of a run's times, and of the files that hold
     r'(?<=json</a> <span class="faint">)[^<]*',
     r'(?<=json": ")[0-9a-f]{12}',
     r'(?<="cost": ")[^"]*(?= in )',
-    r"[^·]*(?= of computation)",
+    r"(?<=· )[^·]{1,40}(?= of computation)",
     r'(?<="times\.)[a-z.]*": "[0-9a-f]{12}',
 )
 FILE_LIMIT = 20_000  # bytes: less than a model
