@@ -12,8 +12,6 @@ def test_a_run_that_took_longer_has_an_equal_page(toy: Project) -> None:
     page = (toy.root / RESULTS / PAGE).read_text()
     later, changed = re.subn(r"(<dt>Computation</dt><dd>).*? s(?=<| on )", r"\g<1>12 min", page)
     assert changed > 5
-    later, changed = re.subn(r'("(?:\S*\.json|times\.\S+)": ")[0-9a-f]{12}', r"\g<1>0123456789ab", later)
-    assert changed > 20
     later, changed = re.subn(r'(json</a> <span class="faint">)[^<]*', r"\g<1>7 B", later)
     assert changed > 5
     assert later != page
@@ -23,8 +21,6 @@ def test_a_run_that_took_longer_has_an_equal_page(toy: Project) -> None:
 @pytest.mark.parametrize(
     "pattern",
     [
-        r'"numbers\.csv": "([0-9a-f]{12})"',  # the digest of a result
-        r'"original\.trained\.safetensors": "([0-9a-f]{12})"',
         r"<td>(0\.\d+)",  # a number in a table
         r"job <code>([0-9a-f]+)<",
         r"<dt>Seeds</dt><dd>(0)<",

@@ -139,28 +139,6 @@ for (const table of all(".claims, [data-kind=verdicts] table")) {
   for (const cell of all("td", table)) cell.dataset.head = heads[cell.cellIndex].textContent;
 }
 
-// The chain of inputs: the jobs before a job, when they are asked for.
-const jobs = JSON.parse(byId("jobs").textContent);
-const before = (number) => {
-  const list = made("ul");
-  for (const input of jobs[number][4]) {
-    const [name, stage, code, files, inputs] = jobs[input], item = made("li");
-    const digests = Object.entries(files).map(([file, digest]) => `${file.split("/").at(-1)} ${digest}`).join(", ");
-    const text = stage ? `${stage}: ${name} (code ${code}; ${digests})` : `${name}: its certificate is missing`;
-    if (inputs.length) {
-      const more = made("details");
-      more.append(made("summary", text));
-      opens(more, input);
-      item.append(more);
-    } else item.textContent = text;
-    list.append(item);
-  }
-  return list;
-};
-const opens = (details, number) =>
-  details.addEventListener("toggle", () => details.children.length < 2 && details.append(before(number)), { once: true });
-for (const details of all(".chain")) opens(details, Number(details.dataset.job));
-
 // The contents: closed where there is no room beside, and marked where one reads.
 document.querySelector(".tools").hidden = false;
 byId("contents").open = !matchMedia("(max-width: 62rem)").matches;

@@ -23,8 +23,8 @@ from fu.artefacts.panels import boxed
 from fu.artefacts.result import MADE
 from fu.pipeline.digest import module_file
 from fu.pipeline.estimates import counted, lasting
-from fu.pipeline.page.made import DIGITS, UNKNOWN, Artefact, Chain, read
-from fu.pipeline.paths import ARTEFACT, CERTIFIED, OUTPUTS
+from fu.pipeline.page.made import DIGITS, Artefact, read
+from fu.pipeline.paths import ARTEFACT, CERTIFIED
 from fu.pipeline.plan import Plan
 
 HERE = Path(__file__).parent
@@ -117,7 +117,6 @@ def render(
     `some`: of these artefacts alone, which were read and found to be as their jobs wrote them.
     """
     artefacts, wrong = read(root / "artefacts") if some is None else (some, [])
-    chain = Chain(root)
     made = {artefact.key: artefact for artefact in artefacts}
     names = [*papers, *sorted({paper for paper, _ in made} - {*papers})]
     costs = {path: cost["seconds"] for artefact in artefacts for path, cost in artefact.about["costs"].items()}
@@ -127,7 +126,7 @@ def render(
         loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["number"] = lambda value: "–" if value is None else _number(value)
-    shown = [_paper(name, papers.get(name), made, chain) for name in names]
+    shown = [_paper(name, papers.get(name), made) for name in names]
     claims = [claim for paper in shown for claim in paper["claims"]]
     return environment.get_template("page.html").render(
         preset=preset,
@@ -155,7 +154,6 @@ def render(
         methods=_methods(papers, artefacts),
         spent=lasting(sum(costs.values())),
         commits=_commits(artefacts),
-        chain=chain.jobs,
         rows=ROWS,
         style=Markup(style),
         script=Markup(script),
@@ -235,7 +233,7 @@ def _picture(artefact: Artefact, wide: int | None = None) -> str:
     return f"data:image/png;base64,{b64encode(kept.getvalue()).decode()}"
 
 
-def _paper(name: str, planned: Planned | None, made: dict[tuple[str, str], Artefact], chain: Chain) -> dict[str, Any]:
+def _paper(name: str, planned: Planned | None, made: dict[tuple[str, str], Artefact]) -> dict[str, Any]:
     """Return what the page shows of a paper."""
     titles = planned.titles if planned else {}
     order = [*titles, *sorted({key for paper, key in made if paper == name} - {*titles})]
@@ -250,7 +248,7 @@ def _paper(name: str, planned: Planned | None, made: dict[tuple[str, str], Artef
         "claims": claims,
         "unjudged": _why(claims),
         "verdicts": _counts(claims),
-        "artefacts": [_artefact(artefact, chain, planned) for artefact in shown],
+        "artefacts": [_artefact(artefact, planned) for artefact in shown],
         "unmade": {f"{name}_{key}": title for key, title in titles.items() if (name, key) not in made},
     }
 
@@ -312,10 +310,10 @@ def _counts(claims: list[dict[str, Any]]) -> str:
     return ", ".join(f"{verdict}: {several[verdict]}" for verdict in SIGNS if several[verdict])
 
 
-def _artefact(artefact: Artefact, chain: Chain, planned: Planned | None) -> dict[str, Any]:
+def _artefact(artefact: Artefact, planned: Planned | None) -> dict[str, Any]:
     """Return what the page shows of an artefact."""
     about, (paper, name), (heading, body) = artefact.about, artefact.key, artefact.page
-    spec, number = about["spec"], chain.add(artefact.file(CERTIFIED[1:]))
+    spec = about["spec"]
     words = [paper, f"{paper}_{name}", spec["title"], spec["caption"], spec["kind"]]
     words += [entry[of] for entry in (*spec["scenarios"], *spec["methods"]) for of in ("name", "label")]
     names = [method["name"] for method in spec["methods"]]
@@ -351,16 +349,8 @@ def _artefact(artefact: Artefact, chain: Chain, planned: Planned | None) -> dict
         "spent": lasting(about["seconds"]),
         "devices": ", ".join(about["devices"]),
         "threads": ", ".join(map(str, about["threads"])),
-        "job": number,
-        "behind": _behind(chain.stages(number)),
         "search": " ".join(dict.fromkeys(" ".join(words).lower().split())),
     }
-
-
-def _behind(stages: Counter[str]) -> str:
-    """Return how many jobs of each stage are behind an artefact, in the order in which they run."""
-    several = [f"{stages[stage]} {stage}" for stage in (*OUTPUTS, UNKNOWN) if stages[stage]]
-    return f"{counted(stages.total(), 'job')}: {', '.join(several)}" if several else ""
 
 
 def table(frame: pd.DataFrame, label: str) -> str:

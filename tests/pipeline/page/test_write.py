@@ -70,7 +70,6 @@ def test_a_card_says_what_it_is_how_it_was_made_and_where_its_files_are() -> Non
         f"<p>{make_entry('table').setting} Paper: ",
         "<dd>0, 1</dd>",
         "<dd>2 h 0 min on toy, threads: 1</dd>",
-        "<dd>2 jobs: 1 train, 1 evaluate</dd>",
         '<a href="artefacts/toy/thing.made.json">certificate</a>',
     ):
         assert said in card
@@ -83,11 +82,6 @@ def test_a_card_says_what_it_is_how_it_was_made_and_where_its_files_are() -> Non
     assert card.count("<img ") == 0  # the same as a picture is a file beside the page
     assert "<h2>" not in card
     assert "<h4>Small</h4>" in card
-    [jobs] = re.findall(r'<script type="application/json" id="jobs">(.*)</script>', text)
-    (artefact, evaluation, training) = json.loads(jobs)
-    assert (artefact[0], artefact[4]) == ("artefacts/toy/thing", [1])
-    assert evaluation[:3] == ["toy/small/seed0/ours.evaluation", "evaluate", "c0de" * 4]
-    assert (evaluation[4], training[4], len(training[3]["original.trained.csv"])) == ([2], [], 12)
 
 
 def test_papers_stand_in_their_order_with_what_is_not_yet_made() -> None:
@@ -178,13 +172,12 @@ def test_whatever_a_person_writes_is_text(kind: str) -> None:
     used = {entry.methods[0].name: Used(HOSTILE, "methods/fedosd", HOSTILE)}
     text = shown(toy=Planned(HOSTILE, {"new": HOSTILE, "thing": HOSTILE}, highlights=("thing",), methods=used))
     outline = Outline(text)
-    chain, methods, script = outline.scripts
+    methods, script = outline.scripts
     assert script == (Path(page.__file__).with_name("page.js")).read_text()
-    json.loads(chain)
     assert json.loads(methods)["methods/fedosd"]["sources"] == [HOSTILE]
     assert all(str(image["src"]).startswith("data:image/png;base64,") for image in outline.of("img"))
     assert not any(name.startswith("on") for _, attributes in outline.elements for name in attributes)
-    assert text.count("<script") == text.count("</script>") == 3
+    assert text.count("<script") == text.count("</script>") == 2
     assert "alert(1)" in text
     assert "{{ 7 * 7 }}" in text
 
@@ -288,12 +281,6 @@ def test_what_an_earlier_version_made_is_left_out_and_files_in_the_making_are_no
     stem.with_name(".new.made.json.lock").touch()
     text = shown()
     assert re.findall("<li>(toy_.*)</li>", text) == ["toy_thing: thing.html was made by an earlier version of fu."]
-
-
-def test_a_job_without_a_certificate_is_named_in_the_chain() -> None:
-    put(make_entry("table"))
-    (ROOT / "toy/small/seed0/original.trained.made.json").unlink()
-    assert "<dd>2 jobs: 1 evaluate, 1 without a certificate</dd>" in shown()
 
 
 def test_sixty_artefacts_are_one_page_of_a_sensible_size() -> None:
