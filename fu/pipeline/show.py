@@ -30,8 +30,8 @@ from fu.artefacts.provenance import git
 from fu.artefacts.words import TOOK_HOLD
 from fu.errors import UserError, nearest
 from fu.pipeline import commands, costs, explain
+from fu.pipeline import compare as comparison
 from fu.pipeline.bundle import check, write
-from fu.pipeline.compare import runs as comparison
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import runs
 from fu.pipeline.engine.status import planned, status

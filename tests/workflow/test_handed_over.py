@@ -1,5 +1,6 @@
 """A finished run, handed over as a bundle: checked, compared, unpacked where it was never computed."""
 
+import re
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -40,8 +41,7 @@ def test_a_bundle_of_a_run_is_right_equals_the_run_and_is_unpacked_as_what_the_r
 
     same = project.make("compare", f"A={bundled}", f"B={there.root}/results/toy")
     assert same.returncode == 0, same.stdout
-    assert "72 of their 72 files are identical" in same.stdout
-    assert "Measured times (expected to differ): 0 of " in same.stdout
+    assert re.search(r"^Numbers: all \d\d+ are equal$", same.stdout, re.M)
 
 
 def test_a_bundle_that_was_changed_fails(project: Project, bundled: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fu.pipeline.compare.runs import compare
+from fu.pipeline.compare import compare
 from fu.pipeline.digest import ROOT
 from tests.artefacts.typeset import compiled
 from tests.workflow.conftest import FEW, SMALL, targets

@@ -1,0 +1,205 @@
+"""Compare the numbers of two runs: folders of a preset, bundles, or folders of tables, such as `docs/expected/smoke`.
+
+Compared are, of each table and figure that both have, the rows behind it, seed by seed (`*.rows.csv`), and where these
+are equal the numbers that it shows (`*.csv`). Measured times are left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import inf, isinf, nan
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from fu.artefacts.entry import SECONDS
+from fu.contents import require_file
+from fu.errors import UserError
+from fu.pipeline.bundle.check import opened
+from fu.pipeline.certificate import Certificate
+from fu.pipeline.page.made import DIGITS, Artefact, read
+
+TIMES = (SECONDS, "ratio")  # metrics and costs that are measured times, or made of them
+LABELS = (  # say which number it is
+    *("claim", "statement", "system", "scenario", "panel", "line", "training", "method", "point", "setting", "x"),
+    *("stage", "audit", "attack", "metric", "quantity", "cost", "client", "round"),
+)
+NUMBERED = ("client", "round", "seed")
+UNUSED = ("", "-1")  # what a row has in a column that is not its own
+COUNTS = ("n", "diverged")  # of seeds: nearly always the same, so they would hide how many numbers differ
+LINES = 20  # of differences that are printed
+SHARE, FAR, FARTHEST = 0.15, 0.05, 0.7  # what another CPU explains: docs/measurements/machine.md, Other CPUs
+
+
+class Comparison(NamedTuple):
+    """Two runs compared, in words.
+
+    `equal`: no number differs and no file is damaged; against a folder of tables: by no more than on another CPU.
+    """
+
+    lines: list[str]
+    equal: bool
+
+
+class Run(NamedTuple):
+    """Tables and figures by target, and a sentence on each that cannot be read."""
+
+    artefacts: dict[str, Artefact]
+    wrong: list[str]
+
+
+def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Comparison:
+    """Compare two runs, or those tables and figures that `targets` name; `UserError` where there is nothing."""
+    with _run(first, targets) as a, _run(second, targets) as b:
+        shared = sorted(a.artefacts.keys() & b.artefacts.keys())
+        wrong = [f"{name}: {text}" for name, run in (("A", a), ("B", b)) for text in run.wrong]
+        known = {*a.artefacts, *b.artefacts, *(text.split(": ")[1] for text in wrong)}
+        if unknown := [target for target in targets if target not in known]:
+            raise UserError(f"{first} and {second}: have no table or figure {unknown[0]!r}.")
+        if not shared:
+            raise UserError(" ".join([f"{first} and {second}: have no table or figure in common.", *wrong]))
+        found = {name: _differences(a.artefacts[name], b.artefacts[name]) for name in shared}
+        lines = [f"A: {first}, B: {second}", *wrong]
+        for name, one, other in (("A", a, b), ("B", b, a)):
+            if alone := sorted(one.artefacts.keys() - other.artefacts.keys()):
+                lines.append(f"Only in {name}: {', '.join(alone)}")
+        certified = all(artefact.made.key for run in (a, b) for artefact in run.artefacts.values())
+        lines += [*(_made(a, b, shared) if certified else ()), *_worst(found)]
+        differ = {name for name, (unequal, _) in found.items() if len(unequal)}
+        if differ and not certified:
+            far = {name: text for name in sorted(differ) if (text := _beyond(*found[name]))}
+            which = ", ".join(f"{name} ({text})" for name, text in far.items())
+            limit = f"over {SHARE:.0%} of a table's numbers by more than {FAR}, or one by more than {FARTHEST}"
+            lines.append(f"Tables that differ by more than another CPU explains ({limit}): {which or 'none'}")
+            differ = {*far}
+        if wrong:
+            what = "table or figure" if len(wrong) == 1 else "tables or figures"
+            lines.append(f"Not compared, for the reasons above: {len(wrong)} {what}")
+        return Comparison(lines, not wrong and not differ)
+
+
+@contextmanager
+def _run(path: Path, targets: Sequence[str]) -> Iterator[Run]:
+    """Read a run; the files of a bundle are there as long as they are needed."""
+    if not path.is_dir():
+        with opened(path) as bundle:
+            yield _only(targets, *read(bundle.root / "artefacts"))
+    elif (path / "artefacts").is_dir():
+        yield _only(targets, *read(path / "artefacts"))
+    elif tables := sorted(file for file in path.glob("*/*.csv") if not file.name.endswith(".rows.csv")):
+        bare = Certificate("", "", {}, "", {}, {})
+        yield _only(targets, [Artefact(file.with_suffix(""), bare) for file in tables], [])
+    else:
+        raise UserError(
+            f"{path}: has neither a folder 'artefacts', like results/smoke, nor tables, like docs/expected/smoke."
+        )
+
+
+def _only(targets: Sequence[str], artefacts: list[Artefact], wrong: list[str]) -> Run:
+    named = {"_".join(artefact.key): artefact for artefact in artefacts}
+    return Run(
+        {name: artefact for name, artefact in named.items() if not targets or name in targets},
+        [text for text in wrong if not targets or text.partition(":")[0] in targets],
+    )
+
+
+def _differences(a: Artefact, b: Artefact) -> tuple[pd.DataFrame, int]:
+    """Return the unequal numbers, with their columns A, B and `size`, and how many were compared."""
+    compared, unequal = 0, pd.DataFrame()
+    for file in ("rows.csv", "csv"):
+        if not (a.file(file).is_file() and b.file(file).is_file()):
+            continue
+        both = pd.concat({"A": _cells(a.file(file)), "B": _cells(b.file(file))}, axis=1)
+        numeric = both.map(_number).notna().any(axis=1)
+        compared += int((numeric & ~both.index.get_level_values("column").isin(COUNTS)).sum())
+        both["size"] = [_size(one, two) for one, two in zip(both["A"], both["B"], strict=True)]
+        if unequal.empty:
+            unequal = both[both["size"] != 0]
+    return unequal, compared
+
+
+def _cells(path: Path) -> pd.Series:
+    """Return what a CSV file holds, as texts, by the words of the row, its place among equal ones, and the column."""
+    require_file(path)
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    frame = frame[~frame[[name for name in ("metric", "cost") if name in frame]].isin(TIMES).any(axis=1)]
+    labels = (
+        [*frame.columns.drop("value")] if path.name.endswith(".rows.csv") else [*frame.columns.intersection([*LABELS])]
+    )
+    rows = [
+        [f"{name} {value}" if name in NUMBERED else "the paper's own" if name == "published" else value
+         for name, value in row.items() if value not in UNUSED and (name, value) != ("published", "0")]
+        for row in frame[labels].to_dict("records")
+    ]  # fmt: skip
+    words = pd.Series([", ".join(dict.fromkeys(row)) for row in rows], frame.index, dtype=str)
+    long = frame.drop(columns=labels).assign(cell=words, place=words.groupby(words).cumcount())
+    return long.melt(["cell", "place"], var_name="column", value_name="text").set_index(["cell", "place", "column"])[
+        "text"
+    ]
+
+
+def _number(text: object) -> float:
+    """Return a number, or NaN for what is none."""
+    try:
+        return float(str(text))
+    except ValueError:
+        return nan
+
+
+def _size(first: object, second: object) -> float:
+    """Return how far two cells are apart, above 1 in proportion; infinite if one is missing, NaN of texts."""
+    if first == second:
+        return 0.0
+    if not (isinstance(first, str) and isinstance(second, str)):
+        return inf
+    one, two = _number(first), _number(second)
+    return abs(one - two) / max(1, abs(one), abs(two))
+
+
+def _beyond(unequal: pd.DataFrame, compared: int) -> str:
+    """Return in what two tables differ by more than on two CPUs; "" where they do not."""
+    if unequal["size"].map(isinf).any():
+        return "rows"
+    share, farthest = (~(unequal["size"] <= FAR)).sum() / max(1, compared), unequal["size"].max()
+    return f"{share:.0%}" if share > SHARE else f"one by {farthest:.2g}" if farthest > FARTHEST else ""
+
+
+def _made(a: Run, b: Run, shared: Sequence[str]) -> Iterator[str]:
+    """Yield what made the shared tables and figures, where it differs."""
+    sides = [[_about(run.artefacts[name]) for name in shared] for run in (a, b)]
+    for key in dict.fromkeys(key for side in sides for about in side for key in about):
+        one, two = (", ".join(sorted({about.get(key, "none") for about in side})) for side in sides)
+        if one != two:
+            yield f"{key}: {one} in A, {two} in B"
+
+
+def _about(artefact: Artefact) -> dict[str, str]:
+    about = artefact.about
+    edited = "" if about["clean"] in (True, None) else ", edited"
+    several = {name: " and ".join(map(str, about[name])) or "none" for name in ("devices", "threads")}
+    versions = {f"version of {library}": text for library, text in about["versions"].items()}
+    return {
+        "commit": f"{(about['commit'] or 'unknown')[:DIGITS]}{edited}",
+        "preset": about["preset"],
+        **several,
+        **versions,
+    }
+
+
+def _worst(found: dict[str, tuple[pd.DataFrame, int]]) -> Iterator[str]:
+    """Yield which numbers differ, the largest differences first; what is missing or a text before all."""
+    number = sum(compared for _, compared in found.values())
+    unequal = pd.concat({name: part for name, (part, _) in found.items()}, names=["name"])
+    if unequal.empty:
+        yield f"Numbers: all {number} are equal"
+        return
+    cells = "1 cell differs" if len(unequal) == 1 else f"{len(unequal)} cells differ"
+    yield f"Numbers: {number} compared; {cells}, largest differences first:"
+    worst = unequal.sort_values("size", ascending=False, kind="stable", key=lambda size: size.fillna(inf))
+    for (name, cell, _, column), one, two, size in worst[:LINES].reset_index(level=[]).itertuples():
+        where = ", ".join(filter(None, [cell, "" if column == "value" else column]))
+        change = f" ({float(two) - float(one):+.3g})" if size < inf else ""
+        first, second = (text if isinstance(text, str) and text else "none" for text in (one, two))
+        yield f"  {name}  {where}: {first} -> {second}{change}"
+    if len(worst) > LINES:
+        yield f"  and {len(worst) - LINES} more"

@@ -1,1 +1,0 @@
-"""How two runs differ: in settings, code, files and numbers."""
