@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import COLOURS, FEW, colour, head, legend, panels
@@ -24,10 +23,7 @@ READS = "traces"
 TRACED = ("predicted_classes",)  # what the scenarios must have measured per round
 SHARE = "predicted_"  # metric of a class: the share of images that it gets
 NAMED = 3  # classes in a cell of the summary
-HALF = 0.04  # of the axis: half of what the number of a class is high
-CLEAR = 0.08  # of the axis: between the middle of a number and a line
 OTHERS = "0.85"
-Numbers = NDArray[np.floating[Any] | np.integer[Any]]
 LINES: list[Any] = ["-", "--", ":", "-."]
 
 
@@ -147,9 +143,8 @@ def _draw(axis: Axes, here: pd.DataFrame, entry: Entry, colours: dict[int, Any])
     shares = by_class(here, "round")
     named = shares.reindex(columns=[*colours], fill_value=0.0)
     stack = np.array([*named.to_numpy().T, shares.sum(axis=1).to_numpy() - named.sum(axis=1).to_numpy()])
-    rounds, tops = shares.index.to_numpy(), np.cumsum(stack, axis=0)
+    rounds = shares.index.to_numpy()
     axis.stackplot(rounds, *stack, colors=[*colours.values(), OTHERS], linewidth=0)
-    lines = []
     for k, metric in enumerate(_drawn(entry)):
         part = here[here["metric"] == metric.name].sort_values("round")
         at, mean = part["round"].to_numpy(), part["mean"].to_numpy()
@@ -157,33 +152,6 @@ def _draw(axis: Axes, here: pd.DataFrame, entry: Entry, colours: dict[int, Any])
         axis.plot(at, mean, **_line(k), markevery=ceil(len(part) / FEW))
         end = axis.annotate(metric.label, (at[-1], mean[-1]), (5, 0), textcoords="offset points", va="center")
         end.set(weight="bold", annotation_clip=False)
-        lines.append(np.interp(rounds, at, mean))
-    for k, image in enumerate(colours):
-        if place := clear_place(rounds, tops[k] - stack[k], tops[k], lines):
-            axis.text(*place, str(image), ha="center", va="center", clip_on=True)
     if (here["stage"] == "recovered").any():
         axis.axvline(here[here["stage"] == "unlearned"]["round"].max(), color="black", linestyle=":", linewidth=1)
     axis.set_xlim(rounds.min(), rounds.max() or 1)
-
-
-def clear_place(rounds: Numbers, bottom: Numbers, top: Numbers, lines: list[Numbers]) -> tuple[float, float] | None:
-    """Return where a class's number stands in its area, off the lines, as (round, height); None where it has no room.
-
-    Of the rounds inside the panel where the area is about as high as it gets there, the one a quarter along: beside the
-    dotted line.
-    """
-    share, aim = top - bottom, rounds[0] + (rounds[-1] - rounds[0]) / 4
-    wide = max(len(rounds) // 40, 1)  # rounds to either side that a number covers
-    inside = np.arange(wide, len(rounds) - wide)
-    most = share[inside].max(initial=0)
-    for at in sorted(inside[share[inside] >= 0.8 * most], key=lambda at: abs(rounds[at] - aim)):
-        near = slice(at - wide, at + wide + 1)
-        free, start = [], bottom[at] + HALF
-        for line in sorted(lines, key=lambda line: float(line[near].min())):
-            free.append((start, min(top[at] - HALF, line[near].min() - CLEAR)))
-            start = max(start, line[near].max() + CLEAR)
-        free.append((start, top[at] - HALF))
-        low, high = max(free, key=lambda gap: gap[1] - gap[0])
-        if low <= high:
-            return float(rounds[at]), float(low + high) / 2
-    return None

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 
-from fu.artefacts.classes import OTHERS, clear_place
+from fu.artefacts.classes import OTHERS
 from fu.artefacts.entry import Entry
 from fu.errors import UserError
 from tests.artefacts.factories import cells, made, make_entry, make_frame, make_method, make_scratch, make_trial
@@ -73,7 +73,6 @@ def test_areas_lie_on_each_other_class_by_class_with_asr_over_them() -> None:
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["class 0", "class 1", "class 2", "ASR", "post-training starts"]
     assert axis.get_title(loc="left") == "Small: Ours *"
-    assert "2" in [text.get_text() for text in axis.texts]
 
 
 def test_asr_is_a_line_with_markers_and_its_name_at_its_end() -> None:
@@ -82,57 +81,6 @@ def test_asr_is_a_line_with_markers_and_its_name_at_its_end() -> None:
     assert (line.get_marker(), line.get_markerfacecolor()) == ("o", "white")
     [name] = [text for text in axis.texts if isinstance(text, Annotation)]
     assert (name.get_text(), name.xy, name.get_position()) == ("ASR", (4, 0.0), (5, 0))
-
-
-@pytest.mark.parametrize(
-    ("lines", "place"),
-    [
-        ([], (1, 0.5)),  # the middle of an area from .3 to .7
-        ([0.4], (1, 0.57)),  # between .48, off the line, and .66, off the border
-        ([0.6], (1, 0.43)),
-        ([0.45, 0.6], None),  # .34 to .37, nothing, nothing: the largest gap is at the bottom
-        ([0.1], (1, 0.5)),
-    ],
-)
-def test_a_number_keeps_off_the_lines(lines: list[float], place: tuple[float, float] | None) -> None:
-    rounds = np.arange(5)
-    found = clear_place(rounds, np.full(5, 0.3), np.full(5, 0.7), [np.full(5, at) for at in lines])
-    assert found == (pytest.approx(place) if place else pytest.approx((1, 0.355)))
-
-
-def test_a_number_moves_to_a_round_where_it_has_room_or_is_left_out() -> None:
-    rounds, low, high = np.arange(7), np.full(7, 0.3), np.full(7, 0.42)
-    crossing = np.array([0.36, 0.36, 0.36, 0.8, 0.8, 0.8, 0.8])
-    assert clear_place(rounds, low, high, [crossing]) == pytest.approx((4, 0.36))
-    assert clear_place(rounds, low, high, [np.full(7, 0.36)]) is None
-    assert clear_place(rounds, low, low + 0.07, []) is None
-
-
-def test_a_number_stands_where_its_area_is_high_but_not_at_the_ends() -> None:
-    low, high = np.zeros(5), np.array([1, 0.2, 0.5, 0.41, 0.9])
-    assert clear_place(np.arange(5), low, high, []) == pytest.approx((2, 0.25))
-    assert clear_place(np.arange(2), low[:2], high[:2], []) is None
-
-
-def test_a_number_is_drawn_off_the_line_of_asr() -> None:
-    (axis,) = made(entry_of(), traces(FORGETS)).figure.axes
-    [(x, y)] = [text.get_position() for text in axis.texts if text.get_text() == "2"]
-    assert x == 2  # all of the images, and ASR falls from .75 in round 1 to .25 in round 3
-    assert y == pytest.approx((0.04 + 0.17) / 2) or y == pytest.approx((0.83 + 0.96) / 2)
-
-
-def test_every_class_with_room_is_named_in_every_panel() -> None:
-    plain = entry_of()
-    two = tuple(plain.scenarios[0].model_copy(update={"name": name}) for name in ("small", "other"))
-    (ours,) = plain.methods
-    entry = entry_of(
-        scenarios=two,
-        methods=(ours.model_copy(update={"trials": dict.fromkeys(("small", "other"), ours.trials["small"])}),),
-    )
-    shares = traces([[0.88, 0.12]] * 5)
-    figure = made(entry, pd.concat([shares, shares.assign(scenario="other")])).figure
-    named = [[text.get_text() for text in axis.texts if not isinstance(text, Annotation)] for axis in figure.axes]
-    assert named == [["0", "1"], ["0", "1"]]
 
 
 @pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
