@@ -34,15 +34,13 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found, score = collect(frame, entry), entry.metrics[0]
     over = _listed(entry)[0]
     shown: Panels = [(f"Gain over {over}, percentage points", _panel(entry, found, GAIN, _over_first))]
-    words = [in_words(entry, found, GAIN, over)]
     names = [GAIN, score.name]
     if len(entry.against) > 1:
         over = f"the better of {in_a_row(_listed(entry))}"
         shown.append((f"Gain over {over}, percentage points", _panel(entry, found, BETTER, _over_better)))
-        words.append(in_words(entry, found, BETTER, over))
         names.insert(1, BETTER)
     shown.append((score.label, _panel(entry, found, score.name, _accuracy)))
-    return of_table(found, shown, _notes(entry, found), [*words, []], tuple(names))
+    return of_table(found, shown, _notes(entry, found), names=tuple(names))
 
 
 def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -139,39 +137,6 @@ def better(scores: pd.DataFrame) -> str:
     whole = there.dropna()
     means = (whole if len(whole) else there).mean()
     return str(means.idxmax() if len(means) else scores.columns[0])
-
-
-def in_words(entry: Entry, frame: pd.DataFrame, metric: str, over: str) -> list[str]:
-    """Return sentences on one panel of gains: where they exceed `WITHIN` points, and how many marks are the paper's."""
-    found = []
-    for method in _compared(entry):
-        here = frame[(frame["metric"] == metric) & (frame["method"] == method.name)]
-        several = here["seeds"] > 1
-        by = " with the whole interval" if several.any() else ""
-        judged = here[several] if several.any() else here
-        won, lost = (((judged["beyond"] == k) & (k * judged["mean"].round(2) > WITHIN)).sum() for k in (1, -1))
-        found.append(
-            f"{method.label} gains more than {WITHIN:g} points{by} over {over} in {won} of "
-            f"{_cells(here)}{f' and loses more than that in {lost}' if lost else ''}."
-        )
-        if metric == BETTER:
-            named = here[here["seeds"] > 0]["against"]
-            each = [
-                f"{label} in {(named == name).sum()}" for name, label in zip(entry.against, _listed(entry), strict=True)
-            ]
-            found.append(f"The better one is {in_a_row(each)}.")
-        known = here[here["published"].notna() | here["published_within"].notna()]
-        theirs, ours = known["published_within"].notna(), (known["seeds"] > 1) & (known["beyond"] == 0)
-        if several.any() and len(known):
-            found.append(
-                f"The paper has – in {theirs.sum()} of {_cells(known)}; we have – in {(theirs & ours).sum()} of these "
-                f"and in {(~theirs & ours).sum()} of the other {(~theirs).sum()}."
-            )
-    return found
-
-
-def _cells(rows: pd.DataFrame) -> str:
-    return f"{len(rows)} cell{'' if len(rows) == 1 else 's'}"
 
 
 def _compared(entry: Entry) -> list[Method]:

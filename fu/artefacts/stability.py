@@ -4,7 +4,6 @@ Accuracy is that of trained models. Time is that of requests that are drawn, wit
 scenario asks to be forgotten says whether its rho is rho_S or rho_C. Accuracy and time stand side by side.
 """
 
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -92,7 +91,6 @@ def _tables(entry: Entry, found: pd.DataFrame) -> str:
 def _notes(entry: Entry, found: pd.DataFrame) -> str:
     lost = found[(found["metric"] != TIME) & (found["n"] < len(entry.seeds))]
     said = [
-        *(_trend(entry, str(panel), part) for panel, part in found.groupby("panel", sort=False)),
         f"Time: time steps computed again, 0 where nothing is; {counted(entry, found[found['metric'] == TIME])} "
         f"{retrained(found)}",
         *notes.averages(entry),
@@ -101,35 +99,6 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
         *notes.marks(entry),
     ]
     return " ".join(filter(None, said))
-
-
-def _trend(entry: Entry, panel: str, part: pd.DataFrame) -> str:
-    """Say where accuracy and the exact mean time go as rho grows, and where section 6.2.4 says something else.
-
-    Nothing is said of ends that several points share, and of a metric that lacks a seed at one of them.
-    """
-    rho = part["rho"].map("{:.3f}".format)  # as printed, like all that is compared here
-    low, high = rho.iloc[part["rho"].argmin()], rho.iloc[part["rho"].argmax()]
-    ends = part[rho == low], part[rho == high]
-    if low == high or any(rows["scenario"].nunique() > 1 for rows in ends):
-        return ""
-    said = []
-    for method in entry.methods:
-        for metric in entry.metrics:
-            one, other = (
-                rows[(rows["method"] == method.name) & (rows["metric"] == metric.name)].iloc[0] for rows in ends
-            )
-            if one["n"] == other["n"] == len(entry.seeds):
-                name = metric.label if len(entry.methods) == 1 else f"{method.marked}'s {metric.label}"
-                said.append(f"{name} goes from {one['mean']:.3f} to {other['mean']:.3f}")
-    exact = part[part["metric"] == TIME].sort_values("rho", kind="stable")["exact"].dropna()
-    times = [f"{time:.1f}" for time in exact]
-    rises = bool(times) and all(float(before) < float(after) for before, after in pairwise(times))
-    if times:
-        said.append(f"the mean time {'rises' if rises else 'goes'} from {times[0]} to {times[-1]} time steps")
-    against = "; section 6.2.4 says that it falls" if rises and part["level"].iloc[0] == "sample" else ""
-    symbol = RHO[part["level"].iloc[0]]
-    return f"{panel}, {symbol} from {low} to {high}: {in_a_row(said)}{against}." if said else ""
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

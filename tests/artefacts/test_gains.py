@@ -218,9 +218,6 @@ def test_of_one_seed_the_number_stands_without_a_mark() -> None:
     assert set(found["seeds"]) == {1}
     assert "One seed has no interval, so that no gain is marked." in result.notes
     assert "–:" not in result.notes
-    assert result.words[0] == [
-        "SAFARI gains more than 2 points over FedAvg in 2 of 4 cells and loses more than that in 1."
-    ]
 
 
 def test_claims_count_a_diverged_training_as_infinitely_bad_and_its_rival_as_the_table_names_it() -> None:
@@ -277,7 +274,6 @@ def test_of_other_data_than_the_papers_its_numbers_are_not_shown() -> None:
     assert table(result, 0)[0] == ["n", "Training", "p = 2", "p = 1"]
     assert result.frame["published"].isna().all()
     assert result.frame["published_within"].isna().all()
-    assert not any("paper" in sentence for sentence in result.words[0])
     assert "[on ...]: other data than the paper's, whose numbers are therefore not shown." in result.notes
 
 
@@ -313,30 +309,6 @@ def test_the_published_gains_are_those_of_the_paper(number: int) -> None:
     assert {row["value"] for row in rows if row["metric"] == "within"} == {"2"}
 
 
-# ---- words ---------------------------------------------------------------------------------------------------------
-
-
-def test_words_count_gains_losses_and_the_marks_that_agree() -> None:
-    numbers = {**NUMBERS, "n50-p1": {**NUMBERS["n50-p1"], "safari": (0.60, 0.62, 0.64)}}  # 10 points, in every seed
-    numbers["n9-p2"] = {**NUMBERS["n9-p2"], "safari": (0.89, 0.90, 0.89)}  # a loss, but not of two points
-    result = made_of(make_gains(numbers), numbers)
-    assert result.words == [
-        [
-            "SAFARI gains more than 2 points with the whole interval over FedAvg in 1 of 4 cells "
-            "and loses more than that in 1.",
-            "The paper has – in 2 of 4 cells; we have – in 1 of these and in 1 of the other 2.",
-        ],
-        [
-            "SAFARI gains more than 2 points with the whole interval over the better of FedAvg and SGD in 0 of 4 cells "
-            "and loses more than that in 1.",
-            "The better one is FedAvg in 2 and SGD in 2.",
-        ],
-        [],
-    ]
-    for sentence in (*result.words[0], *result.words[1]):
-        assert sentence in result.body
-
-
 def test_against_one_training_there_is_no_better_one() -> None:
     entry = make_gains(against=("fedavg",))
     result = made_of(entry)
@@ -345,7 +317,6 @@ def test_against_one_training_there_is_no_better_one() -> None:
     assert [line[1] for line in table(result, 0)[1:]] == ["SGD", "SAFARI"] * 2
     assert "gain_over_better" not in set(result.frame["metric"])
     assert "over: the one" not in result.notes
-    assert not any("better" in sentence for sentence in result.words[0])
 
 
 def test_notes_name_coordinates_and_the_rule_of_choice() -> None:

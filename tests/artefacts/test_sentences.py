@@ -19,7 +19,7 @@ from scipy.stats import ttest_ind_from_stats
 from fu import plugins
 from fu.artefacts.entry import Method, Trial
 from fu.artefacts.result import Result
-from tests.artefacts import test_gains, test_sampling_table
+from tests.artefacts import test_sampling_table
 from tests.artefacts.factories import (
     cells,
     made,
@@ -34,7 +34,7 @@ from tests.artefacts.factories import (
 pytestmark = pytest.mark.whole
 
 FRAMES = 300
-KINDS = ("gains", "curves", "table", "across", "classes")
+KINDS = ("curves", "table", "across", "classes")
 Draw = np.random.Generator
 
 
@@ -65,92 +65,6 @@ def lost(draw: Draw, values: list[float], share: float = 0.25) -> tuple[float | 
 def found(pattern: str, text: str) -> list[tuple[str, ...]]:
     """Return the groups of each sentence of this form."""
     return [match.groups(default="") for match in re.finditer(pattern, text)]
-
-
-# ---- gains ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_table_of_gains_says_what_its_cells_say() -> None:
-    said: Counter[str] = Counter()
-    for draw in frames():
-        seeds = tuple(range(int(draw.integers(1, 4))))
-        drawn: dict[str, dict[str, tuple[float | None, ...]]] = {}
-        theirs: dict[tuple[str, str], float] = {}
-        for place in list(test_gains.PLACES)[: int(draw.integers(1, 5))]:
-            base = draw.choice([0.5, 0.5, 0.6], len(seeds))
-            gain = draw.choice([0, 0.02, -0.02, 0.02004, 0.05, 0.2, -0.2]) + draw.choice([0, 0.001], len(seeds))
-            rival = base + draw.choice([0, 0.003, -0.003, 0.1, -0.1], len(seeds))
-            both = {"fedavg": base, "server": rival, "safari": base + gain}
-            drawn[place] = {name: lost(draw, [float(x) for x in values]) for name, values in both.items()}
-            match draw.integers(3):
-                case 0:
-                    theirs[place, "gain"] = 4.15
-                case 1:
-                    theirs[place, "within"] = 2.0
-        entry = test_gains.make_gains(drawn, seeds=seeds)
-        said.update(check_gains(test_gains.made_of(entry, drawn, theirs), len(seeds), drawn))
-    assert min(said[claim] for claim in ("whole interval", "one seed", "paper", "better", "common")) > 20
-
-
-def check_gains(result: Result, seeds: int, drawn: test_gains.Numbers) -> Iterator[str]:
-    over_first, over_better, scores = (test_gains.table(result, k) for k in range(3))
-    text = " ".join([*result.words[0], *result.words[1], result.notes])
-    for table, over in ((over_first, "FedAvg"), (over_better, "the better of FedAvg and SGD")):
-        shown = [line[k] for line in table[1:] for k in heads(table) if line[k]]
-        left = [0 if cell == "diverged" else seeds - int((re.findall(r", (\d)", cell) or [0])[0]) for cell in shown]
-        [(by, won, count, _, less)] = found(
-            rf"gains more than 2 points( with the whole interval)? over {over} in (\d+) of (\d+) cells?"
-            r"( and loses more than that in (\d+))?\.",
-            text,
-        )
-        assert bool(by) is (max(left) > 1)
-        yield "whole interval" if by else "one seed"
-        judged = [cell for cell, n in zip(shown, left, strict=True) if n > bool(by) and cell[0] != "–"]
-        gains = [float(cell.partition(",")[0]) for cell in judged]
-        numbers = [sum(gain > 2 for gain in gains), sum(gain < -2 for gain in gains), len(shown)]
-        assert [int(won), int(less or 0), int(count)] == numbers
-    pairs = [
-        (line[k][0] == "–", line[k + 1] == "–") for line in over_first[1:] for k in heads(over_first) if line[k + 1]
-    ]
-    for theirs, known, both, alone, others in found(
-        r"The paper has – in (\d+) of (\d+) cells?; we have – in (\d+) of these and in (\d+) of the other (\d+)\.", text
-    ):
-        yield "paper"
-        marks = sum(paper for _, paper in pairs)
-        numbers = [marks, len(pairs), pairs.count((True, True)), pairs.count((True, False)), len(pairs) - marks]
-        assert [int(theirs), int(known), int(both), int(alone), int(others)] == numbers
-    named = [
-        (line[0], over_better[0][k].split()[2], line[k], line[k + 1])
-        for line in over_better[1:]
-        for k in heads(over_better)
-    ]
-    named = [place for place in named if place[2]]
-    [counts] = found(r"The better one is FedAvg in (\d+) and SGD in (\d+)\.", text)
-    assert [int(count) for count in counts] == [[name for *_, name in named].count(name) for name in ("FedAvg", "SGD")]
-    [(common,)] = found(r"over: the one with the higher mean Accuracy over ten rounds(.*?)\.", text)
-    for n, p, gain, name in named:
-        if name == "–":
-            assert gain == "diverged"
-            continue
-        yield "common" if common else "better"
-        if common:
-            own = drawn[f"n{n}-p{p}"]
-            whole = [seed for seed in range(seeds) if None not in (own["fedavg"][seed], own["server"][seed])]
-            sides = [
-                [x for k, x in enumerate(own[m]) if x is not None and k in (whole or range(seeds))]
-                for m in ("fedavg", "server")
-            ]
-            means = [float(np.mean(side)) if side else -1.0 for side in sides]
-        else:
-            column = scores[0].index(f"p = {p} mean")
-            of = {line[1]: line[column] for line in scores if line[0] == n}
-            means = [value_of(of["FedAvg"]), value_of(of["SGD"])]
-        assert means[("FedAvg", "SGD").index(name)] >= max(means) - 1e-9
-
-
-def heads(table: list[list[str]]) -> list[int]:
-    """Return the columns of a panel that hold our gains."""
-    return [k for k, head in enumerate(table[0]) if re.fullmatch(r"p = \d+", head)]
 
 
 # ---- curves --------------------------------------------------------------------------------------------------------
