@@ -7,7 +7,6 @@ numbers of training samples.
 
 from collections.abc import Iterator
 from math import inf, nan
-from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from fu.artefacts.groups import axis_name, group
 from fu.artefacts.panels import OURS, Panels, markdown
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import MODEL, evaluated, printed, summaries
-from fu.artefacts.words import in_a_row
 
 READS = "evaluations"
 CLIENTS = True  # it shows numbers of single clients
@@ -43,7 +41,6 @@ QUANTITIES = {
     "harm": "the largest loss of a client that stays, against ω⁰",
 }
 DRAWN = ("V", "S", "V + S")
-LOSS = "client_training_loss"  # that of the theorems
 KEYS = ["scenario", "method", "trial", "stage", "metric", "quantity"]
 WIDTH = 0.8  # of the bars of a client, together
 
@@ -63,13 +60,12 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     each = changes(frame, entry)
     found = collect(frame, entry, each)
     shown: Panels = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
-    words = [_in_words(entry, found, each, scenario) for scenario in entry.scenarios]
     said = _notes(frame, entry, found)
     if entry.marks == "clients":
-        return Result(each, f"{markdown(shown, words)}\n{paragraph(said)}\n", _bars(entry, each), notes=said)
+        return Result(each, f"{markdown(shown)}\n{paragraph(said)}\n", _bars(entry, each), notes=said)
     if entry.marks == "lines":
-        return Result(found, f"{markdown(shown, words)}\n{paragraph(said)}\n", _lines(entry, found), notes=said)
-    return of_table(found, shown, said, words)
+        return Result(found, f"{markdown(shown)}\n{paragraph(said)}\n", _lines(entry, found), notes=said)
+    return of_table(found, shown, said)
 
 
 def rows(entry: Entry, scenario: Scenario) -> list[Shown]:
@@ -221,49 +217,6 @@ def _text(mean: float, std: float, digits: int) -> str:
     if pd.isna(mean):
         return "–"
     return f"{round(mean, digits) + 0.0:.{digits}f}" + ("" if pd.isna(std) else f" ±{std:.{digits}f}")  # no -0.00
-
-
-def _in_words(entry: Entry, found: pd.DataFrame, each: pd.DataFrame, scenario: Scenario) -> list[str]:
-    """Say where V + S and Q go along the values of a grid, and whether Q is below retraining's."""
-    here = found[(found["scenario"] == scenario.name) & (found["metric"] == entry.metrics[0].name)]
-    means, said = here.set_index(["trial", "quantity"])["mean"], []
-    digits = _digits(entry.metrics[0])
-    for method in entry.methods:
-        trials = sorted(
-            entry.trials(scenario.name, method), key=lambda trial: ascending(trial.values.get(str(entry.x)))
-        )
-        if entry.x and len(trials) > 1 and all(entry.x in trial.values for trial in trials):
-            sums = [round(means[trial.name, "V + S"], digits) for trial in trials]
-            if not any(map(np.isnan, sums)):
-                falls, rises = (np.diff(sums) <= 0).all(), (np.diff(sums) >= 0).all()
-                way = "goes" if falls == rises else "falls" if falls else "rises"  # both: it never moves
-                ends = [
-                    f"{sums[k]:.{digits}f} ({setting_name(entry.x)} {number(trials[k].values[entry.x])})"
-                    for k in (0, -1)
-                ]
-                said.append(f"{method.label}: V + S {way} from {ends[0]} to {ends[1]}.")
-    again = entry.retraining
-    shown = [model for model in rows(entry, scenario) if not model.optimum and model.stage != ORIGINAL]
-    if again and again.name not in entry.against:
-        bound = means[entry.trials(scenario.name, again)[0].name, "Q"]
-        others = [model for model in shown if model.method != again.name and pd.notna(means[model.trial.name, "Q"])]
-        below = [model.label for model in others if round(means[model.trial.name, "Q"] - bound, digits) < 0]
-        if pd.notna(bound) and others:
-            said.append(f"Q is below retraining's {bound:.{digits}f} for {in_a_row(below) or 'none'}.")
-    if LOSS in {metric.name for metric in entry.metrics}:
-        said += _theorem(found[found["scenario"] == scenario.name], each[each["scenario"] == scenario.name])
-    return said
-
-
-def _theorem(found: pd.DataFrame, each: pd.DataFrame) -> list[str]:
-    """Say whether 2V + Q is below what C_q can be at most (Theorem 5.11): clients' least losses are not negative."""
-    best = each[(each["metric"] == LOSS) & (each["against"] == "w_r*") & (each["forgotten"] == 0)]
-    levels = [gap(part["best"], part["samples"]) for _, part in best.groupby(["seed", "trial"])]
-    sums = found[found["metric"] == LOSS].pivot_table("mean", ["trial", "stage"], "quantity")
-    if not levels:
-        return []
-    least = (2 * sums["V"] + sums["Q"]).min()
-    return [f"C_q of Theorem 5.11 is at most F_-J(w_r*) = {fmean(levels):.4f}; the least 2V + Q is {least:.4f}."]
 
 
 def _notes(frame: pd.DataFrame, entry: Entry, found: pd.DataFrame) -> str:

@@ -10,7 +10,7 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
 from fu.artefacts.rows import rows
-from fu.artefacts.tradeoffs import LOSS, by_seed
+from fu.artefacts.tradeoffs import by_seed
 from tests.artefacts.factories import COLUMNS, LOST, cells, made, make_entry
 
 SAMPLES = (50.0, 30.0, 20.0, 100.0)  # clients 0 to 2 stay, client 3 is forgotten
@@ -178,72 +178,11 @@ def test_a_page_says_where_the_sum_goes_and_how_far_the_optima_moved() -> None:
         for seed, value in enumerate(of)
     ]
     result = made(entry_of(x="params.lambda", marks="lines"), frame_of(*rows_of(ACCURACY), *moved))
-    assert "Ours: V + S falls from 25.30 (λ 0) to 7.50 (λ 5)." in result.body  # S: (-5 * 100 + 20 * 100) / 200
     assert "w* is approximated by 'w*'; its last ten rounds move S by -0.50 to +1.23 points." in result.notes
     assert "w_r* is approximated by 'w_r*'; its last ten rounds move V by -0.40 points." in result.notes
     axes = {axis.get_ylabel(): axis for axis in result.figure.axes}
     assert [*axes] == [f"{name}, points" for name in ("V", "S", "V + S")]
     assert axes["V + S, points"].lines[0].get_ydata() == pytest.approx([25.3, 7.5])
-
-
-@pytest.mark.parametrize(
-    ("forgotten", "said"),  # accuracies of client 3 at λ = 0, 1 and 5: .1 less is 5 points more of S, and V is 0
-    [
-        ((0.2, 0.5, 0.5), "falls from 17.50 (λ 0) to 2.50 (λ 5)"),
-        ((0.2, 0.2, 0.5), "falls from 17.50 (λ 0) to 2.50 (λ 5)"),
-        ((0.4, 0.4, 0.1), "rises from 7.50 (λ 0) to 22.50 (λ 5)"),
-        ((0.4, 0.1, 0.1), "rises from 7.50 (λ 0) to 22.50 (λ 5)"),
-        ((0.2, 0.6, 0.5), "goes from 17.50 (λ 0) to 2.50 (λ 5)"),
-        ((0.4, 0.5, 0.1), "goes from 7.50 (λ 0) to 22.50 (λ 5)"),
-        ((0.4, 0.4, 0.4), "goes from 7.50 (λ 0) to 7.50 (λ 5)"),
-        ((0.4, 0.40001, 0.1), "rises from 7.50 (λ 0) to 22.50 (λ 5)"),  # as printed
-    ],
-)
-def test_the_sum_falls_or_rises_only_if_no_step_goes_the_other_way(forgotten: tuple[float, ...], said: str) -> None:
-    points = tuple(a_trial(f"ours+lambda{k}", {"params.lambda": k}) for k in (5, 0, 1))
-    entry = entry_of(x="params.lambda", marks="lines")
-    methods = tuple(
-        method.model_copy(update={"trials": {"small": points}}) if method.name == "ours" else method
-        for method in entry.methods
-    )
-    accuracy = {
-        **{name: ACCURACY[name] for name in ("best", "again")},
-        **{f"ours+lambda{k}": (0.95, 0.85, 0.75, value) for k, value in zip((0, 1, 5), forgotten, strict=True)},
-    }
-    result = made(entry.model_copy(update={"methods": methods}), frame_of(*rows_of(accuracy)))
-    assert f"Ours: V + S {said}." in result.body
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({}, "Q is below retraining's 1.60 for Ours, λ = 0."),  # Q .32 and 1.92
-        ({"ours+lambda0": (0.9, 0.8, 0.65001, 0.2)}, "Q is below retraining's 1.60 for none."),  # as printed
-        ({"ours+lambda5": (0.95, 0.85, 0.75, 0.4)}, "Q is below retraining's 1.60 for Ours, λ = 0 and Ours, λ = 5."),
-    ],
-)
-def test_a_page_says_whose_losses_are_more_alike_than_retrainings(
-    changed: dict[str, tuple[float, ...]], said: str
-) -> None:
-    retraining = Method(
-        name="retraining",
-        label="Retraining",
-        trials={"small": (a_trial("retraining"),)},
-        retrains=True,
-        in_paper=True,
-        post_training="none",
-    )
-    entry = entry_of()
-    entry = entry.model_copy(update={"methods": (retraining, *entry.methods)})
-    accuracy = {
-        **ACCURACY,
-        "retraining": (0.9, 0.8, 0.65, 0.1),  # 0, 0 and 5 points less than w*
-        "ours+lambda5": (0.9, 0.8, 0.64, 0.4),
-        **changed,
-    }
-    assert said in made(entry, frame_of(*rows_of(accuracy))).body
-    alone = {name: values for name, values in accuracy.items() if not name.startswith("ours")}
-    assert "Q is below" not in made(entry, frame_of(*rows_of(alone))).body
 
 
 def test_bars_show_what_each_client_gains_and_all_together() -> None:
@@ -306,22 +245,3 @@ def test_the_papers_numbers_stand_beside_the_first_metric_alone() -> None:
     ]
     assert found["difference"].tolist() == pytest.approx([0.075 - 2])
     assert [name for name in cells(result.body)[0] if "paper" in name] == ["S, nats paper"]
-
-
-def test_theorem_5_11_is_judged_by_training_loss() -> None:
-    """F_-J(w_r*) is .19 of the first seed. V and Q: .08 and 0 of w*, 0 and .112 of w_r*, .003 and .0078 of ours at 0,
-    whose 2V + Q is the least, .004 and .0064 at 5, where V + Q and Q are less. In the other seeds all lose more.
-    """
-    losses = {
-        "best": (0.2, 0.3, 0.4, 0.1),
-        "again": (0.05, 0.15, 0.6, 0.9),
-        "ours+lambda0": (0.13, 0.21, 0.325, 0.5),
-        "ours+lambda5": (0.12, 0.22, 0.34, 0.7),
-    }
-    rows = [
-        row
-        for seed, more in enumerate((0.0, 0.1, 0.5))
-        for row in rows_of({name: tuple(v + more for v in of) for name, of in losses.items()}, seed, metric=LOSS)
-    ]
-    result = made(entry_of(metrics=(LOSS,), seeds=(0, 1, 2)), frame_of(*rows))
-    assert "C_q of Theorem 5.11 is at most F_-J(w_r*) = 0.3900; the least 2V + Q is 0.0138." in result.body
