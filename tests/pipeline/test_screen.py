@@ -296,7 +296,7 @@ def test_a_job_that_runs_counts_as_far_as_it_is_estimated(monkeypatch: pytest.Mo
     assert "| 0 of 1 job done, about 0 s left" in found.stream.getvalue()
     found.now += 100
     found.screen._show()
-    assert found.screen._bar.n == pytest.approx(JOBS[0].seconds)
+    assert found.screen._bar.n == pytest.approx(0.99 * JOBS[0].seconds)  # as long as it is not done
     found.screen.end()
 
 

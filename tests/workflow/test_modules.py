@@ -41,6 +41,32 @@ def test_a_module_plans_with_the_config_of_the_folder_that_it_runs_in(tmp_path: 
     mine.expect_run(expected.due, "mine")
 
 
+def test_a_module_under_other_names_runs_the_same_and_names_a_missing_profile(tmp_path: Path) -> None:
+    project = with_toy(tmp_path / "project")
+    mine = using(project, tmp_path / "mine")
+    mine.edit("Snakefile", 'Snakefile"\n', 'Snakefile"\n    config: config["fu"]\n')
+    mine.edit("Snakefile", "use rule * from fu", "use rule * from fu as fu_*")
+    mine.edit("Snakefile", "module fu:", "configfile: 'mine.yaml'\n\nmodule fu:")
+    (mine.root / "mine.yaml").write_text("{samples: [a], fu: {preset: toy, papers: [toy]}}")
+    profile = ("--workflow-profile", f"{project.root}/profiles/default")
+    for words, warned in (((), True), (profile, False), (("--rerun-triggers", "mtime", "--"), False)):
+        done = mine.snakemake("-n", *words, "mine")
+        assert "rule fu_publish:" in done.stdout
+        assert done.stderr.count("warning: Snakemake's records, too, decide here which jobs run again") == warned
+        assert "localrules" not in done.stderr
+
+
+def test_a_module_with_a_prefix_is_refused(tmp_path: Path) -> None:
+    mine = using(with_toy(tmp_path / "project"), tmp_path / "mine")
+    mine.edit("Snakefile", 'Snakefile"\n', 'Snakefile"\n    prefix: "elsewhere"\n')
+    done = mine.snakemake("-n", "mine", check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: prefix (in the module statement): results and certificates lie below results/ of the folder that "
+        "Snakemake runs in; leave it out."
+    )
+
+
 @pytest.mark.whole
 def test_a_module_makes_the_same_bytes_in_the_folder_that_it_runs_in(toy: Project, tmp_path: Path) -> None:
     project = with_toy(tmp_path / "project")

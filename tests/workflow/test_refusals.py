@@ -15,7 +15,7 @@ CACHE = (
 )
 SDM = (
     "--sdm (`software-deployment-method:` in a profile): jobs run in Snakemake's own environment, whose libraries the "
-    "plan reads; leave it out, and make that environment with `make reproduce` or `conda env create -f "
+    "plan reads; leave it out, and make that environment with `make version` or `conda env create -f "
     "envs/environment.yaml`."
 )
 

@@ -120,8 +120,7 @@ use rule data as recover with:
 
 
 use rule data as evaluate with:
-    """What one evaluation measures on the models of a trial (`original`, or the unlearned and the recovered one), and
-    what they predict."""
+    """What one evaluation measures on the models of a trial, the original or those after the request, with predictions."""
     input:
         engine.inputs(
             *("evaluate", "data", "partition", "request", "original", "models"),

@@ -75,8 +75,13 @@ class Engine:
         if self.snakemake.deploys:
             raise UserError(
                 "--sdm (`software-deployment-method:` in a profile): jobs run in Snakemake's own environment, whose "
-                "libraries the plan reads; leave it out, and make that environment with `make reproduce` or `conda env "
+                "libraries the plan reads; leave it out, and make that environment with `make version` or `conda env "
                 "create -f envs/environment.yaml`."
+            )
+        if self.snakemake.moves:
+            raise UserError(
+                "prefix (in the module statement): results and certificates lie below results/ of the folder that "
+                "Snakemake runs in; leave it out."
             )
         self.submits = self.snakemake.is_run and snapshot.INSIDE
         snapshot.enter(config, self.snakemake.is_run)
@@ -115,6 +120,12 @@ class Engine:
     def due(self) -> dict[str, Job]:
         """The jobs that have to run for the targets, by certificate, dependencies first: `stamp` drives them."""
         self.snakemake.prepare()
+        if self.snakemake.is_module and self.snakemake.keeps_records:
+            print(
+                "warning: Snakemake's records, too, decide here which jobs run again; use --rerun-triggers mtime, or "
+                "--workflow-profile with fu's profiles/default.",
+                file=sys.stderr,
+            )
         jobs = self.pending.to_make(self.plan.asked(self.snakemake.targets))
         return {job.certificate: job for job, _ in jobs}
 

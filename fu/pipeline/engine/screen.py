@@ -19,6 +19,7 @@ from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.plan import Job
 
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
+MOST = 0.99  # that is shown as done before it is
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
 TRACEBACK = "Traceback (most recent call last):"
 KILLED = "the job ended without an error message, probably killed"
@@ -129,7 +130,7 @@ class Screen:
             return
         now = time.monotonic()
         begun = sum(min(now - running.began, running.job.seconds) for running in self.running.values())
-        share = (self.spent + begun) / self.total
+        share = min((self.spent + begun) / self.total, 1 if self.made == len(self.jobs) else MOST)
         elapsed = now - self.began
         left = max(elapsed * (1 / share - 1) if share > 0.02 else self.total / self.cores - elapsed, 0)
         text = f"{self.made} of {counted(len(self.jobs), 'job')} done, about {lasting(left)} left"

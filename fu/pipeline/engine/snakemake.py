@@ -17,6 +17,7 @@ from snakemake.cli import parse_args
 from snakemake.io import ancient, unpack
 from snakemake.ioflags import update
 from snakemake.logging import logger
+from snakemake.settings.types import RerunTrigger
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from fu.pipeline.engine.screen import Screen
@@ -48,6 +49,7 @@ class Snakemake:
         """`workflow`: as the Snakefile knows it."""
         self._workflow, self._rename = workflow, workflow.modifier.modify_rulename
         self.is_module = not workflow.modifier.is_main_snakefile()
+        self.moves: bool = workflow.modifier.modify_path("results") != "results"  # a prefix, in a module statement
         self.is_run: bool = workflow.is_main_process  # what is submitted plans its own jobs alone, and shows nothing
 
     @property
@@ -81,6 +83,11 @@ class Snakemake:
     def runs_here(self) -> bool:
         """Whether jobs run on this machine: a cluster gets them from a copy of the code."""
         return bool(self._workflow.local_exec)
+
+    @property
+    def keeps_records(self) -> bool:
+        """Whether its own records, too, say what runs again (no --rerun-triggers mtime)."""
+        return bool(self._workflow.dag_settings.rerun_triggers != {RerunTrigger.MTIME})
 
     @property
     def deploys(self) -> bool:
@@ -121,6 +128,10 @@ class Snakemake:
         # Jobs of one group are submitted as one only where they depend on each other, or up to so many together.
         if packs:
             self._workflow.group_settings.group_components = dict.fromkeys(packs, sys.maxsize)
+
+    def keep_here(self, *stages: str) -> None:
+        """Have rules run on this machine where others are submitted: `localrules`, under the names given here."""
+        self._workflow.localrules(*map(self._rename, stages))
 
     def limit(self, resource: str, most: int) -> None:
         """Limit a resource, also in submitted processes, which get no --resources."""
