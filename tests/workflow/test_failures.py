@@ -110,8 +110,14 @@ def test_absent_archives_are_told_before_the_first_job(project: Project) -> None
     before = contents(project.root / "results/toy")
     status, lines = make(project, "DATA_DIR=/of/mine")
     assert status == 2
-    assert lines[-2] == (
-        "error: missing archives that cannot be downloaded here: /of/mine/mnist.npz; put them in place "
+    sentence = (
+        "missing archives that cannot be downloaded here: /of/mine/mnist.npz; put them in place "
         "(docs/data.md) or set their folder (DATA_DIR=..., or data_dir in config.yaml)."
     )
+    assert lines[-2] == f"error: {sentence}"
+    dry = project.snakemake("-n", "--config", "data_dir=/of/mine")
+    assert dry.stderr.count(f"warning: {sentence}\n") == 1
+    (project.root / "mnist.npz").write_text("no archive")
+    damaged = project.snakemake("-n", "--config", "data_dir=.")
+    assert "warning: mnist.npz: " in damaged.stderr
     assert contents(project.root / "results/toy") == before

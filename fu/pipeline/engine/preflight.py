@@ -16,22 +16,8 @@ from fu.pipeline.stages.common import ModelSpec
 def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
     """Raise `UserError` where jobs are certain to fail; `here`: they run on this machine, in this environment."""
     planned = list(jobs)
-    missing: set[str] = set()
-    for dataset in (job.names["dataset"] for job in planned if job.stage == "data"):
-        if about(dataset).embedded:
-            continue
-        path = Path(plan.config.data_dir) / f"{dataset}.npz"
-        if os.path.lexists(path):
-            _large_enough(plan, dataset, path, archives.check(path, dataset))
-        elif about(dataset).owners and leaf.exists(path.with_suffix("")):
-            continue
-        elif not (name := about(dataset).torchvision) or (here and not _available(name, path.parent)):
-            missing.add(str(path))
-    if missing:
-        raise UserError(
-            f"missing archives that cannot be downloaded here: {', '.join(sorted(missing))}; put them in "
-            "place (docs/data.md) or set their folder (DATA_DIR=..., or data_dir in config.yaml)."
-        )
+    if sentence := missing(plan, planned, here):
+        raise UserError(sentence)
     for output in {path for job in planned for path in job.outputs.values()}:
         require_place(Path(output))
     if here:
@@ -48,6 +34,30 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             from fu.pipeline.stages.compute import check_device
 
             check_device("cuda")
+
+
+def missing(plan: Plan, jobs: Iterable[Job], here: bool) -> str:
+    """Return a sentence on archives that jobs need and nobody can download; "" where there are none.
+
+    Raises `UserError` where one is damaged, or too small.
+    """
+    lacking: set[str] = set()
+    for dataset in (job.names["dataset"] for job in jobs if job.stage == "data"):
+        if about(dataset).embedded:
+            continue
+        path = Path(plan.config.data_dir) / f"{dataset}.npz"
+        if os.path.lexists(path):
+            _large_enough(plan, dataset, path, archives.check(path, dataset))
+        elif about(dataset).owners and leaf.exists(path.with_suffix("")):
+            continue
+        elif not (name := about(dataset).torchvision) or (here and not _available(name, path.parent)):
+            lacking.add(str(path))
+    if not lacking:
+        return ""
+    return (
+        f"missing archives that cannot be downloaded here: {', '.join(sorted(lacking))}; put them in "
+        "place (docs/data.md) or set their folder (DATA_DIR=..., or data_dir in config.yaml)."
+    )
 
 
 def _specs(planned: Iterable[Job]) -> list[ModelSpec]:

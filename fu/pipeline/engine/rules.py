@@ -126,8 +126,15 @@ class Engine:
                 "--workflow-profile with fu's profiles/default.",
                 file=sys.stderr,
             )
-        jobs = self.pending.to_make(self.plan.asked(self.snakemake.targets))
-        return {job.certificate: job for job, _ in jobs}
+        jobs = [job for job, _ in self.pending.to_make(self.plan.asked(self.snakemake.targets))]
+        if self.snakemake.dry:
+            try:
+                sentence = preflight.missing(self.plan, jobs, here=True)
+            except UserError as error:
+                sentence = str(error)
+            if sentence:
+                print(f"warning: {sentence}", file=sys.stderr)
+        return {job.certificate: job for job in jobs}
 
     @cached_property
     def stamp(self) -> str:

@@ -85,6 +85,11 @@ class Snakemake:
         return bool(self._workflow.local_exec)
 
     @property
+    def dry(self) -> bool:
+        """Whether nothing is to run (-n)."""
+        return bool(self._workflow.output_settings.dryrun)
+
+    @property
     def keeps_records(self) -> bool:
         """Whether its own records, too, say what runs again (no --rerun-triggers mtime)."""
         return bool(self._workflow.dag_settings.rerun_triggers != {RerunTrigger.MTIME})
