@@ -73,12 +73,16 @@ def test_each_number_that_differs_is_told_with_its_seed_and_change() -> None:
 
 
 def test_what_is_missing_or_a_text_ranks_before_numbers_and_small_ones_by_their_difference() -> None:
-    a = [{"seed": 0, "value": value, "method": name} for name, value in (("w", 40), ("x", 0.1), ("y", 0.5), ("z", 1))]
-    b = [{**row, "value": value} for row, value in zip(a, (30, 0.5, 0.4), strict=False)]
+    a = [
+        {"seed": 0, "value": value, "method": name}
+        for name, value in (("v", 2), ("w", 40), ("x", 0.1), ("y", 0.5), ("z", 1))
+    ]
+    b = [{**row, "value": value} for row, value in zip(a, (3, 30, 0.5, 0.4), strict=False)]
     lines = told(a, b)[1:]
     assert [line.partition(": ")[2] for line in lines] == [
         "1 -> none",
         "0.1 -> 0.5 (+0.4)",
+        "2 -> 3 (+1)",  # a third of the larger one
         "40 -> 30 (-10)",
         "0.5 -> 0.4 (-0.1)",
     ]
@@ -106,6 +110,7 @@ def test_rows_that_nothing_tells_apart_are_compared_in_their_order() -> None:
     assert told(twice, [*twice[:1], {"seed": 0, "value": 2}])[1:] == [
         "small, ours, recovered, seed 0, asr: 1 -> 2 (+1)"
     ]
+    assert told(twice, twice[:1])[1:] == ["small, ours, recovered, seed 0, asr: 1 -> none"]
 
 
 def test_where_the_rows_are_equal_what_is_shown_is_compared_without_measured_times() -> None:
@@ -179,6 +184,7 @@ def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> No
         assert not equal
         assert lines[-1].endswith(f": toy_thing ({why})")
     assert against(text.replace("r_acc,0.9", "r_acc,0.21"))[0]
+    assert against(text.replace("r_acc,0.9", "other,0.9"))[0]  # one of eleven numbers, under another name
     assert against(text.replace("0.5", "0.54"))[0]
     assert against(text.replace("0.5", "20"))[0] is False
     big = against("metric,mean\n" + "".join(f"m{k},40\n" for k in range(4)))  # other columns: nothing in common
