@@ -14,7 +14,7 @@ from fu.errors import UserError
 from fu.pipeline import checks, frames
 from fu.pipeline.paths import Paths
 from fu.pipeline.plan import Plan
-from fu.pipeline.settings.papers import configured, resolve
+from fu.pipeline.settings.papers import configured, read_paper, resolve
 from tests.artefacts.factories import make_claim, make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import PAPERS, made
@@ -101,6 +101,16 @@ def test_every_paper_has_claims_and_an_artefact_with_their_verdicts(paper: str) 
     job = planned.job("publish", {"paper": paper, "artefact": "verdicts"})
     judged = {one.artefact for one in planned.papers[paper].claims.values()}
     assert sorted(job.files) == sorted(f"results/paper/artefacts/{paper}/{name}.rows.csv" for name in judged)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_claims_text_names_the_margin_or_limit_by_which_it_is_judged(paper: str) -> None:
+    words = {0.005: "half a point", 0.5: "half"}
+    for name, claim in read_paper(paper)["claims"].items():
+        for number in (abs(claim["params"].get(key, 0)) for key in ("margin", "limit")):
+            if number > 1e-6:
+                said = (f"{number:g}".lstrip("0"), f"{100 * number:g} points", words.get(number, "?"))
+                assert any(text in claim["text"] for text in said), name
 
 
 def test_claims_about_what_was_made_are_judged_alone() -> None:
