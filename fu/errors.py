@@ -14,16 +14,16 @@ class UserError(Exception):
     """An error in a setting, an input file or an argument; the message says where, what, and what is allowed."""
 
 
-MOST = 40  # names in a sentence
+MOST, NEAREST = 40, 5  # names in a sentence: of all that are allowed, of more than that
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
-    """Return "; did you mean 'x'? allowed: a, b" for a name that is not in `allowed`; of many the nearest alone."""
+    """Return "; did you mean 'x'? allowed: a, b" for a name that is not in `allowed`; of many only the nearest."""
     options = sorted(allowed)
     close = difflib.get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
-    shown = options if len(options) <= MOST else difflib.get_close_matches(name, options, n=MOST, cutoff=0)
-    more = f" and {len(options) - MOST} more" if len(options) > MOST else ""
+    shown = options if len(options) <= MOST else difflib.get_close_matches(name, options, n=NEAREST, cutoff=0)
+    more = f" and {len(options) - NEAREST} more" if len(options) > MOST else ""
     return f"{hint} allowed: {', '.join(shown) or 'none'}{more}"
 
 

@@ -1,7 +1,7 @@
 """Membership inference on models before and after unlearning (FATS Table 1): a panel per metric, a row per data set.
 
-The attack on the original and on the retrained model stands beside: where it cannot detect members on the original
-model, 50% after unlearning says nothing.
+The same attack on the original and on the retrained model is shown next to it: if it cannot detect members before
+unlearning, 50% after it says nothing.
 """
 
 from collections.abc import Hashable
@@ -99,10 +99,10 @@ def intervals(numbers: pd.DataFrame, of: str) -> tuple[str, list[str]]:
     return ", ".join(texts), tell
 
 
-def _verdict(tell: list[str], tell_part: list[str]) -> str:
-    """State which attacks detect members: `tell` on all of them, `tell_part` on those used in training."""
-    more = [label for label in tell_part if label not in tell]
-    parts = [(tell, "members"), (more, "members used in training")]
+def _verdict(detect: list[str], detect_part: list[str]) -> str:
+    """State which attacks detect members, and which those used in training."""
+    more = [label for label in detect_part if label not in detect]
+    parts = [(detect, "members"), (more, "members used in training")]
     found = [f"{in_a_row(who)} {'detects' if len(who) == 1 else 'detect'} {whom}" for who, whom in parts if who]
     return "; ".join(found) or "no attack detects members, so that 50% after unlearning says nothing"
 

@@ -27,7 +27,7 @@ Verdict = Literal["holds", "does not hold", "undecided", "not judged"]
 
 
 class Judged(NamedTuple):
-    """The verdict in a unit, with mean, interval and number of seeds of the rival that decides, or comes nearest to it.
+    """The verdict in a unit, with mean, interval and number of seeds of the rival that decides it or comes closest.
 
     `needed`, `needed_90`: how many seeds would decide with a chance of .5 and of .9, if mean and deviation stay as they
     are; NaN where it is decided, or where that is not known. `note`: what else to know, in words.

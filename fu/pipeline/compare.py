@@ -4,7 +4,7 @@ Compared are, of each table and figure that both have, the rows behind it, seed 
 are equal the numbers that it shows (`*.csv`). Measured times are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf, nan
 from pathlib import Path
@@ -19,8 +19,8 @@ from fu.pipeline.bundle.check import opened
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.page.made import DIGITS, Artefact, read
 
-TIMES = (SECONDS, "ratio")  # metrics and costs that are measured times, or made of them
-LABELS = (  # say which number it is
+TIMES = (SECONDS, "ratio")  # metrics and costs: measured times and their ratios
+LABELS = (  # columns that identify a row
     *("claim", "statement", "system", "scenario", "panel", "line", "training", "method", "point", "setting", "x"),
     *("stage", "audit", "attack", "metric", "quantity", "cost", "client", "round"),
 )
@@ -53,7 +53,7 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
     with _run(first, targets) as a, _run(second, targets) as b:
         shared = sorted(a.artefacts.keys() & b.artefacts.keys())
         wrong = [f"{name}: {text}" for name, run in (("A", a), ("B", b)) for text in run.wrong]
-        known = {*a.artefacts, *b.artefacts, *(text.split(": ")[1] for text in wrong)}
+        known = {name for run in (a, b) for name in (*run.artefacts, *(text.partition(":")[0] for text in run.wrong))}
         if unknown := [target for target in targets if target not in known]:
             raise UserError(f"{first} and {second}: have no table or figure {unknown[0]!r}.")
         if not shared:
@@ -119,23 +119,27 @@ def _differences(a: Artefact, b: Artefact) -> tuple[pd.DataFrame, int]:
 
 
 def _cells(path: Path) -> pd.Series:
-    """Return what a CSV file holds, as texts, by the words of the row, its place among equal ones, and the column."""
+    """Return the texts of a CSV file by row (in words), place among rows that read the same, and column."""
     require_file(path)
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     frame = frame[~frame[[name for name in ("metric", "cost") if name in frame]].isin(TIMES).any(axis=1)]
-    labels = (
-        [*frame.columns.drop("value")] if path.name.endswith(".rows.csv") else [*frame.columns.intersection([*LABELS])]
-    )
-    rows = [
-        [f"{name} {value}" if name in NUMBERED else "the paper's own" if name == "published" else value
-         for name, value in row.items() if value not in UNUSED and (name, value) != ("published", "0")]
-        for row in frame[labels].to_dict("records")
-    ]  # fmt: skip
-    words = pd.Series([", ".join(dict.fromkeys(row)) for row in rows], frame.index, dtype=str)
-    long = frame.drop(columns=labels).assign(cell=words, place=words.groupby(words).cumcount())
-    return long.melt(["cell", "place"], var_name="column", value_name="text").set_index(["cell", "place", "column"])[
-        "text"
-    ]
+    of_seeds = path.name.endswith(".rows.csv")
+    labels = [name for name in frame if (name != "value" if of_seeds else name in LABELS)]
+    rows = pd.Series([_words(row) for row in frame[labels].to_dict("records")], frame.index, dtype=str)
+    long = frame.drop(columns=labels).assign(cell=rows, place=rows.groupby(rows).cumcount())
+    cells = long.melt(["cell", "place"], var_name="column", value_name="text")
+    return cells.set_index(["cell", "place", "column"])["text"]
+
+
+def _words(row: dict[Hashable, str]) -> str:
+    """Return in words what a row is of: "small, ours, recovered, seed 0, asr"."""
+    parts = []
+    for name, value in row.items():
+        if name == "published":
+            parts += ["the paper's own"] if value == "1" else []
+        elif value not in UNUSED:
+            parts.append(f"{name} {value}" if name in NUMBERED else value)
+    return ", ".join(dict.fromkeys(parts))
 
 
 def _number(text: object) -> float:
@@ -157,7 +161,7 @@ def _size(first: object, second: object) -> float:
 
 
 def _beyond(unequal: pd.DataFrame, compared: int) -> str:
-    """Return in what two tables differ by more than on two CPUs; "" where they do not."""
+    """Return how two tables differ beyond what another CPU explains; "" if they do not."""
     if unequal["A"].isna().sum() != unequal["B"].isna().sum():
         return "rows"
     counted = ~unequal.index.get_level_values("column").isin(COUNTS) & ~unequal["A"].isin([nan, ""])
@@ -198,7 +202,7 @@ def _worst(found: dict[str, tuple[pd.DataFrame, int]]) -> Iterator[str]:
     cells = "1 cell differs" if len(unequal) == 1 else f"{len(unequal)} cells differ"
     yield f"Numbers: {number} compared; {cells}, largest differences first:"
     worst = unequal.sort_values("size", ascending=False, kind="stable", key=lambda size: size.fillna(inf))
-    for (name, cell, _, column), one, two, size in worst[:LINES].reset_index(level=[]).itertuples():
+    for (name, cell, _, column), one, two, size in worst[:LINES].itertuples():
         where = ", ".join(filter(None, [cell, "" if column == "value" else column]))
         change = f" ({float(two) - float(one):+.3g})" if size < inf else ""
         first, second = (text if isinstance(text, str) and text else "none" for text in (one, two))

@@ -52,7 +52,7 @@ def test_a_module_under_other_names_runs_the_same_and_names_a_missing_profile(tm
     for words, warned in (((), True), (profile, False), (("--rerun-triggers", "mtime", "--"), False)):
         done = mine.snakemake("-n", *words, "mine")
         assert "rule fu_publish:" in done.stdout
-        assert done.stderr.count("warning: Snakemake's records, too, decide here which jobs run again") == warned
+        assert done.stderr.count("warning: Snakemake's own records can rerun jobs that are up to date") == warned
         assert "localrules" not in done.stderr
 
 
@@ -62,8 +62,7 @@ def test_a_module_with_a_prefix_is_refused(tmp_path: Path) -> None:
     done = mine.snakemake("-n", "mine", check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "error: prefix (in the module statement): results and certificates lie below results/ of the folder that "
-        "Snakemake runs in; leave it out."
+        "error: prefix (in the module statement): results always go to results/ in the working directory; leave it out."
     )
 
 

@@ -16,8 +16,7 @@ from fu.pipeline.stages.common import ModelSpec
 def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
     """Raise `UserError` where jobs are certain to fail; `here`: they run on this machine, in this environment."""
     planned = list(jobs)
-    if sentence := missing(plan, planned, here):
-        raise UserError(sentence)
+    check_archives(plan, planned, here)
     for output in {path for job in planned for path in job.outputs.values()}:
         require_place(Path(output))
     if here:
@@ -36,12 +35,9 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
             check_device("cuda")
 
 
-def missing(plan: Plan, jobs: Iterable[Job], here: bool) -> str:
-    """Return a sentence on archives that jobs need and nobody can download; "" where there are none.
-
-    Raises `UserError` where one is damaged, or too small.
-    """
-    lacking: set[str] = set()
+def check_archives(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
+    """Raise `UserError` where an archive is damaged or too small, or missing and cannot be downloaded."""
+    missing: set[str] = set()
     for dataset in (job.names["dataset"] for job in jobs if job.stage == "data"):
         if about(dataset).embedded:
             continue
@@ -51,13 +47,12 @@ def missing(plan: Plan, jobs: Iterable[Job], here: bool) -> str:
         elif about(dataset).owners and leaf.exists(path.with_suffix("")):
             continue
         elif not (name := about(dataset).torchvision) or (here and not _available(name, path.parent)):
-            lacking.add(str(path))
-    if not lacking:
-        return ""
-    return (
-        f"missing archives that cannot be downloaded here: {', '.join(sorted(lacking))}; put them in "
-        "place (docs/data.md) or set their folder (DATA_DIR=..., or data_dir in config.yaml)."
-    )
+            missing.add(str(path))
+    if missing:
+        raise UserError(
+            f"missing archives that cannot be downloaded here: {', '.join(sorted(missing))}; put them in "
+            "place (docs/data.md) or set their folder (DATA_DIR=..., or data_dir in config.yaml)."
+        )
 
 
 def _specs(planned: Iterable[Job]) -> list[ModelSpec]:

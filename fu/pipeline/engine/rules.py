@@ -78,10 +78,10 @@ class Engine:
                 "libraries the plan reads; leave it out, and make that environment with `make version` or `conda env "
                 "create -f envs/environment.yaml`."
             )
-        if self.snakemake.moves:
+        if self.snakemake.has_prefix:
             raise UserError(
-                "prefix (in the module statement): results and certificates lie below results/ of the folder that "
-                "Snakemake runs in; leave it out."
+                "prefix (in the module statement): results always go to results/ in the working directory; leave it "
+                "out."
             )
         self.submits = self.snakemake.is_run and snapshot.INSIDE
         snapshot.enter(config, self.snakemake.is_run)
@@ -120,20 +120,18 @@ class Engine:
     def due(self) -> dict[str, Job]:
         """The jobs that have to run for the targets, by certificate, dependencies first: `stamp` drives them."""
         self.snakemake.prepare()
-        if self.snakemake.is_module and self.snakemake.keeps_records:
+        if self.snakemake.is_module and self.snakemake.uses_records:
             print(
-                "warning: Snakemake's records, too, decide here which jobs run again; use --rerun-triggers mtime, or "
+                "warning: Snakemake's own records can rerun jobs that are up to date; use --rerun-triggers mtime, or "
                 "--workflow-profile with fu's profiles/default.",
                 file=sys.stderr,
             )
         jobs = [job for job, _ in self.pending.to_make(self.plan.asked(self.snakemake.targets))]
-        if self.snakemake.dry:
+        if self.snakemake.is_dry:
             try:
-                sentence = preflight.missing(self.plan, jobs, here=True)
+                preflight.check_archives(self.plan, jobs, here=True)
             except UserError as error:
-                sentence = str(error)
-            if sentence:
-                print(f"warning: {sentence}", file=sys.stderr)
+                print(f"warning: {error}", file=sys.stderr)
         return {job.certificate: job for job in jobs}
 
     @cached_property

@@ -19,7 +19,7 @@ from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.plan import Job
 
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
-MOST = 0.99  # that is shown as done before it is
+MOST = 0.99  # shown as done until the last job has ended
 PROGRESS = re.compile(r"\d\d:\d\d:\d\d ")  # a line of fu/federation/progress.py
 TRACEBACK = "Traceback (most recent call last):"
 KILLED = "the job ended without an error message, probably killed"

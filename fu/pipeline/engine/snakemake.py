@@ -49,7 +49,7 @@ class Snakemake:
         """`workflow`: as the Snakefile knows it."""
         self._workflow, self._rename = workflow, workflow.modifier.modify_rulename
         self.is_module = not workflow.modifier.is_main_snakefile()
-        self.moves: bool = workflow.modifier.modify_path("results") != "results"  # a prefix, in a module statement
+        self.has_prefix: bool = workflow.modifier.modify_path("results") != "results"  # in a module statement
         self.is_run: bool = workflow.is_main_process  # what is submitted plans its own jobs alone, and shows nothing
 
     @property
@@ -85,13 +85,13 @@ class Snakemake:
         return bool(self._workflow.local_exec)
 
     @property
-    def dry(self) -> bool:
-        """Whether nothing is to run (-n)."""
+    def is_dry(self) -> bool:
+        """Whether this is a dry run (-n)."""
         return bool(self._workflow.output_settings.dryrun)
 
     @property
-    def keeps_records(self) -> bool:
-        """Whether its own records, too, say what runs again (no --rerun-triggers mtime)."""
+    def uses_records(self) -> bool:
+        """Whether its own records can rerun jobs, too (no --rerun-triggers mtime)."""
         return bool(self._workflow.dag_settings.rerun_triggers != {RerunTrigger.MTIME})
 
     @property
@@ -134,8 +134,8 @@ class Snakemake:
         if packs:
             self._workflow.group_settings.group_components = dict.fromkeys(packs, sys.maxsize)
 
-    def keep_here(self, *stages: str) -> None:
-        """Have rules run on this machine where others are submitted: `localrules`, under the names given here."""
+    def run_locally(self, *stages: str) -> None:
+        """Never submit these rules: `localrules`, under the names that a module statement gives them."""
         self._workflow.localrules(*map(self._rename, stages))
 
     def limit(self, resource: str, most: int) -> None:

@@ -1,4 +1,4 @@
-"""What lies in a folder of artefacts: those with valid certificates, and the others by name."""
+"""Read a folder of artefacts: those with valid certificates, and a sentence on each of the others."""
 
 import json
 import re

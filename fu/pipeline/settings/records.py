@@ -48,9 +48,7 @@ class Config(Strict):
         "whose jobs take less time than initialising CUDA",
     )
     jobs_per_gpu: Count | None = Field(
-        None,
-        description="number of jobs that share one GPU of this machine, best with NVIDIA's MPS running; null: as many "
-        "as fit into its memory",
+        None, description="number of jobs that share one GPU of this machine; null: as many as fit into its memory"
     )
     threads: Count = Field(
         1,
