@@ -58,16 +58,16 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
             raise UserError(f"{first} and {second}: have no table or figure {unknown[0]!r}.")
         if not shared:
             raise UserError(" ".join([f"{first} and {second}: have no table or figure in common.", *wrong]))
-        found = {name: _differences(a.artefacts[name], b.artefacts[name]) for name in shared}
+        tables = {name: _differences(a.artefacts[name], b.artefacts[name]) for name in shared}
         lines = [f"A: {first}, B: {second}", *wrong]
         for name, one, other in (("A", a, b), ("B", b, a)):
             if alone := sorted(one.artefacts.keys() - other.artefacts.keys()):
                 lines.append(f"Only in {name}: {', '.join(alone)}")
         certified = all(artefact.made.key for run in (a, b) for artefact in run.artefacts.values())
-        lines += [*(_made(a, b, shared) if certified else ()), *_worst(found)]
-        differ = {name for name, (unequal, _) in found.items() if len(unequal)}
+        lines += [*(_provenance(a, b, shared) if certified else ()), *_largest(tables)]
+        differ = {name for name, (unequal, _) in tables.items() if len(unequal)}
         if differ and not certified:
-            far = {name: text for name in sorted(differ) if (text := _beyond(*found[name]))}
+            far = {name: text for name in sorted(differ) if (text := _excess(*tables[name]))}
             which = ", ".join(f"{name} ({text})" for name, text in far.items())
             limit = f"over {SHARE:.0%} of a table's numbers by more than {FAR}, or one by more than {FARTHEST}"
             lines.append(f"Tables that differ by more than another CPU explains ({limit}): {which or 'none'}")
@@ -125,13 +125,13 @@ def _cells(path: Path) -> pd.Series:
     frame = frame[~frame[[name for name in ("metric", "cost") if name in frame]].isin(TIMES).any(axis=1)]
     of_seeds = path.name.endswith(".rows.csv")
     labels = [name for name in frame if (name != "value" if of_seeds else name in LABELS)]
-    rows = pd.Series([_words(row) for row in frame[labels].to_dict("records")], frame.index, dtype=str)
+    rows = pd.Series([_describe(row) for row in frame[labels].to_dict("records")], frame.index, dtype=str)
     long = frame.drop(columns=labels).assign(cell=rows, place=rows.groupby(rows).cumcount())
     cells = long.melt(["cell", "place"], var_name="column", value_name="text")
     return cells.set_index(["cell", "place", "column"])["text"]
 
 
-def _words(row: dict[Hashable, str]) -> str:
+def _describe(row: dict[Hashable, str]) -> str:
     """Return in words what a row is of: "small, ours, recovered, seed 0, asr"."""
     parts = []
     for name, value in row.items():
@@ -160,7 +160,7 @@ def _size(first: object, second: object) -> float:
     return abs(one - two) / max(1, abs(one), abs(two))
 
 
-def _beyond(unequal: pd.DataFrame, compared: int) -> str:
+def _excess(unequal: pd.DataFrame, compared: int) -> str:
     """Return how two tables differ beyond what another CPU explains; "" if they do not."""
     if unequal["A"].isna().sum() != unequal["B"].isna().sum():
         return "rows"
@@ -170,7 +170,7 @@ def _beyond(unequal: pd.DataFrame, compared: int) -> str:
     return f"{share:.0%}" if share > SHARE else f"one by {farthest:.2g}" if farthest > FARTHEST else ""
 
 
-def _made(a: Run, b: Run, shared: Sequence[str]) -> Iterator[str]:
+def _provenance(a: Run, b: Run, shared: Sequence[str]) -> Iterator[str]:
     """Yield what made the shared tables and figures, where it differs."""
     sides = [[_about(run.artefacts[name]) for name in shared] for run in (a, b)]
     for key in dict.fromkeys(key for side in sides for about in side for key in about):
@@ -192,10 +192,10 @@ def _about(artefact: Artefact) -> dict[str, str]:
     }
 
 
-def _worst(found: dict[str, tuple[pd.DataFrame, int]]) -> Iterator[str]:
+def _largest(tables: dict[str, tuple[pd.DataFrame, int]]) -> Iterator[str]:
     """Yield which numbers differ, the largest differences first; what is missing or a text before all."""
-    number = sum(compared for _, compared in found.values())
-    unequal = pd.concat({name: part for name, (part, _) in found.items()}, names=["name"])
+    number = sum(compared for _, compared in tables.values())
+    unequal = pd.concat({name: part for name, (part, _) in tables.items()}, names=["name"])
     if unequal.empty:
         yield f"Numbers: all {number} are equal"
         return

@@ -47,25 +47,25 @@ def run(folder: str, rows: Sequence[Row] = ROWS, shown: str = SHOWN, **about: An
     return Path(shutil.copytree(ROOT, folder))
 
 
-def told(a: Sequence[Row], b: Sequence[Row], shown: tuple[str, str] = (SHOWN, SHOWN)) -> list[str]:
-    """Return what is said of two runs but for the first line, without the name before each number."""
+def report(a: Sequence[Row], b: Sequence[Row], shown: tuple[str, str] = (SHOWN, SHOWN)) -> list[str]:
+    """Return the lines of a comparison after the first, without the name before each number."""
     runs = run("a", a, shown[0]), run("b", b, shown[1])
-    found = compare(*runs)
-    assert found.equal == (len(found.lines) == 2)
+    comparison = compare(*runs)
+    assert comparison.equal == (len(comparison.lines) == 2)
     for path in runs:
         shutil.rmtree(path)
-    return [line.removeprefix("  toy_thing  ") for line in found.lines[1:]]
+    return [line.removeprefix("  toy_thing  ") for line in comparison.lines[1:]]
 
 
 def test_equal_numbers_do_not_differ_however_they_are_written_and_ordered() -> None:
     rows = [*ROWS, {"seed": 0, "value": 0.25, "method": "x"}]
     again = [{**row, "value": f"{row['value']:.6f}"} for row in reversed(rows)]
-    assert told(rows, again) == ["Numbers: all 6 are equal"]  # four rows, and one number in each table
+    assert report(rows, again) == ["Numbers: all 6 are equal"]  # four rows, and one number in each table
 
 
-def test_each_number_that_differs_is_told_with_its_seed_and_change() -> None:
+def test_each_number_that_differs_is_printed_with_its_seed_and_change() -> None:
     a, b = ROWS, [*ROWS[:1], {"seed": 1, "value": 0.9, "published": 0}, {"seed": 2, "value": 5}]
-    assert told(a, b) == [
+    assert report(a, b) == [
         "Numbers: 5 compared; 2 cells differ, largest differences first:",
         "small, ours, recovered, seed 2, asr: 2 -> 5 (+3)",  # .6 of the larger number
         "small, ours, recovered, seed 1, asr: 1 -> 0.9 (-0.1)",
@@ -78,7 +78,7 @@ def test_what_is_missing_or_a_text_ranks_before_numbers_and_small_ones_by_their_
         for name, value in (("v", 2), ("w", 40), ("x", 0.1), ("y", 0.5), ("z", 1))
     ]
     b = [{**row, "value": value} for row, value in zip(a, (3, 30, 0.5, 0.4), strict=False)]
-    lines = told(a, b)[1:]
+    lines = report(a, b)[1:]
     assert [line.partition(": ")[2] for line in lines] == [
         "1 -> none",
         "0.1 -> 0.5 (+0.4)",
@@ -87,7 +87,7 @@ def test_what_is_missing_or_a_text_ranks_before_numbers_and_small_ones_by_their_
         "0.5 -> 0.4 (-0.1)",
     ]
     texts = "claim,scenario,verdict\nforgets,iid,holds\n", "claim,scenario,verdict\nforgets,iid,undecided\n"
-    assert told(ROWS, ROWS, texts)[1:] == ["forgets, iid, verdict: holds -> undecided"]
+    assert report(ROWS, ROWS, texts)[1:] == ["forgets, iid, verdict: holds -> undecided"]
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,17 @@ def test_what_is_missing_or_a_text_ranks_before_numbers_and_small_ones_by_their_
     ],
 )
 def test_rows_that_differ_in_anything_else_are_other_rows(column: str, one: object, other: object, words: str) -> None:
-    lines = told([{"seed": 0, "value": 1, column: one}], [{"seed": 0, "value": 1, column: other}])
+    lines = report([{"seed": 0, "value": 1, column: one}], [{"seed": 0, "value": 1, column: other}])
     assert len(lines) == 3
     assert any(f", {words}" in line and line.endswith(": 1 -> none") for line in lines)
 
 
 def test_rows_that_nothing_tells_apart_are_compared_in_their_order() -> None:
     twice = [{"seed": 0, "value": 1}, {"seed": 0, "value": 1}]
-    assert told(twice, [*twice[:1], {"seed": 0, "value": 2}])[1:] == [
+    assert report(twice, [*twice[:1], {"seed": 0, "value": 2}])[1:] == [
         "small, ours, recovered, seed 0, asr: 1 -> 2 (+1)"
     ]
-    assert told(twice, twice[:1])[1:] == ["small, ours, recovered, seed 0, asr: 1 -> none"]
+    assert report(twice, twice[:1])[1:] == ["small, ours, recovered, seed 0, asr: 1 -> none"]
 
 
 def test_where_the_rows_are_equal_what_is_shown_is_compared_without_measured_times() -> None:
@@ -118,32 +118,34 @@ def test_where_the_rows_are_equal_what_is_shown_is_compared_without_measured_tim
     other = (
         shown.replace("0.5", "0.3").replace("0.2,1", "0.2,2").replace("seconds,7", "seconds,8").replace("o,3", "o,4")
     )
-    assert told(ROWS, ROWS, (shown, other)) == [
+    assert report(ROWS, ROWS, (shown, other)) == [
         "Numbers: 8 compared; 2 cells differ, largest differences first:",  # 3 rows, 2 means, 2 deviations, toy_other
         "r_acc, n: 1 -> 2 (+1)",
         "asr, mean: 0.5 -> 0.3 (-0.2)",
     ]
-    assert len(told(ROWS, [*ROWS[:2], {"seed": 2, "value": 9}], (shown, other))) == 2  # the rest follows from the rows
+    assert (
+        len(report(ROWS, [*ROWS[:2], {"seed": 2, "value": 9}], (shown, other))) == 2
+    )  # the rest follows from the rows
     costs = "method,cost,spent\nours,seconds,1.5\n"
-    assert told(ROWS, ROWS, (costs, costs.replace("1.5", "9"))) == ["Numbers: all 4 are equal"]
+    assert report(ROWS, ROWS, (costs, costs.replace("1.5", "9"))) == ["Numbers: all 4 are equal"]
 
 
 def test_many_differences_are_cut_and_counted() -> None:
     rows = [{"seed": 0, "round": k, "value": 1} for k in range(LINES + 5)]
-    lines = told(rows, [{**row, "value": 2} for row in rows])
+    lines = report(rows, [{**row, "value": 2} for row in rows])
     assert lines[0] == f"Numbers: {LINES + 7} compared; {LINES + 5} cells differ, largest differences first:"
     assert sum("1 -> 2 (+1)" in line for line in lines) == LINES
     assert lines[-1] == "  and 5 more"
 
 
-def test_what_made_runs_is_told_where_it_differs_and_what_one_has_alone() -> None:
+def test_what_made_runs_is_printed_where_it_differs_and_what_one_has_alone() -> None:
     a = run("a")
     shutil.rmtree("results")
     about: Row = {"commit": "fedcba" * 6, "clean": False, "versions": {"python": "3.12.1", "torch": "2.14.0"}}
     copied(put(ENTRY, **about, devices=["another"]), "only")
-    found = compare(a, run("b", **about))
-    assert found.equal
-    assert found.lines[1:] == [
+    comparison = compare(a, run("b", **about))
+    assert comparison.equal
+    assert comparison.lines[1:] == [
         "Only in A: toy_other",
         "Only in B: toy_only",
         "commit: abcdefabcdef in A, fedcbafedcba, edited in B",
@@ -161,8 +163,8 @@ def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> No
 
     def against(shown: str) -> tuple[bool, list[str]]:
         (tables / "toy/thing.csv").write_text(shown)
-        found = compare(a, tables)
-        return found.equal, found.lines
+        comparison = compare(a, tables)
+        return comparison.equal, comparison.lines
 
     assert against(text.replace(",3,", ",4,")) == (
         True,
@@ -194,11 +196,11 @@ def test_a_run_is_compared_with_tables_alone_up_to_what_another_cpu_does() -> No
 def test_what_is_damaged_is_named_and_the_runs_are_not_equal() -> None:
     a, b = run("a"), run("b")
     (b / "artefacts/toy/thing.csv").write_text("x")
-    found = compare(a, b)
-    assert "B: toy_thing: thing.csv is not as its job wrote it." in found.lines
-    assert "Only in A: toy_thing" in found.lines
-    assert found.lines[-1] == "Not compared, for the reasons above: 1 table or figure"
-    assert not found.equal
+    comparison = compare(a, b)
+    assert "B: toy_thing: thing.csv is not as its job wrote it." in comparison.lines
+    assert "Only in A: toy_thing" in comparison.lines
+    assert comparison.lines[-1] == "Not compared, for the reasons above: 1 table or figure"
+    assert not comparison.equal
 
 
 def test_only_the_targets_are_compared() -> None:
