@@ -126,9 +126,10 @@ def _cells(path: Path) -> pd.Series:
     of_seeds = path.name.endswith(".rows.csv")
     labels = [name for name in frame if (name != "value" if of_seeds else name in LABELS)]
     rows = pd.Series([_describe(row) for row in frame[labels].to_dict("records")], frame.index, dtype=str)
-    long = frame.drop(columns=labels).assign(cell=rows, place=rows.groupby(rows).cumcount())
-    cells = long.melt(["cell", "place"], var_name="column", value_name="text")
-    return cells.set_index(["cell", "place", "column"])["text"]
+    index = pd.MultiIndex.from_arrays([rows, rows.groupby(rows).cumcount()], names=["cell", "place"])
+    cells = frame.drop(columns=labels).set_axis(index).rename_axis(columns="column").stack()
+    assert isinstance(cells, pd.Series)
+    return cells
 
 
 def _describe(row: dict[Hashable, str]) -> str:

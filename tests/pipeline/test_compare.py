@@ -63,6 +63,13 @@ def test_equal_numbers_do_not_differ_however_they_are_written_and_ordered() -> N
     assert report(rows, again) == ["Numbers: all 6 are equal"]  # four rows, and one number in each table
 
 
+def test_a_column_may_have_any_name() -> None:
+    """As in tables of verdicts, which have a text and a place."""
+    shown = "scenario,text,place,cell,column,value\nsmall,It holds.,Table 1,c,d,0.5\n"
+    assert report(ROWS, ROWS, (shown, shown)) == ["Numbers: all 5 are equal"]
+    assert report(ROWS, ROWS, (shown, shown.replace("Table 1", "Table 2")))[1:] == ["small, place: Table 1 -> Table 2"]
+
+
 def test_each_number_that_differs_is_printed_with_its_seed_and_change() -> None:
     a, b = ROWS, [*ROWS[:1], {"seed": 1, "value": 0.9, "published": 0}, {"seed": 2, "value": 5}]
     assert report(a, b) == [
