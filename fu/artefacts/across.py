@@ -17,7 +17,7 @@ from fu.artefacts.groups import Groups, axis_name, choices, group, grouped, shor
 from fu.artefacts.result import Result
 from fu.artefacts.statistics import KEYS, Evaluated, Mean, evaluated, printed
 
-READS = "evaluations"
+INPUTS = ("evaluations",)
 NEEDS = ("x",)
 COLUMNS = {  # of the numbers, where coordinates make panels and lines, or scenarios and methods do
     True: ["panel", "line", "x", "training", "metric", "mean", "std", "n", "published", "difference"],

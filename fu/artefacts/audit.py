@@ -26,7 +26,7 @@ from fu.artefacts.panels import LIKE, markdown
 from fu.artefacts.result import Result
 from fu.artefacts.words import in_a_row
 
-READS = "repeats"
+INPUTS = ("audits",)
 NEEDS = ("against",)
 BY_SEED = ("found", "in_order")  # shares of the audits that decide something
 GREY = "0.78"  # of an audit that judges nobody

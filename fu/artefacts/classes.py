@@ -19,7 +19,7 @@ from fu.artefacts.result import Result
 from fu.artefacts.statistics import begins, broken, by_round, divergence, once, original, paths
 from fu.errors import UserError
 
-READS = "traces"
+INPUTS = ("traces", "costs")
 TRACED = ("predicted_classes",)  # what the scenarios must have measured per round
 SHARE = "predicted_"  # metric of a class: the share of images that it gets
 NAMED = 3  # classes in a cell of the summary

@@ -25,7 +25,7 @@ from fu.artefacts.statistics import Levels, Starts, begins, broken, by_round, di
 from fu.artefacts.words import in_a_row
 from fu.evaluation.trace import TIMES
 
-READS = "traces"
+INPUTS = ("traces", "costs")
 ELSEWHERE = "start other than ω⁰"
 LEVEL = "ω⁰"
 REQUEST = "request"

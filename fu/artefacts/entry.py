@@ -13,6 +13,19 @@ ORIGINAL = "original"
 MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
 # What a model is to a trial. In the YAML and CSV files of people, and so in frames and entries, it is called its stage.
 Role = Literal["original", "unlearned", "recovered"]
+# What the rows behind a table or figure are, as its kind declares in `INPUTS`.
+Input = Literal[
+    "evaluations",
+    "agreement",
+    "traces",
+    "costs",
+    "audits",
+    "exposed",
+    "relearning",
+    "holdings",
+    "examples",
+    "artefacts",
+]
 RATES = {"original": "training.lr", "unlearned": "unlearning.lr", "recovered": "recovery.lr"}
 HELD = "training_samples"  # metric of the rows that say, client by client, how many samples each trains on
 FORGET_SET = "forget_set_accuracy"  # metric by which relearning is judged where there is no backdoor
@@ -40,12 +53,9 @@ class Trial(Frozen):
     """A training or a method at one point of its grid: `values` is what the grid sets there.
 
     `rate`: its learning rate (None: nobody trains), `recovery_rate`: that of the post-training that follows, if any.
-    Where its files lie, as "scenario/trial": `trained`: of the trained model that it starts from, or that it is;
-    `unlearned` and `recovered`: of its own models, if it has them; `evaluated`: those of its evaluations that are read.
-    `predicted`: where audits are read, of what its last models say in all seeds, and the models that it starts from.
-    `relearned`: where relearning is read, of what comes back in its last models.
-    The chosen one of several is a trial, too: `selection` is the one that it follows, as "scenario/method", and
-    `points` says which trial it is, by the one that is selected.
+    Its models, as "scenario/trial": `trained`: the one that it starts from, or that it is; `unlearned` and `recovered`:
+    its own, if it has them. Trials may share models.
+    The chosen one of several is a trial, too: `points` says which one it is, by the one that is selected.
     """
 
     name: str
@@ -55,10 +65,6 @@ class Trial(Frozen):
     trained: str = ORIGINAL
     unlearned: str = ""
     recovered: str = ""
-    evaluated: tuple[str, ...] = ()
-    predicted: tuple[str, ...] = ()
-    relearned: str = ""
-    selection: str = ""
     points: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -120,10 +126,9 @@ class Scenario(Frozen):
     `family`: the label without coordinates (None: it has none). `data` names the data set for people, `replaces` the
     paper's own where the preset has another in its place. `at`: its coordinates by their short names.
     `original`: the trial of the original model (None: it is not shown).
-    `partition`: the scenario in whose folder the partition lies. `attack`: what marks samples that are shown as
-    pictures, if anything does. `sampling`: where a training draws
-    clients and takes so many steps a round. `asked`: the request, if there is one and the kind of artefact draws
-    requests; `requests`: how many come in a row, at equal distances in the rounds after the first.
+    `sampling`: where a training draws clients and takes so many steps a round. `asked`: the request, if there is one
+    and the kind of artefact draws requests; `requests`: how many come in a row, at equal distances in the rounds after
+    the first.
     `relearning`: where that is read.
     """
 
@@ -137,8 +142,6 @@ class Scenario(Frozen):
     requests: int = 1
     at: dict[str, float | int | str] = Field(default_factory=dict)
     original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
-    partition: str = ""
-    attack: str | None = None
     model: str = ""
     sampling: Sampling | None = None
     asked: Asked | None = None
@@ -195,7 +198,7 @@ class Claim(Frozen):
 class Audit(Frozen):
     """An audit of repeated models, as its file declares it: its metrics, and the one that grows with what is left."""
 
-    plugin: Annotated[Name, Kind("audits")]
+    plugin: Name
     label: str
     score: str
     metrics: tuple[str, ...]
@@ -242,9 +245,8 @@ class Display(Frozen):
 class Entry(Display):
     """One table or figure. `published`: the checksum of the paper's numbers. `chosen`: scenario -> method -> trial.
 
-    `predictions`: models are also compared with those of `against` by what they predict. `pictures`: samples are shown
-    as pictures. `firsts`: of how many of the first repeats audits are read (none: of all alone). `spreads`: the metrics
-    in parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
+    `firsts`: of how many of the first repeats audits are read (none: of all alone). `spreads`: the metrics in
+    parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
     trainings, then methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
     `names`: what people call a coordinate.
     """
@@ -252,9 +254,7 @@ class Entry(Display):
     paper: str
     artefact: str
     preset: str
-    reads: Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats", "relearned"]
-    predictions: bool = False
-    pictures: bool = False
+    reads: tuple[Input, ...]
     firsts: tuple[int, ...] = ()
     chooses: bool
     rule: str = ""
@@ -270,8 +270,6 @@ class Entry(Display):
     claims: dict[str, Claim] = Field(default_factory=dict)
     names: dict[str, str] = Field(default_factory=dict)
     figures: Figures = Figures()  # type: ignore[call-arg]
-    datasets: Annotated[tuple[str, ...], Kind("datasets")] = ()
-    attacks: Annotated[tuple[str, ...], Kind("attacks")] = ()
     chosen: dict[str, dict[str, str]] = Field(default_factory=dict, exclude=True)
 
     def trial(self, scenario: str, method: Method) -> Trial:
@@ -353,7 +351,7 @@ class Entry(Display):
             return f"Preset {self.preset}; computed from the formulas alone, on no data."
         datasets = sorted({_data(scenario) for scenario in self.scenarios})
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''} ({', '.join(map(str, self.seeds))})"
-        if self.reads == "nothing":
+        if not self.reads:
             return (
                 f"Preset {self.preset}; from the number of clients and samples alone ({', '.join(datasets)}); {seeds}."
             )

@@ -21,7 +21,7 @@ from fu.artefacts.result import Result
 from fu.artefacts.words import in_a_row
 from fu.claims.rows import ends
 
-READS = "repeats"
+INPUTS = ("audits",)
 NEEDS = ("against",)
 FIRSTS = True  # audits are read of the first repeats, too
 CEILING = "0.88"  # what no epsilon can prove

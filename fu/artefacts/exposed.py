@@ -21,9 +21,8 @@ from fu.artefacts.panels import markdown, plain
 from fu.artefacts.result import Result
 from fu.artefacts.wrapping import fit
 
-READS = "repeats"
+INPUTS = ("exposed",)
 NEEDS = ("against",)
-PICTURES = True  # of samples of the data set
 COLUMNS = ["scenario", "method", "exposed", "place", "of", "sample", "label", "original", "retrained", "unlearned"]
 LABELS = 1.0  # inches left of the pictures
 GROUPS = {"most": "Most exposed", "least": "Least exposed"}

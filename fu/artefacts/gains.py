@@ -19,7 +19,7 @@ from fu.artefacts.statistics import printed, summary
 from fu.artefacts.words import in_a_row, plus_minus
 from fu.errors import UserError
 
-READS = "evaluations"
+INPUTS = ("evaluations",)
 ALSO = ("accuracy",)  # of the last round alone
 NEEDS = ("x", "lines", "against")
 PUBLISHED = {"metrics": ("gain", "within")}  # within: the paper prints '-', its error bar in points is the value

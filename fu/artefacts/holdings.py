@@ -12,7 +12,7 @@ from fu.artefacts.escaping import paragraph
 from fu.artefacts.panels import section
 from fu.artefacts.result import Result
 
-READS = "data"
+INPUTS = ("holdings",)
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:

@@ -13,8 +13,7 @@ from fu.artefacts.escaping import paragraph
 from fu.artefacts.result import Result
 from fu.artefacts.wrapping import fit
 
-READS = "data"
-TRIGGERS = True  # of scenarios with a backdoor
+INPUTS = ("examples",)
 COLUMNS = ["scenario", "dataset", "client", "sample", "label", "label_with_trigger", "changed_pixels"]
 SIZE, LABELS = 0.85, 1.9  # inches: an image at most, and what stands left of them
 ROWS = {"clean": ("label", "without trigger"), "marked": ("label_with_trigger", "with trigger")}

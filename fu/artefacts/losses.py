@@ -9,7 +9,7 @@ from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result
 from fu.federation.losses import cross_entropy, unlearning_cross_entropy
 
-READS = "nothing"
+INPUTS = ()
 LOSSES = {"CE": cross_entropy, "UCE": unlearning_cross_entropy}
 MARKED = (0.01, 0.1, 0.5, 0.9, 0.99)
 

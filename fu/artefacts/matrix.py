@@ -29,8 +29,7 @@ from fu.artefacts.statistics import Evaluated, evaluated
 from fu.artefacts.words import in_a_row
 from fu.evaluation.trace import COUNTS
 
-READS = "evaluations"
-PREDICTIONS = True  # it shows how a model's predictions differ from the repeats'
+INPUTS = ("evaluations", "agreement", "costs")
 REPEATS = 3  # that `against` names at least, of each training
 NEEDS = ("against",)
 ALSO = ("client_accuracy", "client_samples", "client_forgotten", "seconds")

@@ -18,7 +18,7 @@ from fu.artefacts.statistics import KEYS, evaluated
 from fu.artefacts.table import collect
 from fu.artefacts.words import in_a_row
 
-READS = "evaluations"
+INPUTS = ("evaluations",)
 ALSO = (
     "mia_undefined",
     "mia_members",

@@ -23,7 +23,7 @@ from fu.artefacts.result import Result
 from fu.artefacts.spending import spent
 from fu.artefacts.words import in_a_row
 
-READS = "repeats"
+INPUTS = ("audits", "traces", "costs")
 NEEDS = ("against",)
 SCORES = True  # of metrics that grow with what is left
 ALSO = ("seconds", "bytes_up", "bytes_down", "stored", "forgotten_rounds", "client_rounds")

@@ -29,7 +29,7 @@ from fu.artefacts.result import Result
 from fu.artefacts.statistics import summaries
 from fu.artefacts.words import in_a_row
 
-READS = "relearned"
+INPUTS = ("relearning",)
 NEEDS = ("against",)
 BY_SEED = ("rounds_retained", "rounds_forgotten")
 ATTACKS = {"retained": "retained clients train", "forgotten": "the forgotten client trains"}

@@ -26,9 +26,9 @@ def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFr
     metric that is better higher is -inf, one that is better lower inf. Seed and round are -1 where a row has none.
     """
     parts = []
-    if entry.reads in ("evaluations", "traces"):
+    if {"evaluations", "traces"}.intersection(entry.reads) and not entry.audits:
         names = {metric.name for metric in (*entry.metrics, *entry.spreads)}
-        ours, gone = _evaluated(frame) if entry.reads == "evaluations" else _traced(frame, entry)
+        ours, gone = _evaluated(frame) if "evaluations" in entry.reads else _traced(frame, entry)
         parts = [ours[ours["metric"].isin(names)], _worst(gone, entry), frame[frame["published"]]]
     if by_seed:
         parts.append(by_seed(frame, entry))

@@ -12,7 +12,7 @@ from fu.artefacts.statistics import printed
 from fu.artefacts.words import known
 from fu.errors import UserError
 
-READS = "nothing"
+INPUTS = ()
 NEEDS = ("scenarios",)
 SYMBOLS = {
     "clients": "M",

@@ -19,7 +19,7 @@ from fu.artefacts.panels import OURS
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import printed, summaries, unfinished
 
-READS = "traces"
+INPUTS = ("traces", "costs")
 RETRAINS = True  # one of its methods must
 POINTS = True  # each point of a grid is a row
 PUBLISHED = {"metrics": ("faster", "faster_std")}

@@ -20,7 +20,7 @@ from fu.artefacts.result import Result
 from fu.artefacts.statistics import Mean, Means, evaluated
 from fu.artefacts.words import in_a_row, known, plus_minus
 
-READS = "evaluations"
+INPUTS = ("evaluations",)
 REQUESTS = True
 RHO = {"sample": "ρ_S", "client": "ρ_C"}
 FORMULAS = {"sample": r"$\rho_S = b\,K\,T\,/\,(M N)$", "client": r"$\rho_C = K R\,/\,M$"}

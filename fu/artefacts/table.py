@@ -18,7 +18,7 @@ from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import KEYS, evaluated, printed, summaries
 from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
 
-READS = "evaluations"
+INPUTS = ("evaluations",)
 ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the original one
 PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
 MARKS = {"bars": ("unlearned", "recovered")}  # the stages that have a panel each

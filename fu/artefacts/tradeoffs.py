@@ -24,7 +24,7 @@ from fu.artefacts.panels import OURS, Panels, markdown
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import MODEL, evaluated, printed, summaries
 
-READS = "evaluations"
+INPUTS = ("evaluations",)
 CLIENTS = True  # it shows numbers of single clients
 OPTIMA = True  # `against` has a training and a method that retrains, of as many rounds as any other model
 POINTS = True  # each point of a grid is a row

@@ -23,7 +23,7 @@ from fu.artefacts.result import Result
 from fu.artefacts.words import known, plus_minus
 from fu.errors import UserError
 
-READS = "nothing"
+INPUTS = ()
 REQUESTS = True
 NEEDS = ("scenarios", "x")
 EXACT = 0.7  # points: the width of a line

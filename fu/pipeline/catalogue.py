@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from fu import plugins
-from fu.artefacts.entry import Metric
+from fu.artefacts.entry import Input, Metric
 from fu.contents import checksum
 from fu.errors import UserError, first_problem, nearest
 from fu.evaluation.trace import COUNTS as COUNTS
@@ -35,7 +35,7 @@ NEEDED = {
     "histories": ("record",),
     "projections": ("project", "Params"),
     "evaluation": ("METRICS", "evaluate"),
-    "artefacts": ("READS", "make"),
+    "artefacts": ("INPUTS", "make"),
     "audits": ("METRICS", "SCORE", "LEAST", "LABEL", "CAVEAT", "audit"),
     "claims": ("statistics", "region", "operands", "Params"),
 }
@@ -95,21 +95,18 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "IMAGES": TypeAdapter(bool),
     },
     "artefacts": {
-        "READS": TypeAdapter(Literal["evaluations", "traces", "data", "nothing", "artefacts", "repeats", "relearned"]),
+        "INPUTS": TypeAdapter(tuple[Input, ...]),
         "ALSO": TypeAdapter(tuple[str, ...]),
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
         "MARKS": TypeAdapter(dict[str, tuple[str, ...]]),
-        "TRIGGERS": TypeAdapter(bool),
         "OPTIMA": TypeAdapter(bool),
         "POINTS": TypeAdapter(bool),
         "REQUESTS": TypeAdapter(bool),
         "RETRAINS": TypeAdapter(bool),
         "CLIENTS": TypeAdapter(bool),
-        "PREDICTIONS": TypeAdapter(bool),
         "REPEATS": TypeAdapter(int),
         "FIRSTS": TypeAdapter(bool),
-        "PICTURES": TypeAdapter(bool),
         "SCORES": TypeAdapter(bool),
         "BY_SEED": TypeAdapter(tuple[str, ...]),
     },
@@ -369,9 +366,19 @@ def traced(evaluators: Sequence[str] | None = None) -> list[str]:
     return [column for name in several for column in declared("evaluation", name)["TRACE"] if column in metrics()]
 
 
-def reads(kind: str) -> str:
-    """Return what an artefact kind is made from: evaluations, traces, repeats, data, nothing, or other artefacts."""
-    return str(declared("artefacts", kind)["READS"])
+def reads(kind: str) -> tuple[str, ...]:
+    """Return which rows an artefact kind is made from; none where formulas suffice."""
+    return tuple(declared("artefacts", kind)["INPUTS"])
+
+
+def measured(kind: str) -> bool:
+    """Return whether an artefact kind shows what was measured of trained models."""
+    return bool({"evaluations", "traces", "audits", "exposed", "relearning"}.intersection(reads(kind)))
+
+
+def audited(kind: str) -> bool:
+    """Return whether an artefact kind shows audits, or samples that one of them ranks."""
+    return bool({"audits", "exposed"}.intersection(reads(kind)))
 
 
 def also(kind: str) -> tuple[str, ...]:
@@ -381,7 +388,7 @@ def also(kind: str) -> tuple[str, ...]:
 
 def chooses(kind: str, points: str = "chosen") -> bool:
     """Return whether an artefact shows the chosen trial of each method, as its `points` say."""
-    return reads(kind) in ("evaluations", "traces", "repeats", "relearned") and points == "chosen"
+    return measured(kind) and points == "chosen"
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:

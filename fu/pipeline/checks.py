@@ -21,15 +21,16 @@ NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "un
 def shown(entry: Artefact, where: str) -> None:
     """Raise `UserError` where an entry lacks what its kind needs."""
     reads = catalogue.reads(entry.kind)
-    if reads not in ("nothing", "artefacts") and not entry.scenarios:
+    if reads and "artefacts" not in reads and not entry.scenarios:
         raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
-    if reads in ("evaluations", "traces", "repeats", "relearned") and not (entry.shown and entry.metrics):
+    if catalogue.measured(entry.kind) and not (entry.shown and entry.metrics):
         raise UserError(
             f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
         )
     declared = catalogue.declared("artefacts", entry.kind)
     traced = list(declared.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
-    untraced = [metric for metric in entry.metrics if reads == "traces" and metric not in traced]
+    curves = "traces" in reads and not catalogue.audited(entry.kind)
+    untraced = [metric for metric in entry.metrics if curves and metric not in traced]
     if untraced:
         what = "cannot be summed over rounds" if "COUNTS" in declared else "is not measured per round"
         raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
@@ -39,7 +40,7 @@ def shown(entry: Artefact, where: str) -> None:
     for field in declared.get("NEEDS", ()):
         if not getattr(entry, field):
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")
-    if entry.judges and reads != "artefacts":
+    if entry.judges and "artefacts" not in reads:
         raise UserError(f"{where}: judges: not allowed for kind {entry.kind}, only for kind verdicts.")
 
 
@@ -54,7 +55,7 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
     needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
     if not any(_get(trial.settings, need) for points in trials.values() for trial in points for need in needs):
         raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
-    for (scenario, method), points in trials.items() if catalogue.reads(entry.kind) == "traces" else ():
+    for (scenario, method), points in trials.items() if "traces" in catalogue.reads(entry.kind) else ():
         phase = "training" if method in entry.trainings else "unlearning"
         counted = declared.get("COUNTS") or catalogue.COUNTS
         for trial in points:
@@ -68,7 +69,7 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
                 )
     able = declared.get("MARKS", {}).get(entry.marks, get_args(Role))
     roles = [role for role in entry.stages if role in able]
-    read = catalogue.reads(entry.kind) == "evaluations" and catalogue.chooses(entry.kind, entry.points)
+    read = "evaluations" in catalogue.reads(entry.kind) and catalogue.chooses(entry.kind, entry.points)
     for scenario in entry.scenarios if read and entry.methods else ():
         recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
         lacking = [role for role in roles if role == "recovered" and not recovers]
@@ -106,9 +107,9 @@ def claimed(
     p = plugins.params("claims", Choice(name=claim.kind, params=claim.params), where)
     made = catalogue.declared("artefacts", entry.kind).get("BY_SEED", ())
     reads = catalogue.reads(entry.kind)
-    if reads not in ("evaluations", "traces") and not made:
+    if not {"evaluations", "traces"}.intersection(reads) and not made:
         raise UserError(f"{where}: kind {entry.kind} has no per-seed rows; choose another table or figure.")
-    if catalogue.declared("claims", claim.kind).get("INTERVAL") and reads != "repeats":
+    if catalogue.declared("claims", claim.kind).get("INTERVAL") and not catalogue.audited(entry.kind):
         raise UserError(f"{where}: kind {claim.kind} judges audit results, but {claim.artefact} has none.")
     metrics = [one for one in entry.metrics if catalogue.metrics()[one].per == "model"] + [*made]
     along, all_points = getattr(p, "along", None), not catalogue.chooses(entry.kind, entry.points)
@@ -275,7 +276,7 @@ def sampled(grid: Trials, name: str, entry: Artefact, where: str) -> None:
 
 def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str) -> None:
     """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
-    if catalogue.reads(entry.kind) != "evaluations":
+    if "evaluations" not in catalogue.reads(entry.kind):
         return
     place = f"{name}/{scenario}"
     first = next((trial for shown in entry.shown for trial in grid.names[place, shown]), None)
@@ -322,15 +323,16 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
                 f"{where}: metrics: kind {entry.kind} needs an audit's score, and {wrong!r} is none; allowed: "
                 f"{', '.join(sorted(scores))}."
             )
-    if declared.get("PICTURES"):
+    pictures = "exposed" in catalogue.reads(entry.kind)
+    if pictures:
         pictured(entry, home, where)
     for scenario in entry.scenarios:
         repeated(grid, name, scenario, entry, where)
         data = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.data
-        if declared.get("PICTURES") and about(data.dataset).text:
+        if pictures and about(data.dataset).text:
             raise UserError(f"{where}: kind {entry.kind} needs images, but {data.dataset} of {scenario!r} has text.")
         left = [_left(grid.of(f"{name}/{scenario}", one)[0]) for one in entry.methods]
-        if not (declared.get("PICTURES") or {0, 1} <= {*left}):
+        if not (pictures or {0, 1} <= {*left}):
             raise UserError(
                 f"{where}: methods: kind {entry.kind} needs two controls to validate the audits: one without the "
                 "forgotten client (retrain_partly with share: 0) and one with all of its data (share: 1)."

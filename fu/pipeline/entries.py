@@ -1,23 +1,24 @@
 """The entry of a table or figure: labels, values and file names of everything that it shows."""
 
 from collections.abc import Sequence
-from itertools import count, takewhile
 
 from fu import plugins
 from fu.artefacts import entry as artefacts
-from fu.artefacts.entry import ORIGINAL, Display, Entry
+from fu.artefacts.entry import ORIGINAL, Display
 from fu.contents import checksum
 from fu.data.forget import Forget
 from fu.errors import UserError
 from fu.pipeline import catalogue, digest, estimates
-from fu.pipeline.checks import evaluations_with
 from fu.pipeline.grid import inherited
-from fu.pipeline.jobs import SEED, Jobs
+from fu.pipeline.jobs import Jobs
+from fu.pipeline.paths import SEED
 from fu.pipeline.settings.records import Artefact, Paper, Preset, Settings
+from fu.pipeline.sources import Sources
+from fu.pipeline.stages import publish
 
 
-def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list[str]) -> Entry:
-    """Return an artefact's full entry, with what it needs of its scenarios, methods and metrics.
+def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list[str]) -> publish.Spec:
+    """Return an artefact's entry, with what it needs of its scenarios, methods and metrics, and the files behind it.
 
     `numbers`: the file with the paper's own, if there is one.
     """
@@ -25,34 +26,25 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
     shown = source.artefacts[artefact]
     reads, chooses = catalogue.reads(shown.kind), catalogue.chooses(shown.kind, shown.points)
     metrics = tuple(known[name] for name in shown.metrics)
-    read = {name for metric in metrics for name in (metric.name, metric.spread) if name} | {*catalogue.also(shown.kind)}
-    claims = source.judged(shown) if reads == "artefacts" else {}
+    claims = source.judged(shown) if "artefacts" in reads else {}
     judged = dict.fromkeys(name for claim in claims.values() for name in claim.scenarios)
     scopes = {name: f"{paper}/{name}" for name in judged or shown.scenarios}
     settings = {
         name: jobs.trial(f"{scope}/{SEED}", _first(jobs, scope, shown)).settings for name, scope in scopes.items()
     }
-    measured = {
-        name: evaluations_with(read, of.evaluations) if reads == "evaluations" else [] for name, of in settings.items()
-    }
-    methods = [_method(jobs, paper, name, chooses, measured, shown) for name in shown.shown]
-    declared = catalogue.declared("artefacts", shown.kind)
-    pictures = bool(declared.get("PICTURES"))
-    data = [of.data for of in settings.values()] if reads == "data" or pictures else []
-    marked = declared.get("TRIGGERS")
+    methods = [_method(jobs, paper, name, chooses, list(settings), shown) for name in shown.shown]
+    declared, audits = catalogue.declared("artefacts", shown.kind), catalogue.audits_with(shown.metrics)
     for name, of in settings.items():
-        if marked and of.data.attack is None:
+        if "examples" in reads and of.data.attack is None:
             raise UserError(f"{grid.where[paper]}: artefacts.{artefact}: {name!r} has no attack (data.attack) to show.")
-    return Entry(
+    spec = publish.Spec(
         **{field: getattr(shown, field) for field in Display.model_fields},
         paper=paper,
         artefact=artefact,
         preset=jobs.config.preset,
         figures=jobs.config.figures,
         reads=reads,  # type: ignore[arg-type]
-        predictions=declared.get("PREDICTIONS", False),
-        pictures=pictures,
-        firsts=_firsts(shown, len(jobs.seeds(paper))) if declared.get("FIRSTS") else (),
+        firsts=jobs.firsts(paper, audits) if declared.get("FIRSTS") else (),
         chooses=chooses,
         rule=_rule(jobs, paper, [method for method in methods if method.chosen]),
         citation=source.citation,
@@ -60,32 +52,29 @@ def entry_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: lis
         seeds=tuple(jobs.seeds(paper)),
         metrics=metrics,
         also=catalogue.also(shown.kind),
-        audits={name: _audit(name) for name in catalogue.audits_with(shown.metrics)} if reads == "repeats" else {},
+        audits={name: _audit(name) for name in audits},
         spreads=tuple(known[metric.spread] for metric in metrics if metric.spread in known),
-        scenarios=tuple(
-            _scenario(jobs, preset, paper, shown, name, settings[name], measured[name]) for name in settings
-        ),
+        scenarios=tuple(_scenario(jobs, preset, paper, shown, name, settings[name]) for name in settings),
         methods=tuple(methods),
         claims=claims,
-        datasets=tuple(one.dataset for one in data),
-        attacks=tuple(one.attack.name for one in data if (marked or pictures) and one.attack),
         names={
             short: coordinate.label or short
             for name in scopes
             for short, coordinate in source.scenarios[name].vary.items()
         },
     )
+    return spec.model_copy(update={"sources": tuple(Sources(jobs, shown, spec))})
 
 
 def _first(jobs: Jobs, scope: str, shown: Artefact) -> str:
     """Return the first trial that an artefact shows in a paper/scenario; "" (any) where it shows other artefacts."""
-    if catalogue.reads(shown.kind) == "artefacts":
+    if "artefacts" in catalogue.reads(shown.kind):
         return ""
     return jobs.grid.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
 
 
 def _scenario(
-    jobs: Jobs, preset: Preset, paper: str, shown: Artefact, name: str, settings: Settings, measured: Sequence[str]
+    jobs: Jobs, preset: Preset, paper: str, shown: Artefact, name: str, settings: Settings
 ) -> artefacts.Scenario:
     scope, source = f"{paper}/{name}", jobs.papers[paper]
     stated, dataset = source.scenarios[name], settings.data.dataset
@@ -93,7 +82,6 @@ def _scenario(
     is_replaced = preset.replace_datasets.get(papers_own, papers_own) != papers_own
     starts = {source.methods[source.methods[one].unlearned_from or one].trained_by for one in shown.methods}
     declared = catalogue.declared("artefacts", shown.kind)
-    draws, pictures = declared.get("REQUESTS"), declared.get("PICTURES")
     coordinates = "".join(f", {short} = {stated.at[short]}" for short in stated.vary)
     on = f" [on {_called('datasets', dataset)}]" if is_replaced else ""
     return artefacts.Scenario(
@@ -106,25 +94,23 @@ def _scenario(
         rounds=(settings.training.rounds, None if shown.trains_only else settings.total_rounds),
         requests=settings.data.forget.requests if settings.data.forget else 1,
         at=dict(stated.at),
-        original=_trial(jobs, scope, ORIGINAL, measured) if ORIGINAL in starts else None,
-        partition=jobs.first("partition", run=f"{scope}/{SEED}").place,
-        attack=settings.data.attack.name if pictures and settings.data.attack else None,
+        original=_trial(jobs, scope, ORIGINAL) if ORIGINAL in starts else None,
         model=_called("models", settings.model.name),
         sampling=_sampling(settings),
-        asked=_asked(settings.data.forget) if draws else None,
-        relearning=_relearning(settings, jobs.seeds(paper)) if catalogue.reads(shown.kind) == "relearned" else None,
+        asked=_asked(settings.data.forget) if declared.get("REQUESTS") else None,
+        relearning=_relearning(settings, jobs.seeds(paper)) if "relearning" in catalogue.reads(shown.kind) else None,
     )
 
 
 def _method(
-    jobs: Jobs, paper: str, name: str, chooses: bool, measured: dict[str, list[str]], shown: Artefact
+    jobs: Jobs, paper: str, name: str, chooses: bool, scenarios: Sequence[str], shown: Artefact
 ) -> artefacts.Method:
-    source, grid, reads = jobs.papers[paper], jobs.grid, catalogue.reads(shown.kind)
+    source, grid = jobs.papers[paper], jobs.grid
     entry = source.trainings.get(name) or source.methods[name]
     declared = catalogue.declared("methods", entry.plugin) if name in source.methods and entry.plugin else {}
-    scopes = {scenario: f"{paper}/{scenario}" for scenario in measured}
+    scopes = {scenario: f"{paper}/{scenario}" for scenario in scenarios}
     chosen = {
-        scenario: _trial(jobs, scope, grid.chosen[scope, name], measured[scenario], reads)
+        scenario: _trial(jobs, scope, grid.chosen[scope, name])
         for scenario, scope in scopes.items()
         if chooses and (scope, name) in grid.chosen
     }
@@ -139,10 +125,7 @@ def _method(
         left=_left(source, name, shown.against),
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
-            scenario: tuple(
-                _trial(jobs, scope, point, None if scenario in chosen else measured[scenario], reads)
-                for point in grid.names[scope, name]
-            )
+            scenario: tuple(_trial(jobs, scope, point, scenario not in chosen) for point in grid.names[scope, name])
             for scenario, scope in scopes.items()
         },
         chosen=chosen,
@@ -172,12 +155,6 @@ def _audit(name: str) -> artefacts.Audit:
     )
 
 
-def _firsts(shown: Artefact, repeats: int) -> tuple[int, ...]:
-    """Return of how many of the first repeats audits are read: twice as many each time, and of all."""
-    least = max(catalogue.declared("audits", name)["LEAST"] for name in catalogue.audits_with(shown.metrics))
-    return (*takewhile(lambda number: number < repeats, (least * 2**k for k in count())), repeats)
-
-
 def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
     """Return in words how points are chosen, and of whom otherwise."""
     labels: dict[str, list[str]] = {}
@@ -189,18 +166,11 @@ def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
     return "; ".join([usual, *(f"{', '.join(labels[rule])}: {rule}" for rule in others)])
 
 
-def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None, reads: str = "") -> artefacts.Trial:
-    """Return a trial with the places of its models and of these of its evaluations, and of what else is read.
-
-    None: a point of a grid that is shown by the files of the chosen one, whose own are not read.
-    """
-    trial, places = jobs.grid.trials[scope, name], {}
-    own = evaluations is not None
-    read = (name, trial.trained) if reads == "repeats" and own else ()
-    if evaluations is not None:
-        places = {role: job.place for role, job in jobs.models(scope, name).items() if role != ORIGINAL}
-    evaluated = [jobs.of(scope, name, "evaluate", evaluation=each) for each in evaluations or ()]
-    folder, by = trial.selection
+def _trial(jobs: Jobs, scope: str, name: str, has_models: bool = True) -> artefacts.Trial:
+    """Return a trial; that of the chosen one of several alone has models, the points of its grid have none."""
+    trial, models = jobs.grid.trials[scope, name], {}
+    if has_models:
+        models = {role: job.place for role, job in jobs.models(scope, name).items() if role != ORIGINAL}
     unlearning, recovery = trial.settings.unlearning, trial.settings.recovery
     rate: float | None = trial.settings.training.lr
     if trial.method and unlearning:
@@ -211,12 +181,8 @@ def _trial(jobs: Jobs, scope: str, name: str, evaluations: Sequence[str] | None,
         recovery_rate=recovery.lr if recovery and trial.leaves_rounds else None,
         values=dict(trial.values),
         trained=jobs.of(scope, name, "train").place,
-        evaluated=tuple(f"{job.place}.{job.names['evaluation']}" for job in evaluated),
-        predicted=tuple(jobs.first("predict", scenario=scope, trial=one).place for one in read),
-        relearned=jobs.first("relearn", scenario=scope, trial=name).place if reads == "relearned" and own else "",
-        selection=jobs.first("select", scenario=folder, method=by).place if trial.points else "",
         points=dict(trial.points),
-        **places,
+        **models,
     )
 
 

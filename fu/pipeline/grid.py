@@ -199,7 +199,8 @@ class Grid(Trials):
                 for item in wanted:
                     if item not in known:
                         raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
-            for scenario in entry.scenarios if catalogue.reads(entry.kind) != "artefacts" else ():
+            reads = catalogue.reads(entry.kind)
+            for scenario in entry.scenarios if "artefacts" not in reads else ():
                 for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
                 checks.evaluated(self, name, scenario, entry, where)
@@ -208,13 +209,13 @@ class Grid(Trials):
                     chosen += [(scenario, shown) for shown in entry.shown]
                 else:
                     all_shown |= {(f"{name}/{scenario}", shown) for shown in entry.shown}
-            if catalogue.reads(entry.kind) in ("evaluations", "traces"):
-                checks.drawn(self, name, entry, where)
-            if catalogue.reads(entry.kind) == "repeats":
+            if catalogue.audited(entry.kind):
                 checks.audited(self, name, entry, paper.seeds, where)
-            if catalogue.reads(entry.kind) == "relearned":
+            elif {"evaluations", "traces"}.intersection(reads):
+                checks.drawn(self, name, entry, where)
+            if "relearning" in reads:
                 checks.relearned(self, name, entry, paper.seeds, where)
-            if catalogue.reads(entry.kind) == "nothing":
+            if not reads:
                 checks.sampled(self, name, entry, where)
         for key in sorted(self.to_check[name]):  # over rows that a preset or an override leaves out nothing is judged
             claim = paper.claims[key]

@@ -5,10 +5,10 @@ The input paths of a job come from the job that makes them, possibly in another 
 scenario's runs differ only in the seed, so they are computed once for all seeds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,14 @@ from fu.evaluation import selection
 from fu.pipeline import catalogue, certificate, digest, estimates, specs
 from fu.pipeline.checks import evaluations_with
 from fu.pipeline.grid import Grid
-from fu.pipeline.paths import CERTIFIED, Paths
-from fu.pipeline.settings.records import Config, Paper
+from fu.pipeline.paths import CERTIFIED, SEED, Paths, at
+from fu.pipeline.settings.records import Artefact, Config, Paper
 from fu.pipeline.specs import MAKES, Trial
-from fu.pipeline.stages import data, select
+from fu.pipeline.stages import agree, assess, data, examples, expose, holdings, select
 from fu.pipeline.stages.common import Points, Spec, canonical
 
 Files = dict[str, str | list[str]]
 Made = tuple[Spec, Files, dict[str, Any]]  # of a job: spec, inputs, resources
-SEED = "seed{}"  # in the place of a seed's folder, where a job is found for all seeds
 NAMED = {"train": "trained", "shadow": "trained", "unlearn": "unlearned"}  # stage -> the trial in whose name it runs
 
 
@@ -232,7 +231,7 @@ class Jobs:
 
     def _shadow(self, run: str, trial: str) -> Made:
         planned = self.trial(run, trial)
-        inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run)}
+        inputs = self._held(run)
         needs = _needs(planned, estimates.shadows_seconds(planned.settings), estimates.shadows_mb(planned.settings))
         spec, choice = self._of_points(run, trial, "shadow")
         return spec, {**inputs, "request": self._requests(run), **choice}, needs
@@ -300,6 +299,38 @@ class Jobs:
         needs = _needs(planned, estimates.relearning_seconds(original.settings, len(seeds)), estimates.SMALL_FILES_MB)
         return specs.of_relearning(original, seeds), inputs, needs
 
+    def _assess(self, scenario: str, trial: str, against: str, audit: str) -> Made:
+        firsts = self.firsts(scenario.partition("/")[0], [audit])
+        return assess.Spec(audit=audit, firsts=firsts), self._compared(scenario, trial, against), {"minutes": 30}
+
+    def _expose(self, scenario: str, trial: str, against: str, audit: str) -> Made:
+        run = f"{scenario}/{SEED}"
+        spec = expose.Spec(**specs.network(self.trial(run), "dataset", "attack"), audit=audit)
+        return spec, {**self._compared(scenario, trial, against), **self._held(run)}, {"minutes": 10}
+
+    def _agree(self, run: str, artefact: str, trial: str) -> Made:
+        """The repeats are those methods in `against` that start from the same training, but for the trial's own."""
+        scenario, shown = _scenario(run), self.papers[run.partition("/")[0]].artefacts[artefact]
+        own, method = self.of(scenario, trial, "train"), trial.partition("+")[0]
+        others = [other for other in shown.shown if other in shown.against and other != method]
+        repeats = [name for other in others for name in self.drawn(scenario, other, shown)]
+        repeats = [name for name in repeats if self.of(scenario, name, "train") is own]
+        files: Files = {
+            "own": self.predicted(scenario, trial, shown),
+            "others": [self.predicted(scenario, name, shown) for name in repeats],
+        }
+        spec = agree.Spec(
+            roles=tuple(self.models(scenario, trial)),
+            repeats=tuple([*self.models(scenario, name)][-1] for name in repeats),
+        )
+        return spec, files, {"minutes": 10}
+
+    def _holdings(self, run: str) -> Made:
+        return holdings.Spec(**specs.network(self.trial(run), "dataset")), self._held(run), {"minutes": 10}
+
+    def _examples(self, run: str) -> Made:
+        return examples.Spec(**specs.network(self.trial(run), "dataset", "attack")), self._held(run), {"minutes": 10}
+
     def _select(self, scenario: str, method: str) -> Made:
         names = self.grid.names[scenario, method]
         settings, known = self.grid.of(scenario, method)[0].settings, catalogue.metrics()
@@ -308,11 +339,36 @@ class Jobs:
         spec = select.Spec(
             trials=tuple(names),
             terms=tuple((name, -1 if known[name].better == "lower" else 1) for name in settings.chosen_by),
-            roles=self._compared(scenario, method),
+            roles=self._choosing_roles(scenario, method),
             rule=self.rule(scenario, method),
         )
         files = [at(job.outputs["evaluation"], seed) for job in evaluated for seed in self.choosing(scenario)]
         return spec, {"evaluations": files}, {"mem_mb": 200, "minutes": 10}
+
+    # ---- what artefacts show ------------------------------------------------------------------------------------
+
+    def drawn(self, scenario: str, method: str, shown: Artefact) -> list[str]:
+        """Return the trials of a training or method that an artefact shows: the chosen one, or all."""
+        chosen = self.grid.chosen.get((scenario, method))
+        chooses = catalogue.chooses(shown.kind, shown.points)
+        return [chosen] if chooses and chosen else self.grid.names[scenario, method]
+
+    def measured(self, scenario: str, shown: Artefact) -> list[str]:
+        """Return the evaluations that have any metric that an artefact shows or reads."""
+        known = catalogue.metrics()
+        metrics = [known[name] for name in shown.metrics]
+        wanted = {*shown.metrics, *catalogue.also(shown.kind), *(one.spread for one in metrics if one.spread)}
+        first = self.grid.names[scenario, shown.shown[0]][0] if shown.shown else ORIGINAL
+        return evaluations_with(wanted, self.grid.trials[scenario, first].settings.evaluations)
+
+    def predicted(self, scenario: str, trial: str, shown: Artefact) -> str:
+        """Return what a trial's models predict: each of its evaluations writes it, here the first that is shown."""
+        return self.of(scenario, trial, "evaluate", evaluation=self.measured(scenario, shown)[0]).outputs["predictions"]
+
+    def firsts(self, paper: str, audits: Iterable[str]) -> tuple[int, ...]:
+        """Return of how many of the first repeats audits are made: as few as they need, twice as many, ..., and all."""
+        least, repeats = max(catalogue.declared("audits", one)["LEAST"] for one in audits), len(self.seeds(paper))
+        return (*takewhile(lambda number: number < repeats, (least * 2**k for k in count())), repeats)
 
     # ---- what these are made of ---------------------------------------------------------------------------------
 
@@ -368,7 +424,18 @@ class Jobs:
             "original": self.of(_scenario(run), name, "train").outputs["model"],
         }
 
-    def _compared(self, scenario: str, method: str) -> tuple[str, ...]:
+    def _held(self, run: str) -> Files:
+        return {"data": self._dataset(self.trial(run)), "partition": self._partition_of(run)}
+
+    def _compared(self, scenario: str, trial: str, against: str) -> Files:
+        """Return what is predicted by a trial's last models, those of retraining and those of the original training."""
+        kinds = {"unlearned": trial, "retrained": against, "original": self.grid.trials[scenario, trial].trained}
+        return {
+            kind: self.first("predict", scenario=scenario, trial=name).outputs["predictions"]
+            for kind, name in kinds.items()
+        }
+
+    def _choosing_roles(self, scenario: str, method: str) -> tuple[str, ...]:
         """Return the roles of the models by which the points of a grid are compared."""
         if self.grid.of(scenario, method)[0].method is None:
             return (ORIGINAL,)
@@ -380,7 +447,7 @@ class Jobs:
         for metric in (known[name] for name in self.grid.of(scenario, method)[0].settings.chosen_by):
             joined = " minus " if metric.better == "lower" else " plus "
             what += (joined if what else "") + metric.label.removesuffix(" (validation)")
-        return selection.rule(what, self._compared(scenario, method), self.choosing(scenario))
+        return selection.rule(what, self._choosing_roles(scenario, method), self.choosing(scenario))
 
 
 def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:
@@ -393,8 +460,3 @@ def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:
 
 def _scenario(run: str) -> str:
     return run.rpartition("/")[0]
-
-
-def at(path: str, seed: int) -> str:
-    """Return the path of one seed."""
-    return path.replace(SEED, f"seed{seed}")

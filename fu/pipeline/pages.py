@@ -105,7 +105,7 @@ def _facts(kind: str, name: str) -> Iterator[str]:
         number = f"{'Up to ' * facts.text}{facts.samples:,}"
         yield f"{number} {what} of {size}, {facts.classes} {classes}{owners}; {origin}."
     if kind == "artefacts":
-        read = [declared["READS"].replace("nothing", ""), "partitions" if declared.get("REQUESTS") else ""]
+        read = [*declared["INPUTS"], *(["holdings"] if declared.get("REQUESTS") else [])]
         yield f"Input: {' and '.join(filter(None, read)) or 'nothing'}."
 
 

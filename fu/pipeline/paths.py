@@ -36,6 +36,11 @@ OUTPUTS: dict[str, dict[str, str]] = {
     "select": {"selection": "{scenario}/{method}.selected.json"},
     "predict": {"predictions": "{scenario}/{trial}.predicted.safetensors"},
     "relearn": {"relearned": "{scenario}/{trial}.relearned.csv"},
+    "assess": {"audited": "{scenario}/audits/{audit}/{against}/{trial}.csv"},
+    "expose": {"exposed": "{scenario}/audits/{audit}/{against}/{trial}.exposed.npz"},
+    "agree": {"agreement": "{run}/agreement/{artefact}/{trial}.csv"},
+    "holdings": {"holdings": "{run}/holdings.csv"},
+    "examples": {"examples": "{run}/examples.npz"},
     "publish": {
         name: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
         for name, suffix in (
@@ -48,6 +53,7 @@ ARTEFACT = tuple(path.partition("{artefact}.")[2] for path in OUTPUTS["publish"]
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
 MAKERS = {"trained": "train", "unlearned": "unlearn", "recovered": "recover"}  # end of a model's name -> stage
+SEED = "seed{}"  # in place of a seed's folder, of a file of any seed
 CHOSEN = "+chosen"  # after the name of a training or method: the chosen point of its grid
 CERTIFIED = ".made.json"  # next to the outputs of a job: what they were made from
 CERTIFICATES = {stage: f"{stem}{CERTIFIED}" for stage, stem in _STEMS.items()}
@@ -95,3 +101,8 @@ class Paths:
         """Return a model's file by its name in the run: `original.trained`, `x.unlearned` or `x.recovered`."""
         trial, _, stage = name.rpartition(".")
         return self(MAKERS[stage], output, run=run, trial=trial)
+
+
+def at(path: str, seed: int) -> str:
+    """Return the path of one seed."""
+    return path.replace(SEED, f"seed{seed}")

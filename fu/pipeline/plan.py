@@ -9,10 +9,10 @@ from fu.errors import UserError, nearest
 from fu.pipeline import catalogue, digest, entries, estimates, frames, published
 from fu.pipeline.estimates import counted, lasting, working
 from fu.pipeline.grid import Grid
-from fu.pipeline.jobs import Job, Jobs, Made, at
+from fu.pipeline.jobs import Files, Job, Jobs, Made
+from fu.pipeline.paths import at
 from fu.pipeline.settings.papers import Resolved, blamed, configured, files
 from fu.pipeline.settings.records import Artefact
-from fu.pipeline.stages import publish
 
 __all__ = ["Job", "Plan"]
 
@@ -52,14 +52,13 @@ class Plan(Jobs):
         return sorted({name for trial in self.trials.values() for name in trial.settings.evaluations})
 
     def _publish(self, paper: str, artefact: str) -> Made:
-        entry = entries.entry_of(self, self.preset, paper, artefact, self.published(paper, artefact))
-        inputs: dict[str, str | list[str]] = {
-            "results": frames.inputs(entry, self.paths),
-            "published": self.published(paper, artefact),
-            "costs": frames.costs(entry, self.paths),
-        }
+        numbers = self.published(paper, artefact)
+        spec = entries.spec_of(self, self.preset, paper, artefact, numbers)
+        behind = frames.behind(spec.sources, spec.seeds, Path(self.root))
+        inputs: Files = {role: [*map(str, paths)] for role, paths in behind.items()}
+        inputs["published"] = numbers
         needs = {"minutes": 10, "estimate": estimates.JOB_S + estimates.DRAWING_S, "disk_mb": estimates.DRAWN_MB}
-        return publish.Spec(**dict(entry)), inputs, needs
+        return spec, inputs, needs
 
     def published(self, paper: str, artefact: str) -> list[str]:
         """The file with the paper's own numbers, if the artefact has one."""

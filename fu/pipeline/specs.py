@@ -186,7 +186,12 @@ def with_seed(spec: Spec, seed: int) -> Spec:
     """Return the same spec for another seed."""
     if isinstance(spec, Points):
         return Points(points={name: with_seed(one, seed) for name, one in spec.points.items()})
-    return spec.model_copy(update={"seed": seed})
+    return spec.model_copy(update={"seed": seed}) if "seed" in type(spec).model_fields else spec
+
+
+def network(trial: Trial, *names: str) -> dict[str, Any]:
+    """Return these of the values that all stages share which compute with models: dataset, attack, model."""
+    return {name: _network(trial)[name] for name in names}
 
 
 def _shared(trial: Trial, seed: int) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from fu.artefacts.entry import ORIGINAL, Entry
+from fu.artefacts.entry import ORIGINAL
 from fu.errors import UserError, nearest
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.paths import CERTIFIED, CHOSEN, certificate_of
+from fu.pipeline.stages.publish import Spec
 
 ROLES = {"trained": ORIGINAL, "unlearned": "unlearned", "recovered": "recovered"}  # by the end of a model's name
 ORDER = ("", *ROLES.values())
@@ -45,7 +46,7 @@ class Shown(NamedTuple):
     points: dict[tuple[str, str], dict[str, str]]
 
 
-def shown(entries: Iterable[Entry]) -> Shown:
+def shown(entries: Iterable[Spec]) -> Shown:
     """Return what the entries of a paper's artefacts say of its files."""
     found = Shown(defaultdict(set), {})
     for entry in entries:
@@ -57,9 +58,13 @@ def shown(entries: Iterable[Entry]) -> Shown:
             for trial in trials:
                 found.points[scenario.name, trial.name] = trial.points
                 found.sharing[f"{trial.trained}.trained"].add((scenario.name, trial.trained.rpartition("/")[2]))
-                files = [*trial.evaluated, f"{trial.unlearned}.unlearned", f"{trial.recovered}.recovered"]
-                for file in files:
-                    found.sharing[file].add((scenario.name, trial.name))
+                own = [model for role, model in trial.models.items() if role != ORIGINAL]
+                for model in own:
+                    found.sharing[model].add((scenario.name, trial.name))
+        for source in entry.sources:
+            if source.kind == "evaluations":
+                *_, folder, _, name = Path(source.path).parts
+                found.sharing[f"{folder}/{Path(name).stem}"].add((source.scenario, source.trial))
     return found
 
 
@@ -90,18 +95,18 @@ class Run:
         """Return the CSV files of a paper's tables and figures, by their own names and those of certificates."""
         return [path for path in self._files(f"artefacts/{paper}", ".csv") if not path.stem.endswith(".rows")]
 
-    def entries(self, paper: str) -> list[Entry]:
+    def entries(self, paper: str) -> list[Spec]:
         """Return what a paper's artefacts were told of scenarios, methods and metrics."""
         entries = []
         for path in self.artefacts(paper):
             spec = json.dumps(self._required(path).spec)
             try:
-                entries.append(Entry.model_validate_json(spec, extra="ignore"))
+                entries.append(Spec.model_validate_json(spec, extra="ignore"))
             except ValidationError:
                 raise UserError(f"{path}: made by another version of fu; run snakemake again.") from None
         return entries
 
-    def tables(self, paper: str, entries: Iterable[Entry], *, traces: bool) -> list[Record]:
+    def tables(self, paper: str, entries: Iterable[Spec], *, traces: bool) -> list[Record]:
         """Return what a paper's evaluations are, or its traces; `UserError` where one is not as its job wrote it."""
         files = [path for path in self._files(f"{paper}/*/seed*", ".csv", False) if (_end(path) in ROLES) == traces]
         for path in files:
@@ -122,7 +127,7 @@ class Run:
         found = [(path, end) for end in ends for path in self.folder.glob(f"{folders}/[!.]*{end}")]
         return sorted({path.with_name(f"{path.name.removesuffix(end)}{suffix}") for path, end in found})
 
-    def _records(self, paper: str, files: Iterable[Path], entries: Iterable[Entry]) -> list[Record]:
+    def _records(self, paper: str, files: Iterable[Path], entries: Iterable[Spec]) -> list[Record]:
         """Return what files are, once for each scenario that shares one; of equals those of a chosen point first."""
         known = shown(entries)
         records = []

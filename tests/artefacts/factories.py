@@ -48,14 +48,8 @@ def make_trial(rate: float, values: Mapping[str, float | int | str] | None = Non
     """Return a trial of `ours`; `values` (default: the rate) are what the grid sets."""
     name = f"ours+lr{rate}"
     given = {"unlearning.lr": rate} if values is None else values
-    places = {**lies(name), "unlearned": f"small/{name}", "recovered": f"small/{name}"}
-    return Trial(name=name, rate=rate, recovery_rate=0.05, values=dict(given), **places)
-
-
-def lies(name: str) -> dict[str, Any]:
-    """Return where the files lie of a trial that starts from the original model."""
-    evaluated = tuple(f"small/{name}.{evaluation}" for evaluation in EVALUATIONS)
-    return {"trained": f"small/{ORIGINAL}", "evaluated": evaluated}
+    models = {"trained": f"small/{ORIGINAL}", "unlearned": f"small/{name}", "recovered": f"small/{name}"}
+    return Trial(name=name, rate=rate, recovery_rate=0.05, values=dict(given), **models)
 
 
 def make_method(*trials: Trial) -> Method:
@@ -65,7 +59,7 @@ def make_method(*trials: Trial) -> Method:
 
 def make_scratch() -> Method:
     """Return `scratch`."""
-    trial = Trial(name="scratch", rate=0.3, values={}, unlearned="small/scratch", **lies("scratch"))
+    trial = Trial(name="scratch", rate=0.3, values={}, trained=f"small/{ORIGINAL}", unlearned="small/scratch")
     about = {"label": "Scratch", "in_paper": True, "post_training": "own", "retrains": True}
     return Method(name="scratch", trials={"small": (trial,)}, **about)
 
@@ -84,7 +78,7 @@ def make_entry(
         metrics = ("client_accuracy",) if optima else ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
     needs = catalogue.declared("artefacts", kind).get("NEEDS", ())
-    measured = reads in ("evaluations", "traces", "repeats", "relearned")
+    measured = catalogue.measured(kind)
     ours = make_method(*(make_trial(rate) for rate in rates))
     scenario = Scenario(
         name="small",
@@ -93,15 +87,14 @@ def make_entry(
         data="digits",
         rounds=(2, 4),
         at={"size": 8},
-        original=Trial(name=ORIGINAL, rate=None, values={}, **lies(ORIGINAL)),
-        partition="small",
+        original=Trial(name=ORIGINAL, rate=None, values={}, trained=f"small/{ORIGINAL}"),
         sampling=Sampling(clients=8, samples=6, clients_per_round=2, rounds=3, steps=2, batch_size=2),
         asked=Asked(level="client", number=1),
     )
     known = catalogue.metrics()
-    metrics = RELEARNED if reads == "relearned" else metrics
-    if reads == "repeats":
-        scored = ("exposed_auc",) if declared.get("PICTURES") else ("ulira_auc",) if declared.get("SCORES") else AUDITED
+    metrics = RELEARNED if "relearning" in reads else metrics
+    if catalogue.audited(kind):
+        scored = ("exposed_auc",) if "exposed" in reads else ("ulira_auc",) if declared.get("SCORES") else AUDITED
         metrics = EPSILON if declared.get("FIRSTS") else scored
     shown = tuple(known[name] for name in metrics) if measured else ()
     values: dict[str, Any] = {
@@ -120,21 +113,19 @@ def make_entry(
         "metrics": shown,
         "spreads": tuple(known[metric.spread] for metric in shown if metric.spread),
         "stages": ("original", "unlearned", "recovered"),
-        "scenarios": () if reads == "nothing" and "scenarios" not in needs else (scenario,),
+        "scenarios": () if not reads and "scenarios" not in needs else (scenario,),
         "methods": (make_scratch(), ours) if measured else (),
         "x": "size" if "x" in needs else None,
-        "datasets": ("digits",) if reads == "data" or declared.get("PICTURES") else (),
-        "attacks": ("patch",) if declared.get("TRIGGERS") else (),
         "chosen": {"small": {"ours": CHOSEN}} if chooses and len(rates) > 1 else {},
     }
-    if reads == "artefacts":
+    if "artefacts" in reads:
         values["claims"] = {"first": make_claim("Ours is above 0."), "second": make_claim("It is so again.")}
-    if reads == "repeats":
+    if catalogue.audited(kind):
         used = catalogue.audits_with(metrics)
         values |= {"audits": {name: make_audit(name) for name in used}, "against": ("scratch",)}
-        values |= {"also": catalogue.also(kind), "pictures": bool(declared.get("PICTURES"))}
+        values |= {"also": catalogue.also(kind)}
         values["firsts"] = (4, 8) if declared.get("FIRSTS") else ()
-    elif reads == "relearned":
+    elif "relearning" in reads:
         about = Relearning(rounds=3, samples=5, repeats=len(SEEDS))
         values |= {"scenarios": (scenario.model_copy(update={"relearning": about}),), "against": ("scratch",)}
     elif declared.get("REPEATS"):
@@ -177,23 +168,25 @@ def as_training(method: Method) -> Method:
 
 def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | None = None) -> pd.DataFrame:
     """Return the frame of an entry; `published`: the paper's numbers by method, stage and metric."""
-    if entry.reads == "artefacts":
+    if "artefacts" in entry.reads:
         return judged({"first": {"small": [2.0, 3.0, 4.0]}, "second": {"small": [-1.0, 1.0]}})
-    if entry.reads == "data":
-        return pd.DataFrame(_examples() if entry.attacks else _holdings())
-    if entry.reads == "relearned":
+    if "examples" in entry.reads:
+        return pd.DataFrame(_examples())
+    if "holdings" in entry.reads:
+        return pd.DataFrame(_holdings())
+    if "relearning" in entry.reads:
         return pd.DataFrame(_relearned(entry))
     rows: list[dict[str, Any]] = []
-    if entry.pictures:
+    if "exposed" in entry.reads:
         return pd.DataFrame(_exposed(entry))
-    if entry.reads == "repeats":
+    if entry.audits:
         rows = [*_audited(entry), *(_spent(entry) if entry.also else [])]
-    for scenario, method, trial, models in _shown(entry) if entry.reads in ("evaluations", "traces") else ():
+    evaluated = "evaluations" in entry.reads
+    shown = _shown(entry) if (evaluated or "traces" in entry.reads) and not entry.audits else ()
+    for scenario, method, trial, models in shown:
         for seed in entry.seeds:
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": seed}
-            found = (
-                _evaluated(entry, trial, models, seed) if entry.reads == "evaluations" else _traced(entry, models, seed)
-            )
+            found = _evaluated(entry, trial, models, seed) if evaluated else _traced(entry, models, seed)
             rows += [{**about, **row} for row in found]
     for one in entry.scenarios:
         if one.asked and one.asked.level == "sample" and one.sampling:

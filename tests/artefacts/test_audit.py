@@ -25,7 +25,7 @@ def make_audit(**changes: Any) -> Entry:
     about: dict[str, Any] = {"in_paper": True, "post_training": "none"}
     methods = []
     for name in NAMES:
-        trial = Trial(name=name, rate=0.1, values={}, unlearned=f"small/{name}", predicted=(f"small/{name}", "small/o"))
+        trial = Trial(name=name, rate=0.1, values={}, unlearned=f"small/{name}")
         left = ("partly", LEFT[name]) if name in LEFT else None
         kind = {"control": name == "nothing", "retrains": name == "again", "left": left}
         methods.append(Method(name=name, label=name.title(), trials={"small": (trial,)}, **kind, **about))

@@ -11,28 +11,21 @@ import pandas as pd
 import pytest
 
 from fu import plugins
-from fu.pipeline.catalogue import chooses, declared, reads
+from fu.pipeline.catalogue import audited, chooses, declared, reads
 from tests.artefacts.factories import ROUNDS, SEEDS, diverge, made, make_entry, make_frame, written
 from tests.contract.names import plugins_of
 
 KINDS = plugins_of("artefacts")
-MEASURED = plugins_of("artefacts", lambda kind: reads(kind) in ("evaluations", "traces"))
+MEASURED = plugins_of("artefacts", lambda kind: {"evaluations", "traces"} & {*reads(kind)} and not audited(kind))
 CHOOSING = plugins_of("artefacts", lambda kind: chooses(kind))
-TRACED = plugins_of("artefacts", lambda kind: reads(kind) == "traces")
+TRACED = plugins_of("artefacts", lambda kind: "traces" in reads(kind) and not audited(kind))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_artefact_reads_one_of_five(kind: str) -> None:
-    """`READS` is one of evaluations, traces, repeats, relearned, data, artefacts, nothing."""
-    assert reads(kind) == plugins.load("artefacts", kind).READS
-    assert reads(kind) in {"evaluations", "traces", "repeats", "relearned", "data", "nothing", "artefacts"}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_artefact_that_compares_predictions_reads_evaluations_and_says_against_what(kind: str) -> None:
-    """A kind with `PREDICTIONS` reads evaluations and has `against` in `NEEDS`."""
-    about = declared("artefacts", kind)
-    assert not about.get("PREDICTIONS") or (reads(kind) == "evaluations" and "against" in about.get("NEEDS", ()))
+def test_an_artefact_that_compares_predictions_says_against_what(kind: str) -> None:
+    """A kind whose `INPUTS` name agreement, audits, exposed or relearning has `against` in `NEEDS`."""
+    compares = {"agreement", "audits", "exposed", "relearning"}.intersection(reads(kind))
+    assert not compares or "against" in declared("artefacts", kind).get("NEEDS", ())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,7 +41,7 @@ def test_an_artefact_is_made_the_same_twice_with_preset_and_data_stated(kind: st
     _, md, _, _, pdf, svg, png = files[0]
     text = md.read_text()
     assert text.startswith("# A thing\n\nWhat it shows.\n\nPreset smoke; ")
-    assert ("data: digits; " in text) is (reads(kind) != "nothing")
+    assert ("data: digits; " in text) is bool(reads(kind))
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
     assert pdf.read_bytes().startswith(b"%PDF")
     assert png.read_bytes().startswith(b"\x89PNG")
@@ -112,7 +105,7 @@ def test_a_diverged_run_does_not_block_an_artefact(kind: str, tmp_path: Path) ->
         entry = make_entry(kind, seeds=seeds)
         result = made(entry, diverge(make_frame(entry)))
         assert len(result.frame) > 0
-        if reads(kind) == "evaluations":
+        if "evaluations" in reads(kind):
             assert "diverged" in result.body
     written(result, entry, tmp_path)  # the pictures, too: one seed of two
 

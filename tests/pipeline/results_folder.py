@@ -3,13 +3,15 @@
 import csv
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fu.artefacts.entry import Entry, Trial
+from fu.artefacts.entry import ORIGINAL, Entry, Trial
 from fu.evaluation.trace import COUNTS
+from fu.pipeline.frames import Source
 from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_across, make_entry, number
 from tests.factories import CLASSES, make_partition
 
@@ -18,6 +20,7 @@ LABELS: Any = np.random.default_rng(1).integers(0, CLASSES, 43, dtype=np.uint8)
 PART = make_partition((7, 12, 9))
 MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
 TRACE = ("round", *MEASURED, *COUNTS)
+HERE = "toy/small/seed{}"  # of any seed
 EVALUATED = ("role", "metric", "client", "value")
 
 
@@ -75,11 +78,38 @@ def entry_of(kind: str, **changes: Any) -> Entry:
         name="ours+chosen",
         rate=None,
         values={},
-        selection="small/ours",
         points={trial.name: trial.name for trial in ours.trials["small"]},
         trained="small/original",
         unlearned="small/ours+chosen",
         recovered="small/ours+chosen",
-        evaluated=tuple(f"small/ours+chosen.{evaluation}" for evaluation in EVALUATIONS),
     )
     return entry.model_copy(update={"methods": (scratch, ours.model_copy(update={"chosen": {"small": chosen}}))})
+
+
+def sources_of(entry: Entry) -> tuple[Source, ...]:
+    """Return the files behind an entry of evaluations or traces, as the plan names them."""
+    sources = []
+    for method, trial in _shown(entry):
+        labels = "small", method, trial.name
+        if trial.points:
+            sources.append(Source("selection", f"toy/small/{method}.selected.json", *labels))
+        models = trial.models
+        if "evaluations" in entry.reads:
+            sources += [Source("evaluations", f"{HERE}/{trial.name}.{name}.csv", *labels) for name in EVALUATIONS]
+        elif entry.from_training and method != ORIGINAL:
+            models = {ORIGINAL: f"{trial.trained}.trained", **models}
+        files = {role: f"{HERE}/{model.rpartition('/')[2]}" for role, model in models.items()}
+        if "traces" in entry.reads and method != ORIGINAL:
+            sources += [Source("traces", f"{file}.csv", *labels, role) for role, file in files.items()]
+        sources += [Source("costs", f"{file}.cost.json", *labels, role) for role, file in files.items()]
+    return tuple(sources)
+
+
+def _shown(entry: Entry) -> Iterator[tuple[str, Trial]]:
+    [scenario] = entry.scenarios
+    if scenario.original:
+        yield ORIGINAL, scenario.original
+    for method in entry.methods:
+        several = method.trials["small"] if not entry.chooses else (entry.trial("small", method),)
+        for trial in (method.chosen["small"],) if method.chosen else several:
+            yield method.name, trial

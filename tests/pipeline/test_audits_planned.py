@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_the_jobs_behind_a_table() -> None:
     unlearned = 6 * len(SEEDS)  # two retrainings, two controls, FedOSD, FATS
     assert names == {
         **{"data": 1, "partition": 1, "request": 1, "train": trained, "unlearn": unlearned},
-        **{"recover": len(SEEDS), "predict": 8, "publish": 1},
+        **{"recover": len(SEEDS), "predict": 8, "assess": 4 * 4, "publish": 1},  # four audits of all but retraining
     }
 
 
@@ -74,10 +75,22 @@ def test_predictions_are_of_the_last_models_of_all_seeds() -> None:
 
 
 def test_a_method_is_compared_with_the_retraining_of_its_own_training() -> None:
+    scenario = "audit/mnist-pat50"
+    for method, against, trained in (
+        ("fats", "retraining.fats", "fats.training"),
+        ("fedosd", "retraining", "original"),
+    ):
+        names = {"scenario": scenario, "trial": method, "against": against, "audit": "ulira"}
+        assert f"assess {scenario} {method} {against} ulira" in jobs(plain(), "remains")
+        job = plain().job("assess", names)
+        kinds = {"unlearned": method, "retrained": against, "original": trained}
+        assert job.inputs == {
+            kind: plain().paths("predict", "predictions", scenario=scenario, trial=trial)
+            for kind, trial in kinds.items()
+        }
+        assert job.spec.model_dump() == {"audit": "ulira", "firsts": (4, 5)}
     spec: Any = plain().job("publish", {"paper": "audit", "artefact": "remains"}).spec
     places = {method.name: method.trials["mnist-pat50"][0] for method in spec.methods}
-    assert places["fats"].predicted == ("mnist-pat50/fats", "mnist-pat50/fats.training")
-    assert places["fedosd"].predicted == ("mnist-pat50/fedosd", "mnist-pat50/original")
     assert places["retraining.fats"].trained == places["fats"].trained != places["retraining"].trained
     left = {method.name: method.left for method in spec.methods if method.left}
     assert left == {"partly.0": ("retrain_partly", 0), "partly.all": ("retrain_partly", 1)}
@@ -100,7 +113,7 @@ def test_a_control_trains_on_as_what_it_is_compared_with_does_or_is_none() -> No
 
 
 def test_the_whole_of_smoke_stays_within_its_jobs() -> None:
-    assert len([*Plan({"preset": "smoke", "papers": ["audit"]}).jobs()]) <= 260
+    assert len([*Plan({"preset": "smoke", "papers": ["audit"]}).jobs()]) <= 380
 
 
 RATE = {"methods": {"fedosd": {"settings": {"unlearning": {"lr": 0.07}}}}}
@@ -117,7 +130,7 @@ def test_a_further_repeat_runs_its_own_jobs_and_what_compares() -> None:
     found = changed(plain(), more, "remains")
     assert {key for key in found if "seed" in key} == {key for key in jobs(more, "remains") if "seed5" in key}
     assert {key for key in found if "seed" not in key} == {
-        *(key for key in jobs(more, "remains") if key.startswith("predict ")),
+        *(key for key in jobs(more, "remains") if key.startswith(("predict ", "assess "))),
         "publish audit remains",
     }
 
@@ -204,9 +217,13 @@ def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_
     }
     run = "results/smoke/audit/mnist-backdoor/seed7"
     assert {f"{run}/fedosd.unlearned.csv", f"{run}/fedosd.recovered.csv"} <= {*read["costs"]}
-    assert not [path for path in read["costs"] if "/retraining" in path and path.endswith(".csv")]
-    home = "results/smoke/audit/mnist-backdoor/seed0/partition.npz"
-    assert {"results/smoke/data/digits.npz", home} <= {*read["exposed"]}
+    assert not [path for path in read["costs"] if "retraining" in Path(path).name]
+    (pictures,) = map(str, read["exposed"])
+    job = plan.job(*plan.producers[pictures])
+    assert job.stage == "expose"
+    assert job.inputs["data"] == "results/smoke/data/digits.npz"
+    assert job.inputs["partition"] == "results/smoke/audit/mnist-backdoor/seed0/partition.npz"
+    assert job.spec.model_dump() == {"dataset": "digits", "attack": "patch", "audit": "exposed"}
 
 
 def test_seeds_of_the_config_are_counted_too() -> None:

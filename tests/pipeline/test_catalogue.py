@@ -96,7 +96,7 @@ def test_constants_are_read_without_importing() -> None:
     for kind, constant in (
         ("methods", "needs"),
         ("evaluation", "METRICS"),
-        ("artefacts", "READS"),
+        ("artefacts", "INPUTS"),
         ("models", "ESTIMATE"),
         ("models", "LABEL"),
         ("datasets", "LABEL"),
@@ -345,7 +345,7 @@ PLUGIN = {
     "histories": "def record(): pass\n",
     "projections": "class Params: pass\ndef project(): pass\n",
     "evaluation": EVALUATOR,
-    "artefacts": "READS = 'nothing'\n\ndef make(): pass\n",
+    "artefacts": "INPUTS = ()\n\ndef make(): pass\n",
     "audits": "METRICS = {}\nSCORE = 'x'\nLABEL = 'x'\nCAVEAT = 'x'\nLEAST = 2\ndef audit(): pass\n",
     "claims": "class Params: pass\ndef operands(): pass\ndef statistics(): pass\ndef region(): pass\n",
 }
@@ -395,12 +395,12 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
         ("evaluation", '"label": "C", ', "", "mine.py (evaluation): METRICS: label: is missing."),
         ("evaluation", '"label":', '"tells": {"original": "worse"}, "label":',
          "mine.py (evaluation): METRICS: tells.original: Input should be 'lower' or 'higher', got 'worse'."),
-        ("artefacts", "'nothing'", "'all'",
-         "mine.py: READS: Input should be 'evaluations', 'traces', 'data', 'nothing', 'artefacts', 'repeats' or "
-         "'relearned'"),
-        ("artefacts", "'nothing'", "'nothing'\nALSO = 'asr'",
+        ("artefacts", "()", "('all',)",
+         "mine.py: INPUTS: 0: Input should be 'evaluations', 'agreement', 'traces', 'costs', 'audits', 'exposed', "
+         "'relearning', 'holdings', 'examples' or 'artefacts', got 'all'."),
+        ("artefacts", "INPUTS = ()", "INPUTS = ()\nALSO = 'asr'",
          "mine.py: ALSO: Input should be a valid tuple, got 'asr'."),
-        ("artefacts", "'nothing'", "'nothing'\nMARKS = 1",
+        ("artefacts", "INPUTS = ()", "INPUTS = ()\nMARKS = 1",
          "mine.py: MARKS: Input should be a valid dictionary, got 1."),
         ("models", "class", "ESTIMATE = {'step_ms': -1}\nclass",
          "mine.py: ESTIMATE: step_ms: Input should be greater than 0"),

@@ -1,6 +1,5 @@
 """Claims of papers: what the plan refuses in one sentence, and what of an artefact's rows is judged."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +10,8 @@ from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.rows import COLUMNS
 from fu.claims.rows import Operand
 from fu.errors import UserError
-from fu.pipeline import checks, frames
-from fu.pipeline.paths import Paths
+from fu.pipeline import checks
+from fu.pipeline.evidence import SILENT, evidence
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import configured, read_paper, resolve
 from tests.artefacts.factories import make_claim, make_entry
@@ -135,8 +134,8 @@ def test_a_claim_is_remade_alone_when_its_wording_changes() -> None:
 # ---- what is judged --------------------------------------------------------------------------------------------------
 
 
-def read(folder: Path, claims: dict[str, Claim], rows: list[dict[str, Any]], **scenario: Any) -> pd.DataFrame:
-    """Return the frame of verdicts on one artefact, `thing`, with these rows."""
+def read(claims: dict[str, Claim], rows: list[dict[str, Any]], **scenario: Any) -> pd.DataFrame:
+    """Return the statistics of claims on one artefact, `thing`, with these rows."""
     entry: Entry = make_entry("verdicts")
     scenarios = tuple(
         one.model_copy(update={"name": name, **scenario})
@@ -144,20 +143,15 @@ def read(folder: Path, claims: dict[str, Claim], rows: list[dict[str, Any]], **s
         for name in ("small", "other", "third")
     )
     entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios})
-    paths = Paths(str(folder))
-    [path] = frames.inputs(entry, paths)
-    Path(path).parent.mkdir(parents=True)
     about = {"method": "ours", "stage": "unlearned", "metric": "r_acc", "published": 0, "round": -1, "client": None}
     frame = pd.DataFrame([{"scenario": "small", "seed": 0, **about, **row} for row in rows])
-    frame.assign(point=frame["method"]).reindex(columns=[*COLUMNS, *frame.columns.difference(COLUMNS)]).to_csv(
-        path, index=False
-    )
-    return frames.read(entry, paths, None)
+    columns = [*COLUMNS, *frame.columns.difference(COLUMNS)]
+    return evidence(entry, {"thing": frame.assign(point=frame["method"]).reindex(columns=columns)})
 
 
-def test_ours_and_the_papers_numbers_are_told_apart(tmp_path: Path) -> None:
+def test_ours_and_the_papers_numbers_are_told_apart() -> None:
     rows = [{"value": 0.5}, {"value": 0.6, "seed": 1}, {"value": 0.9, "published": 1, "seed": -1}]
-    found = read(tmp_path, {"one": make_claim("One.")}, rows)
+    found = read({"one": make_claim("One.")}, rows)
     assert list(found["value"]) == [0.5, 0.6, 0.9]
     assert list(found["published"]) == [False, False, True]
     assert set(found["unit"]) == {"small"}
@@ -170,7 +164,7 @@ ASR: dict[str, Any] = {"of": {"method": "ours", "metric": "asr"}, "side": "below
 
 
 @pytest.mark.parametrize(("asr", "compared"), [(0.433, False), (0.5, True)])
-def test_the_papers_backdoor_must_have_taken_hold_too(tmp_path: Path, asr: float, compared: bool) -> None:
+def test_the_papers_backdoor_must_have_taken_hold_too(asr: float, compared: bool) -> None:
     rows: list[dict[str, Any]] = [{"value": 0.02, "metric": "asr", "seed": seed} for seed in (0, 1)]
     rows += [{"value": 0.3}, {**ORIGINAL, "value": asr}, {**ORIGINAL, "value": 0.9, "scenario": "other"}]
     theirs = {"published": 1, "seed": -1}
@@ -180,7 +174,7 @@ def test_the_papers_backdoor_must_have_taken_hold_too(tmp_path: Path, asr: float
     ]
     rows += [{"value": 0.7, **theirs}]
     claims = {name: make_claim("A.", scenarios=["small", "other"], params=ASR) for name in ("asr",)}
-    found = read(tmp_path, {**claims, "r_acc": make_claim("R.")}, rows)
+    found = read({**claims, "r_acc": make_claim("R.")}, rows)
     printed = found[found["published"]]
     units = {unit: value for unit, value in zip(printed["unit"], printed["value"], strict=True) if value < 0.5}
     assert units == ({"small": 0.04} if compared else {}) | {"other": 0.05}
@@ -197,53 +191,53 @@ def test_the_papers_backdoor_must_have_taken_hold_too(tmp_path: Path, asr: float
     ],
 )
 def test_a_kind_says_what_is_exact_and_whose_bounds_are_inside(
-    tmp_path: Path, kind: str, params: dict[str, Any], exact: bool, ties: bool
+    kind: str, params: dict[str, Any], exact: bool, ties: bool
 ) -> None:
     claim = make_claim("One.", kind=kind, params={"of": {"method": "ours", "metric": "r_acc"}, **params})
-    found = read(tmp_path, {"one": claim}, [{"value": 0.5}, {"value": 0.4, "method": "theirs"}])
+    found = read({"one": claim}, [{"value": 0.5}, {"value": 0.4, "method": "theirs"}])
     assert (set(found["exact"]), set(found["ties"])) == ({exact}, {ties})
 
 
-def test_a_trend_without_one_of_its_scenarios_says_so(tmp_path: Path) -> None:
+def test_a_trend_without_one_of_its_scenarios_says_so() -> None:
     params = {"of": {"method": "ours", "metric": "r_acc"}, "along": "k", "way": "rising"}
     claim = make_claim("One.", kind="trend", params=params, scenarios=["small", "other", "third"])
     rows = [{"value": value, "scenario": name, "k": k} for name, value, k in (("small", 0.5, 1), ("other", 0.7, 2))]
-    found = read(tmp_path, {"one": claim}, rows)
+    found = read({"one": claim}, rows)
     assert {*found[found["reason"] == ""]["unit"]} == {"small, other"}
     [silent] = found[found["reason"] != ""].to_dict("records")
-    assert (silent["unit"], silent["reason"]) == ("third", frames.SILENT)
+    assert (silent["unit"], silent["reason"]) == ("third", SILENT)
 
 
-def test_scenarios_without_numbers_are_named(tmp_path: Path) -> None:
+def test_scenarios_without_numbers_are_named() -> None:
     claims = {"one": make_claim("One.", scenarios=["small", "other"])}
-    found = read(tmp_path, claims, [{"value": 0.5}])
+    found = read(claims, [{"value": 0.5}])
     [silent] = found[found["reason"] != ""].to_dict("records")
-    assert (silent["unit"], silent["reason"]) == ("other", frames.SILENT)
+    assert (silent["unit"], silent["reason"]) == ("other", SILENT)
 
 
-def test_other_data_are_not_judged_but_the_papers_numbers_are(tmp_path: Path) -> None:
+def test_other_data_are_not_judged_but_the_papers_numbers_are() -> None:
     rows = [{"value": 0.5}, {"value": 0.9, "published": 1, "seed": -1}]
-    found = read(tmp_path, {"one": make_claim("One.")}, rows, replaces="MNIST")
+    found = read({"one": make_claim("One.")}, rows, replaces="MNIST")
     assert list(found[found["published"]]["value"]) == [0.9]
     [out] = found[~found["published"]].to_dict("records")
     assert out["reason"] == "digits in place of MNIST"
 
 
 @pytest.mark.parametrize(("asr", "judged"), [(0.5, True), (0.4994, False)])
-def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(tmp_path: Path, asr: float, judged: bool) -> None:
+def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(asr: float, judged: bool) -> None:
     of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
     rows: list[dict[str, Any]] = [
         {"value": 0.05, "metric": "asr"},
         {"value": 0.8},
         {"value": asr, "metric": "asr", "method": "original", "stage": "original"},
     ]
-    found = read(tmp_path, {"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
+    found = read({"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
     reasons = found.groupby("claim")["reason"].first()
     assert reasons["r_acc"] == ""
     assert reasons["asr"] == ("" if judged else f"the backdoor did not take hold: ω⁰ has an ASR of {asr:.3f}")
 
 
-def test_the_backdoor_is_judged_on_the_seeds_in_which_it_took_hold(tmp_path: Path) -> None:
+def test_the_backdoor_is_judged_on_the_seeds_in_which_it_took_hold() -> None:
     of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
     original = {"metric": "asr", "method": "original", "stage": "original"}
     rows: list[dict[str, Any]] = [
@@ -252,7 +246,7 @@ def test_the_backdoor_is_judged_on_the_seeds_in_which_it_took_hold(tmp_path: Pat
         for value, about in ((ours, {"metric": "asr"}), (r_acc, {}), (asr, original))
     ]
     rows += [{"value": 0.04, "metric": "asr", "published": 1, "seed": -1}]
-    found = read(tmp_path, {"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
+    found = read({"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
     judged = found[~found["published"]]
     assert list(judged[judged["claim"] == "asr"]["seed"]) == [0, 2]
     assert list(judged[judged["claim"] == "r_acc"]["seed"]) == [0, 1, 2]
@@ -270,7 +264,7 @@ def test_a_claim_along_an_axis_names_one_point_of_every_other_setting() -> None:
         checks._pointed(of.model_copy(update={"at": {}}), points, stated, "lr", "here")
 
 
-def test_the_papers_own_numbers_are_judged_where_its_own_backdoor_took_hold(tmp_path: Path) -> None:
+def test_the_papers_own_numbers_are_judged_where_its_own_backdoor_took_hold() -> None:
     """As in FedOSD's Table 5: the original model of CIFAR-100 has an ASR of .433. Ours is the other way round."""
     of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
     original = {"metric": "asr", "method": "original", "stage": "original"}
@@ -290,7 +284,7 @@ def test_the_papers_own_numbers_are_judged_where_its_own_backdoor_took_hold(tmp_
     ]
     both = ["small", "other"]
     claims = {"asr": make_claim("A.", params=of, scenarios=both), "r_acc": make_claim("R.", scenarios=both)}
-    found = read(tmp_path, claims, rows)
+    found = read(claims, rows)
     told = {
         key: dict(zip(part["unit"], part["value"], strict=True))
         for key, part in found[found["reason"] == ""].groupby(["claim", "published"])

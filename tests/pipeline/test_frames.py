@@ -1,25 +1,23 @@
 """From files to the frame of an artefact: which are read, which are not, what is said of a damaged one."""
 
-import shutil
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-from fu.artefacts.entry import HELD, Asked, Entry, Method, Trial
+from fu.artefacts.entry import HELD, Entry
 from fu.errors import UserError
-from fu.evaluation import predictions
 from fu.pipeline import frames
-from fu.pipeline.paths import Paths
+from fu.pipeline.frames import Source
 from tests.artefacts.factories import (
     CHOSEN,
     EVALUATIONS,
     LOST,
     RATES,
+    ROUNDS,
     SEEDS,
     diverge,
     make_across,
@@ -27,23 +25,20 @@ from tests.artefacts.factories import (
     make_frame,
     number,
 )
-from tests.factories import CLASSES, MARK, make_partition
 from tests.pipeline.results_folder import (
     EVALUATED,
-    IMAGES,
-    LABELS,
     MEASURED,
-    PART,
     TRACE,
     choose,
     entry_of,
     make_results,
     plain_entry,
     rows_to,
+    sources_of,
 )
 
 MODELS = [("scratch", "unlearned"), ("ours+chosen", "unlearned"), ("ours+chosen", "recovered")]
-KINDS = ["table", "across", "curves", "images", "losses"]  # of every kind of reading, and with and without a choice
+KINDS = ["table", "across", "curves"]  # of evaluations and traces, with and without a choice
 
 
 @pytest.fixture
@@ -51,9 +46,9 @@ def results(tmp_path: Path) -> Path:
     return make_results(tmp_path)
 
 
-def read(entry: Entry, results: Path, published: Path | None = None) -> pd.DataFrame:
-    paths = Paths(str(results))
-    return frames.read(frames.with_choice(entry, paths), paths, published)
+def read(entry: Entry, results: Path, published: Path | None = None, *more: Source) -> pd.DataFrame:
+    sources = (*sources_of(entry), *more)
+    return frames.read(frames.with_choice(entry, sources, results), sources, results, published)
 
 
 def frame_of(
@@ -72,7 +67,7 @@ def sort(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(frames.COLUMNS[:8]).reset_index(drop=True)
 
 
-@pytest.mark.parametrize("kind", ["table", "across", "curves", "losses"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_frame_has_the_numbers_of_the_files(kind: str, results: Path) -> None:
     entry = entry_of(kind, chosen={})
     pd.testing.assert_frame_equal(read(entry, results), frame_of(kind), check_dtype=False)
@@ -90,7 +85,7 @@ def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str,
 
 
 def test_evaluations_come_with_the_seconds_of_each_model_where_a_kind_reads_them(results: Path) -> None:
-    frame = read(entry_of("table", also=("seconds",)), results)
+    frame = read(entry_of("table", reads=("evaluations", "costs")), results)
     others = frame[frame["metric"] != "seconds"].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, read(entry_of("table"), results), check_dtype=False)
     seconds = frame[frame["metric"] == "seconds"]
@@ -143,17 +138,15 @@ def test_a_choice_that_is_missing_or_damaged_is_one_sentence(kind: str, content:
         read(entry_of(kind), results)
 
 
-@pytest.mark.parametrize("kind", ["unlearning_time", "stability"])
-def test_of_who_is_asked_for_samples_the_frame_says_how_many_each_client_trains_on(kind: str, results: Path) -> None:
-    [small] = make_entry(kind).scenarios
-    absent = make_partition((7, 12, 9), trigger=False, absent=[1])
-    np.savez(results / "toy/small/seed0/partition.npz", **absent.arrays())  # type: ignore[arg-type]
-    for asked, sizes in ((Asked(level="sample", number=1), [7, 9]), (Asked(level="client", number=1), []), (None, [])):
-        entry = make_entry(kind, metrics=("r_acc",), scenarios=(small.model_copy(update={"asked": asked}),))
-        frame = read(entry, results)
-        held = frame[frame["metric"] == HELD]
-        assert (held["scenario"].tolist(), held["value"].tolist()) == (["small"] * len(sizes), sizes)
-        assert len(frame) > len(sizes) or kind == "unlearning_time"
+def test_the_sizes_of_clients_are_rows_of_the_scenario(results: Path) -> None:
+    path = "toy/small/seed0/holdings.csv"
+    held = [(0, "", HELD, 7), (0, 3, HELD, 7), (2, "", HELD, 9), (2, 1, HELD, 4), (2, 3, HELD, 5)]
+    rows_to(results / path, ("client", "label", "metric", "value"), held)
+    frame = read(make_entry("stability", metrics=("r_acc",)), results, None, Source("holdings", path, "small"))
+    sizes = frame[frame["metric"] == HELD]
+    assert sizes[["scenario", "client", "value"]].to_numpy().tolist() == [["small", 0, 7], ["small", 2, 9]]
+    assert sizes[["method", "trial", "stage"]].isna().all(axis=None)
+    assert len(frame) > 2
 
 
 @pytest.mark.parametrize(("kind", "file"), [("table", "scratch.conflicts.csv"), ("curves", "scratch.unlearned.csv")])
@@ -169,68 +162,29 @@ def test_a_table_file_that_is_missing_or_damaged_is_one_sentence(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_stated_files_are_enough(kind: str, results: Path) -> None:
-    entry, paths = entry_of(kind), Paths(str(results))
+    entry = entry_of(kind)
     whole = read(entry, results)
-    stated = {Path(path) for path in (*frames.inputs(entry, paths), *frames.costs(entry, paths))}
-    for file in [path for path in results.rglob("*") if path.is_file() and path not in stated]:
+    behind = frames.behind(sources_of(entry), entry.seeds, results)
+    for file in [path for path in results.rglob("*") if path.is_file() and path not in chain(*behind.values())]:
         file.unlink()
     pd.testing.assert_frame_equal(read(entry, results), whole)
 
 
-@pytest.mark.parametrize(
-    ("kind", "number_of_inputs", "number_of_costs"),
-    [
-        ("table", 2 * 2 * (1 + 1 + 1) + 1, 2 * (1 + 1 + 2)),  # seeds, evaluations, trials; the choice
-        ("across", 2 * 2 * (1 + 3), 2 * (1 + 2 * 3)),
-        ("curves", 2 * (1 + 2) + 1, 2 * (1 + 1 + 2)),
-        ("images", 2, 0),
-        ("losses", 0, 0),
-    ],
-)
-def test_every_file_behind_an_artefact_is_stated_once(kind: str, number_of_inputs: int, number_of_costs: int) -> None:
-    entry, paths = entry_of(kind), Paths("results/smoke")
-    inputs, costs = frames.inputs(entry, paths), frames.costs(entry, paths)
-    assert len(set(inputs)) == len(inputs) == number_of_inputs
-    assert len(set(costs)) == len(costs) == number_of_costs
-
-
-def test_images_are_those_of_the_first_seed_s_partition_wherever_it_lies() -> None:
-    entry = make_entry("images")
-    assert frames.inputs(entry, Paths("r")) == ["r/data/digits.npz", "r/toy/small/seed0/partition.npz"]
-    elsewhere = entry.scenarios[0].model_copy(update={"partition": "base"})
-    found = frames.inputs(entry.model_copy(update={"scenarios": (elsewhere,)}), Paths("r"))
-    assert found == ["r/data/digits.npz", "r/toy/base/seed0/partition.npz"]
-
-
-def test_a_trained_model_s_files_are_read_where_it_lies(results: Path) -> None:
-    """Its evaluation, too; what comes after the request lies in the scenario itself."""
-    trained = Trial(name="way", rate=0.1, values={}, trained="base/way", evaluated=("base/way.evaluation",))
-    way = Method(
-        name="way", label="Way", in_paper=True, post_training="none", trains=True, trials={"small": (trained,)}
-    )
-    (ours,) = make_across().methods
-    begun = ours.trials["small"][0].model_copy(
-        update={"trained": "base/way", "evaluated": ("small/ours+lr0.1.evaluation",)}
-    )
-    after = ours.model_copy(update={"trials": {"small": (begun,)}})
-    scenario = make_across().scenarios[0].model_copy(update={"original": None})
-    about: dict[str, Any] = {"scenarios": (scenario,), "methods": (way, after), "chosen": {}, "seeds": (0,)}
-    table, paths = make_entry("table", **about), Paths("r")
-    assert frames.inputs(table, paths) == [
-        "r/toy/base/seed0/way.evaluation.csv",
-        "r/toy/small/seed0/ours+lr0.1.evaluation.csv",
+def test_files_are_located_trial_by_trial_and_seed_by_seed_each_stated_once() -> None:
+    one, other = (Source("evaluations", f"p/s/seed{{}}/m.{name}.csv", "s", "m", "m") for name in ("a", "b"))
+    choice = Source("selection", "p/s/m.selected.json", "s", "m", "m")
+    costs = [Source("costs", "p/s/seed{}/m.cost.json", "s", method, method, "unlearned") for method in ("m", "n")]
+    root = Path("r")
+    found = [(str(file.path), file.seed) for file in frames.located([choice, one, other, *costs], (3, 5), root)]
+    assert found == [
+        ("r/p/s/m.selected.json", -1),
+        *((f"r/p/s/seed3/m.{name}", 3) for name in ("a.csv", "b.csv", "cost.json")),
+        *((f"r/p/s/seed5/m.{name}", 5) for name in ("a.csv", "b.csv", "cost.json")),
+        *((f"r/p/s/seed{seed}/m.cost.json", seed) for seed in (3, 5)),
     ]
-    assert frames.costs(table, paths) == [
-        "r/toy/base/seed0/way.trained.cost.json",
-        "r/toy/small/seed0/ours+lr0.1.unlearned.cost.json",
-        "r/toy/small/seed0/ours+lr0.1.recovered.cost.json",
-    ]
-    later = ["r/toy/small/seed0/ours+lr0.1.unlearned.csv", "r/toy/small/seed0/ours+lr0.1.recovered.csv"]
-    before = ["r/toy/base/seed0/way.trained.csv"]
-    assert frames.inputs(make_entry("curves", **about), paths) == [*before, *later]
-    alone: dict[str, Any] = {**about, "methods": (after,)}
-    assert frames.inputs(make_entry("curves", **alone), paths) == later
-    assert frames.inputs(make_entry("curves", **alone, from_training=True), paths) == [*before, *later]
+    behind = frames.behind([choice, one, other, *costs], (3, 5), root)
+    assert [*map(str, behind["costs"])] == ["r/p/s/seed3/m.cost.json", "r/p/s/seed5/m.cost.json"]
+    assert len(behind["results"]) == 5
 
 
 def test_curves_that_begin_with_training_count_on(results: Path) -> None:
@@ -287,34 +241,6 @@ def test_a_metric_that_a_round_lacks_is_no_row(results: Path) -> None:
     assert rows == [("asr", 0, 0.5), ("asr", 2, 0.75), ("r_acc", 0, 0.25)]
 
 
-def test_examples_are_the_first_samples_of_the_first_forgotten_client_without_and_with_the_trigger(
-    results: Path,
-) -> None:
-    found = read(make_entry("images"), results)
-    assert found["sample"].tolist() == PART.train[1][: frames.EXAMPLES].tolist()
-    assert set(found["client"]) == {1}
-    for row in found.to_dict("records"):
-        label = int(LABELS[row["sample"]])
-        assert (row["label"], row["label_with_trigger"]) == (label, (label + CLASSES // 2) % CLASSES)
-        clean, marked = row["clean"], row["marked"]
-        np.testing.assert_allclose(clean, IMAGES[row["sample"]] / 255, atol=1e-6)
-        changed = np.argwhere((clean != marked).any(-1)).tolist()
-        assert changed == [[17, 17], [18, 17], [18, 18]]  # the pattern, one pixel from the lower right corner
-        assert row["changed_pixels"] == 3
-        np.testing.assert_allclose(marked[clean != marked], MARK * 0.334 + 0.195, rtol=1e-6)
-
-
-def test_examples_have_the_pixels_of_the_archive_where_the_data_set_is_normalised(results: Path) -> None:
-    images = np.random.default_rng(2).integers(0, 256, (43, 20, 20, 3), dtype=np.uint8)
-    split = {"x_train": images[:40], "y_train": LABELS[:40], "x_test": images[40:], "y_test": LABELS[40:]}
-    np.savez(results / "data/digits_rgb.npz", **split)  # type: ignore[arg-type]
-    entry = make_entry("images")
-    scenario = entry.scenarios[0].model_copy(update={"dataset": "digits_rgb"})
-    found = read(entry.model_copy(update={"scenarios": (scenario,), "datasets": ("digits_rgb",)}), results)
-    for row in found.to_dict("records"):
-        np.testing.assert_allclose(row["clean"], images[row["sample"]] / 255, atol=1e-6)
-
-
 def test_what_each_client_has_is_a_row_for_each_and_read_only_where_it_is_shown(results: Path) -> None:
     entry = entry_of("table")
     before = read(entry, results)
@@ -332,113 +258,65 @@ def test_what_each_client_has_is_a_row_for_each_and_read_only_where_it_is_shown(
     assert len(frame) == len(before) + 3
 
 
-# Shares of two classes on two samples, as the models of a run see them: how often the first class is the likelier one
-# and by how much is all that is compared. What is missing has diverged.
-SAID: dict[str, dict[str, tuple[float, float]]] = {
-    "original": {"original": (0.9, 0.9)},
-    "scratch": {"unlearned": (0.2, 0.4)},
-    "twin": {"unlearned": (0.4, 0.8)},
-    "ours+lr0.1": {"unlearned": (0.6, 0.6), "recovered": (0.2, 0.8)},
-}
-# To scratch and to twin; their own distance is |.2 - .4| / 2 + |.4 - .8| / 2 = .3.
-FAR = {
-    ("original", "original"): ((1 + 0.5) / 2, (0.6 + 0.3) / 2),
-    ("scratch", "unlearned"): (0.5, 0.3),
-    ("twin", "unlearned"): (0.5, 0.3),
-    ("ours", "unlearned"): ((1 + 0.5) / 2, (0.3 + 0.2) / 2),
-    ("ours", "recovered"): ((0.5 + 0) / 2, (0.2 + 0.1) / 2),
-}
-
-
-def predicting(results: Path, said: Mapping[str, Mapping[str, tuple[float, float]]], seed: int) -> Entry:
-    """Write what models predict: of the retained as given, of the forgotten so, too, but scratch turned round."""
-    for trial, roles in said.items():
-        shares = {role: torch.tensor([[share, 1 - share] for share in two]).log() for role, two in roles.items()}
-        turned = {role: says.flip(1) if trial == "scratch" else says.clone() for role, says in shares.items()}
-        models = {role: {"retained": shares[role], "forgotten": turned[role]} for role in roles}
-        name = f"{trial}.{next(iter(EVALUATIONS))}.predictions.safetensors"
-        predictions.save(results / f"toy/small/seed{seed}" / name, {}, models)
-    entry = make_entry("table", rates=(0.1,))
-    scratch, ours = entry.methods
-    (own,) = scratch.trials["small"]
-    evaluated = tuple(place.replace("scratch", "twin") for place in own.evaluated)
-    twin = own.model_copy(update={"name": "twin", "unlearned": "small/twin", "evaluated": evaluated})
-    for file in list(results.glob("toy/small/seed*/scratch.*.csv")):
-        shutil.copy(file, file.with_name(file.name.replace("scratch", "twin")))
-    methods = (scratch, scratch.model_copy(update={"name": "twin", "trials": {"small": (twin,)}}), ours)
-    return entry.model_copy(update={"methods": methods, "against": ["scratch", "twin"], "predictions": True})
-
-
-def compared(frame: pd.DataFrame, metric: str, seed: int = 0) -> dict[tuple[str, str], float]:
-    rows = frame[(frame["metric"] == metric) & (frame["seed"] == seed)]
-    return {(row["method"], row["stage"]): row["value"] for row in rows.to_dict("records")}
-
-
-def test_models_are_compared_with_the_last_ones_of_the_other_methods_of_their_run(results: Path) -> None:
+def test_further_rows_of_a_trial_are_labelled_as_its_evaluations_are(results: Path) -> None:
+    far = [("unlearned", "disagreement_retained", 0.25), ("recovered", "disagreement_retained", 0.5)]
     for seed in SEEDS:
-        entry = predicting(results, SAID, seed)
-    frame = read(entry, results)
-    for seed in SEEDS:
-        for place, metric in enumerate(("disagreement_retained", "variation_retained")):
-            assert compared(frame, metric, seed) == pytest.approx(
-                {key: far[place] for key, far in FAR.items()}, abs=1e-6
-            )
-    rows = frame[frame["metric"].str.startswith(("disagreement", "variation"))]
-    assert rows["client"].isna().all()
-    assert set(rows["round"]) == {-1}
-    about = rows[(rows["method"] == "ours") & (rows["stage"] == "recovered")].iloc[0]
-    assert (about["trial"], about["model"], about["scenario"]) == ("ours+lr0.1", "small/ours+lr0.1.recovered", "small")
-    # turned round, scratch says (.8, .6) of the forgotten samples
-    assert compared(frame, "disagreement_forgotten")["ours", "unlearned"] == (0 + 0.5) / 2
-    assert compared(frame, "variation_forgotten")["ours", "unlearned"] == pytest.approx((0.1 + 0.2) / 2)
-    assert frame[~frame.index.isin(rows.index)].equals(read(entry.model_copy(update={"predictions": False}), results))
-
-
-def test_models_are_compared_with_the_retraining_of_their_own_training(results: Path) -> None:
-    for seed in SEEDS:
-        entry = predicting(results, SAID, seed)
-    scratch, twin, ours = entry.methods
-    (own,) = twin.trials["small"]
-    other = twin.model_copy(update={"trials": {"small": (own.model_copy(update={"trained": "small/fats"}),)}})
-    found = compared(read(entry.model_copy(update={"methods": (scratch, other, ours)}), results), "variation_retained")
-    alone = compared(read(entry.model_copy(update={"against": ["scratch"]}), results), "variation_retained")
-    assert {key: far for key, far in alone.items() if key[0] != "twin"} == found
-
-
-def test_a_method_that_is_compared_with_is_there_by_its_last_model_and_not_for_itself(results: Path) -> None:
-    for seed in SEEDS:
-        entry = predicting(results, SAID, seed)
-    found = compared(read(entry.model_copy(update={"against": ["ours"]}), results), "variation_retained")
-    assert found == pytest.approx(
-        {("original", "original"): 0.4, ("scratch", "unlearned"): 0.2, ("twin", "unlearned"): 0.1}, abs=1e-6
-    )
-
-
-def test_a_model_that_diverged_is_compared_with_none_and_none_with_it(results: Path) -> None:
-    for seed in SEEDS:
-        entry = predicting(results, {**SAID, "twin": {}}, seed)
-    found = compared(read(entry, results), "variation_retained")
-    assert found == pytest.approx(
-        {("original", "original"): 0.6, ("ours", "unlearned"): 0.3, ("ours", "recovered"): 0.2}, abs=1e-6
-    )
-
-
-def test_predictions_are_read_where_they_are_asked_for_once_for_each_trial(results: Path) -> None:
-    entry = predicting(results, SAID, 0)
-    paths = Paths(str(results))
-    kept = [path for path in frames.inputs(entry, paths) if path.endswith(".predictions.safetensors")]
-    first = next(iter(EVALUATIONS))
-    assert kept == [
-        f"{results}/toy/small/seed{seed}/{trial}.{first}.predictions.safetensors" for trial in SAID for seed in SEEDS
+        rows_to(results / f"toy/small/seed{seed}/agreement.csv", ("role", "metric", "value"), far)
+    agreement = Source("agreement", "toy/small/seed{}/agreement.csv", "small", "ours", "ours+chosen")
+    entry = entry_of("table")
+    frame = read(entry, results, None, agreement)
+    rows = frame[frame["metric"] == "disagreement_retained"]
+    labels = ["scenario", "method", "trial", "stage", "model", "seed", "value"]
+    assert rows[labels].to_numpy().tolist() == [
+        ["small", "ours", CHOSEN, role, f"small/ours+chosen.{role}", seed, value]
+        for seed in SEEDS
+        for role, _, value in far
     ]
-    without = entry.model_copy(update={"predictions": False})
-    assert set(frames.inputs(entry, paths)) - set(frames.inputs(without, paths)) == set(kept)
+    assert len(frame) == len(read(entry, results)) + 4
 
 
-def test_holdings_are_the_training_samples_of_each_class_that_a_client_has(results: Path) -> None:
-    found = read(make_entry("holdings"), results)
-    assert {*found["client"]} == {0, 1, 2}
-    for client in range(3):
-        rows = found[found["client"] == client]
-        counts = np.bincount(LABELS[PART.train[client]], minlength=CLASSES)
-        assert dict(zip(rows["label"], rows["train"], strict=True)) == {k: n for k, n in enumerate(counts) if n}
+AUDITED = [(4, "repeats", 4), (4, "ulira_auc", 0.7), (8, "repeats", 8), (8, "ulira_auc", 0.9)]
+
+
+@pytest.mark.parametrize(("firsts", "kept"), [((4, 8), AUDITED), ((), AUDITED[2:])])
+def test_audits_are_read_of_the_numbers_of_repeats_that_are_shown(
+    results: Path, firsts: tuple[int, ...], kept: list[tuple[int, str, float]]
+) -> None:
+    entry = make_entry("epsilon", rates=(0.1,), firsts=firsts, seeds=tuple(range(8)))
+    sources = []
+    for audit in ("ulira", "klom"):  # each states how many models there are
+        rows_to(results / f"{audit}.csv", ("first", "metric", "value"), AUDITED)
+        sources.append(Source("audits", f"{audit}.csv", "small", "ours", "ours+lr0.1", "recovered"))
+    frame = frames.read(entry, sources, results, None)
+    assert frame[["first", "metric", "value"]].to_numpy().tolist() == [[*row] for row in kept]
+    assert {*frame["model"]} == {"small/ours+lr0.1.recovered"}
+    assert {*frame["seed"]} == {-1}
+
+
+def test_costs_are_those_of_the_last_round_of_each_phase_in_each_seed(results: Path) -> None:
+    entry = make_entry("pareto", rates=(0.2,))
+    models = {role: f"toy/small/seed{{}}/{CHOSEN}.{role}" for role in ("unlearned", "recovered")}
+    labels = "small", "ours", CHOSEN
+    sources = [Source("traces", f"{file}.csv", *labels, role) for role, file in models.items()]
+    sources += [Source("costs", f"{file}.cost.json", *labels, role) for role, file in models.items()]
+    frame = frames.read(entry, sources, results, None)
+    for stage, seed in (("unlearned", 0), ("recovered", 1)):
+        model = f"{CHOSEN}.{stage}"
+        rows = frame[(frame["stage"] == stage) & (frame["seed"] == seed)].set_index("metric")["value"]
+        assert rows["bytes_up"] == number(model, "bytes_up", seed, ROUNDS[stage][-1])
+        assert rows["seconds"] == 10 * number(model, "seconds", seed)
+    assert {*frame["round"]} == {-1}
+
+
+def test_classes_and_pictures_have_columns_of_their_own(results: Path) -> None:
+    rows_to(
+        results / "h.csv", ("client", "label", "metric", "value"), [(4, "", HELD, 5), (4, 0, HELD, 2), (4, 6, HELD, 3)]
+    )
+    found = frames.read(make_entry("holdings"), [Source("holdings", "h.csv", "small")], results, None)
+    assert found.to_dict("records") == [
+        {"scenario": "small", "client": 4, "label": label, "train": number} for label, number in ((0, 2), (6, 3))
+    ]
+    np.savez(results / "p.npz", sample=np.array([3, 9]), clean=np.arange(8.0).reshape(2, 2, 2, 1))
+    found = frames.read(make_entry("images"), [Source("examples", "p.npz", "small")], results, None)
+    assert found[["scenario", "sample"]].to_numpy().tolist() == [["small", 3], ["small", 9]]
+    assert found["clean"][1].shape == (2, 2, 1)

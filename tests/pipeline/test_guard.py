@@ -14,7 +14,7 @@ import pytest
 from fu import plugins
 from fu.artefacts.entry import Claim
 from fu.pipeline import commands
-from fu.pipeline.catalogue import KINDS, available, chooses, declared, reads, traces
+from fu.pipeline.catalogue import KINDS, audited, available, chooses, declared, reads, traces
 from fu.pipeline.digest import ROOT, UNCOUNTED, closure, modules_of
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.plan import Plan
@@ -218,9 +218,13 @@ def artefacts() -> dict[str, Any]:
     first, *others = [name for name in all_scenarios if name not in (SAMPLED, KEPT)]
     kept = [name for name, about in all_methods.items() if "trained_by" in about]
     found: dict[str, Any] = {}
-    for kind in (one for one in available("artefacts") if reads(one) not in ("repeats", "relearned")):
+    for kind in (one for one in available("artefacts") if not (audited(one) or "relearning" in reads(one))):
         tuned = [name for name, about in all_methods.items() if about["settings"]["grid"] is GRID]
-        shown = [name for name in all_methods if name not in kept] if chooses(kind) or reads(kind) == "data" else tuned
+        shown = (
+            [name for name in all_methods if name not in kept]
+            if chooses(kind) or {"holdings", "examples"} & {*reads(kind)}
+            else tuned
+        )
         about: dict[str, Any] = {
             "scenarios": [first],
             "methods": shown,
@@ -229,7 +233,7 @@ def artefacts() -> dict[str, Any]:
         if kind in ("across", "gains"):
             about = {"trainings": ["guard.safari"], "against": ["guard.fedavg"], "stages": ["original"]}
             about |= {"scenarios": ["guard1"], "metrics": ["accuracy"], "x": "k", "lines": ["half"]}
-        if reads(kind) == "nothing":
+        if not reads(kind):
             needs = declared("artefacts", kind).get("NEEDS", ())
             about = {"scenarios": [SAMPLED], "x": "k" if "x" in needs else None} if "scenarios" in needs else {}
         if kind == "matrix":

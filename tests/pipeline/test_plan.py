@@ -87,7 +87,7 @@ def test_an_artefact_alone_asks_for_what_it_rests_on_and_for_nothing_else() -> N
     images = list(planned.jobs(("fedosd", "fig7")))
     scenarios = planned.artefacts["fedosd", "fig7"].scenarios
     assert [job.stage for job in images].count("partition") == len(scenarios)
-    assert {job.stage for job in images} == {"data", "partition", "publish"}
+    assert {job.stage for job in images} == {"data", "partition", "examples", "publish"}
     assert [job.stage for job in planned.jobs(("fedosd", "fig3"))] == ["publish"]
     both = planned.targets(("fedosd", "fig7"), ("fedosd", "fig3"))
     assert both == sorted({*planned.targets(("fedosd", "fig7")), *planned.targets(("fedosd", "fig3"))})
@@ -221,7 +221,7 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
     config = {"preset": "smoke", "papers": ["fedosd"], "data_dir": "my data", "threads": 2, "device": "cpu"}
     planned = Plan(config)
     seen = set()
-    for job in planned.jobs(("fedosd", "table8")):
+    for job in planned.jobs(*(("fedosd", name) for name in ("table8", "matrix", "fig7"))):
         words = shlex.split(commands.complete(planned, job, "python"))
         assert words[:5] == ["python", "-m", f"fu.pipeline.stages.{job.stage}", "--spec", job.json]
         assert words[-4:] == ["--threads", "2", "--device", "cpu"]
@@ -239,8 +239,8 @@ def test_a_command_names_every_file_and_how_it_runs() -> None:
         seen.add(job.stage)
     data = commands.complete(planned, planned.job("data", {"dataset": "digits"}), "python")
     assert "my data" in shlex.split(data)
-    # With an attack those are forgotten whom it marks; this paper has no audit, nor an evaluator that needs shadows.
-    assert seen == set(OUTPUTS) - {"request", "shadow", "predict", "relearn"}
+    # With an attack those are forgotten whom it marks; this paper has no audit.
+    assert seen == set(OUTPUTS) - {"request", "predict", "relearn", "assess", "expose", "holdings"}
 
 
 # ---- what the tables show ------------------------------------------------------------------------------------------

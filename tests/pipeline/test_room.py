@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import catalogue, estimates
+from fu.pipeline import estimates
 from fu.pipeline.plan import Plan
 from fu.plugins import Choice
 from tests.pipeline.configs import helped, toy
@@ -289,28 +289,6 @@ def test_a_method_takes_the_learning_rate_of_its_training_where_it_says_nothing(
     assert rates == {"from+trained-lr0.1": 0.1, "from+trained-lr0.2": 0.2}
 
 
-# ---- what is compared ------------------------------------------------------------------------------------------------
-
-
-def test_a_kind_that_compares_predictions_reads_them_of_all_that_it_shows(
-    with_toy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    declared = catalogue.declared
-
-    def compares(kind: str, name: str) -> dict[str, Any]:
-        return {**declared(kind, name), **({"PREDICTIONS": True} if (kind, name) == ("artefacts", "table") else {})}
-
-    shown = table(scenarios=["iid"], methods=["fedosd"], against=["retraining"])
-    without = Plan(toy(artefacts={"mine": shown})).job("publish", {"paper": "toy", "artefact": "mine"})
-    monkeypatch.setattr(catalogue, "declared", compares)
-    job = Plan(toy(artefacts={"mine": shown})).job("publish", {"paper": "toy", "artefact": "mine"})
-    found = {path.rpartition("/")[2] for path in {*job.files} - {*without.files}}
-    assert found == {
-        f"{trial}.evaluation.predictions.safetensors" for trial in ("original", "retraining", "fedosd+lr0.02")
-    }
-    assert (getattr(without.spec, "predictions"), getattr(job.spec, "predictions")) == (False, True)  # noqa: B009
-
-
 # ---- what it takes ---------------------------------------------------------------------------------------------------
 
 
@@ -398,3 +376,29 @@ BUDGETS = {
 def test_no_paper_has_more_jobs_than_its_budget(preset: str) -> None:
     found = Counter(job.paper for job in made(preset, *PAPERS).jobs())
     assert [paper for paper, most in BUDGETS[preset].items() if not 0 < found[paper] <= most] == []
+
+
+# ---- agreement with repeats ------------------------------------------------------------------------------------------
+
+
+def test_predictions_are_compared_with_those_of_the_other_repeats_of_the_same_training() -> None:
+    planned = made("smoke")
+    run, again = "fedosd/mnist-pat50/seed0", [f"retraining.repeat{k}" for k in (1, 2, 3, 4, 5)]
+    fats = ["retraining.fats", "retraining.fats.repeat1", "retraining.fats.repeat2"]
+
+    def compared(trial: str) -> tuple[str, list[str], tuple[str, ...]]:
+        job: Any = planned.job("agree", {"run": run, "artefact": "matrix", "trial": trial})
+        own, *others = (
+            Path(path).name.partition(".evaluation")[0] for path in (job.inputs["own"], *job.inputs["others"])
+        )
+        assert job.spec.repeats == ("unlearned",) * len(others)
+        return own, others, job.spec.roles
+
+    assert compared("original") == ("original", again, ("original",))
+    assert compared("fedosd+chosen") == ("fedosd+chosen", again, ("unlearned", "recovered"))
+    assert compared("fats") == ("fats", fats, ("unlearned",))
+    assert compared("retraining.repeat2") == (
+        "retraining.repeat2",
+        [one for one in again if "2" not in one],
+        ("unlearned",),
+    )

@@ -47,8 +47,9 @@ def entry(planned: Plan, artefact: str = "asked") -> Entry:
 def test_where_samples_are_asked_for_the_sizes_of_clients_are_read_from_the_first_seed_s_partition() -> None:
     planned = drawn()
     *before, job = planned.jobs(("toy", "asked"))
-    assert [one.stage for one in before] == ["data", "partition"]  # of all K
-    assert job.inputs["results"] == ["results/paper/toy/drawn-K1/seed0/partition.npz"]
+    assert [one.stage for one in before] == ["data", "partition", "holdings"]  # of all K
+    assert job.inputs["results"] == ["results/paper/toy/drawn-K1/seed0/holdings.csv"]
+    assert before[-1].inputs["partition"] == "results/paper/toy/drawn-K1/seed0/partition.npz"
     for other in (drawn(forget={"clients": 3, "samples": None}), drawn(kind="sampling_table", x=None)):
         assert [one.stage for one in other.jobs(("toy", "asked"))] == ["publish"]
 
@@ -142,7 +143,7 @@ def test_a_line_may_be_a_coordinate_of_some_of_the_scenarios() -> None:
 
 def test_a_table_of_settings_needs_no_axis() -> None:
     found = entry(drawn(kind="sampling_table", x=None))
-    assert (found.reads, len(found.scenarios)) == ("nothing", 2)
+    assert (found.reads, len(found.scenarios)) == ((), 2)
 
 
 def test_only_where_clients_are_the_data_s_own_they_differ_in_size_and_the_partition_names_the_smallest() -> None:

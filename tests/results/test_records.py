@@ -13,6 +13,7 @@ from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
+from fu.pipeline.frames import Source
 from fu.pipeline.paths import certificate_of
 from tests.artefacts.factories import make_entry
 
@@ -87,7 +88,7 @@ def test_certificates_say_which_training_and_which_point_was_chosen(root: Path) 
 def test_artefacts_say_what_scenarios_share_and_which_point_a_follower_is(root: Path) -> None:
     """`late` follows the choice of `m`, and differs in post-training."""
     late = "late+trained-lr0.2-lr0.5-recovery-lr7"
-    shared = {"trained": "s/m+chosen", "unlearned": "s/m+chosen", "evaluated": ("s/m+chosen.evaluation",)}
+    shared = {"trained": "s/m+chosen", "unlearned": "s/m+chosen"}
     trials = {
         "m": Trial(name="m+chosen", rate=None, values={}, points={point: point for point in POINTS}, **shared),
         "late": Trial(name="late+chosen", rate=None, values={}, points={POINTS[1]: late}, **shared),
@@ -98,7 +99,9 @@ def test_artefacts_say_what_scenarios_share_and_which_point_a_follower_is(root: 
     ]
     other = Scenario(name="other", label="", dataset="", data="", rounds=(1, 1), at={"p": 2, "seed": 5}, original=None)
     entry = make_entry("table", scenarios=(other,), methods=tuple(methods), chosen={})
-    make(root, "../artefacts/p/table.csv", "", "publish", {}, **entry.model_dump(mode="json"))
+    path = "p/s/seed{}/m+chosen.evaluation.csv"
+    sources = [Source("evaluations", path, "other", name, trial.name) for name, trial in trials.items()]
+    make(root, "../artefacts/p/table.csv", "", "publish", {}, **entry.model_dump(mode="json"), sources=sources)
     frame = results.evaluations(root=root)
     assert [*frame][:5] == ["paper", "scenario", "p", "at.seed", "training"]
     there = frame[frame.scenario == "other"]

@@ -167,6 +167,76 @@ use rule data as relearn with:
         **engine.resources("relearn"),
 
 
+use rule data as assess with:
+    """What an audit says of the last models of a trial, compared with retrained ones."""
+    input:
+        engine.inputs("assess", "unlearned", "retrained", "original"),
+    output:
+        **engine.outputs("assess", "audited"),
+    log:
+        plan.paths.log("assess"),
+    group:
+        engine.pack("assess")
+    resources:
+        **engine.resources("assess"),
+
+
+use rule data as expose with:
+    """The forgotten samples that original models expose most, as pictures."""
+    input:
+        engine.inputs("expose", "unlearned", "retrained", "original", "data", "partition"),
+    output:
+        **engine.outputs("expose", "exposed"),
+    log:
+        plan.paths.log("expose"),
+    group:
+        engine.pack("expose")
+    resources:
+        **engine.resources("expose"),
+
+
+use rule data as agree with:
+    """How far a trial's predictions lie from those of repeats of retraining, in one run."""
+    input:
+        engine.inputs("agree", "own", "others"),
+    output:
+        **engine.outputs("agree", "agreement"),
+    log:
+        plan.paths.log("agree"),
+    group:
+        engine.pack("agree")
+    resources:
+        **engine.resources("agree"),
+
+
+use rule data as holdings with:
+    """How many training samples each client has, in all and by class."""
+    input:
+        engine.inputs("holdings", "data", "partition"),
+    output:
+        **engine.outputs("holdings", "holdings"),
+    log:
+        plan.paths.log("holdings"),
+    group:
+        engine.pack("holdings")
+    resources:
+        **engine.resources("holdings"),
+
+
+use rule data as examples with:
+    """Samples of a forgotten client without and with the trigger, as pictures."""
+    input:
+        engine.inputs("examples", "data", "partition"),
+    output:
+        **engine.outputs("examples", "examples"),
+    log:
+        plan.paths.log("examples"),
+    group:
+        engine.pack("examples")
+    resources:
+        **engine.resources("examples"),
+
+
 use rule data as select with:
     """The point of a method's grid that is chosen, by its evaluations."""
     input:

@@ -8,19 +8,21 @@ from typing import ClassVar
 from fu.artefacts.entry import Entry
 from fu.contents import checksum
 from fu.errors import UserError
+from fu.pipeline import frames
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 
 
 class Spec(Entry, Base):
-    """The entry of the artefact."""
+    """The entry of the artefact, and the files behind it."""
 
     stage: ClassVar[str] = "publish"
+    sources: tuple[frames.Source, ...] = ()
 
 
 @dataclass(frozen=True)
 class Files:
-    """`root`: the folder with the files that the entry names; `published`: the paper's own numbers."""
+    """`root`: the folder of the preset, with the sources; `published`: the paper's own numbers."""
 
     root: Path
     published: list[Path]
@@ -37,36 +39,27 @@ class Files:
 
 def reads(spec: Spec, files: Files) -> dict[str, list[Path]]:
     """Return the results that the entry shows, and the costs of their models."""
-    from fu.pipeline import frames
-    from fu.pipeline.paths import Paths
-
-    paths = Paths(str(files.root))
-    named = {"results": frames.inputs(spec, paths), "costs": frames.costs(spec, paths)}
-    return {role: [Path(path) for path in several] for role, several in named.items()}
+    return frames.behind(spec.sources, spec.seeds, files.root)
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Read the files into a frame, make the artefact from it, and write it."""
     from fu import plugins
     from fu.artefacts import drawing, provenance, result, rows
-    from fu.pipeline import frames
-    from fu.pipeline.paths import Paths
 
     if files.published and checksum(files.published[0]) != spec.published:
         raise UserError(f"{files.published[0]}: the file was edited after this job was planned; run snakemake again.")
-    paths = Paths(str(files.root))
-    entry = frames.with_choice(spec, paths)
-    frame = frames.read(entry, paths, files.published[0] if files.published else None)
-    behind = [Path(path) for path in frames.inputs(spec, paths)]
-    inputs = dict(zip(map(str, behind), options.contents(behind), strict=True))
-    costs = [Path(path) for path in frames.costs(spec, paths)]
+    entry = frames.with_choice(spec, spec.sources, files.root)
+    frame = frames.read(entry, spec.sources, files.root, files.published[0] if files.published else None)
+    behind = reads(spec, files)
+    inputs = dict(zip(map(str, behind["results"]), options.contents(behind["results"]), strict=True))
     written = (files.csv, files.md, files.html, files.tex, files.pdf, files.svg, files.png)
     kind = plugins.load("artefacts", spec.kind)
     with drawing.styled(entry.figures), atomic_outputs(options, *written, files.rows, files.json) as outputs:
         *parts, seeds, about = outputs
         result.write(kind.make(frame, entry), entry, *parts)
         rows.write(rows.rows(frame, entry, getattr(kind, "by_seed", None)), seeds)
-        about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, costs), indent=2) + "\n")
+        about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, behind["costs"]), indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -99,19 +99,24 @@ def test_rows_are_the_trainings_and_say_where_their_models_lie(with_toy: Path) -
         ("safari", True, False),
     ]
     assert shown.scenarios[0].original is None
-    assert {scenario.partition for scenario in shown.scenarios} == {"few-s0", "few-s1"}
     trials = {
-        (scenario, trial.name): (trial.trained, trial.evaluated)
+        (scenario, trial.name): trial.trained
         for method in shown.methods
         for scenario in ("few-server-s1-n5", "few-server-s1-n20")
         for trial in method.trials[scenario][:1]
     }
     fedavg, alone, all_20 = "few-s1/fedavg", "few-server-s1-n5/safari+q0.2", "few-s1/safari+q0.2"
     assert trials == {
-        ("few-server-s1-n5", "fedavg"): (fedavg, (f"{fedavg}.accuracy",)),
-        ("few-server-s1-n20", "fedavg"): (fedavg, (f"{fedavg}.accuracy",)),
-        ("few-server-s1-n5", "safari+q0.2"): (alone, ()),  # the chosen one is read
-        ("few-server-s1-n20", "safari+q0.2"): (all_20, ()),
+        ("few-server-s1-n5", "fedavg"): fedavg,
+        ("few-server-s1-n20", "fedavg"): fedavg,
+        ("few-server-s1-n5", "safari+q0.2"): alone,
+        ("few-server-s1-n20", "safari+q0.2"): all_20,
+    }
+    sources: Any = getattr(shown, "sources")  # noqa: B009
+    read = {one[2:5]: one.path for one in sources if one.kind == "evaluations" and one.scenario == "few-server-s1-n20"}
+    assert read == {
+        ("few-server-s1-n20", "fedavg", "fedavg"): "helped/few-s1/seed{}/fedavg.accuracy.csv",
+        ("few-server-s1-n20", "safari", "safari+chosen"): "helped/few-server-s1-n20/seed{}/safari+chosen.accuracy.csv",
     }
 
 

@@ -10,14 +10,12 @@ import pytest
 from fu.artefacts import table
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import frames
-from fu.pipeline.paths import Paths
 from fu.pipeline.stages import publish
 from fu.pipeline.stages.common import Options
 from tests.artefacts.factories import CHOSEN
 from tests.mistakes import contents
 from tests.pipeline.plans import made
-from tests.pipeline.results_folder import entry_of, make_results
+from tests.pipeline.results_folder import entry_of, make_results, sources_of
 
 
 def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path: Path) -> None:
@@ -49,8 +47,9 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     names = ("csv", "rows", "md", "html", "tex", "pdf", "svg", "png", "json")
     outputs = {name: tmp_path / f"thing.{name}" for name in names}
     files = publish.Files(root, [numbers], **outputs)
-    paths = Paths(str(root))
-    publish.main(publish.Spec(**dict(entry)), files, Options(code="the code"))
+    spec = publish.Spec(**dict(entry), sources=sources_of(entry))
+    behind = publish.reads(spec, files)
+    publish.main(spec, files, Options(code="the code"))
     ((frame, shown),) = given
     assert shown.chosen == {"small": {"ours": CHOSEN}}
     assert set(frame["trial"].dropna()) == {"original", "scratch", CHOSEN}
@@ -60,10 +59,7 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     assert set(rows[rows["published"] == 0]["point"]) == {"original", "scratch", CHOSEN}
     assert rows[rows["published"] == 1]["value"].tolist() == [0.25]
     about = json.loads(outputs["json"].read_text())
-    assert about["inputs"] == {path: checksum(Path(path)) for path in frames.inputs(entry, paths)}
-    assert list(about["costs"]) == frames.costs(entry, paths)
+    assert about["inputs"] == {str(path): checksum(path) for path in behind["results"]}
+    assert list(about["costs"]) == [*map(str, behind["costs"])]
     assert about["code"] == "the code"
     assert about["seconds"] == round(sum(json.loads(Path(path).read_text())["seconds"] for path in about["costs"]), 3)
-    read = {"results": frames.inputs(entry, paths), "costs": frames.costs(entry, paths)}
-    expected = {role: [Path(path) for path in several] for role, several in read.items()}
-    assert publish.reads(publish.Spec(**dict(entry)), files) == expected

@@ -9,12 +9,12 @@ import pytest
 
 from fu.evaluation.trace import COUNTS
 from fu.pipeline import frames
-from fu.pipeline.paths import Paths
 from fu.pipeline.stages import partition, recover, train, unlearn
 from fu.pipeline.stages.common import Options
 from tests.artefacts.factories import make_entry
 from tests.mistakes import write_archive
 from tests.pipeline.plans import PAT50, made, spec
+from tests.pipeline.results_folder import sources_of
 from tests.pipeline.stages import drawing
 
 MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
@@ -81,19 +81,15 @@ def test_the_plan_asks_for_what_a_phase_says_and_for_that_of_the_phase_before_wh
 
 
 def test_a_frame_has_what_was_traced_besides_the_metrics_that_are_shown(tmp_path: Path) -> None:
-    entry = make_entry("curves")
-    paths = Paths(str(tmp_path))
-    for part in frames.shown(entry):
-        for seed in entry.seeds:
-            for model in part.trial.models.values() if part.method != "original" else ():
-                scenario, _, name = model.rpartition("/")
-                run = f"toy/{scenario}/seed{seed}"
-                trace = Path(paths.model(run, name, "trace"))
-                trace.parent.mkdir(parents=True, exist_ok=True)
-                row = {"round": 0, "asr": 0.5, "r_acc": 0.6, "steps": 7, "predicted_0": 0.25, "predicted_1": 0.75}
-                pd.DataFrame([row]).to_csv(trace, index=False)
-                Path(paths.model(run, name, "cost")).write_text('{"seconds": 1, "device": "cpu", "threads": 1}')
-    frame = frames.read(entry, paths, None)
+    entry = make_entry("curves", rates=(0.1,))
+    sources = sources_of(entry)
+    for file in frames.located(sources, entry.seeds, tmp_path):
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        row = {"round": 0, "asr": 0.5, "r_acc": 0.6, "steps": 7, "predicted_0": 0.25, "predicted_1": 0.75}
+        pd.DataFrame([row]).to_csv(file.path, index=False)
+        if file.kind == "costs":
+            file.path.write_text('{"seconds": 1, "device": "cpu", "threads": 1}')
+    frame = frames.read(entry, sources, tmp_path, None)
     assert {"predicted_0", "predicted_1"} < set(frame["metric"])
     assert "steps" not in set(frame["metric"])
     assert set(frame[frame["metric"] == "predicted_1"]["value"]) == {0.75}

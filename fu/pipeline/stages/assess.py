@@ -1,0 +1,81 @@
+"""Audit the last models of a trial, one per seed, by comparison with retrained and original ones (`fu.audits`)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fu import plugins
+from fu.pipeline.stages.common import Options, atomic_outputs, run, write_rows
+from fu.pipeline.stages.common import Spec as Base
+from fu.plugins import Kind
+
+if TYPE_CHECKING:
+    from fu.audits.models import Models
+
+COLUMNS = ("first", "metric", "value")
+REPEATS, FOUND = "repeats", "found"  # metrics: how many models did not diverge; whether the audit finds anything
+
+
+class Spec(Base):
+    """The audit, and of how many of the first repeats its results are (the last number: of all)."""
+
+    stage = "assess"
+    audit: Annotated[str, Kind("audits")]
+    firsts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Predictions on an audit's probes by models of the trial, of retraining and of the original training."""
+
+    unlearned: Path
+    retrained: Path
+    original: Path
+
+    def models(self) -> "Models":
+        """Return all logits; a model with one that is not finite is left out."""
+        from fu.audits.models import Models, finite
+        from fu.evaluation import predictions
+
+        kinds = (
+            predictions.load(file, predictions.REPEATS) for file in (self.unlearned, self.retrained, self.original)
+        )
+        labels = predictions.load(self.unlearned, predictions.LABELS)
+        arrays = [{name: value.numpy() for name, value in one.items()} for one in (labels, *kinds)]
+        return Models(arrays[0], *map(finite, arrays[1:]))
+
+
+@dataclass(frozen=True)
+class Files(Predicted):
+    """From predictions to the audit's results."""
+
+    audited: Path
+
+
+def main(spec: Spec, files: Files, options: Options) -> None:
+    """Write a row for each number of repeats and metric.
+
+    Results are not corrected for the number of methods, so that controls and methods are judged by one rule, and a
+    further method changes nothing for the others.
+    """
+    models = files.models()
+    rows = [row for first in spec.firsts for row in _rows(spec.audit, first, models.first(first))]
+    with atomic_outputs(options, files.audited) as (part,):
+        write_rows(part, rows, COLUMNS)
+
+
+def _rows(name: str, first: int, models: "Models") -> Iterator[dict[str, Any]]:
+    """Yield the number of models and, unless too many diverged, the metrics and whether the audit finds anything."""
+    audit = plugins.load("audits", name)
+    values = {REPEATS: models.repeats["unlearned"]}
+    if min(models.repeats.values()) >= audit.LEAST:
+        found = audit.audit(models)
+        values |= found
+        if hasattr(audit, "found"):
+            values[f"{name}.{FOUND}"] = int(audit.found(found))
+    yield from ({"first": first, "metric": metric, "value": value} for metric, value in values.items())
+
+
+if __name__ == "__main__":
+    run(Spec, Files, main)

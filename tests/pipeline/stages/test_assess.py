@@ -1,0 +1,139 @@
+"""From predictions of repeats to what an audit says, and to pictures of the samples that are most exposed."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fu.audits import exposed, members, nearest, ulira
+from fu.audits.models import FORGOTTEN, Models
+from fu.evaluation import predictions
+from fu.pipeline.stages import assess, expose
+from fu.pipeline.stages.common import Options
+from tests.audits.synthetic import PROBES, labels_of, logits_of
+from tests.factories import CLASSES, MARK
+from tests.pipeline.results_folder import IMAGES, LABELS, PART, make_results
+
+GONE = PART.train[1]
+KINDS = {"unlearned": 0.0, "retrained": 0.5, "original": 1.0}  # by how much their margins grow from sample to sample
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Write what nine models of each kind predict."""
+    random = np.random.default_rng(0)
+    for kind, shift in KINDS.items():
+        margins = random.normal(size=(9, len(GONE))) + shift * np.arange(len(GONE))
+        logits = {probe: torch.from_numpy(logits_of(margins)) for probe in PROBES}
+        labels = {probe: torch.from_numpy(labels_of(len(GONE))) for probe in PROBES}
+        says = {predictions.ROWS: {FORGOTTEN: torch.from_numpy(GONE)}, predictions.REPEATS: logits}
+        predictions.save(tmp_path / kind, labels, says)
+    return {kind: tmp_path / kind for kind in KINDS}
+
+
+def edit(path: Path, **changed: Any) -> None:
+    """Replace the logits of some probes."""
+    labels, says = predictions.load(path, predictions.LABELS), predictions.load(path, predictions.REPEATS)
+    predictions.save(path, labels, {predictions.REPEATS: {**says, **changed}})
+
+
+def models(files: dict[str, Path]) -> Models:
+    loaded = [predictions.load(files["unlearned"], predictions.LABELS)]
+    loaded += [predictions.load(file, predictions.REPEATS) for file in files.values()]
+    return Models(*({probe: value.numpy() for probe, value in one.items()} for one in loaded))
+
+
+def assessed(files: dict[str, Path], audit: str, *firsts: int) -> pd.DataFrame:
+    out = files["unlearned"].with_name("out.csv")
+    assess.main(assess.Spec(audit=audit, firsts=firsts), assess.Files(**files, audited=out), Options())
+    return pd.read_csv(out).set_index("first")
+
+
+def test_an_audit_is_of_the_first_repeats(files: dict[str, Path]) -> None:
+    found = assessed(files, "ulira", 4, 9)
+    for first in (4, 9):
+        rows = found.loc[first].set_index("metric")["value"].to_dict()
+        expected = ulira.audit(models(files).first(first))
+        found_any = expected["ulira_epsilon_low"] > 0
+        assert rows == {"repeats": first, **expected, "ulira.found": found_any}
+
+
+def test_an_audit_that_only_describes_finds_nothing(files: dict[str, Path]) -> None:
+    rows = assessed(files, "members", 9).set_index("metric")["value"].to_dict()
+    assert rows == {"repeats": 9, **members.audit(models(files))}
+
+
+def test_too_few_models_give_their_number_alone(files: dict[str, Path]) -> None:
+    few = {probe: says[:3] for probe, says in predictions.load(files["retrained"], predictions.REPEATS).items()}
+    edit(files["retrained"], **few)
+    assert assessed(files, "ulira", 9).to_numpy().tolist() == [["repeats", 9]]
+
+
+def test_a_repeat_with_infinite_logits_counts_as_diverged(files: dict[str, Path]) -> None:
+    says = predictions.load(files["unlearned"], predictions.REPEATS)["retained_train"].clone()
+    says[2, 0, 1] = torch.inf  # of the third of nine, on one probe
+    of = models(files)
+    edit(files["unlearned"], retained_train=says)
+    found = assessed(files, "ulira", 9).set_index("metric")["value"].to_dict()
+    kept = {probe: np.delete(logits, 2, 0) for probe, logits in of.unlearned.items()}
+    expected = ulira.audit(Models(of.labels, kept, of.retrained, of.original))
+    assert {name: found[name] for name in ("repeats", *expected)} == {"repeats": 8, **expected}
+
+
+def test_a_p_value_is_the_audits_own(files: dict[str, Path]) -> None:
+    p = assessed(files, "nearest", 9).set_index("metric")["value"]["nearest_p"]
+    assert p == nearest.audit(models(files))["nearest_p"] > 0
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+
+def pictured(files: dict[str, Path], folder: Path, attack: str | None = None) -> dict[str, Any]:
+    root, out = make_results(folder / "results"), folder / "out.npz"
+    held = {"data": root / "data/digits.npz", "partition": root / "toy/small/seed0/partition.npz"}
+    spec = expose.Spec(dataset="digits", attack=attack, audit="exposed")
+    expose.main(spec, expose.Files(**files, **held, exposed=out), Options())
+    with np.load(out) as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize("attack", [None, "patch"])
+def test_exposed_samples_come_from_the_archive_as_they_were_trained_on(
+    files: dict[str, Path], tmp_path: Path, attack: str | None
+) -> None:
+    found, order = pictured(files, tmp_path, attack), exposed.indices(models(files))
+    number = len(GONE) // 2
+    assert found["sample"].tolist() == GONE[order].tolist()
+    assert found["exposed"].tolist() == ["most"] * number + ["least"] * number
+    assert found["place"].tolist() == [*range(1, len(GONE) + 1)]
+    assert {*found["of"].tolist()} == {len(GONE)}
+    marked = np.isin(GONE[order], PART.backdoored) & (attack is not None)
+    shift = np.where(marked, CLASSES // 2, 0)
+    assert found["label"].tolist() == ((LABELS[GONE[order]] + shift) % CLASSES).tolist()
+    for sample, pixels, backdoored in zip(found["sample"], found["pixels"], marked, strict=True):
+        changed = np.abs(pixels - IMAGES[sample] / 255).max(-1) > 1e-6
+        assert changed.sum() == (3 if backdoored else 0)
+        assert np.allclose(pixels[changed], MARK * 0.334 + 0.195)
+    for kind, file in files.items():
+        says = torch.log_softmax(predictions.load(file, predictions.REPEATS)[FORGOTTEN], -1)
+        top = says[:, order[0], labels_of(len(GONE))[order[0]]]
+        assert found[kind][0] == pytest.approx(float((top - torch.log1p(-top.exp())).mean()), rel=1e-4)
+
+
+def test_the_least_exposed_are_the_last_of_all(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expose, "NUMBER", 1)
+    assert len(GONE) > 3
+    found, order = pictured(files, tmp_path), exposed.indices(models(files))
+    assert found["sample"].tolist() == GONE[order[[0, -1]]].tolist()
+    assert found["place"].tolist() == [1, len(GONE)]
+
+
+def test_too_few_models_expose_nobody(files: dict[str, Path], tmp_path: Path) -> None:
+    few = {probe: says[:3] for probe, says in predictions.load(files["retrained"], predictions.REPEATS).items()}
+    edit(files["retrained"], **few)
+    assert {name: len(values) for name, values in pictured(files, tmp_path).items()} == {"sample": 0}
