@@ -9,7 +9,6 @@
 # make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
 # make verify BUNDLE=...    check a bundle: no file changed, none missing
 # make compare A=... B=...  show how two runs differ: results folders (results/smoke) or bundles   TARGETS
-# make status         list running, waiting and failed jobs       TARGETS; on a cluster, works from any terminal
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
 # make test           install, then run all linters, type checks and tests: six minutes on two cores
 # make lint           the same without the tests
@@ -59,7 +58,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster status test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
+.PHONY: reproduce cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -94,7 +93,7 @@ reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
 	  room=$$?; rm -rf .snakemake/room; [ $$room = 0 ] || \
 	  { echo "error: .snakemake: cannot write files; free disk space (df -h and df -i show space and inodes) or fix the permissions." >&2; \
 	    exit 1; }
-	$(BIN)/$(if $(PROFILE),python -m fu.pipeline.engine.snapshot --workflow-profile $(call quoted,$(PROFILE)),snakemake --cores $(CORES)) \
+	$(BIN)/snakemake $(if $(PROFILE),--workflow-profile $(call quoted,$(PROFILE)),--cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
 	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)
 
@@ -147,13 +146,7 @@ version: .venv/installed
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
-# A run on a cluster uses a copy of the code; its status must come from that copy, whatever was edited since.
-COPY := $(dir $(firstword $(wildcard .snakemake/code/*/planned.json)))
-ifneq ($(COPY),)
-status: export PYTHONPATH := $(COPY)
-status: export PYTHONSAFEPATH := 1
-endif
-why bundle plan status: .venv/installed
+why bundle plan: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
 
 verify: .venv/installed

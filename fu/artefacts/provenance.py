@@ -11,7 +11,7 @@ from typing import Any
 
 from fu.artefacts.entry import Entry
 
-COMMIT = "FU_COMMIT"  # tells jobs what `commit` was when a run began that computes from a copy of the code
+COMMIT = "FU_COMMIT"  # set where there is no git: in a container
 CODE = Path(__file__).parent  # in the repository that git is asked about
 PACKAGES = ("torch", "numpy", "pandas", "snakemake", "matplotlib", "safetensors")
 
@@ -26,7 +26,7 @@ def git(*arguments: str) -> str | None:
 
 
 def commit() -> dict[str, Any]:
-    """Return the commit of the code, and whether it was clean; of a copy, when it was made."""
+    """Return the commit of the code, and whether it was clean."""
     if told := os.environ.get(COMMIT):
         return dict(json.loads(told))
     changed = git("status", "--porcelain", "--untracked-files=no")

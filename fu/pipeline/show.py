@@ -1,7 +1,7 @@
 """The commands behind make's targets: list results, explain, estimate and verify them, bundle and compare runs.
 
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.show results|why|verify|plan|status [target ...] [key=value ...]
+python -m fu.pipeline.show results|why|verify|plan [target ...] [key=value ...]
 python -m fu.pipeline.show bundle [target ...] [key=value ...]
 python -m fu.pipeline.show check BUNDLE
 python -m fu.pipeline.show compare A B [TARGET ...]  (exit code 1: numbers differ, 2: error)
@@ -34,7 +34,6 @@ from fu.pipeline import compare as comparison
 from fu.pipeline.bundle import check, write
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import runs
-from fu.pipeline.engine.status import planned, status
 from fu.pipeline.page import write as page
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.papers import config_file, files, read_yaml
@@ -198,9 +197,6 @@ def main(arguments: list[str]) -> None:
                 )
         case ["version"]:
             print("\n".join([version(), *devices()]))
-        case ["status", *_]:
-            plan, targets = planned(targets, lambda: _config(pairs))
-            print("\n".join(status(plan, plan.asked(targets))))
         case ["why", *_]:
             print("\n".join(explain.why(Plan(_config(pairs)), targets)))
         case ["verify", *_]:
@@ -226,7 +222,7 @@ def main(arguments: list[str]) -> None:
         case _:
             raise UserError(
                 "usage: python -m fu.pipeline.show "
-                "results|cell|why|verify|plan|status|bundle|check|compare|unlock|version; "
+                "results|cell|why|verify|plan|bundle|check|compare|unlock|version; "
                 "`make help` lists all commands."
             )
 

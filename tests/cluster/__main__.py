@@ -7,6 +7,7 @@ end every artefact, model and evaluation must have the bytes of a run on the des
 
 import contextlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,9 +19,10 @@ from pathlib import Path
 
 import torch
 
+from fu.pipeline.engine.submitted import EDITED
 from tests.cluster.slurm import NODES, Slurm, slurm
 from tests.faults.kills import comparable
-from tests.workflow.project import Project, from_repository, with_toy
+from tests.workflow.project import REPOSITORY, Project, from_repository, with_toy
 
 SECONDS = 300.0  # after which something is said to hang
 PACK = "rule_toy-iid-seed0-"  # how the comment of the pack with the training begins
@@ -39,7 +41,8 @@ QUICK = (
     "9",
 )
 REAL = "fedosd_table2"
-EDITED = "fu/training/fedavg.py"
+QUEUE = re.compile(r"`(squeue .*?)`")  # the command in docs/cluster.md that lists the queue
+CODE = "fu/training/fedavg.py"
 
 
 class Login:
@@ -54,7 +57,7 @@ class Login:
         """Start `make reproduce PROFILE=slurm`."""
         with self.log.open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "fu.pipeline.engine.snapshot", "--workflow-profile", "slurm", *QUICK, *targets],
+                [sys.executable, "-m", "snakemake", "--workflow-profile", "slurm", *QUICK, *targets],
                 cwd=self.project.root,
                 stdout=log,
                 stderr=log,
@@ -68,12 +71,6 @@ class Login:
         shown = self.log.read_text(errors="replace")
         assert process.poll() == expected, f"{process.poll()} instead of {expected}:\n{shown}"
         return shown
-
-    def status(self) -> str:
-        """Return what `make status` shows, as from another terminal."""
-        done = self.project.make("status", **self.environment)
-        assert done.returncode == 0, done.stdout
-        return done.stdout
 
     def jobs(self, state: str) -> list[str]:
         """Return the numbers of the training's jobs in a state."""
@@ -107,7 +104,7 @@ def wait_until(happens: Callable[[], object], problem: str, seconds: float = SEC
 
 
 def real_failure(login: Login) -> str:
-    """A job that would fail again is submitted once, and its sentence is on the screen and in the status."""
+    """A job that would fail again is submitted once, and its sentence is on the screen."""
     plugin = login.project.root / "mine/training/slow.py"
     text = plugin.read_text()
     plugin.write_text(text.replace("time.sleep(1)", "raise ValueError('no such client')"))
@@ -115,23 +112,26 @@ def real_failure(login: Login) -> str:
     plugin.write_text(text)
     sentence = r"training/slow\.py: line \d+: ValueError: no such client \(full traceback: "
     assert re.search(sentence, shown), shown
-    assert re.search(sentence, login.status()), login.status()
     assert len(login.jobs("FAILED")) == 1, "a real failure was submitted again"
     return "a job that fails for a reason of its own: submitted once, its sentence shown"
 
 
-def drained_and_edited(login: Login) -> "subprocess.Popen[bytes]":
-    """Jobs wait for drained nodes, which `make status` says; meanwhile a person edits the code."""
+def drained_and_edited(login: Login) -> str:
+    """Jobs wait for drained nodes, which `squeue` says; meanwhile a person edits the code, and takes it back later."""
     login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=drain", "reason=test")
     run = login.start()
     wait_until(lambda: login.jobs("PENDING"), "nothing waits for the drained nodes")
-    time.sleep(2)
-    told = login.status()
-    assert "iid/seed0/original.trained and " in told.partition("Waiting:")[2], told
-    assert "Running in this folder: " in told, told
-    login.project.edit(EDITED, "theta + task.", "theta + 0 * task.")
+    (command,) = QUEUE.findall((REPOSITORY / "docs/cluster.md").read_text())
+    listed = login.slurm.ask(*shlex.split(command))
+    assert re.search(rf"PENDING +0:00 .*\(.*\) +{PACK}", listed), listed
+    failed = len(login.jobs("FAILED"))
+    login.project.edit(CODE, "theta + task.", "theta + 0 * task.")
     login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume")
-    return run
+    shown = login.finish(run, expected=1)
+    assert shown.splitlines()[-1] == f"error: {EDITED}", shown
+    assert len(login.jobs("FAILED")) == failed + 1, "a job that was edited was submitted again"
+    login.project.edit(CODE, "theta + 0 * task.", "theta + task.")
+    return "drained nodes: the queue waits, and an edit meanwhile makes the job fail with one sentence"
 
 
 def cancelled(login: Login, run: "subprocess.Popen[bytes]") -> str:
@@ -167,9 +167,7 @@ def login_dies(login: Login, run: "subprocess.Popen[bytes]") -> str:
     wait_until((login.project.root / CHECKPOINT).exists, "there is no checkpoint")
     run.kill()
     run.wait()
-    told = login.status()
-    assert "No run is active in this folder" in told, told
-    assert "original.trained and " in told.partition("Running:")[2], told
+    assert login.jobs("RUNNING"), "the job does not go on"
     subprocess.run(
         [sys.executable, "-m", "snakemake", "--unlock"],
         cwd=login.project.root,
@@ -249,18 +247,16 @@ def main() -> None:
         with slurm() as started:
             login = Login(toy, started)
             say(real_failure(login))
-            run = drained_and_edited(login)
-            say("drained nodes: the queue waits, `make status` says why")
+            say(drained_and_edited(login))
+            run = login.start()
             for fault in (cancelled, node_dies, login_dies):
                 say(fault(login, run))
-            toy.edit(EDITED, "theta + 0 * task.", "theta + task.")
             (toy.root / "cluster.yaml").write_text("partition: brief\n")
             run = login.start()
             say(over_its_time(login, run))
             login.finish(run)
             assert not overlapping(login), overlapping(login)
             equal = compare(login, desks[0], "results/toy")
-            say("an edit between submission and start: the bytes are those of what was planned")
             submitted, alone = len(started.jobs()), [row for row in started.jobs() if "|rule_partition_" in row]
             other = Login(real, started)
             wall = timed(lambda: other.finish(other.start(REAL)))

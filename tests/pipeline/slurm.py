@@ -28,17 +28,9 @@ class FakeSlurm:
         program.write_text(f"#!/bin/sh\n{text}\n")
         program.chmod(0o755)
 
-    def queued(
-        self,
-        number: str,
-        comment: str = "rule_train",
-        state: str = "PENDING",
-        where: str = "(Resources)",
-        name: str = "fu_uuid",
-        folder: str = "",
-    ) -> None:
+    def queued(self, number: str, name: str = "fu_uuid", folder: str = "") -> None:
         """Add a job to the queue."""
-        line = "|".join([number, name, state, "0:10", "1:00:00", where, comment, folder or str(self.root)])
+        line = "|".join([number, name, folder or str(self.root)])
         with (self._answers / "squeue").open("a") as queue:
             print(line, file=queue)
 

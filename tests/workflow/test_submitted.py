@@ -1,8 +1,7 @@
-"""Jobs that wait in a queue run the code that was planned, in few submissions, whatever a person edits meanwhile."""
+"""Jobs that wait in a queue run what was planned or fail with one sentence, and need few submissions."""
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline.engine import snakemake, snapshot
+from fu.pipeline.engine import submitted
 from tests.workflow.project import Project, with_toy
 
 pytestmark = pytest.mark.whole
@@ -51,10 +50,10 @@ class Queue:
             "PYTHONPATH": str(QUEUE),
         }
 
-    def start(self, *arguments: str, program: str = "fu.pipeline.engine.snapshot") -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
         self.started.append(
             subprocess.Popen(
-                [sys.executable, "-m", program, *ARGUMENTS, *arguments],
+                [sys.executable, "-m", "snakemake", *ARGUMENTS, *arguments],
                 cwd=self.root,
                 env=self.environment,
                 text=True,
@@ -84,9 +83,6 @@ class Queue:
         lines = (self.root / "submitted").read_text().splitlines()
         return [(int(line.partition("\t")[0]), line.partition("\t")[2]) for line in lines]
 
-    def copies(self) -> list[Path]:
-        return list((self.root / ".snakemake/code").glob("*"))
-
 
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[Queue]:
@@ -113,30 +109,25 @@ def own(queue: Queue, kind: str, name: str) -> Path:
 
 
 @pytest.mark.small
-def test_what_waits_is_not_what_a_person_edits(queue: Queue, toy: Project) -> None:
+def test_after_an_edit_of_code_or_papers_what_waits_fails_where_it_is_affected(queue: Queue, toy: Project) -> None:
     own(queue, "methods", "fupga")
-    (queue.root / ".snakemake/code/of-a-killed-run").mkdir(parents=True)
-    (queue.root / "fu/.#errors.py").symlink_to("who@where.1:2")  # which Emacs makes while a file is edited
+    before = (queue.root / "config.yaml").read_text()
     run = queue.start("toy_numbers")
     until(lambda: (queue.root / "submitted").exists() or run.poll() is not None)
-    assert len(queue.copies()) == 1
-    for file in (
-        file for folder in ("fu", "mine", "workflow/rules") for file in queue.root.glob(f"{folder}/**/[!.]*.*")
-    ):
-        file.write_text("raise SystemExit('edited')\n")
-    for file in [*queue.root.glob("workflow/p*/**/*.*"), queue.root / "config.yaml", queue.root / "envs/lock.txt"]:
-        file.write_text("{edited")
-    (queue.root / "Snakefile").unlink()
-    told = queue.project.make("status", **queue.environment).stdout
-    assert re.match(
-        r"\d+ of \d+ jobs done, 0 running, 0 waiting, 0 failed, \d+ not started\nRunning in this folder: proc", told
-    )
+    queue.project.edit("mine/methods/fupga.py", "def start(", "REMARK = 1\n\n\ndef start(")
+    (queue.root / "config.yaml").write_text("{edited")
     (queue.root / "go").touch()
-    assert run.wait(300) == 0, (queue.root / "queue.log").read_text()[-3000:]
+    said = run.communicate(timeout=300)[0]
+    assert run.returncode == 1, said
+    assert said.splitlines()[-1] == f"error: {submitted.EDITED}"
+    assert said.count(submitted.EDITED) == 1
+    (queue.root / "config.yaml").write_text(before)
+    due = {key.split()[0] for key in queue.project.scheduled("toy_numbers")}
+    assert due == {"unlearn", "recover", "evaluate", "select", "publish"}
+    assert queue.run("toy_numbers")[0] == 0
     for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png"):
         path = f"results/toy/artefacts/toy/numbers.{suffix}"
         assert (queue.root / path).read_bytes() == (toy.root / path).read_bytes()
-    assert not queue.copies()
 
 
 def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_made(queue: Queue) -> None:
@@ -151,7 +142,6 @@ def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_m
     assert (alone, number) == (1, 4)
     for asked in ("'_cores': 1", "'turn': 1", "'mem_mb': 507", "'runtime': 21"):
         assert asked in resources
-    assert not queue.copies()
     made = {path.name for path in queue.root.glob("results/toy/toy/iid/**/*.made.json")}
     names = ("original.trained", "retraining.unlearned")
     assert made == {"partition.made.json", *(f"{name}.made.json" for name in names)}
@@ -173,46 +163,26 @@ def test_a_submitting_process_that_is_to_end_does_while_its_jobs_go_on(queue: Qu
     said = os.read(run.stdout.fileno(), 100_000).decode()
     words = "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make."
     assert said.splitlines()[-1] == words
-    assert len(queue.copies()) == 1
     assert list(queue.root.glob(".snakemake/locks/*")) == []
     (queue.root / "go").touch()
     until((queue.root / "results/toy/toy/iid/seed0/partition.made.json").exists)
 
 
-def test_a_cluster_gets_no_job_without_a_copy_of_the_code(queue: Queue) -> None:
-    run = queue.start("toy_losses", program="snakemake")
-    said = run.communicate(timeout=100)[0]
-    assert run.returncode == 1
-    assert "start with `make reproduce PROFILE=...`" in said
+def test_a_workflow_with_rules_of_its_own_is_not_submitted(queue: Queue) -> None:
+    (queue.root / "Snakefile").write_text('module fu:\n    snakefile: "workflow/Snakefile"\n\nuse rule * from fu\n')
+    status, said = queue.run("toy_times")
+    assert status == 1
+    assert "a workflow with rules of its own cannot be submitted to a cluster" in said
     assert not (queue.root / "submitted").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "copies"),
-    [
-        (["--cores", "1", "toy"], False),
-        ([*ARGUMENTS, "--config", "preset=toy", "--", "toy"], True),
-        ([*ARGUMENTS, "toy"], True),
-        ([*ARGUMENTS, "-n"], False),
-        (["--no-such-thing"], False),
-    ],
-)
-def test_only_what_is_submitted_needs_a_copy(
-    arguments: list[str], copies: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    became: list[list[str]] = []
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "execv", lambda _, words: became.append(words))
-    monkeypatch.setattr(snakemake, "submits", lambda words: "queue" in words and "-n" not in words)
-    snapshot.main(list(arguments))
-    made = list((tmp_path / ".snakemake/code").glob("*"))
-    assert len(made) == copies
-    ((_, *words),) = became
-    if copies:
-        place = words.index("--snakefile")
-        assert words[place + 1] == f"{made[0]}/Snakefile"
-        assert "--" not in words[:place]
-        del words[place : place + 2]
-        assert {path.name for path in made[0].iterdir()} == {*snapshot.PARTS, "config.yaml"}
-        assert not list(made[0].rglob("__pycache__"))
-    assert words == ["-m", "snakemake", *arguments]
+def test_a_folder_of_ones_own_submits_with_the_snakefile_of_the_clone(queue: Queue, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    shutil.copy2(queue.root / "config.yaml", mine)
+    clone, queue.root = queue.root, mine
+    status, said = queue.run("toy_times", "--snakefile", f"{clone}/Snakefile")
+    assert status == 0, said
+    assert queue.submitted()
+    assert (mine / "results/toy/artefacts/toy/times.csv").exists()
+    assert not (clone / "results").exists()

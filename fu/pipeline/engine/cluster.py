@@ -1,13 +1,11 @@
-"""A Slurm cluster: its settings (`cluster.yaml`), its limits and queue, and jobs left over from a killed run."""
+"""A Slurm cluster: its settings (`cluster.yaml`), its limits, and jobs left over from a killed run."""
 
-import json
 import math
 import re
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -19,22 +17,8 @@ from fu.types import Strict
 
 FILE = "cluster.yaml"
 PREFIX = "fu_"  # of the names of our jobs (profiles/slurm)
-PACKS = Path(".snakemake/packs.json")  # what it submits together: certificate -> name
 RETRIES = 2  # after a node failed, a job was cancelled, its memory or time was too short
 ENDING_S = 120.0  # in which Slurm ends a cancelled job; it gives a job 30 s by default
-
-
-class Queued(NamedTuple):
-    """A job in Slurm's queue. `where`: its nodes, or in brackets why it waits; `comment`: its rule and wildcards."""
-
-    number: str
-    name: str
-    state: str
-    used: str
-    limit: str
-    where: str
-    comment: str
-    folder: str
 
 
 class Cluster(Strict):
@@ -121,14 +105,13 @@ def _minutes(text: str) -> float:
     return 24 * 60 * int(days or 0) + 60 * hours + least + seconds / 60
 
 
-def begin(root: Path, packs: Mapping[str, str]) -> None:
+def begin(root: Path) -> None:
     """Be the one process that submits from this folder, as long as it lives; cancel what a killed one left.
 
-    Cancelled jobs are submitted again where they are needed, and go on from their checkpoints. `packs`: the name of the
-    pack of each job that is submitted with others, by certificate.
+    Cancelled jobs are submitted again where they are needed, and go on from their checkpoints.
     """
     runs.begin(runs.SUBMITS)
-    if left := [job.number for job in queue(root)]:
+    if left := queue(root):
         _ask("scancel", *left)
         until = time.monotonic() + ENDING_S
         while queue(root):
@@ -138,22 +121,13 @@ def begin(root: Path, packs: Mapping[str, str]) -> None:
                     "squeue no longer shows them."
                 )
             time.sleep(0.5)
-    PACKS.write_text(json.dumps(packs))
 
 
-def packs() -> dict[str, str]:
-    """Return what the last run submitted together: the name of a pack by certificate."""
-    try:
-        return dict(json.loads(PACKS.read_text())) if PACKS.exists() else {}
-    except ValueError:
-        raise UserError(f"{PACKS}: the file is damaged; the next `make reproduce PROFILE=...` rewrites it.") from None
-
-
-def queue(root: Path) -> list[Queued]:
-    """Return the jobs in Slurm's queue that were submitted from a folder."""
-    lines = _ask("squeue", "--me", "--array", "--noheader", "--format=%i|%j|%T|%M|%l|%R|%k|%Z")
-    jobs = [Queued(*line.split("|", 7)) for line in lines]
-    return [job for job in jobs if job.name.startswith(PREFIX) and Path(job.folder) == root]
+def queue(root: Path) -> list[str]:
+    """Return the numbers of our jobs in Slurm's queue that were submitted from a folder."""
+    lines = _ask("squeue", "--me", "--array", "--noheader", "--format=%i|%j|%Z")
+    jobs = [line.split("|", 2) for line in lines]
+    return [number for number, name, folder in jobs if name.startswith(PREFIX) and Path(folder) == root]
 
 
 def _ask(*command: str) -> Sequence[str]:

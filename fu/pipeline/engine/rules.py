@@ -20,7 +20,7 @@ from fu import gpus
 from fu.errors import UserError
 from fu.pipeline import commands, digest, estimates
 from fu.pipeline.digest import ROOT
-from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, snapshot
+from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, submitted
 from fu.pipeline.engine.screen import Screen, refused
 from fu.pipeline.engine.snakemake import SYSTEM_SAYS, Account, Snakemake, ancient, unpack, update
 from fu.pipeline.paths import OUTPUTS
@@ -43,12 +43,19 @@ def in_one_sentence() -> Iterator[None]:
 
 
 @in_one_sentence()
-def config_file() -> str:
-    """Return the config's file, which can be read."""
-    file = ROOT / "config.yaml" if snapshot.INSIDE else papers.config_file()
+def config_file(workflow: Any) -> str:
+    """Return the config's file, which can be read; of a submitted job, what the run has planned with."""
+    if Snakemake(workflow).is_submitted:
+        return str(submitted.CONFIG)
+    file = papers.config_file()
     if file.exists():
         papers.read_yaml(file)
     return str(file)
+
+
+def file(name: str) -> str:
+    """Return where a file of the repository is read, from the working directory: this may be another folder."""
+    return name if Path.cwd() == ROOT else str(ROOT / name)
 
 
 def _named(stage: str, what: str, named: set[str], planned: Iterable[str]) -> None:
@@ -83,21 +90,25 @@ class Engine:
                 "prefix (in the module statement): results always go to results/ in the working directory; leave it "
                 "out."
             )
-        self.submits = self.snakemake.is_run and snapshot.INSIDE
-        snapshot.enter(config, self.snakemake.is_run)
+        self.submits, self.submitted = self.snakemake.submits, None
+        if self.snakemake.is_submitted:
+            self.submitted = submitted.read()
+            config.clear()
+            config.update(self.submitted.config)
+        if Path.cwd() != ROOT:  # jobs import `fu` from here
+            above = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
+            os.environ.update(PYTHONPATH=os.pathsep.join([str(ROOT), *above]), PYTHONSAFEPATH="1")
         self.plan = Plan(config)
         self.pending = Pending(self.plan)
         self.gpu, self.shares = self.plan.config.device == "cuda", False
         self.site = cluster.read() if self.submits else cluster.Cluster()
         self.limit = self.site.limit(self.gpu) if self.submits else math.inf
-        if snapshot.INSIDE:
+        if self.submits or self.submitted:
             self.snakemake.limit("turn", 1)  # of the jobs of a pack
         elif self.snakemake.is_run and self.plan.config.device != "cpu":
             self._share_gpus()
         if self.snakemake.is_run:
             logging.raiseExceptions = False  # a full disk takes no line of a log
-            if self.submits:
-                atexit.register(snapshot.leave)
             atexit.register(self.pending.remember_made)
             atexit.register(self.screen.end)
             usual = self.snakemake.is_module  # the screen knows nothing of the other workflow's jobs
@@ -153,6 +164,9 @@ class Engine:
     def told(self) -> set[tuple[str, frozenset[tuple[str, str]]]]:
         """The jobs that this submitted process was told to run; where it runs them itself, prepare for several."""
         jobs = {(stage, frozenset(names.items())) for stage, names in self.snakemake.told}
+        made = (self.plan.paths.certificate(stage, **names) for stage, names in self.snakemake.told)
+        if self.submitted and not self.plan.producers.keys() >= {*made}:  # an edit has removed one
+            sys.exit(f"error: {submitted.EDITED}")
         here = self.snakemake.runs_here
         self.snakemake.prepare([PACK], keep_going=here)
         if here:
@@ -183,7 +197,7 @@ class Engine:
             job = self.plan.job(stage, dict(wildcards))
             _named(stage, "inputs", {*names}, job.listed)
             files = {
-                name: [snapshot.file(path) for path in paths] if name == "published" else paths
+                name: [file(path) for path in paths] if name == "published" else paths
                 for name, paths in job.listed.items()
             }
             if not self.snakemake.is_run:
@@ -207,14 +221,20 @@ class Engine:
     def command(self, made: Any, threads: int) -> str:
         """Return the command that makes a certificate with all other outputs."""
         job = self.plan.job(*self.plan.producers[str(made)])
+        if self.submitted and self.submitted.commands.get(job.certificate) != self._digest(job):
+            return shlex.join(["python", "-c", f"raise SystemExit({f'error: {submitted.EDITED}'!r})"])
         words = ["python", "-m", "fu.pipeline.engine.fork_server", *commands.words(self.plan, job, threads)]
-        words = [snapshot.file(word) if word in job.listed.get("published", ()) else word for word in words]
-        forced = self.snakemake.forced if self.snakemake.is_run else snapshot.planned()["forced"]
+        words = [file(word) if word in job.listed.get("published", ()) else word for word in words]
+        forced = self.submitted.forced if self.submitted else self.snakemake.forced
         return shlex.join([*words, "--code", job.code, *([] if forced else ["--unless-made"])])
+
+    def _digest(self, job: Job) -> str:
+        """Return the digest of a job's command, in which its threads do not count."""
+        return submitted.digest([*commands.words(self.plan, job, threads=0), job.code])
 
     def pack(self, stage: str) -> Callable[[Any], str | None] | None:
         """Return the function that names the pack in which a job is submitted; None where all jobs run on their own."""
-        if not snapshot.INSIDE:
+        if not (self.submits or self.submitted):
             return None
 
         def name(wildcards: Any) -> str | None:
@@ -235,7 +255,7 @@ class Engine:
                 return cluster.minutes(job.minutes, attempt, self.limit)
             return place.minutes(job, cluster.minutes(estimates.minutes(place.seconds), attempt, self.limit))
 
-        here = not snapshot.INSIDE or stage in groups.HERE
+        here = not (self.submits or self.submitted) or stage in groups.HERE
         asked = {} if here else {"turn": 1, **self.site.resources(self.gpu and groups.computes(stage))}
         if self.shares and groups.computes(stage):
             asked[SLOT] = 1
@@ -255,16 +275,17 @@ class Engine:
         """Check and announce what is about to run."""
         gc.enable()
         here = self.snakemake.runs_here
-        if not (here or snapshot.INSIDE):
+        if not (here or self.submits):
             raise UserError(
-                "jobs wait in the queue of a cluster and must run the code that was planned; start with `make "
-                "reproduce PROFILE=...`, or `python -m fu.pipeline.engine.snapshot` in place of `snakemake`."
+                "a workflow with rules of its own cannot be submitted to a cluster; make what it needs of fu first, with "
+                f"`snakemake --snakefile {ROOT}/Snakefile --workflow-profile {ROOT}/profiles/slurm`."
             )
         jobs = [self.plan.job(stage, names) for stage, names in self.snakemake.to_run(OUTPUTS)]
         preflight.check(self.plan, jobs, here=here)
         if self.submits:
-            cluster.begin(Path.cwd(), {certificate: place.pack for certificate, place in self.places.items()})
-            snapshot.begin(self.config, self.snakemake.forced, self.snakemake.targets)
+            cluster.begin(Path.cwd())
+            commands = {job.certificate: self._digest(job) for job in jobs if job.stage not in groups.HERE}
+            submitted.write(self.config, self.snakemake.forced, commands)
             self.screen.give_up = self.snakemake.give_up
             signal.signal(signal.SIGTERM, self._end_at_once)
         else:

@@ -113,10 +113,11 @@ class Screen:
         unmade = {number: running for number, running in begun if not running.is_made()} or ended
         known = {number: running for number, running in unmade.items() if tells(running.written())}
         others = [log for log in map(str, logs) if SLURM_LOGS in log]
-        for number, running in (known or dict(list(unmade.items())[:1])).items():
+        shown = known or dict(list(unmade.items())[:1])
+        for number, running in shown.items():
             self.failures[number] = problem(running.job.stem, [*running.written(), *others] or running.logs, message)
             self._say(f"{running.job.stem}: failed")
-        if any(not PASSES.search(self.failures[number]) for number in known):
+        if any(not PASSES.search(self.failures[number]) for number in shown if known or tells(others)):
             self.give_up(set(ended))
 
     def _watch(self) -> None:
@@ -211,8 +212,8 @@ def tells(logs: list[str]) -> bool:
 
 
 def _own(logs: list[str]) -> list[str]:
-    """Return the lines of a job's own logs that are not on its progress."""
-    lines = [line for log in logs if SLURM_LOGS not in log for line in lines_of(log)]
+    """Return what a job's own logs say besides its progress, and the errors with which it ended before it began."""
+    lines = [line for log in logs for line in lines_of(log) if SLURM_LOGS not in log or line.startswith("error: ")]
     return [line for line in lines if line and not PROGRESS.match(line)]
 
 

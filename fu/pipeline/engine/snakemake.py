@@ -51,6 +51,9 @@ class Snakemake:
         self.is_module = not workflow.modifier.is_main_snakefile()
         self.has_prefix: bool = workflow.modifier.modify_path("results") != "results"  # in a module statement
         self.is_run: bool = workflow.is_main_process  # what is submitted plans its own jobs alone, and shows nothing
+        # On one machine Snakemake starts itself only for rules that are no shell commands: a module has such rules.
+        self.is_submitted = not self.is_run and not self.is_module
+        self.submits = self.is_run and not self.is_module and submits(sys.argv[1:])
 
     @property
     def targets(self) -> list[str]:
@@ -81,7 +84,7 @@ class Snakemake:
 
     @property
     def runs_here(self) -> bool:
-        """Whether jobs run on this machine: a cluster gets them from a copy of the code."""
+        """Whether jobs run on this machine."""
         return bool(self._workflow.local_exec)
 
     @property
@@ -215,7 +218,7 @@ class Account(logging.Handler):
 
 
 def submits(arguments: list[str]) -> bool:
-    """Whether jobs would be submitted: only Snakemake knows what arguments and profiles amount to."""
+    """Whether jobs will be submitted; no workflow knows its executor while its rules are read."""
     with contextlib.redirect_stderr(io.StringIO()):  # it says it again
         try:
             _, args = parse_args(arguments)
