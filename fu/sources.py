@@ -34,12 +34,6 @@ def edited() -> bool:
         return True
 
 
-def forget() -> None:
-    """Drop all modules of `fu`, this one with its sources included, so that what is imported next is read anew."""
-    for module in [name for name in sys.modules if name.partition(".")[0] == "fu"]:
-        del sys.modules[module]
-
-
 def contents(path: str) -> bytes:
     """Return a file's present contents."""
     with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes twice as long)

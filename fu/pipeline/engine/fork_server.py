@@ -1,10 +1,10 @@
 """Run a module in a process that has already imported torch: `python -m fu.pipeline.engine.fork_server MODULE ...`.
 
 Importing torch takes longer than most jobs of a small run. Snakemake's process (on a cluster, the process of a pack of
-jobs) starts one server, which imports the libraries and the common modules of `fu` and forks for every job; without a
-server, the module runs in this process. If a file of `fu` was edited since, the job imports all of `fu` again; if a
-library was replaced, it runs in a new process. The server also keeps recently read data sets, which its jobs share.
-Each side imports only what it needs, because a client is started for every job.
+jobs) starts one server, which imports the libraries and the common modules of `fu` and forks for every job. Without a
+server, or if a file of `fu` was edited or a library replaced since, the module runs in this process. The server also
+keeps recently read data sets, which its jobs share. Each side imports only what it needs, because a client is started
+for every job.
 
 No job outlives its run. A client, or a module that runs in this process, ends when its shell or Snakemake's process is
 gone; a forked job ends with its client; the server and its jobs end when Snakemake's process closes the server's
@@ -48,12 +48,8 @@ def announce() -> None:
 def start(scratch: "str | os.PathLike[str]" = "") -> None:
     """Start a server that ends with this process, however that ends, and then removes its temporary folder."""
     import subprocess
-    import tempfile
 
-    if sys.platform == "linux":  # an abstract socket: no TMPDIR is too long for it, no kill leaves a file
-        name = f"@fu-{os.urandom(8).hex()}"
-    else:
-        name = f"{tempfile.mkdtemp(prefix='fu-', dir='/tmp')}/socket"
+    name = f"fu-{os.urandom(8).hex()}"
     os.environ[SOCKET] = os.pathsep.join([name, *_place()])
     command = [sys.executable, "-m", "fu.pipeline.engine.fork_server", "--serve", name, os.fspath(scratch)]
     _servers.append(subprocess.Popen(command, stdin=subprocess.PIPE))
@@ -65,27 +61,18 @@ def _place() -> list[str]:
 
 
 def _address(name: str) -> str:
-    return name.replace("@", "\0", 1) if name.startswith("@") else name
+    """Return an abstract socket: no TMPDIR is too long for it, and no kill leaves a file."""
+    return f"\0{name}"
 
 
 def _is_own(connection: socket.socket) -> bool:
     """Whether the peer is the same user: an abstract socket has no permissions."""
-    if sys.platform != "linux":
-        return True
     process_user_group = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return process_user_group[4:8] == os.geteuid().to_bytes(4, sys.byteorder)
 
 
 def _started(pid: int) -> str | None:
     """Return when a process started, which tells it from a later one with the same PID; None if it has ended."""
-    if sys.platform != "linux":
-        import psutil
-
-        try:
-            process = psutil.Process(pid)
-            return None if process.status() == psutil.STATUS_ZOMBIE else str(process.create_time())
-        except psutil.NoSuchProcess:
-            return None
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib: 4 ms)
             state, *more = file.read().rpartition(b")")[2].split()
@@ -122,13 +109,11 @@ def run(module: str, arguments: list[str]) -> int:
             if place != _place():
                 raise OSError("another environment")
             connection.connect(_address(name))
-            if not _is_own(connection):
-                raise OSError("another user")
-            if connection.recv(1) != YES:
-                raise OSError("another library")
+            if not _is_own(connection) or connection.recv(1) != YES:
+                raise OSError("another user's, or of other code")
             socket.send_fds(connection, [len(message).to_bytes(8, "big")], [1, 2])
             connection.sendall(message)
-        except OSError:  # no server, one on another machine, one with other libraries, or one that failed before
+        except OSError:  # no server, one on another machine, one with other code, or one that failed before
             connection.close()
             return _run_module(module, arguments)
         try:
@@ -153,7 +138,6 @@ def serve(name: str, scratch: str = "") -> None:
     import select
     import shutil
     import signal
-    from pathlib import Path
 
     # Only Snakemake's process ends the server: a signal to all processes of a terminal or cluster job ends that, too.
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -169,7 +153,7 @@ def serve(name: str, scratch: str = "") -> None:
         importlib.import_module("pydantic").create_model("First")  # makes pydantic look for its plug-ins, once
         digest.look_up_versions()
         gc.freeze()  # else garbage collection in every job would copy the server's memory
-        read_by_jobs, told = os.pipe()
+        read_by_jobs, reports = os.pipe()
         waited_for = [listener, sys.stdin, read_by_jobs]
         while sys.stdin not in (ready := select.select(waited_for, [], [], 1 if jobs else None)[0]):
             jobs -= {job for job in jobs if os.waitpid(job, os.WNOHANG)[0]}
@@ -183,19 +167,17 @@ def serve(name: str, scratch: str = "") -> None:
                         listener.close()
                         for which in heeded:
                             signal.signal(which, signal.SIG_DFL)  # also SIGINT, which would show a traceback
-                        _job(connection, told)
+                        _job(connection, reports)
                     jobs.add(job)
                 connection.close()
     for job in jobs:
         os.kill(job, signal.SIGKILL)
     if scratch:
         shutil.rmtree(scratch, ignore_errors=True)
-    if not name.startswith("@"):
-        shutil.rmtree(Path(name).parent)
 
 
-def _keep(told: bytes) -> None:
-    """Keep the data set of the last line that jobs have told (archive, name); where it cannot be read they say so."""
+def _keep(reported: bytes) -> None:
+    """Keep the data set that a job has read last (archive, name); where it cannot be read, jobs say so."""
     import contextlib
     from pathlib import Path
 
@@ -205,30 +187,28 @@ def _keep(told: bytes) -> None:
 
     torch.set_num_threads(1)  # else threads would start, which no fork has
     with contextlib.suppress(Exception):
-        archive, dataset = os.fsdecode(told).splitlines()[-1].split("\0")
+        archive, dataset = os.fsdecode(reported).splitlines()[-1].split("\0")
         clients.keep(Path(archive), dataset)
 
 
-def _job(connection: socket.socket, told: int) -> None:
-    """Run one job in this forked process, tell the server which data set it read, and send its exit status."""
+def _job(connection: socket.socket, reports: int) -> None:
+    """Run one job in this forked process, report which data set it read, and send its exit status."""
     import threading
 
     from fu.pipeline import digest
 
-    replaced = digest.metadata() != digest.METADATA
+    replaced = digest.metadata() != digest.METADATA or sources.edited()
     try:
         connection.sendall(NO if replaced else YES)
     except OSError:  # the client is gone
         os._exit(1)
     if replaced:
         os._exit(0)
-    if sources.edited():
-        sources.forget()
     header, files, _, _ = socket.recv_fds(connection, 8, 2)
     length, message = int.from_bytes(header, "big"), b""
     while len(message) < length and (piece := connection.recv(length - len(message))):
         message += piece
-    if len(message) < length or not length:  # the client was killed before it had said what to run
+    if len(message) < length or not length:  # the client was killed before it had sent what to run
         os._exit(1)
     for target, file in enumerate(files, start=1):
         os.dup2(file, target)
@@ -249,7 +229,7 @@ def _job(connection: socket.socket, told: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     if read := getattr(sys.modules.get("fu.data.clients"), "READ", None):
-        os.write(told, os.fsencode("\0".join(read[-1]) + "\n"))
+        os.write(reports, os.fsencode("\0".join(read[-1]) + "\n"))
     connection.sendall(bytes([status]))
     os._exit(status)
 
