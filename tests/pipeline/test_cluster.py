@@ -130,9 +130,7 @@ def test_where_slurm_does_not_end_them_the_run_does_not_begin(
 
 
 def test_one_process_at_a_time_submits(slurm: FakeSlurm) -> None:
-    code = (
-        "import pathlib; from fu.pipeline.engine.cluster import begin; begin(pathlib.Path.cwd()); print(); input()"
-    )
+    code = "import pathlib; from fu.pipeline.engine.cluster import begin; begin(pathlib.Path.cwd()); print(); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout
         other.stdout.readline()

@@ -195,7 +195,7 @@ def test_an_error_that_nobody_caught_is_shown_whole(place: Place) -> None:
 def test_a_job_sees_the_folder_the_arguments_and_the_environment_of_its_client_whatever_their_bytes(
     place: Place, tmp_path: Path, snakemake: "subprocess.Popen[bytes]"
 ) -> None:
-    values = {"EMPTY": "", "LINES": "one\ntwo\n", "EQUAL": "=ä=", "BYTES": os.fsdecode(b"\xff\xe4")}
+    values: dict[str, Any] = {"EMPTY": "", "LINES": "one\ntwo\n", "EQUAL": "=ä=", "BYTES": os.fsdecode(b"\xff\xe4")}
     words = ["about", "--spec", '{"a": "ä b"}', values["BYTES"], "\n", "", "$HOME", *["x" * 100_000] * 5]
     status, out, err = place.run(*words, cwd=tmp_path, **values, **announced(snakemake.pid))
     seen = json.loads(out)

@@ -1,4 +1,4 @@
-"""What the rules are told: which files a job reads and makes, its command, what it needs and in which pack it goes."""
+"""What the rules ask for: which files a job reads and makes, its command, what it needs and in which pack it goes."""
 
 import atexit
 import gc
@@ -22,7 +22,7 @@ from fu.pipeline import commands, digest, estimates
 from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, submitted
 from fu.pipeline.engine.screen import Screen, refused
-from fu.pipeline.engine.snakemake import SYSTEM_SAYS, Account, Snakemake, ancient, unpack, update
+from fu.pipeline.engine.snakemake import SYSTEM_ERROR, Account, Snakemake, ancient, unpack, update
 from fu.pipeline.paths import OUTPUTS
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
@@ -161,10 +161,10 @@ class Engine:
         return os.path.relpath(stamp.name)
 
     @cached_property
-    def told(self) -> set[tuple[str, frozenset[tuple[str, str]]]]:
-        """The jobs that this submitted process was told to run; where it runs them itself, prepare for several."""
-        jobs = {(stage, frozenset(names.items())) for stage, names in self.snakemake.told}
-        made = (self.plan.paths.certificate(stage, **names) for stage, names in self.snakemake.told)
+    def assigned(self) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+        """The jobs that this submitted process is to run; where it runs them itself, prepare for several."""
+        jobs = {(stage, frozenset(names.items())) for stage, names in self.snakemake.assigned}
+        made = (self.plan.paths.certificate(stage, **names) for stage, names in self.snakemake.assigned)
         if self.submitted and not self.plan.producers.keys() >= {*made}:  # an edit has removed one
             sys.exit(f"error: {submitted.EDITED}")
         here = self.snakemake.runs_here
@@ -201,7 +201,7 @@ class Engine:
                 for name, paths in job.listed.items()
             }
             if not self.snakemake.is_run:
-                return files if (stage, frozenset(wildcards.items())) in self.told else {}
+                return files if (stage, frozenset(wildcards.items())) in self.assigned else {}
             if job.certificate in self.due:
                 return {**files, "due": self.stamp}
             needed = self.snakemake.forced
@@ -239,7 +239,7 @@ class Engine:
 
         def name(wildcards: Any) -> str | None:
             if not self.snakemake.is_run:
-                return PACK if len(self.told) > 1 else None
+                return PACK if len(self.assigned) > 1 else None
             place = self.places.get(self.plan.job(stage, dict(wildcards)).certificate)
             return place and place.pack
 
@@ -277,7 +277,7 @@ class Engine:
         here = self.snakemake.runs_here
         if not (here or self.submits):
             raise UserError(
-                "a workflow with rules of its own cannot be submitted to a cluster; make what it needs of fu first, with "
+                "a workflow with rules of its own cannot be submitted to a cluster; make what it needs of fu with "
                 f"`snakemake --snakefile {ROOT}/Snakefile --workflow-profile {ROOT}/profiles/slurm`."
             )
         jobs = [self.plan.job(stage, names) for stage, names in self.snakemake.to_run(OUTPUTS)]
@@ -324,7 +324,7 @@ def explain(plan: Plan, targets: list[str], exception: str, text: str) -> str | 
         if alive := runs.alive():
             return f"{' and '.join(alive)}: already writing these results; wait until it ends, or kill it."
         return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
-    for number, _, path in SYSTEM_SAYS.findall(text):
+    for number, _, path in SYSTEM_ERROR.findall(text):
         if int(number) in OUTSIDE:
             where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"
             return refused(int(number), where)

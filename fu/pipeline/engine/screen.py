@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,19 @@ TRACEBACK = "Traceback (most recent call last):"
 KILLED = "the job ended without an error message, probably killed"
 LOG_BYTES = 100_000  # read from the end of a log
 SLURM_LOGS = ".snakemake/slurm_logs"  # as profiles/slurm says
-# In Slurm's log of a job, and through the plug-in.
-SLURM_SAYS = re.compile(r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$")
-SLURM_SAID = re.compile(r"status is: '(\w+)'|error message was '(.+?)'", re.DOTALL)
+# Why a job ended: in Slurm's log of it, and in what the plug-in reports.
+FROM_SLURM = re.compile(r"(?:slurmstepd|srun|sbatch)[^:]*: error: (?:\*\*\* )?(.+?)(?: \*\*\*)?$")
+FROM_PLUGIN = re.compile(r"status is: '(\w+)'|error message was '(.+?)'", re.DOTALL)
 PASSES = re.compile("process was killed|is making the same outputs|interrupted")  # what a second try may not meet
 
 
-@dataclass(frozen=True)
 class Running:
-    """A running job, its start time, and its logs with the times at which they were last written before."""
+    """A running job, its logs, its start time, and when its logs were last written before."""
 
-    job: Job
-    logs: list[str]
-    began: float
-    before: Mapping[str, float | None]
-
-    @classmethod
-    def now(cls, job: Job, logs: list[str]) -> "Running":
-        """Return a job that begins now."""
-        return cls(job, logs, time.monotonic(), {log: _written(log) for log in logs})
+    def __init__(self, job: Job, logs: list[str]) -> None:
+        """Note a job that begins now."""
+        self.job, self.logs, self.began = job, logs, time.monotonic()
+        self.before = {log: _written(log) for log in logs}
 
     def written(self) -> list[str]:
         """Return those of its logs that it has written."""
@@ -53,11 +46,6 @@ class Running:
         """Whether it has ended well, in a group of which another job failed."""
         made = certificate.read(Path(self.job.certificate))
         return made is not None and made.key in self.job.keys
-
-    def files(self) -> str:
-        """Return the files to look at in one word: `folder/table8.{csv,md}`."""
-        suffixes = sorted({Path(path).suffix[1:] for path in self.job.outputs.values() if not path.endswith(".json")})
-        return f"{self.job.stem}.{{{','.join(suffixes)}}}"
 
 
 class Screen:
@@ -71,7 +59,7 @@ class Screen:
         self.jobs: dict[tuple[str, frozenset[tuple[str, str]]], Job] = {}  # by stage and names
         self.made, self.spent = 0, 0.0  # jobs, and their estimated seconds
         self._bar: Any = None
-        self._said, self._share_said = 0.0, 0.0
+        self._shown, self._share_shown = 0.0, 0.0
         self._ended, self.lock = threading.Event(), threading.RLock()  # the bar moves in a thread of its own
         self.give_up: Callable[[set[int]], None] = lambda numbers: None
 
@@ -79,7 +67,7 @@ class Screen:
         """Show the progress of these jobs from now on."""
         self.jobs = {(job.stage, frozenset(job.names.items())): job for job in jobs}
         self.total, self.cores = sum(job.seconds for job in self.jobs.values()), cores
-        self.began = self._said = time.monotonic()
+        self.began = self._shown = time.monotonic()
         if not self.shows or not self.jobs:
             return
         if self.stream.isatty():
@@ -90,7 +78,7 @@ class Screen:
     def started(self, number: int, stage: str, names: Mapping[str, str], logs: Iterable[object]) -> None:
         """Show that a job runs."""
         if job := self.jobs.get((stage, frozenset(names.items()))):
-            self.running[number] = Running.now(job, [*map(str, logs)])
+            self.running[number] = Running(job, [*map(str, logs)])
 
     def finished(self, number: int) -> None:
         """Show that a job has ended well, if only when it was tried again."""
@@ -99,7 +87,8 @@ class Screen:
             self.made += 1
             self.spent += running.job.seconds
             if running.job.stage == "publish":
-                self._say(f"{running.files()} ({time.monotonic() - running.began:.1f} s)")
+                took = time.monotonic() - running.began
+                self._say(f"{running.job.stem}.{{md,csv,html,tex,pdf,svg,png}} ({took:.1f} s)")
             self._show()
 
     def wrong(self, sentence: str) -> None:
@@ -138,8 +127,8 @@ class Screen:
         if self._bar is not None:
             self._bar.n = share * self.total
             self._bar.set_description_str(text)
-        elif share - self._share_said >= EVERY_SHARE and now - self._said >= EVERY_SECONDS:
-            self._said, self._share_said = now, share
+        elif share - self._share_shown >= EVERY_SHARE and now - self._shown >= EVERY_SECONDS:
+            self._shown, self._share_shown = now, share
             self._say(f"{share:.0%}: {text}")
 
     def _say(self, text: str) -> None:
@@ -168,14 +157,14 @@ class Screen:
 def problem(name: str, logs: list[str], message: str = "") -> str:
     """Return in one sentence why a job failed, as its log or Slurm says, and where the rest is.
 
-    `message`: what the Slurm plug-in says, where Slurm refused the job or ended it.
+    `message`: what the Slurm plug-in reports, where Slurm refused the job or ended it.
     """
     lines = _own(logs)
     if not lines and (why := next(filter(None, map(_closed, logs)), "")):
         return f"error: {why}"
     others = [line for log in logs if SLURM_LOGS in log for line in lines_of(log)]
-    slurm = [match[1] for line in others if (match := SLURM_SAYS.match(line))]
-    slurm += [" ".join(word.split()) for match in SLURM_SAID.finditer(message) for word in match.groups() if word]
+    slurm = [match[1] for line in others if (match := FROM_SLURM.match(line))]
+    slurm += [" ".join(word.split()) for match in FROM_PLUGIN.finditer(message) for word in match.groups() if word]
     last = f"Slurm: {slurm[0]}" if slurm and not tells(logs) else lines[-1] if lines else KILLED
     sentence = last.removeprefix("error: ")
     if sentence != last and TRACEBACK not in lines:

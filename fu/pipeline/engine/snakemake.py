@@ -36,7 +36,7 @@ REPEATS = re.compile(  # ... that a job has failed, and what the plan decides or
     "No SLURM account given|No account was given|Unable to guess SLURM account"
 )
 # In a message or traceback: number, text, and of a copy the second file.
-SYSTEM_SAYS = re.compile(r"\[Errno (\d+)\] ([^:()'\n]+)(?:: (?:'[^'\n]*' -> )?'([^'\n]+)')?")
+SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] ([^:()'\n]+)(?:: (?:'[^'\n]*' -> )?'([^'\n]+)')?")
 
 
 class Snakemake:
@@ -78,8 +78,8 @@ class Snakemake:
         return self._workflow.workflow_settings.cache is not None
 
     @property
-    def told(self) -> list[Asked]:
-        """The jobs that a submitted process was told to run: the others of its rules are not its own."""
+    def assigned(self) -> list[Asked]:
+        """The jobs that a submitted process is to run: the others of its rules are not its own."""
         return [(job.rulename, job.wildcards_dict) for job in self._workflow.dag_settings.target_jobs]
 
     @property
@@ -159,7 +159,7 @@ class Snakemake:
 class Account(logging.Handler):
     """Tells the screen what Snakemake logs, in place of its own handler where nobody asked for that one's output.
 
-    A logger plug-in could not: it is told in another thread, when a failed job may have been submitted again already,
+    A logger plug-in could not: it is called in another thread, when a failed job may have been submitted again already,
     and is found only as an installed package.
     """
 
