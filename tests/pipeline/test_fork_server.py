@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -293,20 +292,6 @@ def test_a_job_ends_with_the_process_that_was_announced(
 
 def test_a_later_process_of_the_same_number_is_another_one(place: Place, snakemake: "subprocess.Popen[bytes]") -> None:
     assert place.run("last", **announced(snakemake.pid, started="1"))[0] == 1
-
-
-def test_a_job_outside_a_run_outlives_its_shell(place: Place, tmp_path: Path) -> None:
-    shell = subprocess.Popen(
-        ["sh", "-c", f"{sys.executable} -m fu.pipeline.engine.fork_server job last; true"],  # as with `nohup`
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{place.folder}:{ROOT}", **place.environment},
-    )
-    job = last(tmp_path)
-    shell.kill()
-    shell.wait()
-    time.sleep(2 * fork_server.SECONDS)
-    assert alive(job)
-    os.kill(job, signal.SIGKILL)
 
 
 def test_a_job_that_was_killed_is_one_sentence(served: Served) -> None:

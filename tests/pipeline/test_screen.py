@@ -55,8 +55,8 @@ class Shown:
         self.logger.handle(record)
 
     def start(self, number: int, job: Job, *logs: Path) -> None:
-        about: dict[str, Any] = {"jobid": number, "rule_name": job.stage, "wildcards": dict(job.names), "log": [*map(str, logs)]}
-        self.log("", event="job_info", **about)
+        about = {"rule_name": job.stage, "wildcards": dict(job.names), "log": [*map(str, logs)]}
+        self.log("", logging.INFO, event="job_info", jobid=number, **about)
 
     def fail(self, tmp_path: Path, *texts: str | None, group: bool = False) -> list[set[int]]:
         """Have jobs fail with what they log, each alone or as a pack; return which are not to be tried again."""

@@ -75,8 +75,8 @@ class Queue:
     def run(self, *arguments: str) -> tuple[int, str]:
         (self.root / "go").touch()
         process = self.start(*arguments)
-        said = process.communicate(timeout=300)[0]
-        return process.returncode, said
+        shown = process.communicate(timeout=300)[0]
+        return process.returncode, shown
 
     def submitted(self) -> list[tuple[int, str]]:
         """Return how many jobs each submission had, and the rest that was noted of it."""
@@ -117,10 +117,10 @@ def test_after_an_edit_of_code_or_papers_what_waits_fails_where_it_is_affected(q
     queue.project.edit("mine/methods/fupga.py", "def start(", "REMARK = 1\n\n\ndef start(")
     (queue.root / "config.yaml").write_text("{edited")
     (queue.root / "go").touch()
-    said = run.communicate(timeout=300)[0]
-    assert run.returncode == 1, said
-    assert said.splitlines()[-1] == f"error: {submitted.EDITED}"
-    assert said.count(submitted.EDITED) == 1
+    shown = run.communicate(timeout=300)[0]
+    assert run.returncode == 1, shown
+    assert shown.splitlines()[-1] == f"error: {submitted.EDITED}"
+    assert shown.count(submitted.EDITED) == 1
     (queue.root / "config.yaml").write_text(before)
     due = {key.split()[0] for key in queue.project.scheduled("toy_numbers")}
     assert due == {"unlearn", "recover", "evaluate", "select", "publish"}
@@ -130,14 +130,24 @@ def test_after_an_edit_of_code_or_papers_what_waits_fails_where_it_is_affected(q
         assert (queue.root / path).read_bytes() == (toy.root / path).read_bytes()
 
 
+def test_a_job_that_an_edit_has_removed_fails_with_the_same_sentence_and_once(queue: Queue) -> None:
+    run = queue.start("toy_times")
+    until(lambda: (queue.root / "submitted").exists() or run.poll() is not None)
+    queue.project.edit("workflow/papers/toy.yaml", "seeds: {value: [0]", "seeds: {value: [1]")
+    (queue.root / "go").touch()
+    shown = run.communicate(timeout=300)[0]
+    assert shown.splitlines()[-1] == f"error: {submitted.EDITED}"
+    assert len(queue.submitted()) == 1
+
+
 def test_short_jobs_are_submitted_together_and_a_failure_keeps_what_the_others_made(queue: Queue) -> None:
     fupga = own(queue, "methods", "fupga")
     works = fupga.read_text()
     fupga.write_text(works.replace("def start(", "def once_start(") + RAISES)
-    status, said = queue.run("toy_times")
+    status, shown = queue.run("toy_times")
     assert status == 1
-    assert said.endswith("error: fupga: no, in a fork of the pack's server.\n")
-    assert "incomplete" not in said
+    assert shown.endswith("error: fupga: no, in a fork of the pack's server.\n")
+    assert "incomplete" not in shown
     (alone, _), (number, resources) = queue.submitted()
     assert (alone, number) == (1, 4)
     for asked in ("'_cores': 1", "'turn': 1", "'mem_mb': 507", "'runtime': 21"):
@@ -160,9 +170,9 @@ def test_a_submitting_process_that_is_to_end_does_while_its_jobs_go_on(queue: Qu
     run.send_signal(signal.SIGTERM)
     assert run.wait(100) == 128 + signal.SIGTERM  # its job still waits for `go`, and may still write
     assert run.stdout
-    said = os.read(run.stdout.fileno(), 100_000).decode()
+    shown = os.read(run.stdout.fileno(), 100_000).decode()
     words = "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make."
-    assert said.splitlines()[-1] == words
+    assert shown.splitlines()[-1] == words
     assert list(queue.root.glob(".snakemake/locks/*")) == []
     (queue.root / "go").touch()
     until((queue.root / "results/toy/toy/iid/seed0/partition.made.json").exists)
@@ -170,9 +180,9 @@ def test_a_submitting_process_that_is_to_end_does_while_its_jobs_go_on(queue: Qu
 
 def test_a_workflow_with_rules_of_its_own_is_not_submitted(queue: Queue) -> None:
     (queue.root / "Snakefile").write_text('module fu:\n    snakefile: "workflow/Snakefile"\n\nuse rule * from fu\n')
-    status, said = queue.run("toy_times")
+    status, shown = queue.run("toy_times")
     assert status == 1
-    assert "a workflow with rules of its own cannot be submitted to a cluster" in said
+    assert "a workflow with rules of its own cannot be submitted to a cluster" in shown
     assert not (queue.root / "submitted").exists()
 
 
@@ -181,8 +191,8 @@ def test_a_folder_of_ones_own_submits_with_the_snakefile_of_the_clone(queue: Que
     mine.mkdir()
     shutil.copy2(queue.root / "config.yaml", mine)
     clone, queue.root = queue.root, mine
-    status, said = queue.run("toy_times", "--snakefile", f"{clone}/Snakefile")
-    assert status == 0, said
+    status, shown = queue.run("toy_times", "--snakefile", f"{clone}/Snakefile")
+    assert status == 0, shown
     assert queue.submitted()
     assert (mine / "results/toy/artefacts/toy/times.csv").exists()
     assert not (clone / "results").exists()

@@ -31,6 +31,14 @@ from fu.pipeline.stages.common import OUTSIDE
 
 PACK = "pack"  # the name of a pack in the process that runs it
 SLOT = "gpu_slot"  # the resource of which there is one for each job that a GPU of this machine may have
+REFUSED = {
+    "cache": "--cache (`cache:` in a profile): Snakemake's cache would return outputs without the certificates that "
+    "say what they were made from; leave it out, and copy results with their *.made.json where others need them.",
+    "sdm": "--sdm (`software-deployment-method:` in a profile): jobs run in Snakemake's own environment, whose "
+    "libraries the plan reads; leave it out, and make that environment with `make version` or `conda env create -f "
+    "envs/environment.yaml`.",
+    "prefix": "prefix (in the module statement): results always go to results/ in the working directory; leave it out.",
+}
 
 
 @contextmanager
@@ -73,23 +81,8 @@ class Engine:
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `python` of the jobs
         fork_server.announce()
         self.snakemake, self.config, self.screen = Snakemake(workflow), config, Screen()
-        if self.snakemake.caches:
-            raise UserError(
-                "--cache (`cache:` in a profile): Snakemake's cache would return outputs without the certificates that "
-                "say what they were made from; leave it out, and copy results with their *.made.json where others "
-                "need them."
-            )
-        if self.snakemake.deploys:
-            raise UserError(
-                "--sdm (`software-deployment-method:` in a profile): jobs run in Snakemake's own environment, whose "
-                "libraries the plan reads; leave it out, and make that environment with `make version` or `conda env "
-                "create -f envs/environment.yaml`."
-            )
-        if self.snakemake.has_prefix:
-            raise UserError(
-                "prefix (in the module statement): results always go to results/ in the working directory; leave it "
-                "out."
-            )
+        for option in self.snakemake.refused:
+            raise UserError(REFUSED[option])
         self.submits, self.submitted = self.snakemake.submits, None
         if self.snakemake.is_submitted:
             self.submitted = submitted.read()

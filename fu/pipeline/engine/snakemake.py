@@ -49,7 +49,6 @@ class Snakemake:
         """`workflow`: as the Snakefile knows it."""
         self._workflow, self._rename = workflow, workflow.modifier.modify_rulename
         self.is_module = not workflow.modifier.is_main_snakefile()
-        self.has_prefix: bool = workflow.modifier.modify_path("results") != "results"  # in a module statement
         self.is_run: bool = workflow.is_main_process  # what is submitted plans its own jobs alone, and shows nothing
         # On one machine Snakemake starts itself only for rules that are no shell commands: a module has such rules.
         self.is_submitted = not self.is_run and not self.is_module
@@ -73,9 +72,14 @@ class Snakemake:
         return bool(asked.forceall or asked.forcetargets or asked.forcerun)
 
     @property
-    def caches(self) -> bool:
-        """Whether a person asks for Snakemake's own cache (--cache, a profile's `cache:`)."""
-        return self._workflow.workflow_settings.cache is not None
+    def refused(self) -> list[str]:
+        """The options that a person asks for and jobs cannot have: Snakemake's cache and environments, and a prefix."""
+        asked = {
+            "cache": self._workflow.workflow_settings.cache is not None,
+            "sdm": bool(self._workflow.deployment_settings.deployment_method),
+            "prefix": self._workflow.modifier.modify_path("results") != "results",
+        }
+        return [option for option, is_asked in asked.items() if is_asked]
 
     @property
     def assigned(self) -> list[Asked]:
@@ -96,11 +100,6 @@ class Snakemake:
     def uses_records(self) -> bool:
         """Whether its own records can rerun jobs, too (no --rerun-triggers mtime)."""
         return bool(self._workflow.dag_settings.rerun_triggers != {RerunTrigger.MTIME})
-
-    @property
-    def deploys(self) -> bool:
-        """Whether a person asks for environments of the jobs' own (--sdm)."""
-        return bool(self._workflow.deployment_settings.deployment_method)
 
     @property
     def cores(self) -> int:
