@@ -52,7 +52,11 @@ class Snakemake:
         self.is_run: bool = workflow.is_main_process  # what is submitted plans its own jobs alone, and shows nothing
         # On one machine Snakemake starts itself only for rules that are no shell commands: a module has such rules.
         self.is_submitted = not self.is_run and not self.is_module
-        self.submits = self.is_run and not self.is_module and submits(sys.argv[1:])
+
+    @property
+    def submits(self) -> bool:
+        """Whether this run submits jobs."""
+        return self.is_run and not self.is_module and submits(sys.argv[1:])
 
     @property
     def targets(self) -> list[str]:
