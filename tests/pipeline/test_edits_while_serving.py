@@ -87,23 +87,6 @@ def test_a_job_runs_what_is_there_though_the_server_imported_an_edit_that_was_un
         assert edited.run("value") == (0, "1\n", "")
 
 
-def test_what_is_kept_of_a_data_set_is_what_its_file_says_now(edited: Edited) -> None:
-    facts = edited.folder / "fu/datasets/digits.py"
-    before = facts.read_text()
-    other = before.replace("(0.195,)", "(0.395,)")
-    with edited.serving() as server:
-        until(lambda: edited.parent() == server.pid)
-        own = edited.run("load")[1].split()
-        assert own[0] == "1"  # read by itself
-        until(lambda: edited.run("load")[1].split() == ["0", *own[1:]])  # kept by the server
-        edited.write("fu/datasets/digits.py", other)
-        changed = edited.run("load")[1].split()
-        assert (changed[0], changed[1]) == ("1", own[1])
-        assert changed[2] != own[2]
-        edited.write("fu/datasets/digits.py", before)
-        until(lambda: edited.run("load")[1].split() == ["0", *own[1:]])
-
-
 def test_a_data_set_that_was_kept_by_edited_facts_is_not_shared_once_these_are_put_back(edited: Edited) -> None:
     facts = edited.folder / "fu/datasets/digits.py"
     before = facts.read_text()
