@@ -123,7 +123,7 @@ def drained_and_edited(login: Login) -> str:
     wait_until(lambda: login.jobs("PENDING"), "nothing waits for the drained nodes")
     (command,) = QUEUE.findall((REPOSITORY / "docs/cluster.md").read_text())
     listed = login.slurm.ask(*shlex.split(command))
-    assert re.search(rf"PENDING +0:00 .*\(.*\) +{PACK}", listed), listed
+    assert re.search(rf"PENDING +0:00 {PACK}\S+ +\(.+\)", listed), listed
     failed = len(login.jobs("FAILED"))
     login.project.edit(CODE, "theta + task.", "theta + 0 * task.")
     login.slurm.ask("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume")
