@@ -209,7 +209,7 @@ def test_a_job_sees_the_folder_the_arguments_and_the_environment_of_its_client_w
     ("given", "spins"), [({}, fork_server.SPINS), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)]
 )
 def test_threads_that_wait_soon_sleep_unless_a_person_sets_otherwise(
-    cold: Place, given: dict[str, str], spins: str | None
+    cold: Place, given: dict[str, Any], spins: str | None
 ) -> None:
     seen = json.loads(cold.run("about", **given)[1])
     assert seen["environment"].get("GOMP_SPINCOUNT") == spins
