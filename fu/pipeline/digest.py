@@ -1,10 +1,9 @@
 """Code digests: SHA-256 over the syntax trees of all that a stage can import from `fu`, and the versions of libraries.
 
-Ignored is what cannot change a result: comments, docstrings and formatting; in `fu` itself also error messages (all
-arguments of a `raise`), field descriptions, constants that only the plan reads, and modules that only print messages or
-name files. Where a module of the stage may read such texts, all of them count. Files that a module declares (`READS`)
-count, too. Code that a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is refused. The digested text
-of a module is the text that this process compiles (`fu.sources`).
+Ignored is what cannot change a result: comments, docstrings and formatting; the texts of errors and of pydantic's
+fields; constants that only the plan reads; and modules of `fu` that only print messages or name files. Files that a
+module declares (`READS`) count, too. Code that a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is
+refused. The digested text of a module is the text that this process compiles (`fu.sources`).
 """
 
 import ast
@@ -13,11 +12,21 @@ import hashlib
 import importlib.util
 import json
 import os
+import pkgutil
 import re
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
-from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -44,7 +53,11 @@ BEHIND = {  # what these use to write results, though `fu` never imports it
 }
 CACHE = Path("results/.cache/digests.json")  # keyed by content, this file's included, so never stale
 OWN = hashlib.sha256(b"".join(Path(str(file)).read_bytes() for file in (__file__, syntax.__file__))).digest()
-SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)  # in Python's search order
+LOADERS = (  # in Python's search order
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (SourceFileLoader, SOURCE_SUFFIXES),
+    (SourcelessFileLoader, BYTECODE_SUFFIXES),
+)
 
 T = TypeVar("T")
 
@@ -61,8 +74,8 @@ class Disk:
     """The sources of `fu` and the lock file, each as it was when first read."""
 
     def __init__(self) -> None:
-        self._names: dict[str, frozenset[str]] = {}  # folder -> what can be a module
-        self._files: dict[str, Path | None] = {}
+        self._finders: dict[str, FileFinder] = {}  # by folder
+        self._specs: dict[str, ModuleSpec | None] = {}
         self._texts: dict[Path, bytes | None] = {}
         self._opened: dict[Path, tuple[str, ...]] = {}  # files that modules open, and when they last changed
         self._found: dict[tuple[str, Callable[[ast.Module], Any]], Any] = {}
@@ -86,49 +99,37 @@ class Disk:
 
     def find(self, module: str) -> Path | None:
         """Return the file that Python would import: a package before a module, a compiled file before source."""
-        if module not in self._files:
-            parent, _, name = module.rpartition(".")
-            self._files[module] = None
-            for folder in self.folders(parent):
-                package = self._first(f"{folder}/{name}", "__init__") if name in self._inside(folder) else None
-                if file := package or self._first(folder, name):
-                    self._files[module] = file
-                    break
-        return self._files[module]
+        spec = self._spec(module)
+        return Path(spec.origin) if spec and spec.origin else None
 
     def folders(self, package: str) -> list[str]:
         """Return the folders in which Python looks for a package's modules; none if it is not a package."""
         if not package:
             return [str(ROOT)]
-        parent, _, name = package.rpartition(".")
-        if file := self.find(package):
-            folders = [str(file.parent)] if file.name.startswith("__init__.") else []
-        else:  # a namespace package
-            folders = [f"{folder}/{name}" for folder in self.folders(parent) if name in self._inside(folder)]
+        spec = self._spec(package)
+        folders = [*(spec and spec.submodule_search_locations or ())]
         from fu import plugins  # counted, which this module is not
 
-        of_users = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and folders else []
-        return folders + of_users
+        own = package.removeprefix("fu.")
+        return folders + [f"{folder}/{own}" for folder in plugins.FOLDERS if folders and "." not in own != package]
 
     def modules(self, package: str) -> list[str]:
         """Return, sorted, the names of the modules in a package."""
-        names = {name.partition(".")[0] for folder in self.folders(package) for name in self._inside(folder)}
-        return [name for name in sorted(names - {"__init__"}) if self.find(f"{package}.{name}")]
+        return sorted({one.name for one in pkgutil.iter_modules(self.folders(package)) if one.name.isidentifier()})
 
-    def _first(self, folder: str, name: str) -> Path | None:
-        inside = self._inside(folder)
-        files = (f"{folder}/{name}{suffix}" for suffix in SUFFIXES if f"{name}{suffix}" in inside)
-        return next((Path(file) for file in files if os.path.isfile(file)), None)  # noqa: PTH113
+    def _spec(self, module: str) -> ModuleSpec | None:
+        if module not in self._specs:
+            parent, _, _ = module.rpartition(".")
+            specs = [self._finder(folder).find_spec(module) for folder in self.folders(parent)]
+            found = [spec for spec in specs if spec]
+            # A folder without `__init__.py` comes last.
+            self._specs[module] = next((spec for spec in found if spec.origin), next(iter(found), None))
+        return self._specs[module]
 
-    def _inside(self, folder: str) -> frozenset[str]:
-        """Return the names in a folder that can be modules; none if the folder does not exist."""
-        if folder not in self._names:
-            names: list[str] = []
-            with contextlib.suppress(OSError):
-                names = os.listdir(folder)  # noqa: PTH208 (pathlib takes three times as long)
-            named = (name for name in names if name.partition(".")[0].isidentifier())
-            self._names[folder] = frozenset(named)
-        return self._names[folder]
+    def _finder(self, folder: str) -> FileFinder:
+        if folder not in self._finders:
+            self._finders[folder] = FileFinder(folder, *LOADERS)
+        return self._finders[folder]
 
     def _text(self, path: Path, read: Callable[[str], bytes] = sources.contents) -> bytes | None:
         """Return the bytes of a file; None where it cannot be read."""
@@ -163,10 +164,9 @@ class Disk:
         """Return what counts in a module; its parent packages are among its imports."""
         if module not in self._sources:
             path, text = self.read(module)
-            ours = path.is_relative_to(ROOT / "fu")
-            key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name} {ours}".encode(), text])).hexdigest()
-            if not _is_whole(_remembered().get(key)):
-                _remembered()[key] = analysed(module, path, text, ours)
+            key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), text])).hexdigest()
+            if key not in _remembered():
+                _remembered()[key] = analysed(module, path, text)
             analysis = Analysis(*_remembered()[key])
             modules = [name for name in analysis.imports if root(name) == "fu"]
             for package in [name.removesuffix(".*") for name in modules if name.endswith(".*")]:
@@ -235,8 +235,7 @@ class Disk:
         if modules not in self._versions:
             self._check_shadows()
             covered = {module: self.source(module).about for module in self.closure(modules)}
-            reads = any(analysis.reads for analysis in covered.values())
-            versions = {module: analysis.whole if reads else analysis.text for module, analysis in covered.items()}
+            versions = {module: analysis.code for module, analysis in covered.items()}
             versions |= {
                 f"{module}:{file}": self._hash(module, file) for module in covered for file in covered[module].files
             }
@@ -254,10 +253,11 @@ class Disk:
 
     def _check_shadows(self) -> None:
         """Raise `UserError` where a module beside the Snakefile takes the place of one of Python's or of a library."""
-        for name in sorted({inside.partition(".")[0] for inside in self._inside(str(ROOT))} - {"fu"}):
-            path = self.find(name)
-            if path and (name in sys.stdlib_module_names or _installed(_library(name))):
-                raise UserError(f"{path}: this file hides {name!r}, a module of Python or of a library; rename it.")
+        for name in self.modules(""):
+            if name != "fu" and (name in sys.stdlib_module_names or _installed(_library(name))):
+                raise UserError(
+                    f"{self.find(name)}: this file hides {name!r}, a module of Python or of a library; rename it."
+                )
 
     def digest(self, modules: tuple[str, ...]) -> str:
         """Return the first 16 hexadecimal digits of the hash of `versions`."""
@@ -309,9 +309,9 @@ def _installed(library: str) -> str | None:
 
 
 def load_cache(path: Path) -> dict[str, Any]:
-    """Return the content of a file in `results/.cache`; empty if it is missing or damaged in any way."""
-    with contextlib.suppress(OSError, ValueError, RecursionError, MemoryError):
-        content = json.loads(path.read_text()) if path.is_file() else {}
+    """Return the content of a file in `results/.cache`; empty if it is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        content = json.loads(path.read_text())
         return content if isinstance(content, dict) else {}
     return {}
 
@@ -333,19 +333,9 @@ def _remembered() -> dict[str, Any]:
     return load_cache(CACHE)
 
 
-def _is_whole(entry: Any) -> bool:
-    kinds = (str, str, bool, list, list)
-    return (
-        isinstance(entry, list | tuple)
-        and len(entry) == len(kinds)
-        and all(map(isinstance, entry, kinds))
-        and all(isinstance(name, str) for name in (*entry[3], *entry[4]))
-    )
-
-
 def remember() -> None:
     """Cache the analyses for later jobs."""
-    save_cache(CACHE, {key: entry for key, entry in _remembered().items() if _is_whole(entry)})
+    save_cache(CACHE, _remembered())
 
 
 @cache

@@ -10,63 +10,48 @@ from typing import Any, NamedTuple
 from fu.errors import UserError
 
 DECLARED = {"METRICS", "ESTIMATE", "LABEL"}  # read by the plan
-TEXTS = DECLARED | {"description", "examples", "__doc__", "getdoc"}  # names by which a module reads what is left out
-TELLING = {  # these catch errors to tell people of them
-    *("fu.plugins", "fu.pipeline.stages.common", "fu.data.clients", "fu.data.leaf", "fu.data.sources"),
-    *("fu.artefacts.style", "fu.pipeline.stages.compute"),
-}
+MESSAGES = {"UserError", "ValueError"}  # errors whose arguments people read
 # What can import code that a syntax tree does not show; `fu.plugins` may, for the plug-ins that a spec names.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
 HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params", "fu.plugins.*"}
 HIDING_BUILTINS = {"__import__", "exec", "eval"}
 METADATA = "importlib.metadata"  # imports nothing
 LOADING = ("fu.data.", "fu.pipeline.")  # may load the plug-ins that a spec names
+HIDES = "can import code that no digest covers; use a plain `import`"
+UNCOUNTED = "is left out of digests, so its edits would go unnoticed; use a constant of another name"
 
 
 def parse(source: bytes, path: Path) -> ast.Module:
     """Return the syntax tree of a source file; `UserError` where it cannot be parsed."""
-    if b"\0" in source:
-        raise UserError(f"{path}: line {source[: source.index(0)].count(10) + 1}: contains a null byte.")
     try:
         return ast.parse(source, filename=str(path))
-    except SyntaxError as error:
-        line = f"line {error.lineno}: " if error.lineno else ""
-        raise UserError(f"{path}: {line}{error.msg}.") from None
-    except (RecursionError, MemoryError):
-        raise UserError(f"{path}: is nested too deeply to be read.") from None
+    except (SyntaxError, ValueError) as error:  # ValueError: a null byte, before Python 3.12
+        line = f"line {error.lineno}: " if isinstance(error, SyntaxError) and error.lineno else ""
+        raise UserError(f"{path}: {line}{getattr(error, 'msg', error)}.") from None
 
 
 class Analysis(NamedTuple):
-    """What counts in a module.
-
-    `text`, `whole`: hashes of its code without and with what only people read. `reads`: whether it may itself read such
-    texts, of whatever module. `imports`: modules of `fu`, libraries by name. `files`: those that it declares (`READS`).
+    """What counts in a module: the hash of its code, the modules of `fu` and the libraries that it imports, and the
+    files that it declares (`READS`).
     """
 
-    text: str
-    whole: str
-    reads: bool
+    code: str
     imports: list[str]
     files: list[str]
 
 
-def analysed(module: str, path: Path, source: bytes, ours: bool) -> Analysis:
-    """Return what counts in a module; `ours`: it is one of `fu`, not of a user's own folder."""
+def analysed(module: str, path: Path, source: bytes) -> Analysis:
+    """Return what counts in a module; `UserError` where it runs or reads what no digest covers."""
     tree = parse(source, path)
     parts = module.split(".")
     imports = list(imports_of(tree, parts if path.name == "__init__.py" else parts[:-1]))
-    try:
-        for line, name in _hiding(tree, imports):
-            if module != "fu.plugins" and not (name.startswith("fu.plugins.") and module.startswith(LOADING)):
-                raise UserError(
-                    f"{path}: line {line}: {name} can import code that no digest covers; use a plain `import`."
-                )
-        reads, files, whole = _reads_texts(tree, module), _declared_files(tree, path), _hash(tree)
-        text = _hash(_counted(tree, imports, ours))
-    except RecursionError:
-        raise UserError(f"{path}: is nested too deeply to be read.") from None
+    for line, name, why in _refused(tree, imports):
+        if module != "fu.plugins" and not (name.startswith("fu.plugins.") and module.startswith(LOADING)):
+            raise UserError(f"{path}: line {line}: {name} {why}.")
+    files = _declared_files(tree, path)
     names = {one.name if root(one.name) == "fu" else root(one.name) for one in imports}
-    return Analysis(text, whole, reads, sorted(names | {".".join(parts[:k]) for k in range(1, len(parts))}), files)
+    names |= {".".join(parts[:k]) for k in range(1, len(parts))}
+    return Analysis(hashlib.sha256(_dump(_counted(tree, imports)).encode()).hexdigest(), sorted(names), files)
 
 
 def root(name: str) -> str:
@@ -96,8 +81,10 @@ def imports_of(tree: ast.Module, package: list[str]) -> Iterator[Import]:
                 yield Import(node.lineno, f"{parent}.{alias.name}", alias.asname or alias.name)
 
 
-def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]]:
-    """Yield line and name of everything that can import code that a syntax tree does not show."""
+def _refused(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str, str]]:
+    """Yield line and name of all that can import code that a syntax tree does not show, or reads what does not count,
+    and the rest of a sentence about it.
+    """
     known = {one.alias: one.alias if one.alias == root(one.name) else one.name for one in imports if one.alias}
 
     def full(node: ast.expr) -> str:
@@ -109,10 +96,17 @@ def _hiding(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]
     uses += [(node.lineno, full(node)) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     for line, name in uses:
         if name in HIDING_NAMES or (root(name) in HIDING_MODULES and not name.startswith(METADATA)):
-            yield line, name
+            yield line, name, HIDES
+        last = name.rpartition(".")[2]
+        if last == "__doc__" or name == "inspect.getdoc" or (root(name) == "fu" and last in DECLARED):
+            yield line, name.lstrip("."), UNCOUNTED
+    bound = _bound(tree) | known.keys()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in HIDING_BUILTINS and node.id not in _bound(tree) | known.keys():
-            yield node.lineno, node.id
+        if isinstance(node, ast.Name) and node.id not in bound:
+            if node.id in HIDING_BUILTINS:
+                yield node.lineno, node.id, HIDES
+            if node.id in {"__doc__", *DECLARED}:
+                yield node.lineno, node.id, UNCOUNTED
 
 
 def _bound(tree: ast.AST) -> set[str]:
@@ -128,32 +122,13 @@ def _bound(tree: ast.AST) -> set[str]:
     return names
 
 
-def _reads_texts(tree: ast.Module, module: str) -> bool:
-    """Whether a module names one of `TEXTS` that is not its own, or binds an error that it catches."""
-    bound = _bound(tree)
-    for node in ast.walk(tree):
-        match node:
-            case ast.ExceptHandler(name=str()):
-                if module not in TELLING:
-                    return True
-            case ast.Attribute(attr=name) | ast.alias(name=name) | ast.Constant(value=str(name)):
-                if name in TEXTS:
-                    return True
-            case ast.Name(id=name, ctx=ast.Load()):
-                if name in TEXTS - bound:
-                    return True
-    return False
-
-
 def _declared_files(tree: ast.Module, path: Path) -> list[str]:
     """Return the files that a module declares to open: `READS = ["rate.txt"]` (that of an artefact is one word)."""
     files: list[str] = []
-    for node in tree.body:
-        if "READS" not in _bound(node):
-            continue
+    for node in (node for node in tree.body if "READS" in _bound(node)):
         value = None
         if isinstance(node, ast.Assign | ast.AnnAssign) and _target(node) and node.value:
-            with contextlib.suppress(ValueError, TypeError):
+            with contextlib.suppress(ValueError):
                 value = ast.literal_eval(node.value)
         if isinstance(value, list) and all(isinstance(name, str) and _is_below(name) for name in value):
             files += value
@@ -169,25 +144,22 @@ def _is_below(name: str) -> bool:
     return bool(name) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
-def _counted(tree: ast.Module, imports: list[Import], ours: bool) -> ast.Module:
-    """Remove docstrings from a tree; from one of `fu` also what else only people and the plan read."""
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]
-    if not ours:
-        return tree
+def _counted(tree: ast.Module, imports: list[Import]) -> ast.Module:
+    """Remove from a tree what only people and the plan read: docstrings, the texts of errors and of pydantic's fields,
+    and constants that are declared for the plan alone.
+    """
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    tree.body = [node for node in tree.body if _target(node) not in DECLARED - used]
-    named = {one.alias for one in imports if one.alias and one.name != "pydantic.Field"} | _bound(tree)
-    fields = {one.alias for one in imports if one.name == "pydantic.Field"} - named
+    fields = {"Field"} if any(one.name == "pydantic.Field" for one in imports) else set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            node.exc.args, node.exc.keywords = [], []
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in fields:
-            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in ("description", "examples")]
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                if ast.get_docstring(node, clean=False) is not None:
+                    node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]
+            case ast.Raise(exc=ast.Call(func=ast.Name(id=name)) as call) if name in MESSAGES:
+                call.args, call.keywords = [], []
+            case ast.Call(func=ast.Name(id=name)) if name in fields:
+                node.keywords = [one for one in node.keywords if one.arg not in ("description", "examples")]
+    tree.body = [node for node in tree.body if _target(node) not in DECLARED - used]
     return tree
 
 
@@ -197,10 +169,6 @@ def _target(node: ast.stmt) -> str | None:
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         return node.target.id
     return None
-
-
-def _hash(tree: ast.Module) -> str:
-    return hashlib.sha256(_dump(tree).encode()).hexdigest()
 
 
 def _dump(node: Any) -> str:

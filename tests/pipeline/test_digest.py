@@ -1,5 +1,6 @@
 """A digest counts whatever can change a result, and nothing else; a closure holds all that an import can load."""
 
+import ast
 import json
 import os
 import shutil
@@ -10,12 +11,9 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from fu import plugins
 from fu.errors import UserError
@@ -23,12 +21,10 @@ from fu.pipeline import digest as digests
 from fu.pipeline.catalogue import KINDS, available
 from fu.pipeline.digest import UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.stages import predict, relearn, request
 from fu.pipeline.syntax import DECLARED
-from fu.plugins import Choice
 from tests.mistakes import sentence
 from tests.pipeline.damages import DAMAGES, damage
-from tests.pipeline.plans import PAT50, forget_what_was_read, made
+from tests.pipeline.plans import PAPERS, forget_what_was_read, made
 
 ROOT = digests.ROOT
 
@@ -108,21 +104,16 @@ async def wait() -> None:
 '''
 
 
-EDITS_OF_LAYOUT = [
-    ("  # why", "  # another reason"),
-    ("  # why", ""),
-    ('"""About."""', '"""About\n\nmore than one line."""'),
-    ('"""About."""\n', ""),
-    ('"""A thing."""', "'''Another text.'''"),
-    ('        """How large."""\n', ""),
-    ('    """Nothing."""', "    pass"),
-    ("\n\n\nclass", "\n\n\n\n# a comment\n\nclass"),
-    ("LIMIT = 3", "LIMIT = (\n    3\n)"),
-    ("LIMIT = 3", "LIMIT   =   0x3"),
-]
-
-
-@pytest.mark.parametrize(("old", "new"), EDITS_OF_LAYOUT)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  # why", "  # another reason"),
+        ('"""About."""\n', ""),
+        ('"""A thing."""', "'''Another text.'''"),
+        ('    """Nothing."""', "    pass"),
+        ("LIMIT = 3", "LIMIT = (\n    0x3\n)"),
+    ],
+)
 def test_comments_docstrings_and_layout_do_not_count(copy: Path, old: str, new: str) -> None:
     assert not counts(copy, SOURCE, old, new)
 
@@ -132,37 +123,15 @@ def test_comments_docstrings_and_layout_do_not_count(copy: Path, old: str, new: 
     [
         ("LIMIT = 3", "LIMIT = 4"),
         ("LIMIT = 3", "LIMIT = 3.0"),
-        ("LIMIT = 3", 'LIMIT = "3"'),
-        ("LIMIT = 3", "LIMIT = 3\nOTHER = 1"),
-        ("return LIMIT", "return -LIMIT"),
         ("return LIMIT", 'return "How large."'),
         ('"""How large."""', '_ = """How large."""'),
+        ('"""About."""\n', '"""About."""\n"""no docstring"""\n'),
         ("-> int", "-> float"),
-        ("from fu.seeds import derive_integer", "from fu.seeds import Other"),
         ("from fu.seeds import derive_integer\n", ""),
-        ("class Thing", "class Another"),
     ],
 )
 def test_whatever_can_change_a_result_counts(copy: Path, old: str, new: str) -> None:
     assert counts(copy, SOURCE, old, new)
-
-
-def test_a_string_that_is_no_docstring_counts(copy: Path) -> None:
-    assert counts(copy, '"""About."""\n"""one"""\n', "one", "two")
-
-
-def test_a_digest_is_sixteen_digits_and_depends_on_no_order(whole: Path) -> None:
-    one = digest("fu.methods.fedosd", "fu.models.mlp")
-    assert len(one) == 16
-    assert int(one, 16) >= 0
-    assert digest("fu.models.mlp", "fu.methods.fedosd") == one
-    assert digest("fu.methods.fedosd") != one
-
-
-def test_a_digest_counts_what_a_module_is_called(copy: Path) -> None:
-    write(copy / "methods" / "one.py", "X = 1\n")
-    write(copy / "methods" / "two.py", "X = 1\n")
-    assert digest("fu.methods.one") != digest("fu.methods.two")
 
 
 TEXTS = """from pydantic import Field
@@ -179,9 +148,8 @@ class Params:
 
 def check(x: int) -> int:
     if x > 3:
-        limit = 3
         raise UserError(f"{x} is more than {limit}" + nearest("a", ["b"])) from None
-    return argument(x, description="a number", examples=[1])
+    raise Diverged(x, 5)
 
 
 class C:
@@ -189,39 +157,34 @@ class C:
 """
 
 
-EDITS_OF_TEXTS = [
-    ('is more than {limit}" + nearest("a", ["b"])', 'exceeds {limit}"'),
-    ('(f"{x} is more than {limit}" + nearest("a", ["b"]))', "(where=x, text='no')"),
-    ('description="a share"', 'description="another text"'),
-    (', description="a share"', ""),
-    ("examples=[0.25]", "examples=[0.75]"),
-    ('"label": "ASR"', '"label": "attack success"'),
-    ('METRICS = {"asr": {"label": "ASR"}}\n', ""),
-    ('METRICS = {"asr": {"label": "ASR"}}\n', 'METRICS: dict = {"asr": {"label": "ASR"}}\n'),
-    ("14.0", "15.0"),
-    ('ESTIMATE: dict[str, float] = {"step_ms": 14.0}\n', ""),
-]
-
-
-@pytest.mark.parametrize(("old", "new"), EDITS_OF_TEXTS)
-def test_what_is_said_to_people_and_to_the_plan_does_not_count(copy: Path, old: str, new: str) -> None:
-    assert not counts(copy, TEXTS, old, new)
+@pytest.mark.parametrize("place", ["inside", "outside"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('is more than {limit}" + nearest("a", ["b"])', 'exceeds {limit}"'),
+        ('description="a share", examples=[0.25]', 'description="another text"'),
+        ('"label": "ASR"', '"label": "attack success"'),
+        ('METRICS = {"asr": {"label": "ASR"}}\n', ""),
+        ("14.0", "15.0"),
+    ],
+)
+def test_what_people_and_the_plan_read_does_not_count(
+    copy: Path, outside: Path, place: str, old: str, new: str
+) -> None:
+    assert not counts(outside.parent if place == "outside" else copy, TEXTS, old, new)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("        limit = 3\n", "        limit = 4\n"),  # before the raise
         ("x > 3", "x > 4"),
         ("raise UserError(", "raise ValueError("),
-        ('["b"])) from None', '["b"])) from x'),
+        ("x, 5", "x, 6"),
         ("Field(0.5", "Field(0.25"),
         ("gt=0", "ge=0"),
+        ("from pydantic import Field\n", "from fu.types import Field\n"),
         ("share: float = Field(0.5, gt=0, ", "share: float = Other(0.5, gt=0, "),
-        ('description="a number"', 'description="another text"'),  # of another call
-        ('description="a number", examples=[1]', 'description="a number", examples=[2]'),
         ('"label": "R-Acc"', '"label": "accuracy"'),
-        ('OTHER = {"r_acc"', 'RULES = {"r_acc"'),
         ('METRICS = "of a class"', 'METRICS = "of another class"'),
         ('METRICS = {"asr"', 'METRICS = OTHER = {"asr"'),
     ],
@@ -230,36 +193,37 @@ def test_what_stands_beside_it_counts(copy: Path, old: str, new: str) -> None:
     assert counts(copy, TEXTS, old, new)
 
 
-@pytest.mark.parametrize("name", sorted(DECLARED))
-def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it(copy: Path, name: str) -> None:
-    unread = f"{name} = {{'a': 1}}\n\n\ndef evaluate(x):\n    return x\n"
-    read = unread.replace("return x", f"return {name}[x]")
-    assert not counts(copy, unread, "'a': 1", "'a': 2")
+@pytest.fixture
+def outside(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a user's own methods, beside the copy of the package."""
+    monkeypatch.setattr(plugins, "FOLDERS", [copy.parent / "mine"])
+    return copy.parent / "mine/methods"
+
+
+def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it(copy: Path) -> None:
+    read = "METRICS = {'a': 1}\n\n\ndef evaluate(x):\n    return METRICS[x]\n"
     assert counts(copy, read, "'a': 1", "'a': 2")
-    assert counts(copy, unread, "return x", f"return {name}[x]")
 
 
-@pytest.mark.parametrize("module", sorted(UNCOUNTED))
-def test_a_module_that_only_speaks_to_people_does_not_count(copy: Path, module: str) -> None:
-    parent, _, name = module.rpartition(".")
-    text = f"import {module}\nfrom {parent} import {name}\nfrom {module} import x\n\nLIMIT = 1\n"
-    write(copy / "methods/new.py", text)
+def test_no_stage_reads_constants_that_are_left_out() -> None:
+    found = {module for modules in planned().values() for module in closure(modules)}
+    found |= set(closure(tuple(f"fu.{kind}.{name}" for kind in KINDS for name in available(kind))))
+    for module in found:
+        nodes = digests.disk().look(module, lambda tree: [*ast.walk(tree)])
+        assert [node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr in DECLARED] == []
+
+
+def test_a_module_that_only_speaks_to_people_does_not_count(copy: Path) -> None:
+    modules = sorted(UNCOUNTED)
+    write(copy / "errors.py", "import fu.types\n")
+    write(copy / "methods/new.py", "".join(f"import {module}\n" for module in (*modules, "fu.seeds")))
     before = digest("fu.methods.new")
-    assert module not in closure(("fu.methods.new",))
-    uncounted = copy.joinpath(*module.split(".")[1:]).with_suffix(".py")
-    write(uncounted, f"{uncounted.read_text()}\nADDED = 1\n")
+    assert closure(("fu.methods.new",)) == ("fu", "fu.methods", "fu.methods.new", "fu.seeds")
+    for module in modules:
+        edit(copy.joinpath(*module.split(".")[1:]).with_suffix(".py"))
     assert digest("fu.methods.new") == before
-    write(copy / "seeds.py", f"{(copy / 'seeds.py').read_text()}\nADDED = 1\n")
-    assert digest("fu.methods.new") == before
-    write(copy / "methods/new.py", f"from fu import seeds\n{text}")
+    edit(copy / "seeds.py")
     assert digest("fu.methods.new") != before
-    assert {"fu.seeds"} == {found for found in closure(("fu.methods.new",)) if found in (module, "fu.seeds")}
-
-
-def test_what_is_imported_by_an_uncounted_module_alone_does_not_count_either(copy: Path) -> None:
-    write(copy / "errors.py", "import fu.seeds\n")
-    write(copy / "methods/new.py", "import fu.errors\n")
-    assert set(closure(("fu.methods.new",))) == {"fu", "fu.methods", "fu.methods.new"}
 
 
 def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
@@ -279,7 +243,7 @@ def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
         return digest("fu.methods.fedosd")
 
     assert read_anew() == fresh
-    cache.write_text(json.dumps({key: ["0" * 64, "0" * 64, False, [], []] for key in entries}))
+    cache.write_text(json.dumps({key: ["0" * 64, [], []] for key in entries}))
     assert read_anew() != fresh  # what was read before is believed
     monkeypatch.setattr(digests, "OWN", b"other rules")
     assert read_anew() == fresh  # but not what other rules made of it
@@ -302,73 +266,6 @@ def test_a_damaged_cache_is_made_again(copy: Path, tmp_path: Path, monkeypatch: 
     assert cache.is_dir() or json.loads(cache.read_text()) == json.loads(whole)
     assert [path.name for path in cache.parent.iterdir()] == [cache.name]
     digests._remembered.cache_clear()
-
-
-# ---- plug-ins outside fu, and what other modules read ---------------------------------------------------------------
-
-RATES = {  # where a rate stands in a helper, and how the plug-in beside it reads it
-    **{
-        f"{name} of a module": (f"{name} = {{'rate': 0.1}}\n", f"RATE = helper.{name}['rate']")
-        for name in ("METRICS", "ESTIMATE", "ABOUT")
-    },
-    "METRICS by name": ("METRICS = {'rate': 0.1}\n", "from fu.methods.helper import METRICS as m\nRATE = m['rate']"),
-    "METRICS by a star": ("METRICS = {'rate': 0.1}\n", "from fu.methods.helper import *\nRATE = METRICS['rate']"),
-    "METRICS as text": ("METRICS = {'rate': 0.1}\n", "RATE = getattr(helper, 'METRICS')['rate']"),
-    "description of a field": (
-        "from pydantic import BaseModel, Field\nclass Params(BaseModel):\n    x: int = Field(1, description='0.1')\n",
-        "RATE = float(helper.Params.model_fields['x'].description)",
-    ),
-    "example of a field": (
-        "from pydantic import BaseModel, Field\nclass Params(BaseModel):\n    x: int = Field(1, examples=[0.1])\n",
-        "RATE = helper.Params.model_json_schema()['properties']['x']['examples'][0]",
-    ),
-    "docstring": ('"""0.1"""\n', "RATE = float(helper.__doc__)"),
-    "docstring of a function": ('def f():\n    """0.1"""\n', "import inspect\nRATE = float(inspect.getdoc(helper.f))"),
-    "argument of a raise": (
-        "def f():\n    raise ValueError(0.1)\n",
-        "try:\n    helper.f()\nexcept ValueError as error:\n    RATE = error.args[0]",
-    ),
-}
-
-
-@pytest.fixture
-def outside(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a user's own methods, beside the copy of the package."""
-    monkeypatch.setattr(plugins, "FOLDERS", [copy.parent / "mine"])
-    return copy.parent / "mine/methods"
-
-
-@pytest.mark.parametrize(("where", "place"), [*((where, "inside") for where in RATES), ("METRICS by name", "outside")])
-def test_what_another_module_reads_counts_wherever_it_stands(copy: Path, outside: Path, where: str, place: str) -> None:
-    folder = outside if place == "outside" else copy / "methods"
-    text, reading = RATES[where]
-    write(folder / "mine.py", f"from fu.methods import helper\n\n{reading}\n")
-    write(folder / "helper.py", text)
-    before = digest("fu.methods.mine")
-    assert text.count("0.1") == 1
-    write(folder / "helper.py", text.replace("0.1", "0.2"))
-    assert digest("fu.methods.mine") != before
-
-
-@pytest.mark.parametrize(("old", "new"), EDITS_OF_TEXTS)
-def test_outside_fu_only_comments_docstrings_and_layout_do_not_count(outside: Path, old: str, new: str) -> None:
-    """What only people read may be read by what else a user wrote: it counts."""
-    assert counts(outside.parent, TEXTS, old, new)
-
-
-def test_a_file_that_moves_out_of_fu_is_looked_at_anew(copy: Path, outside: Path) -> None:
-    write(copy / "methods/mine.py", "METRICS = {'a': 1}\n")
-    inside = digest("fu.methods.mine")
-    outside.mkdir(parents=True)
-    (copy / "methods/mine.py").rename(outside / "mine.py")
-    forget_what_was_read()
-    assert digest("fu.methods.mine") != inside
-
-
-def test_no_stage_reads_what_only_people_read() -> None:
-    found = {module for stage in OUTPUTS for module in closure(modules_of(stage, base(stage)))}
-    found |= set(closure(tuple(f"fu.{kind}.{name}" for kind in KINDS for name in available(kind))))
-    assert {module for module in found if digests.disk().source(module).about.reads} == set()
 
 
 # ---- files that a plug-in opens ----------------------------------------------------------------------------------
@@ -397,14 +294,10 @@ def test_a_file_counts_where_the_module_that_opens_it_declares_it(outside: Path)
     [
         "READS = ['../rate.txt']",
         "READS = ['/rate.txt']",
-        "READS = ['']",
         "READS = [1]",
-        "READS = 5",
         "READS = list('a')",
-        "READS: list[str]",
         "READS = []\nREADS += ['rate.txt']",
         "if True:\n    READS = ['rate.txt']",
-        "READS = OTHER = ['rate.txt']",
     ],
 )
 def test_a_declaration_that_cannot_be_read_off_the_file_is_refused(outside: Path, text: str) -> None:
@@ -419,73 +312,21 @@ def test_a_declaration_that_cannot_be_read_off_the_file_is_refused(outside: Path
 
 
 @cache
-def base(stage: str) -> BaseModel:
-    """A spec of the smoke run, with a multilayer perceptron on the digits."""
-    names: dict[str, dict[str, str]] = {
-        "data": {"dataset": "digits"},
-        "partition": {"run": PAT50},
-        "train": {"run": PAT50, "trial": "original"},
-        "unlearn": {"run": PAT50, "trial": "fedosd+lr0.02"},
-        "recover": {"run": PAT50, "trial": "fedosd+lr0.02"},
-        "evaluate": {"run": PAT50, "trial": "fedosd+lr0.02", "evaluation": "evaluation"},
-        "shadow": {"run": PAT50, "trial": "original"},
-        "select": {"scenario": "fedosd/mnist-pat50", "method": "fedosd"},
-        "publish": {"paper": "fedosd", "artefact": "table1"},
-    }
-    if stage == "request":  # with an attack there is none
-        return request.Spec(seed=0, clients=1, samples=None, requests=1)
-    if stage == "predict":  # nothing of this paper is audited
-        return predict.Spec(dataset="digits", attack=None, model=Choice(name="mlp"))
-    if stage == "relearn":
-        return relearn.Spec(
-            **{
-                "dataset": "digits_shifted",
-                "attack": None,
-                "model": Choice(name="mlp"),
-                "local": made("smoke").job("train", names["train"]).spec.model_dump()["local"],
-            },
-            **{"rounds": 1, "samples": 1, "clients_per_round": None, "with_replacement": False},
-            **{"seeds": (0,), "traced": ("forget_set", "utility")},
-        )
-    found = made("smoke").job(stage, names[stage]).spec
-    return found.model_copy(update={"traced": ("utility",)} if "traced" in type(found).model_fields else {})
-
-
-def stages() -> dict[str, str]:
-    """Return the digest of every stage with plug-ins, as the plan asks for them."""
-
-    def of(stage: str, **changes: Any) -> str:
-        return digest(*modules_of(stage, base(stage).model_copy(update=changes)))
-
-    return {
-        "data": of("data"),
-        **{f"partition {name}": of("partition", partition=Choice(name=name)) for name in available("partitions")},
-        "request": of("request"),
-        "train fedavg": of("train", history=("last_local_models",)),
-        "train server_sgd": of("train", history=("last_local_models",), training=Choice(name="server_sgd")),
-        "shadow": of("shadow"),
-        "evaluate": of("evaluate", evaluators=("utility", "distance")),
-        **{f"unlearn {name}": of("unlearn", method=Choice(name=name)) for name in available("methods")},
-        "unlearn again": of("unlearn", method=Choice(name="retrain"), training=Choice(name="server_sgd")),
-        "unlearn watched": of("unlearn", method=Choice(name="retrain"), watch="conflicts"),
-        "recover free": of("recover", projection=None),
-        **{f"recover {name}": of("recover", projection=Choice(name=name)) for name in available("projections")},
-        "recover unattacked": of("recover", projection=None, attack=None),
-        "relearn": of("relearn"),
-        "select": of("select"),
-        **{f"publish {name}": of("publish", kind=name) for name in available("artefacts")},
-    }
+def planned() -> dict[str, tuple[str, ...]]:
+    """Return the modules that a job of each stage starts from: the first in all papers."""
+    jobs = {job.stage: job for job in reversed([*made("smoke", *PAPERS).jobs()])}
+    return {stage: modules_of(stage, job.spec) for stage, job in jobs.items()}
 
 
 @cache
 def unedited() -> dict[str, str]:
-    """Return the digests of the stages as the package is; a copy of it has the same."""
-    return stages()
+    """Return the digest of each stage as the package is; a copy of it has the same."""
+    return {stage: digest(*modules) for stage, modules in planned().items()}
 
 
 def changed_stages() -> set[str]:
     """Return the stages whose digests are others in a copy."""
-    return {name for name, found in stages().items() if found != unedited()[name]}
+    return {stage for stage, modules in planned().items() if digest(*modules) != unedited()[stage]}
 
 
 def edit(path: Path) -> None:
@@ -493,100 +334,42 @@ def edit(path: Path) -> None:
     write(path, f"{path.read_text()}\nADDED = 1\n")
 
 
-MEASURING = {"train", "unlearn", "recover", "evaluate"}
-COMPUTING = {*MEASURING, "shadow", "relearn"}
-ALL = {"data", "partition", "request", *COMPUTING, "predict", "select", "publish"}
-ATTACKED = {"partition", "train", "unlearn", "evaluate", "recover free", "recover away_from_original"}
+COMPUTING = {"train", "unlearn", "recover", "evaluate", "shadow", "predict", "relearn"}
 
 
 @pytest.mark.parametrize(
     ("file", "changed"),
     [
-        ("methods/fedosd.py", {"unlearn fedosd"}),
-        ("projections/away_from_original.py", {"recover away_from_original"}),
-        ("training/fedavg.py", {"train fedavg", "shadow"}),
-        ("training/server_sgd.py", {"train server_sgd", "unlearn again"}),
-        ("models/mlp.py", COMPUTING),
-        ("datasets/digits.py", {"data"}),
-        ("datasets/digits_shifted.py", {"partition", *COMPUTING}),
-        ("partitions/pat.py", {"partition pat"}),
-        ("attacks/patch.py", ATTACKED),
-        ("histories/last_local_models.py", {"train"}),
-        ("evaluation/utility.py", {*MEASURING, "relearn"}),
-        ("evaluation/forget_set.py", {"relearn"}),
-        ("evaluation/conflicts.py", {"unlearn watched"}),
-        ("evaluation/trace.py", {*COMPUTING, "publish"}),
-        ("evaluation/selection.py", {"select"}),
         ("data/request.py", {"request", *COMPUTING, "publish"}),
         ("data/sources.py", {"data"}),
         ("data/membership.py", COMPUTING),
-        ("data/clients.py", {*COMPUTING, "publish"}),
         ("federation/driver.py", COMPUTING),
         ("federation/recovery.py", {"recover"}),
         ("federation/relearning.py", {"relearn"}),
-        ("artefacts/curves.py", {"publish curves"}),
-        ("artefacts/table.py", {"publish membership", "publish table"}),
-        ("artefacts/result.py", {"publish"}),
-        ("plugins.py", ALL),
-        ("pipeline/stages/request.py", {"request"}),
-        ("pipeline/stages/select.py", {"select"}),
+        ("evaluation/selection.py", {"select"}),
         ("pipeline/stages/shadow.py", {"shadow"}),
-        ("pipeline/stages/relearn.py", {"relearn"}),
-        ("pipeline/stages/compute.py", COMPUTING),
-        ("pipeline/stages/common.py", ALL),
-        ("pipeline/frames.py", {"publish"}),
+        ("plugins.py", {*OUTPUTS}),
+        *((f"pipeline/{module}.py", set()) for module in ("digest", "catalogue", "grid", "settings/records")),
+        *((f"{plugin}.py", set()) for plugin in ("datasets/mnist", "methods/mode")),
     ],
 )
 def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
     whole: Path, file: str, changed: set[str]
 ) -> None:
     edit(whole / file)
-    assert changed_stages() == {name for name in unedited() if name in changed or name.split()[0] in changed}
-
-
-def test_what_no_stage_can_read_touches_none(whole: Path) -> None:
-    for module in ("digest", "catalogue", "paths", "estimates", "grid", "plan", "specs", "settings/records"):
-        edit(whole / f"pipeline/{module}.py")
-    unnamed = ("datasets/mnist", "histories/update_sums", "evaluation/backdoor")
-    for module in (*unnamed, "errors", "federation/progress", "pipeline/engine/fork_server"):
-        edit(whole / f"{module}.py")
-    assert changed_stages() == set()
+    assert changed_stages() == changed
 
 
 @pytest.mark.parametrize(
-    ("libraries", "changed"),
-    [
-        (["numpy"], ALL - {"select"}),
-        (["scikit-learn"], {"data"}),
-        (["torch"], {"partition", *COMPUTING, "publish"}),
-        (["safetensors"], {*COMPUTING, "publish"}),
-        (
-            ["scipy"],
-            {
-                "unlearn fedosd",
-                "publish gains",
-                "publish matrix",
-                "publish membership",
-                "publish relearning",
-                "publish table",
-                "publish verdicts",
-            },
-        ),
-        (["pandas"], {"publish"}),
-        (["matplotlib"], {"publish"}),
-        (["torchvision", "pydantic", "tqdm", "psutil", "PyYAML", "snakemake", "pytest"], set()),
-    ],
-    ids=lambda names: " ".join(sorted(names)),
+    ("library", "changed"),
+    [("scikit-learn", {"data"}), ("pandas", {"publish"}), ("torchvision", set()), ("PyYAML", set())],
 )
 def test_another_version_of_a_library_touches_exactly_the_stages_that_import_it(
-    whole: Path, libraries: list[str], changed: set[str]
+    whole: Path, library: str, changed: set[str]
 ) -> None:
     lock = whole.parent / "envs/lock.txt"
-    for library in libraries:
-        text = lock.read_text()
-        assert text.count(f"\n{library}==") == 1
-        write(lock, text.replace(f"\n{library}==", f"\n{library}==99."))
-    assert changed_stages() == {name for name in unedited() if name in changed or name.split()[0] in changed}
+    write(lock, lock.read_text().replace(f"\n{library}==", f"\n{library}==99."))
+    assert changed_stages() == changed
 
 
 # ---- closures ------------------------------------------------------------------------------------------------------
@@ -613,29 +396,10 @@ def test_a_closure_follows_every_way_to_import(copy: Path) -> None:
     for name in (*found, "new.unused"):
         write(copy / f"{name.replace('.', '/')}.py", "")
     write(copy / "new/__init__.py", "from fu.new.initial import x\n")
-    write(copy / "new/deep/__init__.py", "from . import in_package\n")
+    write(copy / "new/deep/__init__.py", "from . import in_package\nimport fu.methods.new\n")
     write(copy / "__init__.py", "")
     packages = ["fu", "fu.methods", "fu.methods.new", "fu.new", "fu.new.deep"]
     assert closure(("fu.methods.new",)) == tuple(sorted([*packages, *(f"fu.{name}" for name in found)]))
-
-
-def test_a_closure_ends_where_modules_import_each_other(copy: Path) -> None:
-    write(copy / "methods" / "one.py", "import fu.methods.two\n")
-    write(copy / "methods" / "two.py", "import fu.methods.one\n")
-    expected = {"fu", "fu.methods", "fu.methods.one", "fu.methods.two"}
-    assert set(closure(("fu.methods.one",))) == set(closure(("fu.methods.two",))) == expected
-
-
-PLUGINS = ("fu.methods.", "fu.models.", "fu.training.", "fu.projections.", "fu.partitions.", "fu.histories.")
-
-
-@pytest.mark.parametrize("kind", ["methods", "projections"])
-def test_methods_and_projections_are_in_no_closure_but_their_own(kind: str) -> None:
-    stage, key = {"methods": ("unlearn", "method"), "projections": ("recover", "projection")}[kind]
-    for name in available(kind):
-        spec = base(stage).model_copy(update={key: Choice(name=name)})
-        found = {module for module in closure(modules_of(stage, spec)) if module.startswith(PLUGINS)}
-        assert found == {f"fu.{kind}.{name}", "fu.models.mlp"}
 
 
 # ---- libraries -----------------------------------------------------------------------------------------------------
@@ -648,29 +412,23 @@ def libraries(*modules: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("statement", "library", "found"),
     [
-        ("import numpy", "numpy", "1.2.3"),
         ("import numpy.linalg as la", "numpy", "1.2.3"),
-        ("def late():\n    from numpy import linalg", "numpy", "1.2.3"),
-        ("from sklearn.datasets import load_digits", "scikit-learn", "4.5"),
-        ("from PIL import Image", "pillow", "6"),
+        ("def late():\n    from sklearn.datasets import load_digits", "scikit-learn", "4.5"),
         ("import Zope_Event.x", "zope-event", "7"),
         ("import torch", "torch", "8.0"),
         ("import pytest", "pytest", version("pytest")),  # not pinned, installed
         ("import _pytest", "-pytest", f"pytest {version('pytest')}"),  # of a library of another name
         ("import tensorflwo", "tensorflwo", "absent"),
-        ("import pandas", "tabulate", "absent" if find_spec("tabulate") is None else version("tabulate")),
-        *((f"import {name}", None, "") for name in ("json", "__future__", "pydantic", "tqdm", "typing_extensions")),
+        ("import pandas", "tabulate", version("tabulate")),
     ],
 )
 def test_a_library_counts_with_its_pinned_version_else_the_installed(
-    copy: Path, statement: str, library: str | None, found: str
+    copy: Path, statement: str, library: str, found: str
 ) -> None:
-    pins = "# pins\nnumpy==1.2.3\nscikit_learn==4.5 ; python_version > '3'\nPillow==6\nZope.Event==7\ntorch==8.0+cpu\n"
-    write(copy.parent / "envs/lock.txt", pins)
-    write(copy / "methods/new.py", f"{statement}\n")
-    expected = {} if library is None else {library: found}
-    assert libraries("fu.methods.new").items() >= expected.items()
-    assert library is not None or not libraries("fu.methods.new")
+    write(copy.parent / "envs/lock.txt", "# pins\nnumpy==1.2.3\nscikit_learn==4.5 ; x\nZope.Event==7\ntorch==8.0+cpu\n")
+    write(copy / "methods/new.py", f"import json, pydantic, tqdm\n{statement}\n")
+    assert libraries("fu.methods.new")[library] == found
+    assert not {"json", "pydantic", "tqdm"} & {*libraries("fu.methods.new")}
 
 
 def test_parts_are_the_modules_and_libraries_of_a_digest(copy: Path) -> None:
@@ -726,14 +484,11 @@ print(digest.digest("fu.methods.mine") == before)
 @pytest.mark.parametrize(
     ("while_it_runs", "stray"),
     [
-        ("import fu.methods.mine", ""),
         ("again('fu/methods/mine.py'); import fu.methods.mine; assert fu.methods.mine.X == 1", ""),
         ("import fu.methods.mine; again('fu/methods/mine.py')", ""),
         ("Path('fu/methods/mine.py').write_text('X = 2'); import fu.methods.mine; assert fu.methods.mine.X == 1", ""),
-        ("Path('fu/methods/rate.txt').write_text('2')", "fu/methods/rate.txt"),
         ("again('fu/methods/rate.txt')", "fu/methods/rate.txt"),
         ("again('fu/methods/other.txt')", ""),
-        ("again('libraries/used-1.0.dist-info/METADATA')", "used"),
         ("again('libraries/unused-1.0.dist-info/METADATA')", ""),
         ("os.rename('libraries/used-1.0.dist-info', 'libraries/used-2.0.dist-info')", "used"),
         (
@@ -765,27 +520,20 @@ def test_what_ran_is_what_the_digest_covers_or_is_named(tmp_path: Path, while_it
 
 SO = EXTENSION_SUFFIXES[0]
 LAYOUTS = [
-    ["new.py"],
     ["new.py", "new/__init__.py"],
     ["new.py", "new/inner.py"],  # a folder alone comes last
     ["new/__init__.py", "new/inner.py"],
     ["new/inner.py"],
-    ["new.py", "new.pyc"],
     ["new.pyc"],
     ["new.py", f"new{SO}"],
-    [f"new{SO}", "new/__init__.py"],
     ["new/__init__.py", f"new/__init__{SO}"],
-    ["new/__init__.pyc"],
-    ["new.py/inner.py"],
-    ["new.py/inner.py", "new.pyc"],
     ["new.py~", ".new.py", "new.txt"],
 ]
 
 
 @pytest.mark.parametrize("files", LAYOUTS, ids=" ".join)
-@pytest.mark.parametrize("package", ["fu", "fu.methods"])
-def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, package: str, files: list[str]) -> None:
-    folder = copy.joinpath(*package.split(".")[1:])
+def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, files: list[str]) -> None:
+    package, folder = "fu.methods", copy / "methods"
     for file in files:
         write(folder / file, "")
     spec = PathFinder.find_spec(f"{package}.new", [str(folder)])
@@ -814,64 +562,21 @@ def test_a_star_counts_all_modules_of_a_package(copy: Path) -> None:
     assert "fu.new.inner" in closure(("fu.methods.new",))
 
 
-@pytest.mark.parametrize(
-    ("text", "counted"),
-    [
-        ('"""About."""\n\n\ndef f():\n    """More."""\n', False),
-        ('"""About."""\n\nTEXT = __doc__\n', True),
-        ('"""About."""\n\n\ndef f():\n    return f.__doc__\n', True),
-        ('"""About."""\nimport inspect\nTEXT = inspect.getdoc(inspect)\n', True),
-        ('"""About."""\nimport sys\nTEXT = getattr(sys, "__doc__")\n', True),
-    ],
-)
-def test_a_docstring_counts_where_its_module_reads_one(copy: Path, text: str, counted: bool) -> None:
-    assert counts(copy, text, '"""About."""', '"""Other."""') == counted
-
-
-@pytest.mark.parametrize(
-    ("head", "counted"),
-    [
-        ("from pydantic import Field", False),
-        ("from pydantic import BaseModel, Field", False),
-        ("from dataclasses import field as Field", True),
-        ("from fu.types import Field", True),
-        ("def Field(x, description):\n    return description", True),
-        ("class Field:\n    pass", True),
-        ("Field = print", True),
-        ("from pydantic import Field\nField = print", True),
-        ("from pydantic import Field\ndef f(Field):\n    return 1", True),
-    ],
-)
-def test_only_pydantic_s_fields_have_a_text_that_does_not_count(copy: Path, head: str, counted: bool) -> None:
-    assert counts(copy, f"{head}\nx = Field(1, description='a text')\n", "'a text'", "'another'") == counted
-
-
-def test_a_field_of_pydantic_by_another_name_has_one_too(copy: Path) -> None:
-    text = "from pydantic import Field as F\nx = F(1, description='a text')\n"
-    assert not counts(copy, text, "'a text'", "'another'")
-
-
 # ---- what a syntax tree does not show ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("statement", "named"),
     [
-        ("import importlib", "importlib"),
         ("import importlib.util as u", "importlib.util"),
-        ("from importlib import import_module", "importlib"),
         ("def f():\n    import runpy", "runpy"),
         ("from pkgutil import iter_modules", "pkgutil"),
         ("x = __import__('os')", "__import__"),
-        ("exec('import os')", "exec"),
         ("def f(text):\n    return eval(text)", "eval"),
-        ("import sys\nsys.path.append('x')", "sys.path"),
         ("import sys as s\ns.path += ['x']", "sys.path"),
         ("from sys import path", "sys.path"),
         ("import importlib.metadata\nimportlib.import_module('os')", "importlib.import_module"),
         ("from fu import plugins\nplugins.load('models', 'mlp')", "fu.plugins.load"),
-        ("import fu.plugins\nfu.plugins.load('models', 'mlp')", "fu.plugins.load"),
-        ("from fu.plugins import load", "fu.plugins.load"),
         ("from fu.plugins import *", "fu.plugins.*"),
         ("from ..plugins import params", "fu.plugins.params"),
     ],
@@ -879,27 +584,40 @@ def test_a_field_of_pydantic_by_another_name_has_one_too(copy: Path) -> None:
 def test_what_hides_an_import_is_refused_with_file_and_line(copy: Path, statement: str, named: str) -> None:
     path = copy / "methods/new.py"
     write(path, f'"""New."""\n{statement}\n')
-    with pytest.raises(UserError) as caught:
-        digest("fu.methods.new")
-    where, line, text = str(caught.value).split(": ")
+    where, line, text = sentence(lambda: digest("fu.methods.new")).split(": ")
     assert where == str(path)
-    assert line in {f"line {k}" for k in range(2, 4)}
+    assert line in {"line 2", "line 3"}
     assert text == f"{named} can import code that no digest covers; use a plain `import`."
+
+
+@pytest.mark.parametrize(
+    ("reading", "named"),
+    [
+        ("RATE = helper.METRICS['rate']", "fu.methods.helper.METRICS"),
+        ("from fu.methods.helper import LABEL as m", "fu.methods.helper.LABEL"),
+        ("from fu.methods.helper import *\nRATE = METRICS['rate']", "METRICS"),
+        ("RATE = float(helper.f.__doc__)", "fu.methods.helper.f.__doc__"),
+        ("RATE = float(__doc__)", "__doc__"),
+        ("import inspect\nRATE = float(inspect.getdoc(helper.f))", "inspect.getdoc"),
+    ],
+)
+def test_reading_what_does_not_count_is_refused_with_file_and_line(outside: Path, reading: str, named: str) -> None:
+    write(outside / "helper.py", "METRICS = {'rate': 0.1}\nLABEL = '0.1'\n")
+    write(outside / "mine.py", f"from fu.methods import helper\n\n{reading}\n")
+    *_, text = sentence(lambda: digest("fu.methods.mine")).split(": ")
+    assert text == f"{named} is left out of digests, so its edits would go unnoticed; use a constant of another name."
 
 
 @pytest.mark.parametrize(
     "statement",
     [
         "model.eval()",
-        "import re\nre.compile('x')",
         "from fu.evaluation import eval\neval(1)",
         "def eval(model):\n    return 1\n\n\neval(2)",
-        "from importlib.metadata import version\nversion('numpy')",
         "import importlib.metadata\nimportlib.metadata.version('numpy')",
-        "import sys\nsys.stderr.write('x')",
         "from fu.plugins import Kind",
-        "import os\nos.path.exists('x')",
         "site = 1\nprint(site)",
+        "METRICS = {}\nself.METRICS",
     ],
 )
 def test_what_only_looks_like_it_is_not(copy: Path, statement: str) -> None:
@@ -927,30 +645,20 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
     ("source", "text"),
     [
         (b"x = 1\ndef f(:\n", "line 2: invalid syntax."),
-        (b"x = 1\n  y = 2\n", "line 2: unexpected indent."),
-        (b"x = 1\ny = '\0'\n", "line 2: contains a null byte."),
-        (
-            b"x = 1\ny = '\xff'\n",
-            "line 2: (unicode error) 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte.",
-        ),
         (b"# coding: nothing\n", "unknown encoding: nothing."),
-        (b"x = " + b"-" * 100_000 + b"1\n", "is nested too deeply to be read."),
-        (b"x = " + b"1 + " * 5_000 + b"1\n", "is nested too deeply to be read."),
-        (b"x = " + b"1 + " * 500 + b"1\n", "is nested too deeply to be read."),
+        (b"x = 1\ny = '\0'\n", "source code string cannot contain null bytes."),
     ],
 )
 def test_a_source_that_cannot_be_read_is_told_in_one_sentence(copy: Path, source: bytes, text: str) -> None:
     path = copy / "methods/new.py"
     path.write_bytes(source)
     forget_what_was_read()
-    with pytest.raises(UserError) as caught:
-        digest("fu.methods.new")
-    assert str(caught.value) == f"{path}: {text}"
+    assert sentence(lambda: digest("fu.methods.new")) == f"{path}: {text}"
 
 
 @pytest.mark.parametrize(
     "file",
-    ["colorsys.py", "colorsys/__init__.py", "numpy.py", f"colorsys{SO}", "yaml/__init__.py", "sklearn.py", "pytest.py"],
+    ["colorsys.py", "yaml/__init__.py", f"sklearn{SO}"],
 )
 def test_a_module_beside_the_snakefile_that_python_would_import_in_place_of_another_is_refused(
     copy: Path, file: str
@@ -963,7 +671,7 @@ def test_a_module_beside_the_snakefile_that_python_would_import_in_place_of_anot
     )
 
 
-@pytest.mark.parametrize("file", ["colorsys/notes.txt", "my_rates.py", "colorsys.txt", "tests/__init__.py"])
+@pytest.mark.parametrize("file", ["colorsys/notes.txt", "my_rates.py"])
 def test_other_files_beside_the_snakefile_are_nobody_s_business(copy: Path, file: str) -> None:
     write(copy / "methods/new.py", "X = 1\n")
     write(copy.parent / file, "")
