@@ -8,7 +8,6 @@ upstream job ends at once if that job made the same outputs again (`certificate.
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +39,7 @@ class Reason(NamedTuple):
 
 
 ABSENT = object()
-LONG, BEFORE = 60, 20  # characters of a value that are shown, and of what stands before a change in a text
+LONG = 60  # characters of a value that are shown
 FOLLOWS = Reason("follows", "because an upstream job runs")
 
 
@@ -214,41 +213,22 @@ def _changed(job: Job, made: Certificate) -> Reason:
 def _differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
     """Yield what differs between two specs, as deep inside as possible; records in a list are known by their names."""
     before, after = _records(old), _records(new)
-    texts = _text(old), _text(new)
-    if isinstance(before, dict) and isinstance(after, dict) and before != after:
-        for key in sorted({*before, *after}):
+    if isinstance(before, dict) and isinstance(after, dict):
+        changed = [key for key in sorted({*before, *after}) if before.get(key, ABSENT) != after.get(key, ABSENT)]
+        for key in changed:
             yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), (*path, key))
-    elif isinstance(before, dict) and isinstance(after, dict) and old and new and old != new:
-        yield Change(path, f"order: {_text([*before])} -> {_text([*after])}")
-    elif ABSENT in (old, new) and isinstance(before if after is ABSENT else after, dict):
+        if old != new and not changed:
+            yield Change(path, "another order")
+    elif ABSENT in (old, new):
         yield Change(path, "removed" if new is ABSENT else "new")
     elif old != new:
-        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
-        yield Change(path, " -> ".join(_short(text, shared) for text in texts))
+        texts = [value if isinstance(value, str) else json.dumps(value) for value in (old, new)]
+        yield Change(path, " -> ".join(texts) if max(map(len, texts)) <= LONG else "changed")
 
 
 def _records(value: Any) -> Any:
     """Return a list of records by their names, or by their places where two have one name."""
-    if not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
+    if not (isinstance(value, list) and value and all(isinstance(item, dict) for item in value)):
         return value
-    places = [str(place) for place in range(1, len(value) + 1)]
-    names = [str(item.get("name", place)) for item, place in zip(value, places, strict=True)]
-    return dict(zip(names if len({*names}) == len(names) else places, value, strict=True))
-
-
-def _text(value: Any) -> str:
-    """Return a value as a person writes it."""
-    if isinstance(value, list):
-        return ", ".join(f"({_text(item)})" if isinstance(item, list) else _text(item) for item in value) or "none"
-    if isinstance(value, dict):
-        return str(value.get("name", f"{len(value)} values"))
-    if isinstance(value, str):
-        return value or "none"
-    return "absent" if value is ABSENT else json.dumps(value)
-
-
-def _short(text: str, shared: int) -> str:
-    """Return a text; of a long one the part after what it shares with another one."""
-    if len(text) > LONG and shared > BEFORE:
-        text = f"...{text[shared - BEFORE :]}"
-    return text if len(text) <= LONG else f"{text[: LONG - 3]}..."
+    names = [str(item.get("name", place)) for place, item in enumerate(value, 1)]
+    return dict(zip(names if len({*names}) == len(names) else map(str, range(1, len(value) + 1)), value, strict=True))

