@@ -25,11 +25,11 @@ PLAIN = {"string": "text", "integer": "integer", "number": "number", "boolean": 
 
 
 class Section(NamedTuple):
-    """A part of the reference: its heading, the record that it describes, and an example for config.yaml."""
+    """A part of the reference: its heading, the record that it describes, and an example for config.yaml, if any."""
 
     title: str
     record: type[BaseModel]
-    example: str
+    example: str = ""
 
 
 PRESET_EXAMPLE = """\
@@ -43,7 +43,7 @@ papers:
 """
 SECTIONS = (
     Section("config.yaml", records.Config, "preset: smoke\npapers: [fedosd]\nseeds: [0, 1, 2]\nthreads: 2"),
-    Section("figures", Figures, "figures: {width: 3.25, font: 7}"),
+    Section("figures", Figures),
     Section(
         "A paper's YAML file (workflow/papers)",
         records.Paper,
@@ -55,36 +55,12 @@ SECTIONS = (
         "overrides: {fedosd: {settings: {total_rounds: 20, grid: {unlearning.lr: [0.02, 0.005]}}}}",
     ),
     Section("settings.data", records.Data, "overrides: {fedosd: {settings: {data: {samples: 1200, clients: 20}}}}"),
-    Section(
-        "settings.data.forget",
-        Forget,
-        "overrides: {fedosd: {settings: {data: {forget: {clients: [0, 3]}}}}}",
-    ),
-    Section(
-        "settings.training",
-        records.Training,
-        "overrides: {fedosd: {settings: {training: {rounds: 30, lr: 0.05, batch_size: 50}}}}",
-    ),
-    Section(
-        "settings.shadows",
-        records.Shadows,
-        "overrides: {fats: {settings: {shadows: {number: 16}}}}",
-    ),
-    Section(
-        "settings.relearning",
-        records.Relearning,
-        "overrides: {audit: {settings: {relearning: {samples: 20, repeats: 8}}}}",
-    ),
-    Section(
-        "settings.unlearning",
-        records.Unlearning,
-        "overrides: {fedosd: {settings: {unlearning: {rounds: 4, conflicts: true}}}}",
-    ),
-    Section(
-        "settings.recovery",
-        records.Recovery,
-        "overrides: {fedosd: {settings: {recovery: {lr: 0.05, client_weights: samples}}}}",
-    ),
+    Section("settings.data.forget", Forget, "overrides: {fedosd: {settings: {data: {forget: {clients: [0, 3]}}}}}"),
+    Section("settings.training", records.Training),
+    Section("settings.shadows", records.Shadows),
+    Section("settings.relearning", records.Relearning),
+    Section("settings.unlearning", records.Unlearning),
+    Section("settings.recovery", records.Recovery),
     Section(
         "model, data.partition, data.attack, training.method, recovery.projection",
         Choice,
@@ -236,5 +212,6 @@ def text() -> str:
         "The examples go into config.yaml, the last one into its own file."
     ]
     for title, model, example in SECTIONS:
-        parts.append(f"## {title}\n\n{inspect.getdoc(model)}\n\n{table(model)}\n\n```yaml\n{example}\n```")
+        block = f"\n\n```yaml\n{example}\n```" if example else ""
+        parts.append(f"## {title}\n\n{inspect.getdoc(model)}\n\n{table(model)}{block}")
     return "\n\n".join(parts) + "\n"

@@ -1,12 +1,10 @@
-"""Accepted sources of a value: a place in a paper, a citation, the authors' code, or our choice with a reason."""
+"""Accepted sources of a value: a section, table, figure, equation, algorithm, theorem or problem of the paper by its
+number, the authors' code, a citation with its year, or `our choice: ` and the reason.
+"""
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
-ALLOWED = (
-    "the paper's section, table, figure, equation, algorithm, theorem or problem by its number, the authors' code, a "
-    "citation with its year, or 'our choice: ' and the reason"
-)
 PLACE = re.compile(
     r"\b(?i:sections?|appendix|tables?|figures?|eq\.|equations?|algorithms?|theorem|lemma|corollary|definitions?|problem)"
     r" [A-Z]?\.?\d|\b[A-Z]\.\d"
@@ -26,19 +24,3 @@ def origin_of(source: str) -> Literal["paper", "code", "ours"] | None:
     if CODE.search(source):
         return "code"
     return "paper" if PLACE.search(source) or CITATION.search(source) else None
-
-
-def unsourced(tree: Any, path: str) -> list[str]:
-    """Return what is wrong with leaves: they have no source, or one that says nothing."""
-    if isinstance(tree, dict):
-        if set(tree) == {"value", "source"}:
-            return unsaid(tree["source"], path)
-        return [wrong for key, below in tree.items() for wrong in unsourced(below, f"{path}.{key}")]
-    return [f"{path}: has no source; write {{value: ..., source: ...}}"]
-
-
-def unsaid(source: Any, path: str) -> list[str]:
-    """Return what is wrong with the text of a source."""
-    if isinstance(source, str) and origin_of(source):
-        return []
-    return [f"{path}: source: {source!r} does not name a source; allowed: {ALLOWED}"]

