@@ -1,14 +1,12 @@
 """What it costs to make the missing tables and figures: jobs, hours, memory, disk space and downloads."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import SEPARATING_LINE, tabulate  # type: ignore[import-untyped]
 
-from fu.data import leaf
 from fu.data.dataset import about
 from fu.pipeline import catalogue, estimates
 from fu.pipeline.engine import groups
@@ -57,18 +55,13 @@ def table(plan: Plan, targets: Iterable[str]) -> str:
         rows.append(_row(plan, "all", due))
     headings = ("", "jobs", unit, "peak memory", *(["GPU memory"] if plan.config.device == "cuda" else []), "disk")
     outside = [(one.path, _amount(one.mb), one.origin) for one in sources(plan, due.values())]
-    return "\n\n".join(
-        [
-            f"Still to make at preset {plan.config.preset!r}; each line includes all jobs it needs, shared ones too.",
-            tabulate(rows, headings, disable_numparse=True, colalign=("left", *["right"] * (len(headings) - 1))),
-            *(
-                [f"Input files (at most):\n{tabulate(outside, tablefmt='plain', disable_numparse=True)}"]
-                if outside
-                else []
-            ),
-            last,
-        ]
-    )
+    parts = [
+        f"Still to make at preset {plan.config.preset!r}; each line includes all jobs it needs, shared ones too.",
+        tabulate(rows, headings, disable_numparse=True, colalign=("left", *["right"] * (len(headings) - 1))),
+        f"Input files (at most):\n{tabulate(outside, tablefmt='plain', disable_numparse=True)}" if outside else "",
+        last,
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _row(plan: Plan, label: str, jobs: Jobs) -> list[str]:
@@ -101,9 +94,6 @@ def _name(plan: Plan, job: Job) -> str:
     return job.stem.removeprefix(f"{plan.root}/")
 
 
-# ---- input files -----------------------------------------------------------------------------------------------------
-
-
 def sources(plan: Plan, jobs: Iterable[Job]) -> list[Source]:
     """Return, sorted, the archives and weights that jobs need from outside."""
     return sorted({source for job in jobs for source in _sources(plan, job)})
@@ -111,29 +101,20 @@ def sources(plan: Plan, jobs: Iterable[Job]) -> list[Source]:
 
 def _sources(plan: Plan, job: Job) -> Iterator[Source]:
     if job.stage == "data" and not about(job.names["dataset"]).embedded:
-        yield _archive(job.names["dataset"], Path(plan.config.data_dir))
+        dataset, facts = job.names["dataset"], about(job.names["dataset"])
+        mb = estimates.archive_mb(dataset) + facts.samples * (5 if facts.owners else 1) / 1e6  # with labels and owners
+        origin = (
+            f"torchvision's {facts.torchvision}, {DOWNLOADED}" if facts.torchvision else "provide it (docs/data.md)"
+        )
+        yield _source(Path(plan.config.data_dir, f"{dataset}.npz"), mb, origin)
     spec = job.specs[0]  # one model for all points
     if isinstance(spec, ModelSpec) and spec.model.params.get("weights") != "random":
         declared = catalogue.declared("models", spec.model.name)
         if file := declared.get("PRETRAINED"):
             cache = os.environ.get("TORCH_HOME") or f"{os.environ.get('XDG_CACHE_HOME', '~/.cache')}/torch"
             path = Path(cache, "hub/checkpoints", file).expanduser()
-            yield _source(
-                path, declared.get("ESTIMATE", {}).get("pretrained_mb", 0), f"torchvision's weights, {DOWNLOADED}"
-            )
-
-
-def _archive(dataset: str, folder: Path) -> Source:
-    facts, path = about(dataset), folder / f"{dataset}.npz"
-    mb = estimates.archive_mb(dataset) + facts.samples * (5 if facts.owners else 1) / 1e6  # with labels and owners
-    origin = "provide an archive (docs/data.md)"
-    if facts.owners:
-        either = "" if leaf.exists(folder / dataset) else "provide an archive or "
-        origin = f"{either}LEAF's files in {folder / dataset} (docs/data.md)"
-    elif facts.torchvision:
-        downloaded = _is_downloaded(folder / "torchvision", facts.torchvision)
-        origin = f"torchvision's {facts.torchvision}, {'present' if downloaded else DOWNLOADED}"
-    return _source(path, mb, origin)
+            mb = declared.get("ESTIMATE", {}).get("pretrained_mb", 0)
+            yield _source(path, mb, f"torchvision's weights, {DOWNLOADED}")
 
 
 def _source(path: Path, mb: float, origin: str) -> Source:
@@ -141,9 +122,3 @@ def _source(path: Path, mb: float, origin: str) -> Source:
     if path.is_file():
         return Source(str(path), path.stat().st_size / 1e6, "present")
     return Source(str(path), mb, origin)
-
-
-def _is_downloaded(folder: Path, name: str) -> bool:
-    """Return whether torchvision has downloaded a data set: to a folder such as MNIST or cifar-10-batches-py."""
-    form = re.compile(f"{name.lower()}(batchespy|python)?")
-    return folder.is_dir() and any(form.fullmatch(re.sub(r"[\W_]", "", one.name.lower())) for one in folder.iterdir())

@@ -1,12 +1,10 @@
 """Rough estimates of what a job needs: seconds, memory, disk. For people and schedulers, never part of a result.
 
-Seconds are those of one core of a server CPU. A job takes `JOB_S` to start and to write its outputs, and `LOAD_S` for a
-gigabyte of pixels. A training step takes `OPERATION_MS` for each operation of a forward pass (counted, unless the
-model's file knows better: a fused kernel is one), `PARAMETERS_MS` for a million parameters (the optimiser reads and
-writes them all); the rest of the time that the file states for a step on 200 samples (`ESTIMATE`; without it,
-`FLOPS`) is due to the samples; the forward pass of a sample takes a third of that. Models of other sizes scale with
-operations and FLOPs. Clients train as often per round as the method's file states (`ESTIMATE`), else once; counting
-conflicts trains the retained clients once more. Where such a job has run before, its measured time replaces all this.
+Where such a job has run before, its measured time counts. Else seconds are those of one core of a server CPU: a job
+takes `JOB_S` and reads its data set; a training step takes `OPERATION_MS` for each operation of a forward pass
+(counted, unless the model's file knows better: a fused kernel is one) and `PARAMETERS_MS` for a million parameters;
+the rest of the time that the file states for a step on 200 samples (`ESTIMATE`; without it, `FLOPS`) is due to the
+samples; a forward pass takes a third of that. Clients train as often per round as the method's file states, else once.
 """
 
 import json
@@ -14,7 +12,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fu.data.dataset import about
 from fu.errors import UserError
@@ -30,7 +28,7 @@ DRAWING_S = 1.2
 DAY_S = 86_400.0
 ATTACKS_S = 1.5  # to train the models of a hundred attacks on 2,000 samples
 OPERATION_MS = 0.08
-PARAMETERS_MS = 2.0  # for a million
+PARAMETERS_MS = 2.0  # for a million, which the optimiser reads and writes
 FLOPS = 60e9  # per second, for models without a measured step time
 UNKNOWN = catalogue.Size(1_000_000, 20_000_000, operations=20, outputs=1_000_000, largest=100_000)  # not measurable
 ALL_CLIENTS = {"forgotten": 1.0, "retained": 1.0}  # how often they train in a round
@@ -40,15 +38,7 @@ SHOWN = 1000  # samples that a model is shown at a time (`Network.logits`)
 SMALL_MB = 1500  # memory for a data set, a partition, a figure
 SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
 DRAWN_MB = 0.4
-PROBE = 1000  # samples on which predictions are kept, of those forgotten and of those tested
-
-
-class Speed(NamedTuple):
-    """Milliseconds of a training step, of each sample in it, and of a sample forwards."""
-
-    step: float
-    sample: float
-    forward: float
+PROBED = 2000  # samples on which predictions are kept: forgotten ones and tests
 
 
 def size(settings: Settings) -> catalogue.Size:
@@ -57,19 +47,17 @@ def size(settings: Settings) -> catalogue.Size:
     return catalogue.size(model.name, model.params, facts.shape, facts.classes) or UNKNOWN
 
 
-def speed(settings: Settings) -> Speed:
-    """Return the speed of the model in these settings."""
+def speed(settings: Settings) -> tuple[float, float]:
+    """Return the milliseconds of a training step, and of each sample in it."""
     facts, name, here = about(settings.data.dataset), settings.model.name, size(settings)
     declared = catalogue.declared("models", name).get("ESTIMATE", {})
     usual = catalogue.size(name, {}, facts.shape, facts.classes)
+    optimiser = PARAMETERS_MS * here.parameters / 1e6
     if "step_ms" not in declared or usual is None:
-        operations, sample = OPERATION_MS * here.operations, 3000 * here.flops / FLOPS
-    else:
-        each = OPERATION_MS * declared.get("operations", usual.operations)
-        operations = each * here.operations / usual.operations
-        overhead = each + PARAMETERS_MS * usual.parameters / 1e6
-        sample = max(declared["step_ms"] - overhead, 0.1 * declared["step_ms"]) / 200 * here.flops / usual.flops
-    return Speed(operations + PARAMETERS_MS * here.parameters / 1e6, sample, sample / 3)
+        return OPERATION_MS * here.operations + optimiser, 3000 * here.flops / FLOPS
+    whole, each = declared["step_ms"], OPERATION_MS * declared.get("operations", usual.operations)
+    samples = max(whole - each - PARAMETERS_MS * usual.parameters / 1e6, 0.1 * whole)
+    return each * here.operations / usual.operations + optimiser, samples / 200 * here.flops / usual.flops
 
 
 def measured(cost: Path, spec: Mapping[str, Any]) -> float | None:
@@ -85,59 +73,53 @@ def measured(cost: Path, spec: Mapping[str, Any]) -> float | None:
     return None
 
 
-def start_seconds(settings: Settings) -> float:
-    """Return the seconds that a job takes apart from training and measuring, its data set read."""
-    return JOB_S + LOAD_S * archive_mb(settings.data.dataset) / 1000
-
-
-def training_seconds(settings: Settings, phase: str, trained: Mapping[str, float] = ALL_CLIENTS) -> float:
+def training_seconds(
+    settings: Settings, phase: str, trained: Mapping[str, float] = ALL_CLIENTS, rounds: int | None = None
+) -> float:
     """Return the seconds of one phase; `trained`: how often forgotten and retained clients train in a round."""
-    local, rounds = getattr(settings, phase), _rounds(settings, phase)
-    measured = rounds // local.evaluate_every + local.evaluate_last
-    forward = _forward_seconds(settings, measured * _tested(settings))
-    return start_seconds(settings) + _steps_seconds(settings, phase, trained) + forward
+    data, local, rounds = settings.data, getattr(settings, phase), rounds or _rounds(settings, phase)
+    present = local.clients_per_round or data.clients - data.absent
+    gone = 0 if local.clients_per_round else min(data.forget.gone if data.forget else 0, present - 1)
+    conflicts = phase == "unlearning" and bool(settings.unlearning and settings.unlearning.conflicts)
+    clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (present - gone)
+    of_client = _kept(settings) * (1 - data.validation_share) / data.clients
+    each = local.local_steps or (local.local_epochs or 1) * math.ceil(of_client / local.batch_size)
+    share = _share(settings)
+    steps = rounds * (share * clients * each + (1 - share))
+    forward = (rounds // local.evaluate_every + local.evaluate_last) * _tested(settings)
+    return _seconds(settings, forward, steps, local.batch_size)
 
 
 def shadows_seconds(settings: Settings) -> float:
-    """Return the seconds of the shadow models: each trains on half of the retained clients' data and is not measured
-    before the end, on a pool, on members and on non-members.
-    """
-    training = _steps_seconds(settings, "training", {"forgotten": 0.0, "retained": 1.0}, part=0.5)
-    rows = 3 * (settings.shadows.most or _samples(settings))
-    return start_seconds(settings) + settings.shadows.number * (training + _forward_seconds(settings, rows))
+    """Return the seconds of the shadow models, each of which trains on half of the retained clients' data."""
+    return settings.shadows.number * training_seconds(settings, "training", {"forgotten": 0.0, "retained": 0.5})
 
 
 def relearning_seconds(settings: Settings, models: int) -> float:
-    """Return the seconds of training so many models on, by retained and by forgotten clients, measured every round.
+    """Return the seconds of training so many models on: once by retained clients, once by forgotten ones."""
+    phase = "recovery" if settings.recovery else "unlearning"
+    return models * training_seconds(settings, phase, rounds=settings.relearning.rounds)
 
-    A forgotten client is counted with all its samples.
+
+def evaluation_seconds(settings: Settings, models: int) -> float:
+    """Return the seconds that evaluating models takes: on all that nobody trains on, on the forgotten clients', and on
+    the probes of their predictions.
     """
-    phase, rounds = "recovery" if settings.recovery else "unlearning", settings.relearning.rounds
-    training = _steps_seconds(settings, phase, ALL_CLIENTS, rounds=rounds)
-    rows = 2 * (rounds + 1) * (_tested(settings) + _forgotten(settings))
-    return start_seconds(settings) + models * (training + _forward_seconds(settings, rows))
+    held_out = _kept(settings) * settings.data.validation_share
+    return _seconds(settings, models * (_tested(settings) + held_out + _forgotten(settings) + PROBED))
+
+
+def _seconds(settings: Settings, forward: float, steps: float = 0, batch_size: int = 0) -> float:
+    """Return the seconds of a job that takes so many training steps and passes so many samples forward."""
+    step, sample = speed(settings)
+    start = JOB_S + LOAD_S * archive_mb(settings.data.dataset) / 1000
+    return start + (steps * (step + sample * batch_size) + forward * sample / 3) / 1000
 
 
 def _rounds(settings: Settings, phase: str) -> int:
     after = settings.unlearning.rounds if settings.unlearning else 0
     rounds: int = getattr(settings, phase).rounds if phase != "recovery" else (settings.total_rounds or 0) - after
     return rounds
-
-
-def _steps_seconds(
-    settings: Settings, phase: str, trained: Mapping[str, float], part: float = 1, rounds: int | None = None
-) -> float:
-    """Return the seconds of the gradient steps of a phase, on a part of every client's samples; `rounds`: its own."""
-    data, local = settings.data, getattr(settings, phase)
-    present = local.clients_per_round or data.clients - data.absent
-    gone = 0 if local.clients_per_round else min(data.forget.gone if data.forget else 0, present - 1)
-    conflicts = phase == "unlearning" and bool(settings.unlearning and settings.unlearning.conflicts)
-    clients = trained["forgotten"] * gone + (trained["retained"] + conflicts) * (present - gone)
-    of_client = part * _kept(settings) * (1 - data.validation_share) / data.clients
-    each = local.local_steps or (local.local_epochs or 1) * math.ceil(of_client / local.batch_size)
-    share, here = _share(settings), speed(settings)
-    steps = (_rounds(settings, phase) if rounds is None else rounds) * (share * clients * each + (1 - share))
-    return steps * (here.step + here.sample * local.batch_size) / 1000
 
 
 def _share(settings: Settings) -> float:
@@ -161,15 +143,6 @@ def models_kept(settings: Settings) -> int:
         return 0
     every = method.params.get(name, 1)
     return math.ceil(rounds / every) if every else 1
-
-
-def evaluation_seconds(settings: Settings, models: int) -> float:
-    """Return the seconds that evaluating models takes: on all that nobody trains on, on the forgotten clients', and on
-    the probes of their predictions.
-    """
-    shown = _tested(settings) + _kept(settings) * settings.data.validation_share + _forgotten(settings)
-    shown += _probed(settings)
-    return start_seconds(settings) + _forward_seconds(settings, models * shown)
 
 
 def minutes(seconds: float) -> int:
@@ -244,13 +217,16 @@ def models_mb(settings: Settings, models: int = 1) -> float:
 
 def shadows_mb(settings: Settings) -> float:
     """Return the MB that the outputs of the shadow models take on disk: on a pool, on members and on non-members."""
-    rows = settings.shadows.most or _samples(settings)
-    return SMALL_FILES_MB + settings.shadows.number * 3 * rows * about(settings.data.dataset).classes * 4 / 1e6
+    return _outputs_mb(settings, settings.shadows.number * 3 * (settings.shadows.most or _samples(settings)))
 
 
 def predictions_mb(settings: Settings, models: int) -> float:
     """Return the MB that an evaluation takes on disk, with the predictions of its models."""
-    return SMALL_FILES_MB + models * _probed(settings) * about(settings.data.dataset).classes * 4 / 1e6
+    return _outputs_mb(settings, models * PROBED)
+
+
+def _outputs_mb(settings: Settings, samples: int) -> float:
+    return SMALL_FILES_MB + samples * about(settings.data.dataset).classes * 4 / 1e6
 
 
 def archive_mb(dataset: str) -> float:
@@ -303,14 +279,3 @@ def _forgotten(settings: Settings) -> float:
     """Return how many training samples the forgotten clients have."""
     data = settings.data
     return (data.forget.gone if data.forget else 0) / data.clients * _kept(settings) * (1 - data.validation_share)
-
-
-def _probed(settings: Settings) -> float:
-    """Return on how many samples a model's predictions are kept: forgotten ones, also with a trigger, and tests."""
-    forget = settings.data.forget
-    gone = _forgotten(settings) + (forget.samples or 0) * forget.requests if forget else 0
-    return min(PROBE, gone) * (1 if settings.data.attack is None else 2) + min(PROBE, _tested(settings))
-
-
-def _forward_seconds(settings: Settings, samples: float) -> float:
-    return samples * speed(settings).forward / 1000
