@@ -106,12 +106,12 @@ class Disk:
         """Return the folders in which Python looks for a package's modules; none if it is not a package."""
         if not package:
             return [str(ROOT)]
-        spec = self._spec(package)
-        folders = [*(spec and spec.submodule_search_locations or ())]
+        spec, (parent, _, name) = self._spec(package), package.rpartition(".")
+        folders = [*((spec and spec.submodule_search_locations) or ())]
         from fu import plugins  # counted, which this module is not
 
-        own = package.removeprefix("fu.")
-        return folders + [f"{folder}/{own}" for folder in plugins.FOLDERS if folders and "." not in own != package]
+        of_users = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and folders else []
+        return folders + of_users
 
     def modules(self, package: str) -> list[str]:
         """Return, sorted, the names of the modules in a package."""

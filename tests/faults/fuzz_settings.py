@@ -40,9 +40,9 @@ CONFIG: dict[str, Any] = {
 }
 NUMBERS = (0, -1, 1, 2, 0.5, 1e-300, 1e308, math.inf, math.nan, True, False)
 TEXTS = (
-    "", " ", "日本", "$x_{$", "%s{0}", "x" * 300, "1e400", "../x", "/etc/passwd", "~", "~nobody", "data", "all", "publish", "original", "unlearned", "toy",
-    "null", "2024-13-45", "6/7", "1/0", "0b_", "1:1:1", "fedosd", "iid", "table", "curves", "bars", "across", "asr",
-    "r_acc", "digits", "mnist",
+    "", " ", "日本", "$x_{$", "%s{0}", "x" * 300, "1e400", "../x", "/etc/passwd", "~", "~nobody", "data", "all",
+    "publish", "original", "unlearned", "toy", "null", "2024-13-45", "6/7", "1/0", "0b_", "1:1:1", "fedosd", "iid",
+    "table", "curves", "bars", "across", "asr", "r_acc", "digits", "mnist",
 )  # fmt: skip
 TREES: tuple[Any, ...] = (
     None, [], {}, [[]], [None], [1, 1], {"value": 1}, {"value": 1, "source": " "}, {"name": "pat"}, {5: 1}, {None: {}},
