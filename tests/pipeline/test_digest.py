@@ -669,10 +669,3 @@ def test_a_module_beside_the_snakefile_that_python_would_import_in_place_of_anot
     assert sentence(lambda: digest("fu.methods.new")) == (
         f"{copy.parent}/{file}: this file hides {name!r}, a module of Python or of a library; rename it."
     )
-
-
-@pytest.mark.parametrize("file", ["colorsys/notes.txt", "my_rates.py"])
-def test_other_files_beside_the_snakefile_are_nobody_s_business(copy: Path, file: str) -> None:
-    write(copy / "methods/new.py", "X = 1\n")
-    write(copy.parent / file, "")
-    assert digest("fu.methods.new")

@@ -120,23 +120,12 @@ def test_rows_are_the_trainings_and_say_where_their_models_lie(with_toy: Path) -
     }
 
 
-def laid(**parts: Any) -> dict[str, Any]:
-    return helped(artefacts={"numbers": parts})
-
-
-def vary(**parts: Any) -> dict[str, Any]:
-    return helped(scenarios={"few": {"vary": {"s": parts}}})
-
-
 WRONG: list[tuple[Any, ...]] = [
     ("artefacts/numbers/scenarios", ["few-*-n6"], "artefacts.numbers: there is no scenario 'few-*-n6'; did you mean"),
     ("artefacts/numbers/scenarios", ["few-[01]"], "artefacts.numbers.scenarios.0: "),
     ("artefacts/numbers/x", "m", "numbers: x: 'm' is neither a coordinate of 'few-server-s0-n5' nor in a grid"),
     ("artefacts/numbers", {"scenarios": ["few", "few-server"], "lines": ["n"]},
      "lines: 'n' is neither a coordinate of 'few-s0' nor in a grid"),
-    ("scenarios/few/vary/s/values", [], "scenarios.few.vary.s.values: ", "at least 1 item"),
-    ("scenarios/few/vary/m/setting", "data.clients", "scenarios.few.vary.m.values: is missing"),
-    ("scenarios/few/vary/s/setting", "data", "scenarios.few.vary.s.setting: "),
     ("scenarios/few/vary/s/setting", "data.absnt", "scenario few-server-s0-n5"),
     ("scenarios/few/vary/s/values", [0, 4], "absent: cannot leave out 4 of 4 clients"),
     ("scenarios/few-server/vary/n/values", [5, 21], "server_used: 21 exceeds the 20 samples of the server"),
@@ -149,7 +138,6 @@ WRONG: list[tuple[Any, ...]] = [
      "trainings: 'original' is reserved for the original model; choose another name"),
     ("artefacts/numbers/trainings", ["safary"], "there is no training 'safary'; did you mean 'safari'?"),
     ("artefacts/numbers/against", ["fedagv"], "there is no training or method 'fedagv'; did you mean 'fedavg'?"),
-    ("trainings/safari/plugin", "safary", "there is no training plug-in 'safary'; did you mean 'safari'?"),
     ("trainings/safari/settings/data/absent", 1, "trainings.safari", "'data'"),
     ("trainings/safari/grid/recovery.lr", [0.1, 0.2],
      "trainings.safari: grid: 'recovery.lr' is no training setting; allowed: training.x, params.x"),
