@@ -232,8 +232,9 @@ class Disk:
 
         The files that a module declares are hashed, too: `fu.methods.mine:rate.txt`.
         """
-        if modules not in self._versions:
+        if not self._versions:
             self._check_shadows()
+        if modules not in self._versions:
             covered = {module: self.source(module).about for module in self.closure(modules)}
             versions = {module: analysis.code for module, analysis in covered.items()}
             versions |= {
