@@ -12,9 +12,8 @@ import pandas as pd
 from fu.artefacts import lines, notes
 from fu.artefacts.drawing import ascending
 from fu.artefacts.entry import Entry
-from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import Groups, axis_name, choices, group, grouped, short_name
-from fu.artefacts.result import Result
+from fu.artefacts.result import Result, of_figure
 from fu.artefacts.statistics import KEYS, Evaluated, Mean, evaluated, printed
 
 INPUTS = ("evaluations",)
@@ -39,11 +38,12 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     grid = sorted((spot.x for spot in groups.spots if spot.x is not None), key=ascending)
     values = [*dict.fromkeys(order or grid)]
     places = (lines.even if order or len(groups.panels) > len(entry.metrics) else lines.scaled)(values)
-    said, name = _notes(frame, entry, groups, points, ours), axis_name(entry, entry.x)
-    text = lines.tables(entry, groups, points, values, name, f"any {short_name(entry, entry.x)}")
+    name = axis_name(entry, entry.x)
+    tables = lines.tables(entry, groups, points, values, f"any {short_name(entry, entry.x)}")
     figure = lines.picture(entry, groups, points, places, name, shaded=shaded)
     shown = found[found["last"] if shaded else found["n"] > 0][COLUMNS[shaded]]
-    return Result(shown, f"{text}\n{paragraph(said)}\n", figure, notes=said)
+    words = [*([] for _ in tables[1:]), [f"Columns: {name}."]]
+    return of_figure(shown, tables, _notes(frame, entry, groups, points, ours), figure, words)
 
 
 def _collect(entry: Entry, groups: Groups, ours: Evaluated, paper: dict[Hashable, float]) -> pd.DataFrame:
@@ -75,24 +75,22 @@ def _collect(entry: Entry, groups: Groups, ours: Evaluated, paper: dict[Hashable
 
 def _notes(frame: pd.DataFrame, entry: Entry, groups: Groups, points: pd.DataFrame, ours: Evaluated) -> str:
     assert entry.x is not None
-    shown = [(spot, stage, model) for spot in groups.spots for stage, model in spot.trial.models.items()]
     diverged = {  # a model may stand in several panels
         (model, seed)
-        for spot, stage, model in shown
+        for spot in groups.spots
+        for stage, model in spot.trial.models.items()
         for seed in ours.diverged.get((*spot[3:5], spot.trial.name, stage), ())
     }
-    compared = notes.comparison(entry) if grouped(entry) else []
     level = points["x"].isna().any()
-    said = [
-        *notes.no_backdoor(entry, notes.original_asr(frame[~frame["published"]])),
-        *notes.rates(entry, entry.x, *entry.lines, *entry.panels),
+    return notes.joined(
+        entry,
+        notes.no_backdoor(entry, notes.original_asr(frame[~frame["published"]])),
+        notes.rates(entry, entry.x, *entry.lines, *entry.panels),
         *choices(entry, groups),
-        *([f"Horizontal: whatever {short_name(entry, entry.x)} is."] if level else []),
-        *(["before: after unlearning."] if (points["x"] == lines.BEFORE).any() else []),
-        *notes.averages(entry),
-        *notes.spread(entry, "Error bars and bands" if level else "Error bars"),
-        *([f"{len(diverged)} models diverged and are left out."] if diverged else []),
-        *compared,
-        *notes.marks(entry, " ".join(compared)),
-    ]
-    return " ".join(said)
+        f"Horizontal: whatever {short_name(entry, entry.x)} is." if level else "",
+        "before: after unlearning." if (points["x"] == lines.BEFORE).any() else "",
+        notes.seeds(entry, 0),
+        notes.deviations(entry, "±, error bars and bands"),
+        f"{len(diverged)} models diverged and are left out." if diverged else "",
+        notes.comparison(entry) if grouped(entry) else "",
+    )

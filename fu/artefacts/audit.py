@@ -6,9 +6,9 @@ method whose training no control shares. The smallest share left in that fails i
 resolution.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
-from math import isnan, nan
+from math import nan
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -16,15 +16,13 @@ import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fu.artefacts import drawing
-from fu.artefacts.entry import Audit, Entry, Method, Metric, Scenario
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import LIKE, markdown
-from fu.artefacts.result import Result
-from fu.artefacts.words import in_a_row
+from fu.artefacts import drawing, notes
+from fu.artefacts.entry import Audit, Entry, Method, Scenario
+from fu.artefacts.panels import LIKE, grid
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.words import plus_minus
 
 INPUTS = ("audits",)
 NEEDS = ("against",)
@@ -32,6 +30,17 @@ BY_SEED = ("found", "in_order")  # shares of the audits that decide something
 GREY = "0.78"  # of an audit that judges nobody
 SPREAD = 30  # between the smallest and the largest score, from where on the axis is logarithmic
 MODELS = "repeats"  # the row of the frame that says how many models did not diverge
+
+
+BLACK: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT, "linestyle": "none"}
+UNJUDGED = "not judged"
+SIGNS = {
+    "differs from retraining": BLACK,
+    "passes the audit": {**BLACK, "markerfacecolor": "white"},
+    UNJUDGED: {**BLACK, "color": GREY},
+}
+PASSES = f"{LIKE}, grey: passes the audit, which proves only that less is left than it can see."
+UNFIT = f"A column with {LIKE} in its heading fails its own controls, so that no method is judged by it."
 
 
 class Judged(NamedTuple):
@@ -50,12 +59,9 @@ class Judged(NamedTuple):
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return what every audit says of every method, who passes, and a picture of the scores."""
     judged = {scenario.name: audits(frame, entry, scenario) for scenario in entry.scenarios}
-    found = tidy(entry, judged)
     shown = [(scenario.label, _panel(entry, frame, scenario, judged[scenario.name])) for scenario in entry.scenarios]
-    words = [in_words(entry, scenario, judged[scenario.name]) for scenario in entry.scenarios]
-    notes = _notes(entry, judged)
-    body = f"{markdown(shown, words)}\n{paragraph(notes)}\n"
-    return Result(found, body, _picture(entry, judged), shown, notes, words, beside=True)
+    words = [[unfit(one.audit.label, one.fails) for one in several if one.fails] for several in judged.values()]
+    return of_table(tidy(entry, judged), shown, _notes(entry, judged), words, figure=_picture(entry, judged))
 
 
 def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged]:
@@ -86,10 +92,20 @@ def uncontrolled(entry: Entry, scenario: Scenario) -> set[str]:
     return {method for method, training in trained.items() if training not in known}
 
 
-def unjudged(entry: Entry, alone: Collection[str]) -> list[str]:
-    """Return a sentence on the methods that no control stands for; none if there are none."""
-    labels = [method.label for method in entry.methods if method.name in alone and method.name not in entry.against]
-    return [f"Not judged, as no control has its training: {in_a_row(labels)}."] if labels else []
+def unfit(name: str, fails: str) -> str:
+    """Say why no method is judged."""
+    return f"{name} judges nobody here: {fails}."
+
+
+def marked(entry: Entry, scenario: Scenario, method: Method, judged: bool = True) -> str:
+    """Return a method's label, marked where it is not judged although others are."""
+    alone = judged and method.name not in entry.against and method.name in uncontrolled(entry, scenario)
+    return f"{method.marked} (not judged: no controls)" if alone else method.marked
+
+
+def tested(entry: Entry) -> list[Method]:
+    """Return the methods that are shown: all but those that they are compared with."""
+    return [method for method in entry.methods if method.name not in entry.against]
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -103,7 +119,7 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     controls = {method.name for method in entry.methods if method.left or method.control}
     for scenario in entry.scenarios:
         judged = [audit for audit in audits(frame, entry, scenario) if audit.found]
-        for method in _shown(entry):
+        for method in tested(entry):
             said = [one for one in judged if method.name in one.found and (method.name in controls or not one.fails)]
             values = {key: value for one in said for key, value in one.values[method.name].items() if key in named}
             if said:
@@ -191,89 +207,53 @@ def tidy(entry: Entry, judged: Mapping[str, list[Judged]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def _shown(entry: Entry) -> list[Method]:
-    return [method for method in entry.methods if method.name not in entry.against]
-
-
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, audits: list[Judged]) -> pd.DataFrame:
     """Return a row for each method: a cell is grey where it passes, a heading where the audit judges none."""
     counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
     repeats = dict(zip(counted["method"], counted["value"], strict=True))
-    lines = []
-    decides, alone = any(audit.found for audit in audits), uncontrolled(entry, scenario)
-    for method in _shown(entry):
+    decides, rows = any(audit.found for audit in audits), []
+    for method in tested(entry):
         number = int(repeats.get(method.name, 0))
-        row = {("", "Method"): method.marked + (f" ({number} models)" if number < len(entry.seeds) else "")}
-        row["", "Method"] += " (not judged: no controls)" if decides and method.name in alone else ""
+        fewer = f" ({number} models)" if number < len(entry.seeds) else ""
+        row = {"Method": marked(entry, scenario, method, decides).replace(method.marked, method.marked + fewer)}
         for audit in audits:
             of = audit.values.get(method.name, {})
+            grey = not audit.fails and audit.found.get(method.name) is False
             for metric in (one for one in entry.metrics if one.name in audit.audit.metrics):
-                value = of.get(metric.name, nan)
-                grey = not audit.fails and audit.found.get(method.name) is False
-                text = "–" if isnan(value) else f"{_number(metric, value)}{f' {LIKE}' if grey else ''}"
-                row["", f"{metric.label} {LIKE}" if audit.fails else metric.label] = text
-        lines.append(row)
-    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
-
-
-def _number(metric: Metric, value: float) -> str:
-    digits = 3 if metric.unit in ("fraction", "probability") else 2
-    return f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def in_words(entry: Entry, scenario: Scenario, audits: list[Judged]) -> list[str]:
-    """Return sentences on each audit: what it can detect, which methods fail and pass it, or why it judges none."""
-    said = []
-    for audit in audits:
-        name = audit.audit.label
-        tested = [m for m in _shown(entry) if m.name in audit.found and not m.left and not m.control]
-        if not audit.found:
-            continue
-        if audit.fails:
-            said.append(f"{name} judges nobody here, as {audit.fails}.")
-            continue
-        finds = [method.label for method in tested if audit.found[method.name]]
-        clean = [method.label for method in tested if not audit.found[method.name]]
-        words = [f"{name} detects training with {_share(audit.resolution)} of the client"]
-        words += [f"{in_a_row(finds)} {'fails' if len(finds) == 1 else 'fail'} it"] if finds else []
-        words += [f"{in_a_row(clean)} {'passes' if len(clean) == 1 else 'pass'} it"] if clean else []
-        said.append(f"{'; '.join(words)}.")
-    return said + (unjudged(entry, uncontrolled(entry, scenario)) if said else [])
-
-
-def _share(resolution: float | None) -> str:
-    if resolution is None or resolution == 1:
-        return "100%"
-    return f"{100 * resolution:g}% or more"
+                digits = 3 if metric.unit in ("fraction", "probability") else 2
+                text = plus_minus(of.get(metric.name, nan), digits=digits)
+                head = f"{metric.label} {LIKE}" if audit.fails else metric.label
+                row[head] = f"{text} {LIKE}" if grey and text != "–" else text
+        rows.append(row)
+    return grid(rows)
 
 
 def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:
     """Explain rows, columns and marks."""
-    fails = any(audit.fails for audits in judged.values() for audit in audits)
-    parts = [
+    audits = [audit for several in judged.values() for audit in several]
+    return notes.joined(
+        entry,
         f"{len(entry.seeds)} models of each kind, which differ in first weights and draws alone: unlearned ones are "
         "compared with as many retrained and original ones, by what they say of fixed samples.",
-    ]
-    if any(audit.found for audits in judged.values() for audit in audits):
-        parts.append(f"{LIKE}, grey: passes the audit, which proves only that less is left than it can see.")
-    else:
-        parts.append("Nobody passes or fails: these audits describe, and test nothing.")
-    if fails:
-        parts.append(f"A column with {LIKE} in its heading fails its own controls, so that no method is judged by it.")
-    return " ".join([*parts, *(audit.caveat for audit in entry.audits.values())])
+        PASSES
+        if any(audit.found for audit in audits)
+        else "Nobody passes or fails: these audits describe, and test nothing.",
+        UNFIT if any(audit.fails for audit in audits) else "",
+        *(audit.caveat for audit in entry.audits.values()),
+    )
 
 
 def _picture(entry: Entry, judged: Mapping[str, list[Judged]]) -> Figure:
     """Return a panel for each audit and scenario: a marker for each method's score, filled where something is found."""
-    methods = _shown(entry)
+    methods = tested(entry)
     wide = rcParams["figure.figsize"][0]
     columns = max(len(audits) for audits in judged.values())
     figure = Figure(figsize=(wide, (0.17 * len(methods) + 0.6) * len(judged)), layout="constrained")
     axes = figure.subplots(len(judged), columns, squeeze=False, sharey=True)
-    styles = drawing.looks(methods)
+    styles, used = drawing.looks(methods), set[str]()
     for row, scenario in zip(axes, entry.scenarios, strict=True):
         for axis, audit in zip(row, judged[scenario.name], strict=True):
-            _draw(axis, audit, styles)
+            used |= _draw(axis, audit, styles)
             metric = next((one for one in entry.metrics if one.name == audit.audit.score), None)
             score = metric.label if metric else ""
             if scenario is entry.scenarios[0]:
@@ -283,29 +263,19 @@ def _picture(entry: Entry, judged: Mapping[str, list[Judged]]) -> Figure:
         row[0].set_yticks(range(len(methods)), [method.marked for method in methods])
         row[0].set_ylabel(entry.heading_of(scenario.label))
     axes[0, 0].invert_yaxis()  # of all, as they share it
-    audits = [audit for several in judged.values() for audit in several]
-    black: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT, "linestyle": "none"}
-    signs = {"differs from retraining": black, "passes the audit": {**black, "markerfacecolor": "white"}}
-    used = {*signs} if any(audit.found and not audit.fails for audit in audits) else set()
-    signs["not judged"] = {**black, "color": GREY}
-    used |= {"not judged"} if any(_grey(audit, method) for audit in audits for method in styles) else set()
-    shown = [Line2D([], [], label=label, **style) for label, style in signs.items() if label in used]
-    if shown:
-        drawing.legend(figure, shown)
+    if used:
+        drawing.legend(figure, drawing.signs(used, SIGNS))
     return figure
 
 
-def _grey(audit: Judged, method: str) -> bool:
-    """Whether an audit that judges others does not judge this method."""
-    return bool(audit.found) and (bool(audit.fails) or (method in audit.values and method not in audit.found))
-
-
-def _draw(axis: Axes, audit: Judged, styles: Mapping[str, drawing.Look]) -> None:
-    scores = _scores(audit)
+def _draw(axis: Axes, audit: Judged, styles: Mapping[str, drawing.Look]) -> set[str]:
+    """Draw the scores of an audit, grey where it judges others but not this method; return the signs that are used."""
+    scores, alone = _scores(audit), {*audit.values} - {*audit.found}
+    grey = {*styles} if audit.fails else alone if audit.found else set()
     for place, (name, look) in enumerate(styles.items()):
         if name in scores:
-            grey = {"color": GREY} if _grey(audit, name) else {}
-            axis.plot(scores[name], place, **look.point(audit.found.get(name) is not False, **grey))
+            style = {"color": GREY} if name in grey else {}
+            axis.plot(scores[name], place, **look.point(audit.found.get(name) is not False, **style))
     if scores and 0 < SPREAD * min(scores.values()) < max(scores.values()):
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
@@ -315,3 +285,4 @@ def _draw(axis: Axes, audit: Judged, styles: Mapping[str, drawing.Look]) -> None
             axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
     axis.grid(axis="y", linewidth=0.4, color="0.9")
     axis.set_axisbelow(True)
+    return {*([] if audit.fails or not audit.found else [*SIGNS][:2]), *([UNJUDGED] if grey & {*styles} else [])}

@@ -66,20 +66,10 @@ def picture(entry: Entry, found: pd.DataFrame) -> Figure:
 
 def _draw(axis: Axes, at: NDArray[np.floating[Any]], width: float, rows: pd.DataFrame, fill: Any, label: str) -> None:
     """Draw the bars of one metric, each with its value above; none where there is no number."""
-    heights, spread = rows["mean"].to_numpy(float), np.nan_to_num(rows["std"].to_numpy(float))
-    axis.bar(at, heights, width, color=fill, label=label)
-    several = spread > 0
-    axis.errorbar(at[several], heights[several], spread[several], color="black", linestyle="none", linewidth=0.8)
-    for x, height, top in zip(at, heights, heights + spread, strict=True):
-        if np.isfinite(height):
-            axis.annotate(
-                short(height),
-                (x, top),
-                (0, 1),
-                textcoords="offset points",
-                ha="center",
-                fontsize=rcParams["xtick.labelsize"],
-            )
+    heights, spread = rows["mean"].to_numpy(float), rows["std"].where(rows["std"] > 0).to_numpy(float)
+    drawn = axis.bar(at, heights, width, color=fill, label=label, yerr=spread, error_kw={"linewidth": 0.8})
+    values = [short(height) if np.isfinite(height) else "" for height in heights]
+    axis.bar_label(drawn, values, padding=1, fontsize=rcParams["xtick.labelsize"])
 
 
 def short(value: float) -> str:

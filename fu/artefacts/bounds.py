@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry
+from fu.artefacts.panels import grid
 from fu.artefacts.quadratics import Groups, Loss, Vector, across, loss, square, unlearn, weighted
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.rows import FORMULAS
@@ -233,6 +234,10 @@ class Row:
         return {"≤": room, "≥": -room, "=": -abs(room)}[self.sign] >= -ROUNDING
 
 
+READ = (
+    "Left and right are the two sides of the claim, computed from the definitions; false: the system meets the "
+    "statement's assumptions and contradicts it; holds: it does not contradict it."
+)
 OPPOSITES = "(x + 1)²/2 retained, (x - 1)²/2 forgotten, P_J 1/2"
 SAMPLED = "∇F (1, 0), clients ∇F ± (-1, 4), g_J (2, 0)"
 DRAWN = f"∇F and g_J normal, {DRAWS:,} draws"
@@ -312,13 +317,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         holds, claim = row.holds(value, bound), f"{row.left} {row.sign} {row.right}"
         about = {"statement": row.statement, "system": row.system, "quantity": claim}
         found.append({**about, "value": value, "bound": bound, "holds": holds})
-        numbers = (f"{round(number, 3):g}" for number in (value, bound))
-        shown.append((row.statement, row.system, claim, *numbers, "holds" if holds else "false"))
-    heads = ("Statement", "System", "Claim", "Left", "Right", "Verdict")
-    panel = pd.DataFrame(shown, columns=pd.MultiIndex.from_tuples([("", head) for head in heads]))
-    notes = (
-        "Left and right are the two sides of the claim, computed from the definitions; false: the system meets the "
-        "statement's assumptions and contradicts it; holds: it does not contradict it."
-    )
+        sides = {name: f"{round(number, 3):g}" for name, number in (("Left", value), ("Right", bound))}
+        cells = {"Statement": row.statement, "System": row.system, "Claim": claim, **sides}
+        shown.append({**cells, "Verdict": "holds" if holds else "false"})
     words = [f"{row.statement}: {row.why}" for row in ROWS]
-    return of_table(pd.DataFrame(found), [("Statements", panel)], notes, [words], ("statements",))
+    return of_table(pd.DataFrame(found), [("Statements", grid(shown))], READ, [words], ("statements",))

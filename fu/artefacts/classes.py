@@ -12,10 +12,9 @@ from matplotlib.patches import Patch
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import COLOURS, FEW, colour, head, legend, panels
-from fu.artefacts.entry import Entry
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import section
-from fu.artefacts.result import Result
+from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.panels import grid
+from fu.artefacts.result import Result, of_figure
 from fu.artefacts.statistics import begins, broken, by_round, divergence, once, original, paths
 from fu.errors import UserError
 
@@ -35,9 +34,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         raise UserError(f"{entry.artefact}: kind classes needs traces with {SHARE}0, {SHARE}1, ...; there are none.")
     long = rows[shares | rows["metric"].isin([metric.name for metric in entry.metrics])]
     found = by_round(long, lost)
-    said = _notes(entry, rows, lost)
-    body = f"{_summary(entry, found, rows[shares], lost)}\n{paragraph(said)}\n"
-    return Result(found, body, _picture(entry, found, lost), notes=said)
+    tables = [(one.label, _summary(entry, one, found, rows[shares], lost)) for one in entry.scenarios]
+    words = [*([] for _ in tables[1:]), ["Class: share of the triggered images."]]
+    return of_figure(found, tables, _notes(entry, rows, lost), _picture(entry, found, lost), words)
 
 
 def by_class(rows: pd.DataFrame, index: str | list[str]) -> pd.DataFrame:
@@ -63,43 +62,37 @@ def _ends(rows: pd.DataFrame, whole: bool) -> dict[str, int]:
     return ends
 
 
-def _summary(entry: Entry, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.DataFrame) -> str:
-    text = []
-    for scenario in entry.scenarios:
-        rows: list[dict[str, str]] = []
-        said = []
-        for method in entry.methods:
-            here = _part(found, scenario.name, method.name)
-            note = divergence(entry, lost, scenario.name, method.name)
-            row = {"Method": method.marked + (f" ({note})" if note else "")}
-            ends = _ends(here, whole=not note.startswith("diverged"))
-            row |= {when: _largest(here[here["round"] == round]) for when, round in ends.items()}
-            if "after unlearning" in ends:
-                own = _part(shares, scenario.name, method.name)
-                kept = own.drop(paths(own, lost).index)
-                each = by_class(kept[kept["round"] == ends["after unlearning"]], "seed")
-                said.append(_dominant(method.marked, each))
-            rows.append(row)
-        text.append(section(scenario.label, rows, "Class: share of the triggered images.", [" ".join(said)]))
-    return "\n".join(text)
+def _summary(
+    entry: Entry, scenario: Scenario, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.DataFrame
+) -> pd.DataFrame:
+    rows = []
+    for method in entry.methods:
+        here = _part(found, scenario.name, method.name)
+        note = divergence(entry, lost, scenario.name, method.name)
+        ends = _ends(here, whole=not note.startswith("diverged"))
+        row = {"Method": method.marked + (f" ({note})" if note else "")}
+        row |= {when: _largest(here[here["round"] == round], "round", NAMED) for when, round in ends.items()}
+        if "after unlearning" in ends and len(entry.seeds) > 1:
+            own = _part(shares, scenario.name, method.name)
+            kept = own.drop(paths(own, lost).index)
+            row["after unlearning, largest by seed"] = _largest(
+                kept[kept["round"] == ends["after unlearning"]], "seed", 1
+            )
+        rows.append(row)
+    return grid(rows)
 
 
 def _notes(entry: Entry, rows: pd.DataFrame, lost: pd.DataFrame) -> str:
     asr = {scenario: level for (scenario, metric), level in original(rows, begins(rows)).items() if metric == "asr"}
-    said = [*notes.no_backdoor(entry, asr), *notes.rates(entry), notes.seeds(entry, len(lost)), *notes.marks(entry)]
-    return " ".join(filter(None, said))
+    return notes.joined(entry, notes.no_backdoor(entry, asr), notes.rates(entry), notes.seeds(entry, len(lost)))
 
 
-def _largest(rows: pd.DataFrame) -> str:
-    shares = by_class(rows, "round").iloc[0].sort_values(ascending=False, kind="stable").head(NAMED)
-    return ", ".join(f"{image}: {share:.3f}" for image, share in shares.items())
-
-
-def _dominant(method: str, each: pd.DataFrame) -> str:
-    """Say which class gets most after unlearning, and how much, seed by seed."""
-    most = [f"{each.loc[seed].max():.3f} to class {each.loc[seed].idxmax()}" for seed in each.index]
-    told = most if len(most) == 1 else [f"{text} (seed {seed})" for seed, text in zip(each.index, most, strict=True)]
-    return f"{method} after unlearning: {', '.join(told)}."
+def _largest(rows: pd.DataFrame, index: str, count: int) -> str:
+    """Return so many classes with the largest shares, for each round or seed."""
+    each = [
+        shares.sort_values(ascending=False, kind="stable").head(count) for _, shares in by_class(rows, index).iterrows()
+    ]
+    return ", ".join(f"{image}: {share:.3f}" for shares in each for image, share in shares.items())
 
 
 def _picture(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame) -> Figure:
@@ -150,8 +143,6 @@ def _draw(axis: Axes, here: pd.DataFrame, entry: Entry, colours: dict[int, Any])
         at, mean = part["round"].to_numpy(), part["mean"].to_numpy()
         axis.plot(at, mean, color="white", linewidth=3.5)
         axis.plot(at, mean, **_line(k), markevery=ceil(len(part) / FEW))
-        end = axis.annotate(metric.label, (at[-1], mean[-1]), (5, 0), textcoords="offset points", va="center")
-        end.set(weight="bold", annotation_clip=False)
     if (here["stage"] == "recovered").any():
         axis.axvline(here[here["stage"] == "unlearned"]["round"].max(), color="black", linestyle=":", linewidth=1)
     axis.set_xlim(rounds.min(), rounds.max() or 1)

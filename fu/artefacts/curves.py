@@ -11,18 +11,28 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import CROSS, DIVERGED, Look, handles, head, legend, looks, number, panels, show_shares
+from fu.artefacts.drawing import (
+    CROSS,
+    DIVERGED,
+    Look,
+    draw_band,
+    handles,
+    head,
+    legend,
+    looks,
+    number,
+    panels,
+    show_shares,
+    signs,
+)
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
-from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import choices, group, grouped, of_spots, regrouped
-from fu.artefacts.panels import section
-from fu.artefacts.result import Result
+from fu.artefacts.panels import grid
+from fu.artefacts.result import Result, of_figure
 from fu.artefacts.statistics import Levels, Starts, begins, broken, by_round, divergence, once, original, paths
-from fu.artefacts.words import in_a_row
 from fu.evaluation.trace import TIMES
 
 INPUTS = ("traces", "costs")
@@ -41,7 +51,12 @@ SIGNS: dict[str, dict[str, Any]] = {
 }
 NEAR = 0.01  # a metric is back that is at most so much worse than before the request
 NEVER = "never"
-FROM = ("Before the request a curve is the training that its method starts from.",)
+FROM = "Before the request a curve is the training that its method starts from."
+BACK_MEANS = (
+    f"{BACK.capitalize()}: rounds until the mean stays at most {NEAR} worse than before the request; 0: it never is "
+    f"worse. {TIME['time_steps'].capitalize()}: computed since the request, in each round those of the slowest client; "
+    f"{TIME['replayed']}: only to rebuild an earlier model. Of several requests in a row each has its number."
+)
 FAR = 10  # values without bounds that differ by more are drawn on a logarithmic axis
 
 
@@ -51,47 +66,44 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     Where the entry names panels or lines, these stand in place of scenarios and methods.
     """
     groups = group(entry)
-    said = choices(entry, groups)
+    chosen = choices(entry, groups)
     if own := grouped(entry):
         frame = of_spots(frame, groups).assign(scenario=lambda rows: rows["panel"], method=lambda rows: rows["line"])
         entry = regrouped(entry, groups)
     rows, lost = once(frame), broken(entry, frame)
-    long = rows[
-        rows["metric"].isin([*(metric.name for metric in entry.metrics), *(TIMES if entry.from_training else ())])
-    ]
+    names = [metric.name for metric in entry.metrics] + [*(TIMES if entry.from_training else ())]
+    long = rows[rows["metric"].isin(names)]
     found, starts = by_round(long, lost), begins(rows)
     levels = original(rows, starts) if _of_one_training(entry) else {}
-    text = _notes(entry, found, lost, levels, said)
     picture = _picture(entry, found, paths(long, lost), starts, levels)
+    tables = [(one.label, _summary(entry, one, found, lost, starts)) for one in entry.scenarios]
+    words = [*([] for _ in tables[1:]), [f"{_moments(entry)}.", BACK_MEANS if _requested(entry) else ""]]
     shown = found.rename(columns={"scenario": "panel", "method": "line"}) if own else found
-    return Result(shown, f"{_summary(entry, found, lost, starts)}\n{paragraph(text)}\n", picture, notes=text)
+    return of_figure(shown, tables, _notes(entry, found, lost, levels, chosen), picture, words)
 
 
-def _summary(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, starts: Starts) -> str:
+def _summary(entry: Entry, scenario: Scenario, found: pd.DataFrame, lost: pd.DataFrame, starts: Starts) -> pd.DataFrame:
     """Return the values at the start, after unlearning and at the end."""
-    text = []
-    for scenario in entry.scenarios:
-        rows = []
-        for method in entry.methods:
-            here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
-            note = divergence(entry, lost, scenario.name, method.name)
-            away = starts.get((scenario.name, method.name))
-            row = {"Method": method.marked}
-            if starts:
-                row["starts"] = "–" if away is None else f"{away:.3g} from ω⁰" if away else "at ω⁰"
-            for metric in entry.metrics:
-                values = here[here["metric"] == metric.name].sort_values("round")
-                if values.empty:
-                    row[metric.label] = note or "–"
-                elif note.startswith("diverged"):
-                    row[metric.label] = f"{values['mean'].iloc[0]:.3f} → {note}"
-                else:
-                    ends = " → ".join(f"{value:.3f}" for value in _ends(values, method.trains))
-                    row[metric.label] = ends + (f" ({note})" if note else "")
-            ran = here.iloc[:0] if note.startswith("diverged") else here
-            rows.append(row | (_since(entry, scenario, ran) if _requested(entry) else {}))
-        text.append(section(scenario.label, rows, f"{_moments(entry)}:"))
-    return "\n".join([*text, *(f"{paragraph(said)}\n" for said in _explained(entry))])
+    rows = []
+    for method in entry.methods:
+        here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
+        note = divergence(entry, lost, scenario.name, method.name)
+        away = starts.get((scenario.name, method.name))
+        row = {"Method": method.marked}
+        if starts:
+            row["starts"] = "–" if away is None else f"{away:.3g} from ω⁰" if away else "at ω⁰"
+        for metric in entry.metrics:
+            values = here[here["metric"] == metric.name].sort_values("round")
+            if values.empty:
+                row[metric.label] = note or "–"
+            elif note.startswith("diverged"):
+                row[metric.label] = f"{values['mean'].iloc[0]:.3f} → {note}"
+            else:
+                ends = " → ".join(f"{value:.3f}" for value in _ends(values, method.trains))
+                row[metric.label] = ends + (f" ({note})" if note else "")
+        ran = here.iloc[:0] if note.startswith("diverged") else here
+        rows.append(row | (_since(entry, scenario, ran) if _requested(entry) else {}))
+    return grid(rows)
 
 
 def _requested(entry: Entry) -> bool:
@@ -167,48 +179,20 @@ def _moments(entry: Entry) -> str:
 
 
 def _notes(entry: Entry, found: pd.DataFrame, lost: pd.DataFrame, levels: Levels, chosen: list[str]) -> str:
-    asr = {scenario: level for (scenario, metric), level in levels.items() if metric == "asr"}
-    labels = {method.name: method.marked for method in entry.methods}
-    special: list[str] = []
-    for scenario in entry.scenarios:
-        for turn, own in [*turns(found, scenario.name).items()][1:]:
-            names = in_a_row([labels[name] for name in own])
-            dotted = " (the dotted line in its colour)" if len(own) == 1 else ""
-            special.append(f"Post-training of {names} starts after round {turn}{dotted}.")
-        for metric in entry.metrics:
-            whole = _of(found, scenario.name, metric.name)
-            if logarithmic(metric, whole) and (whole["mean"] <= 0).any():
-                special.append(
-                    f"{metric.label}: a logarithmic axis has no 0, so a curve that starts there is drawn from its next "
-                    "round on."
-                )
-    said = [
-        *notes.no_backdoor(entry, asr),
-        *notes.rates(entry),
+    wholes = [(one, _of(found, scenario.name, one.name)) for scenario in entry.scenarios for one in entry.metrics]
+    masked = any(logarithmic(metric, whole) and (whole["mean"] <= 0).any() for metric, whole in wholes)
+    return notes.joined(
+        entry,
+        notes.no_backdoor(entry, {scenario: level for (scenario, metric), level in levels.items() if metric == "asr"}),
+        notes.rates(entry),
         *chosen,
-        *dict.fromkeys(special),
-        *(FROM if _requested(entry) and not _of_one_training(entry) else ()),
-        *notes.spread(entry, "Bands"),
-        *filter(None, [notes.seeds(entry, len(lost))]),
-        *([entry.note] if entry.note else []),
-        *(["The paper prints no numbers for its curves."] if entry.in_paper else []),
-        *notes.marks(entry),
-    ]
-    return " ".join(said)
-
-
-def _explained(entry: Entry) -> list[str]:
-    """Explain the columns of `_since`."""
-    if not _requested(entry):
-        return []
-    several = any(scenario.requests > 1 for scenario in entry.scenarios)
-    text = (
-        f"{BACK.capitalize()}: rounds until the mean stays at most {NEAR} worse than before the request; 0: it never "
-        "is worse. "
-        f"{TIME['time_steps'].capitalize()}: computed since the request, in each round those of the slowest client; "
-        f"{TIME['replayed']}: only to rebuild an earlier model."
+        "A logarithmic axis has no 0, so a curve that starts there is drawn from its next round on." if masked else "",
+        FROM if _requested(entry) and not _of_one_training(entry) else "",
+        notes.deviations(entry, "Bands"),
+        notes.seeds(entry, len(lost)),
+        entry.note,
+        "The paper prints no numbers for its curves." if entry.in_paper else "",
     )
-    return [" ".join([text, *(["Of several requests in a row each has its number."] if several else [])])]
 
 
 def _of(found: pd.DataFrame, scenario: str, metric: str) -> pd.DataFrame:
@@ -230,21 +214,19 @@ def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
 def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Starts, levels: Levels) -> Figure:
     shaded = grouped(entry)
     figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
-    styles, used = looks(entry.methods, shaded, entry.paper), set()
+    styles, used = looks(entry.methods, shaded, entry.paper), set[str]()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
         head(line[0], entry.heading_of(scenario.label), len(line))
         for axis, metric in zip(line, entry.metrics, strict=True):
             whole, broke = (_of(rows, scenario.name, metric.name) for rows in (found, cut))
             for name, look in styles.items():
-                elsewhere = starts.get((scenario.name, name), 0) > 0
-                used |= _draw(axis, whole[whole["method"] == name], look, elsewhere)
+                used |= _draw(axis, whole[whole["method"] == name], look, starts.get((scenario.name, name), 0) > 0)
                 used |= _break_off(axis, broke[broke["method"] == name], look)
             for asked in scenario.request_rounds if _requested(entry) else ():
                 axis.axvline(asked, **SIGNS[REQUEST])
                 used.add(REQUEST)
             for k, (turn, own) in enumerate(turns(found, scenario.name).items()):
-                alone = {"color": styles[own[0]].colour} if k and len(own) == 1 else {}
-                axis.axvline(turn, **SIGNS[TURN] | alone)
+                axis.axvline(turn, **SIGNS[TURN] | ({"color": styles[own[0]].colour} if k and len(own) == 1 else {}))
                 used.add(TURN)
             if (scenario.name, metric.name) in levels and metric.name != "distance":
                 axis.axhline(levels[scenario.name, metric.name], **SIGNS[LEVEL], zorder=0.5)
@@ -252,11 +234,9 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
             axis.set(xlabel="round", ylabel=metric.label)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             _scale(axis, metric, whole)
-    for k, metric in enumerate(entry.metrics):
-        if metric.unit == "fraction":
-            show_shares([line[k] for line in lines])
-    signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items() if label in used]
-    legend(figure, [*handles(entry.methods, shaded, entry.paper), *signs])
+    for k in (k for k, metric in enumerate(entry.metrics) if metric.unit == "fraction"):
+        show_shares([line[k] for line in lines])
+    legend(figure, [*handles(entry.methods, shaded, entry.paper), *signs(used, SIGNS)])
     return figure
 
 
@@ -264,16 +244,12 @@ def _draw(axis: Axes, part: pd.DataFrame, look: Look, elsewhere: bool) -> set[st
     """Draw one method's curve with the deviation over seeds; a first point other than ω⁰ is hollow."""
     if part.empty:
         return set()
-    rounds, mean = part["round"].to_numpy(), part["mean"].to_numpy()
     first = int((part["stage"] == ORIGINAL).sum())
-    axis.plot(rounds, mean, **look.line(len(part), first=int(elsewhere and not first)))
-    if part["n"].max() > 1:
-        deviation = part["std"].to_numpy()
-        axis.fill_between(rounds, mean - deviation, mean + deviation, color=look.colour, alpha=0.15, linewidth=0)
+    axis.plot(part["round"], part["mean"], **look.line(len(part), first=int(elsewhere and not first)))
+    draw_band(axis, "round", part, look.colour)
     if elsewhere:
-        axis.plot(
-            rounds[first : first + 1], mean[first : first + 1], **SIGNS[ELSEWHERE] | {"color": look.colour}, zorder=3
-        )
+        start = part.iloc[first : first + 1]
+        axis.plot(start["round"], start["mean"], **SIGNS[ELSEWHERE] | {"color": look.colour}, zorder=3)
     return {ELSEWHERE} if elsewhere else set()
 
 

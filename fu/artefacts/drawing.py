@@ -1,6 +1,6 @@
 """What figures share: their size on paper, the look of each method, the words on axes and panels."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import ceil, inf
 from typing import Any, NamedTuple
@@ -184,10 +184,33 @@ def draw_means(axis: Axes, part: pd.DataFrame, look: Look, **style: Any) -> None
     axis.errorbar(several["at"], several["mean"], several["std"], color=look.colour, linestyle="none", linewidth=0.8)
 
 
+def draw_band(axis: Axes, x: str, part: pd.DataFrame, colour: Any, alpha: float = 0.15) -> None:
+    """Draw the deviation over seeds around a mean, where there are several."""
+    if part["n"].max() > 1:
+        low, high = part["mean"] - part["std"], part["mean"] + part["std"]
+        axis.fill_between(part[x], low, high, color=colour, alpha=alpha, linewidth=0)
+
+
+def draw_image(axis: Axes, pixels: Any, title: str) -> None:
+    """Draw a picture of a sample, in colours or grey, with values in [0, 1]."""
+    axis.imshow(pixels if pixels.shape[2] == 3 else pixels[..., 0], cmap="gray", vmin=0, vmax=1)
+    axis.set_title(title, pad=2, weight="normal", fontsize=rcParams["xtick.labelsize"])
+
+
+def head_beside(axis: Axes, text: str, room: float) -> None:
+    """Write the heading of a row of pictures left of it, where it has so many inches."""
+    axis.set_ylabel(fit(text, 72 * room, rcParams["axes.labelsize"]), rotation=0, ha="right", va="center")
+
+
 def draw_diverged(axis: Axes, at: float, k: int, look: Look) -> None:
     """Draw a cross at the top, each line's a little lower, where no seed is left."""
     style = {**CROSS, "color": look.colour}
     axis.plot([at], [0.98 - 0.05 * k], **style, transform=axis.get_xaxis_transform())
+
+
+def signs(used: Collection[str], styles: Mapping[str, Mapping[str, Any]]) -> list[Artist]:
+    """Return what stands in a legend for the signs that are used."""
+    return [Line2D([], [], label=label, **style) for label, style in styles.items() if label in used]
 
 
 def show_shares(axes: Sequence[Axes]) -> None:
@@ -246,6 +269,11 @@ def head(axis: Axes, text: str, columns: int = 1, margin: float = MARGIN) -> Non
 def setting_name(setting: str) -> str:
     """Return what a person calls a setting of a grid."""
     return SETTINGS.get(setting, setting)
+
+
+def point(values: Mapping[str, Any]) -> str:
+    """Return a point of a grid as it stands in a label: λ = 1."""
+    return ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in values.items())
 
 
 def number(value: Any) -> str:

@@ -3,7 +3,6 @@
 `metrics` names the epsilon, its ends (`_low`, `_high`) and, if it is to be drawn, its ceiling (`_ceiling`).
 """
 
-from math import isnan
 from typing import Any
 
 import pandas as pd
@@ -12,34 +11,32 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from fu.artefacts import drawing
-from fu.artefacts.audit import uncontrolled, unjudged
-from fu.artefacts.entry import Entry, Method, Scenario
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import markdown, plain
-from fu.artefacts.result import Result
-from fu.artefacts.words import in_a_row
+from fu.artefacts import drawing, notes
+from fu.artefacts.audit import tested, uncontrolled
+from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.panels import grid
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.words import plus_minus
 from fu.claims.rows import ends
 
 INPUTS = ("audits",)
 NEEDS = ("against",)
 FIRSTS = True  # audits are read of the first repeats, too
 CEILING = "0.88"  # what no epsilon can prove
+READ = (
+    "N: the first repeats of each kind of model. Told, filled: told from retraining: the lower end is above 0; –: not "
+    "judged, as no control has its training. In grey, above the ceiling: what N models cannot prove, whatever is "
+    "left; a lower end at the ceiling may stand for any larger epsilon. A larger N holds the models of all smaller "
+    "ones, so that their verdicts are not independent."
+)
 COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling", "found"]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return epsilon of each method over the number of repeats, and since when its verdict stays."""
+    """Return epsilon of each method over the number of repeats, and its verdict."""
     found = tidy(frame, entry)
-    shown = [(one.label, _table(found[found["scenario"] == one.name], entry)) for one in entry.scenarios]
-    words = [in_words(found, entry, scenario) for scenario in entry.scenarios]
-    notes = (
-        "N: the first repeats of each kind of model. Filled: told from retraining: the lower end is above 0. In grey, "
-        "above the ceiling: what N models cannot prove, whatever is left; a lower end at the ceiling may stand for any "
-        "larger epsilon. A larger N holds the models of all smaller ones, so that their verdicts are not independent."
-    )
-    body = f"{markdown(shown, words)}\n{paragraph(notes)}\n"
-    return Result(found, body, _picture(entry, found), shown, notes, words, beside=True)
+    shown = [(one.label, _table(found[found["scenario"] == one.name], entry, one)) for one in entry.scenarios]
+    return of_table(found, shown, notes.joined(entry, READ), figure=_picture(entry, found))
 
 
 def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -56,57 +53,23 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     return wide.iloc[sorted(range(len(wide)), key=order.__getitem__)].reset_index(drop=True)
 
 
-def settled(found: dict[int, bool]) -> int | None:
-    """Return the number of repeats from which the verdict stays as it is with all; None: the last one changed it."""
-    numbers = sorted(found)
-    same = [n for n in numbers if all(found[k] == found[numbers[-1]] for k in numbers if k >= n)]
-    return same[0] if len(same) > 1 else None
-
-
-def in_words(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[str]:
-    """Say of each method what the verdict is, and since when."""
-    said: dict[str, list[str]] = {}
-    alone = uncontrolled(entry, scenario)
-    for method in (one for one in _shown(entry) if one.name not in alone):
-        here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
-        if here.empty:
-            continue
-        verdicts = dict(zip(here["repeats"], here["found"], strict=True))
-        since, last = settled(verdicts), max(verdicts)
-        word = "told from retraining" if verdicts[last] else "not told from retraining"
-        if len(verdicts) == 1:
-            word = f"With N = {last} {word}, which no smaller N can be compared with"
-        elif since is None:
-            word = f"Only with the last N = {last} {word}, so that the verdict has not settled"
-        else:
-            word = f"From N = {since} on {word}"
-        said.setdefault(word, []).append(method.label)
-    return [f"{word}: {in_a_row(labels)}." for word, labels in said.items()] + unjudged(entry, alone)
-
-
-def _shown(entry: Entry) -> list[Method]:
-    return [method for method in entry.methods if method.name not in entry.against]
-
-
-def _table(found: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    labels = {method.name: method.marked for method in entry.methods}
-    alone = {scenario.name: uncontrolled(entry, scenario) for scenario in entry.scenarios}
-    rows = [
+def _table(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> pd.DataFrame:
+    labels, alone = {method.name: method.marked for method in entry.methods}, uncontrolled(entry, scenario)
+    return grid(
         {
             "Method": labels[row["method"]],
-            "N": str(row["repeats"]),
+            "N": row["repeats"],
             entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
-            "Ceiling": "–" if isnan(row["ceiling"]) else f"{row['ceiling']:.2f}",
-            "Told": "–" if row["method"] in alone[row["scenario"]] else "yes" if row["found"] else "no",
+            "Ceiling": plus_minus(row["ceiling"], digits=2),
+            "Told": "–" if row["method"] in alone else "yes" if row["found"] else "no",
         }
         for row in found.to_dict("records")
-    ]
-    return plain(rows or [{"Method": "–"}])
+    )
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     """Return a panel for each scenario and method."""
-    methods = _shown(entry)
+    methods = tested(entry)
     figure, lines = drawing.panels(len(entry.scenarios), len(methods), 2.0)
     styles = drawing.looks(methods)
     top, bottom = found["high"].max(), found["low"].min()
@@ -114,22 +77,16 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
         for axis, method in zip(row, methods, strict=True):
             here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
             _draw(axis, here, entry.firsts, styles[method.name])
+            axis.set(xlabel="repeats N", ylabel=f"{entry.heading_of(scenario.label)}\n{entry.metrics[0].label}")
             axis.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
             drawing.head(axis, method.marked)
-            place = axis.get_subplotspec()
-            assert place is not None
-            if place.is_first_col():
-                axis.set_ylabel(f"{entry.heading_of(scenario.label)}\n{entry.metrics[0].label}")
-            axis.set_xlabel("repeats N")
+        drawing.share_y(row)
     black: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT}
-    drawing.legend(
-        figure,
-        [
-            Line2D([], [], label="told from retraining", **black),
-            Line2D([], [], label="not told", markerfacecolor="white", **black),
-            Patch(color=CEILING, label="more than N models can prove"),
-        ],
-    )
+    signs = [
+        Line2D([], [], label="told from retraining", **black),
+        Line2D([], [], label="not told", markerfacecolor="white", **black),
+    ]
+    drawing.legend(figure, [*signs, Patch(color=CEILING, label="more than N models can prove")])
     return figure
 
 

@@ -10,21 +10,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib import rcParams
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from fu.artefacts import drawing, notes
 from fu.artefacts.entry import Entry, Method
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import markdown, plain
-from fu.artefacts.result import Result
-from fu.artefacts.wrapping import fit
+from fu.artefacts.panels import grid
+from fu.artefacts.result import Result, of_table
 
 INPUTS = ("exposed",)
 NEEDS = ("against",)
 COLUMNS = ["scenario", "method", "exposed", "place", "of", "sample", "label", "original", "retrained", "unlearned"]
 LABELS = 1.0  # inches left of the pictures
+BLACK: dict[str, Any] = {"color": "0.25", "markersize": 4, "linestyle": "none"}
+REFERENCES = {"original": {"marker": "s", **BLACK}, "retrained": {"marker": "o", "markerfacecolor": "white", **BLACK}}
+TOO_FEW = "Too few models are left that did not diverge."
+MARGIN = (
+    "Margin: log p - log(1 - p) of the sample's own label, mean over repeats. Exposed: by how far original and "
+    "retrained models' margins are apart, in units of their spread."
+)
 GROUPS = {"most": "Most exposed", "least": "Least exposed"}
 
 
@@ -35,41 +38,19 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     names = {"original": "Original", "retrained": "Retrained", "unlearned": method.marked}
     of = {one.name: found[found["scenario"] == one.name] for one in entry.scenarios}
     shown = [(one.label, _table(of[one.name], names)) for one in entry.scenarios]
-    words = [in_words(of[one.name], method) for one in entry.scenarios]
-    said = " ".join(
-        [
-            "Margin: log p - log(1 - p) of the sample's own label, mean over repeats. Exposed: by how far original and "
-            "retrained models' margins are apart, in units of their spread.",
-            *notes.marks(entry),
-        ]
-    )
-    body = f"{markdown(shown, words)}\n{paragraph(said)}\n"
-    return Result(found, body, _picture(frame, entry, method, names), shown, said, words, beside=True)
-
-
-def in_words(here: pd.DataFrame, method: Method) -> list[str]:
-    """Say to how many of the most exposed the method's models are nearer to original than to retrained ones."""
-    if here.empty:
-        return ["Too few models are left that did not diverge."]
-    most = here[here["exposed"] == "most"]
-    away = [(most["unlearned"] - most[kind]).abs() for kind in ("original", "retrained")]
-    count = int((away[0] < away[1]).sum())
-    return [
-        f"On {count} of the {len(most)} most exposed of {most['of'].iloc[0]} samples the margin of {method.label} is "
-        "nearer to that of original models than to that of retrained ones."
-    ]
+    words = [[TOO_FEW] if here.empty else [] for here in of.values()]
+    return of_table(found, shown, notes.joined(entry, MARGIN), words, figure=_picture(frame, entry, method, names))
 
 
 def _table(here: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    rows = [
+    return grid(
         {
-            **{"Exposed": GROUPS[row["exposed"]], "Place": str(row["place"])},
-            **{"Sample": str(row["sample"]), "Label": str(row["label"])},
+            **{"Exposed": GROUPS[row["exposed"]], "Place": f"{row['place']} of {row['of']}"},
+            **{"Sample": row["sample"], "Label": row["label"]},
             **{name: f"{row[kind]:.2f}" for kind, name in names.items()},
         }
         for row in here.to_dict("records")
-    ]
-    return plain(rows or [{"Exposed": "–"}])
+    )
 
 
 def _picture(frame: pd.DataFrame, entry: Entry, method: Method, names: Mapping[str, str]) -> Figure:
@@ -79,45 +60,24 @@ def _picture(frame: pd.DataFrame, entry: Entry, method: Method, names: Mapping[s
     size = (wide - LABELS) / most
     figure = Figure(figsize=(wide, (size + 0.42) * len(lines)), layout="constrained")
     axes = figure.subplots(2 * len(lines), most, squeeze=False, height_ratios=[size, 0.22] * len(lines))
-    black: dict[str, Any] = {"color": "0.25", "markersize": 4, "linestyle": "none"}
-    marks: dict[str, dict[str, Any]] = {
-        "original": {"marker": "s", **black},
-        "retrained": {"marker": "o", "markerfacecolor": "white", **black},
-        "unlearned": drawing.looks([method])[method.name].point(markersize=4),
-    }
-    limits = _limits(frame)
+    marks = {**REFERENCES, "unlearned": drawing.looks([method])[method.name].point(markersize=4)}
+    margins = frame[["original", "retrained", "unlearned"]].to_numpy(float) if len(frame) else np.array([-1, 1])
+    limits = float(np.floor(margins.min())), float(np.ceil(margins.max()))
     for axis in axes.flat:
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
-    for k, (scenario, group) in enumerate(lines):
-        _head(axes[2 * k][0], entry.heading_of(scenario.label), group)
+    for images, strips, (scenario, group) in zip(axes[::2], axes[1::2], lines, strict=True):
+        drawing.head_beside(images[0], f"{GROUPS[group]}\n{entry.heading_of(scenario.label)}", LABELS)
+        strips[0].set_ylabel("margin", rotation=0, ha="right", va="center", fontsize=rcParams["xtick.labelsize"])
         here = frame[(frame["scenario"] == scenario.name) & (frame["exposed"] == group)] if len(frame) else frame
-        for column, row in enumerate(here.to_dict("records")):
-            image, strip = axes[2 * k][column], axes[2 * k + 1][column]
-            pixels = row["pixels"]
-            image.imshow(pixels if pixels.shape[2] == 3 else pixels[..., 0], cmap="gray", vmin=0, vmax=1)
-            image.set_title(f"label {row['label']}", pad=2, weight="normal", fontsize=rcParams["xtick.labelsize"])
+        for image, strip, row in zip(images, strips, here.to_dict("records"), strict=False):
+            drawing.draw_image(image, row["pixels"], f"label {row['label']}")
             strip.axhline(0, color="0.8", linewidth=0.8)
             for kind, style in marks.items():
                 strip.plot(row[kind], 0, clip_on=False, **style)
             strip.set(xlim=limits, ylim=(-1, 1))
-            if 2 * k + 2 == len(axes):
+            if strip in axes[-1]:
                 strip.set_xticks(limits, [f"{limit:g}" for limit in limits])
                 strip.spines["bottom"].set_visible(True)
-    for row in axes[1::2]:
-        row[0].set_ylabel("margin", rotation=0, ha="right", va="center", fontsize=rcParams["xtick.labelsize"])
-    drawing.legend(figure, [Line2D([], [], label=names[kind], **style) for kind, style in marks.items()])
+    drawing.legend(figure, drawing.signs(names.values(), {names[kind]: style for kind, style in marks.items()}))
     return figure
-
-
-def _limits(frame: pd.DataFrame) -> tuple[float, float]:
-    """Return the whole numbers between which all margins lie."""
-    if frame.empty:
-        return -1, 1
-    values = frame[["original", "retrained", "unlearned"]].to_numpy(float)
-    return float(np.floor(values.min())), float(np.ceil(values.max()))
-
-
-def _head(axis: Axes, scenario: str, group: str) -> None:
-    shown = fit(f"{GROUPS[group]}\n{scenario}", 72 * LABELS, rcParams["axes.labelsize"])
-    axis.set_ylabel(shown, rotation=0, ha="right", va="center")

@@ -5,6 +5,7 @@ with what was chosen.
 """
 
 from collections.abc import Callable, Hashable
+from itertools import product
 from math import inf, nan, sqrt
 from typing import Any
 
@@ -13,7 +14,7 @@ import pandas as pd
 from fu.artefacts import notes
 from fu.artefacts.drawing import number, setting_name
 from fu.artefacts.entry import ORIGINAL, Entry, Method
-from fu.artefacts.panels import OURS, Panels
+from fu.artefacts.panels import OURS, Panels, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import printed, summary
 from fu.artefacts.words import in_a_row, plus_minus
@@ -24,6 +25,7 @@ ALSO = ("accuracy",)  # of the last round alone
 NEEDS = ("x", "lines", "against")
 PUBLISHED = {"metrics": ("gain", "within")}  # within: the paper prints '-', its error bar in points is the value
 WITHIN = 2.0  # percentage points: a gain whose interval reaches into [-2, 2] says nothing (SAFARI Tables 1 and 2)
+PAPERS_OWN = "– in the paper: “no statistical difference within 2% error bar”."
 GAIN, BETTER = "gain", "gain_over_better"
 BY_SEED = ("gain", "gain_over_better")
 Row = dict[Hashable, Any]
@@ -182,29 +184,25 @@ def _panel(
     records = {(row["scenario"], row["method"]): row for row in frame[frame["metric"] == metric].to_dict("records")}
     at, rows = places(entry), []
     blank = dict.fromkeys(show(entry, next(iter(records.values()))), "")
-    for line in dict.fromkeys(line for line, _ in at):
-        for method in entry.methods:
-            if not any(name == method.name for _, name in records):
-                continue
-            row = {("", name): number(value) for name, value in zip(entry.lines, line, strict=True)}
-            row["", "Training"] = method.marked
-            for x in dict.fromkeys(x for _, x in at):
-                head = f"{entry.x} = {number(x)}"
-                cells = show(entry, records[at[line, x], method.name]) if (line, x) in at else blank
-                row |= {(head, name) if len(cells) > 1 else ("", head): text for name, text in cells.items()}
-            rows.append(row)
-    return pd.DataFrame(rows)
+    for line, method in product(dict.fromkeys(line for line, _ in at), entry.methods):
+        if not any(name == method.name for _, name in records):
+            continue
+        row: dict[Any, str] = {name: number(value) for name, value in zip(entry.lines, line, strict=True)}
+        row["Training"] = method.marked
+        for x in dict.fromkeys(x for _, x in at):
+            head = f"{entry.x} = {number(x)}"
+            cells = show(entry, records[at[line, x], method.name]) if (line, x) in at else blank
+            row |= {(head, name) if len(cells) > 1 else head: text for name, text in cells.items()}
+        rows.append(row)
+    return grid(rows)
 
 
 def _over_first(entry: Entry, row: Row) -> dict[str, str]:
     if not entry.compares:
         return {OURS: _gain(row)}
     theirs: str = "" if pd.isna(row["published"]) else f"{row['published']:.2f}"
-    return {
-        OURS: _gain(row),
-        "paper": theirs if pd.isna(row["published_within"]) else "–",
-        "diff": "" if pd.isna(row["difference"]) else f"{row['difference']:+.2f}",
-    }
+    diff: str = "" if pd.isna(row["difference"]) else f"{row['difference']:+.2f}"
+    return {OURS: _gain(row), "paper": theirs if pd.isna(row["published_within"]) else "–", "diff": diff}
 
 
 def _over_better(entry: Entry, row: Row) -> dict[str, str]:
@@ -232,30 +230,20 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     """Explain rows, columns and marks."""
     score = entry.metrics[0].label
     names = {name: entry.names.get(name, name) for name in (*entry.lines, str(entry.x))}
-    parts = [
+    called = " ".join(f"{name}: {full.removesuffix(f', {name}')}." for name, full in names.items() if full != name)
+    chosen = any(len(trials) > 1 for method in entry.methods for trials in method.trials.values())
+    settings = in_a_row([_called(entry, key) for key in _settings(entry)])
+    return notes.joined(
+        entry,
         entry.footnotes,
-        *(f"{name}: {called.removesuffix(f', {name}')}." for name, called in names.items() if called != name),
-    ]
-    parts.append(f"Gain: difference in {score} between two models of the same seed, mean over seeds.")
-    if len(entry.seeds) > 1:
-        parts.append(
-            f"–: the 95% interval of the mean gain (paired t) reaches into [−{WITHIN:g}, {WITHIN:g}] points; number "
-            "and interval stand in the csv. ±: sample standard deviation over seeds."
-        )
-    if len(entry.seeds) == 1:
-        parts.append("One seed has no interval, so that no gain is marked.")
-    elif (frame[frame["against"].notna()]["seeds"] == 1).any():
-        parts.append("Where one seed is left there is no interval, and the gain is not marked.")
-    if len(entry.against) > 1:
-        lost = (frame[frame["method"].isin(entry.against)]["diverged"] > 0).any()
-        same = " over the seeds that all have, or over its own where they have none in common" if lost else ""
-        parts.append(f"over: the one with the higher mean {score}{same}.")
-    if frame["diverged"].any():
-        parts.append("Diverged: seeds left out, of a gain those in which either model diverged.")
-    parts += notes.comparison(entry)
-    if frame["published_within"].notna().any():
-        parts.append("– in the paper: “no statistical difference within 2% error bar”.")
-    if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
-        settings = [_called(entry, key) for key in _settings(entry)]
-        parts.append(f"{in_a_row(settings)}: chosen{f': {entry.rule}' if entry.rule else ''}.")
-    return " ".join(part for part in parts if part)
+        called,
+        f"Gain: difference in {score} between two models of the same seed, mean over seeds.",
+        f"–: the 95% interval of the mean gain (paired t) reaches into [−{WITHIN:g}, {WITHIN:g}] points; number and "
+        "interval stand in the csv. One seed has no interval, and its gain is not marked.",
+        notes.deviations(entry),
+        f"over: the one with the higher mean {score}, over the seeds that all have." if len(entry.against) > 1 else "",
+        "Diverged: seeds left out, of a gain those in which either model diverged." if frame["diverged"].any() else "",
+        notes.comparison(entry),
+        PAPERS_OWN if frame["published_within"].notna().any() else "",
+        f"{settings}: chosen{f': {entry.rule}' if entry.rule else ''}." if chosen else "",
+    )

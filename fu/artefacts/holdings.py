@@ -8,22 +8,18 @@ from matplotlib.figure import Figure
 from fu.artefacts import notes
 from fu.artefacts.drawing import head, panels
 from fu.artefacts.entry import Entry
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import section
-from fu.artefacts.result import Result
+from fu.artefacts.panels import grid
+from fu.artefacts.result import Result, of_figure
 
 INPUTS = ("holdings",)
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Show a matrix of clients (counted from 1) and classes for each scenario, on the first seed."""
-    said = " ".join(["Clients count from 1.", *notes.marks(entry)])
-    text = []
-    for scenario in entry.scenarios:
-        held = _held(frame, scenario.name)
-        rows = held.assign(**{"all": held.sum(axis=1)}).rename_axis("Client").reset_index()
-        text.append(section(scenario.label, rows))
-    return Result(frame, "\n".join([*text, paragraph(said)]) + "\n", _picture(frame, entry), notes=said)
+    held = {scenario.label: _held(frame, scenario.name) for scenario in entry.scenarios}
+    tables = {label: one.assign(all=one.sum(axis=1)).rename_axis("Client").reset_index() for label, one in held.items()}
+    shown = [(label, grid(table.to_dict("records"))) for label, table in tables.items()]
+    return of_figure(frame, shown, notes.joined(entry, "Clients count from 1."), _picture(frame, entry))
 
 
 def _held(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:

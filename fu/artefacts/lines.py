@@ -5,13 +5,13 @@ place on the axis (x is None) is a horizontal line; what is `BEFORE` the first v
 """
 
 from collections.abc import Hashable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from fu.artefacts.drawing import (
@@ -30,10 +30,11 @@ from fu.artefacts.drawing import (
     number,
     panels,
     show_shares,
+    signs,
 )
 from fu.artefacts.entry import Entry
 from fu.artefacts.groups import Groups
-from fu.artefacts.panels import section
+from fu.artefacts.panels import Panels, grid
 from fu.artefacts.words import plus_minus
 
 PAPER = "the paper"
@@ -44,7 +45,7 @@ SIGNS: dict[str, dict[str, Any]] = {
     DIVERGED: {"color": "0.35", **CROSS},
 }
 CALLED = {BEFORE: "before post-training"}
-BREAK = "//"
+LABELS = {CALLED.get(sign, sign): style for sign, style in SIGNS.items()}
 AXIS, STEP, LEAST = 1.0, 0.6, 4  # inches of a panel that its labels take and each value on its axis, of which at least
 CROWDED = {True: 16, False: 10}  # values that have room below a row of panels, in even steps or not
 
@@ -71,22 +72,20 @@ def scaled(values: Sequence[Any]) -> Places:
     return Places({**dict(zip(values, values, strict=True)), BEFORE: least - (most - least) / steps}, "linear")
 
 
-def tables(entry: Entry, groups: Groups, points: pd.DataFrame, values: Sequence[Any], name: str, first: str) -> str:
-    """Return a table for each panel and metric; `name`: what the values are of; `first`: head of what has no value."""
-    text = []
-    for panel in groups.panels:
-        for metric in entry.metrics:
-            here = points[(points["panel"] == panel.name) & (points["metric"] == metric.name)]
-            aside = [*([first] if here["x"].isna().any() else []), *([BEFORE] if (here["x"] == BEFORE).any() else [])]
-            columns = [*aside, *map(number, values)]
-            rows = []
-            for line in groups.lines:
-                own = here[here["line"] == line.name].to_dict("records")
-                cells = {first if pd.isna(row["x"]) else number(row["x"]): _text(row) for row in own}
-                if cells:
-                    rows.append({"Method": line.marked, **{column: cells.get(column, "–") for column in columns}})
-            text.append(section(f"{panel.label}: {metric.label}", rows, f"Columns: {name}."))
-    return "\n".join(text)
+def tables(entry: Entry, groups: Groups, points: pd.DataFrame, values: Sequence[Any], first: str) -> Panels:
+    """Return a table for each panel and metric; `first`: head of what has no value."""
+    shown: Panels = []
+    for panel, metric in product(groups.panels, entry.metrics):
+        here = points[(points["panel"] == panel.name) & (points["metric"] == metric.name)]
+        aside = [*([first] if here["x"].isna().any() else []), *([BEFORE] if (here["x"] == BEFORE).any() else [])]
+        rows = []
+        for line in groups.lines:
+            own = here[here["line"] == line.name].to_dict("records")
+            cells = {first if pd.isna(row["x"]) else number(row["x"]): _text(row) for row in own}
+            columns = {column: cells.get(column, "–") for column in [*aside, *map(number, values)]}
+            rows += [{"Method": line.marked, **columns}] if cells else []
+        shown.append((f"{panel.label}: {metric.label}", grid(rows)))
+    return shown
 
 
 def _text(row: dict[Hashable, Any]) -> str:
@@ -122,8 +121,6 @@ def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, 
             for k, line in enumerate(groups.lines):
                 marks |= _draw(axis, here[here["line"] == line.name], styles[line.name], k, at)
             ticks = {x: place for x, place in at.items() if x != BEFORE or BEFORE in marks}
-            if BEFORE in marks and scale != "even":
-                _mark_break(axis, at)
             turned = 60 if columns * len(ticks) > CROWDED[scale == "even"] else 0
             axis.set_xticks([*ticks.values()], [*map(number, ticks)], rotation=turned)
             axis.set(xlabel=name, ylabel=metric.label)
@@ -140,8 +137,7 @@ def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, 
     for line, handle in zip(groups.lines, found, strict=True):
         if line.name not in placed:
             handle.set(marker="none", linestyle="--")
-    signs = [Line2D([], [], label=CALLED.get(sign, sign), **style) for sign, style in SIGNS.items() if sign in used]
-    legend(figure, [*found, *signs])
+    legend(figure, [*found, *signs({CALLED.get(sign, sign) for sign in used}, LABELS)])
     return figure
 
 
@@ -167,11 +163,3 @@ def _draw(axis: Axes, own: pd.DataFrame, look: Look, k: int, at: dict[Any, float
     if len(paper):
         axis.plot(paper["at"], paper["published"], **SIGNS[PAPER] | {"color": look.colour}, zorder=4)
     return {sign for sign, rows in ((BEFORE, before), (DIVERGED, gone), (PAPER, paper)) if len(rows)}
-
-
-def _mark_break(axis: Axes, at: dict[Any, float]) -> None:
-    """Show that the scale of the axis does not reach what stands before its first value."""
-    first = next(iter(at.values()))
-    between = (at[BEFORE] * first) ** 0.5 if axis.get_xscale() == "log" else (at[BEFORE] + first) / 2
-    gap = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    axis.text(between, 0, BREAK, transform=axis.get_xaxis_transform(), ha="center", va="center", bbox=gap)

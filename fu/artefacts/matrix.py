@@ -20,13 +20,12 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import changes, drawing, notes
 from fu.artefacts.entry import ORIGINAL, SECONDS, Entry, Metric, Scenario, Trial
-from fu.artefacts.escaping import paragraph
 from fu.artefacts.floor import LEVEL, Floor, gap, noise_floor
-from fu.artefacts.panels import LIKE, markdown
-from fu.artefacts.result import Result
+from fu.artefacts.panels import LIKE, grid
+from fu.artefacts.result import Result, of_table
 from fu.artefacts.spending import SPENT, spent
 from fu.artefacts.statistics import Evaluated, evaluated
-from fu.artefacts.words import in_a_row
+from fu.artefacts.words import plus_minus
 from fu.evaluation.trace import COUNTS
 
 INPUTS = ("evaluations", "agreement", "costs")
@@ -74,15 +73,36 @@ OWN = (  # columns that are shown wherever the frame has what they need
 )
 
 
+FLOOR = (
+    "Final models. Retraining: mean of the repeats, which differ in their draws alone, ± s, their deviation within a "
+    f"seed. {LIKE}, grey: like retraining, as the difference from the repeats of the same seed, mean over S seeds, is "
+    f"at most t s sqrt((1 + 1/n) / S), n repeats, t with S(n - 1) degrees of freedom: {100 * LEVEL:g}% of further "
+    "repeats are. Nothing is tested where no seed has two repeats. None is bold: what is like retraining is tied. "
+    "Deviations over seeds stand in the csv."
+)
+UNTOLD = f"A column with {LIKE} in its heading tells nothing: both controls are like retraining there."
+OPTIMUM = (
+    "The optimum w_r* of V is approximated by each client's mean accuracy over the repeats, w* of S and Q by ω⁰; "
+    "clients are weighted by training samples."
+)
+JACKKNIFE = (
+    "Disagreement and variation are means over the repeats, of a repeat over the others. As two repeats share each "
+    "pair, s is (n - 1) / (n - 2) times the deviation of these means (the jackknife's), and seeds with fewer than "
+    "three repeats do not count."
+)
+COSTS = "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested."
+COLOURS = (
+    "Picture: red is higher than retraining, blue lower, grey like it or in a column that tells nothing; costs are not "
+    "shown."
+)
+
+
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the final models' means over seeds, what is like retraining, and a picture of how far the rest lies."""
     known = evaluated(frame)
     found = collect(known, entry)
     shown = [(scenario.label, _panel(entry, found, known, scenario)) for scenario in entry.scenarios]
-    words = [in_words(entry, found, scenario) for scenario in entry.scenarios]
-    said = _notes(entry, frame, found)
-    body = f"{markdown(shown, words)}\n{paragraph(said)}\n"
-    return Result(found, body, _picture(entry, found), shown, said, words, beside=True)
+    return of_table(found, shown, _notes(entry, frame, found), figure=_picture(entry, found))
 
 
 def models(entry: Entry, scenario: Scenario) -> Iterator[tuple[str, Trial]]:
@@ -227,101 +247,55 @@ def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenar
     """Return a row for each model, marked where it is like retraining; a column that tells nothing is marked, too."""
     here = found[found["scenario"] == scenario.name]
     cells = {(row["method"], row["metric"]): row for row in here.to_dict("records")}
-    diverged, metrics = _diverged(entry, known, scenario), columns(entry, here)
-    untold = set(here[~here["told"]]["metric"])
+    diverged, heads = _diverged(entry, known, scenario), _heads(entry, here)
     again = {one.row: len(one.names) for one in repeats(entry, scenario).values()}
-    lines = []
+    rows = []
     for name, label in _rows(entry, scenario):
         of = len(entry.seeds) * again.get(name, 1)
-        row = {("", "Method"): label + (f" ({diverged[name]} of {of} diverged)" if 0 < diverged[name] < of else "")}
-        for metric in metrics:
+        row = {"Method": label + (f" ({diverged[name]} of {of} diverged)" if 0 < diverged[name] < of else "")}
+        for metric, head in heads.items():
             cell = cells.get((name, metric.name), {"n": 0})
-            text = _number(metric, cell["mean"]) if cell["n"] else "–"
+            row[head] = _number(metric, cell["mean"]) if cell["n"] else "–"
             if cell["n"] and name in again and not isnan(cell["std"]):
-                text += f" ±{_number(metric, cell['std'])}"
-            if cell["n"] and cell["inside"]:
-                text += f" {LIKE}"
-            if diverged[name] == of and metric is metrics[0]:
-                text = drawing.DIVERGED
-            row["", f"{metric.label} {LIKE}" if metric.name in untold else metric.label] = text
-        lines.append(row)
-    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
+                row[head] += f" ±{_number(metric, cell['std'])}"
+            row[head] += f" {LIKE}" if cell["n"] and cell["inside"] else ""
+        rows.append(row | ({next(iter(heads.values())): drawing.DIVERGED} if diverged[name] == of else {}))
+    return grid(rows)
+
+
+def _heads(entry: Entry, here: pd.DataFrame) -> dict[Metric, str]:
+    """Return what stands above each column; a column that tells nothing is marked."""
+    untold = set(here[~here["told"]]["metric"])
+    return {one: f"{one.label} {LIKE}" if one.name in untold else one.label for one in columns(entry, here)}
 
 
 def _number(metric: Metric, value: float) -> str:
-    digits = 3 if metric.unit == "fraction" else 2
-    shown = round(value, digits) + 0.0  # no minus before zero
-    return f"{shown:.{digits}f}" if abs(value) < 100 and metric.name not in COUNTS else f"{value:.4g}"
-
-
-def in_words(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> list[str]:
-    """Say how many numbers lie outside the floor, how many would by chance, and which columns tell nothing."""
-    again = [one.row for one in repeats(entry, scenario).values()]
-    here = found[(found["scenario"] == scenario.name) & ~found["method"].isin(again)]
-    tested = here[here["inside"].notna()]
-    if tested.empty:
-        return ["No seed has two repeats, so that nothing says how much retrainings differ."]
-    labels = {metric.name: metric.label for metric in columns(entry, here)}
-    varied = tested[tested["halfwidth"] > 0]
-    outside, chance = int((varied["inside"] == False).sum()), (1 - LEVEL) * len(varied)  # noqa: E712
-    said = [
-        f"{outside} of {len(varied)} tested numbers lie outside the noise floor; were all models retrained, chance "
-        f"alone would put about {drawing.number(round(chance, 1))} there."
-    ]
-    pairs = here[here["metric"].str.startswith(PAIRWISE) & (here["n"] > 0)]
-    if len(pairs) and pairs["inside"].isna().all():
-        said.append("Disagreement and variation are not judged: no seed has three repeats.")
-    nothing = [labels[name] for name in dict.fromkeys(tested[~tested["told"]]["metric"])]
-    if nothing:
-        said.append(f"Both controls are like retraining in {in_a_row(nothing)}, which therefore tell nothing.")
-    return said
+    count = abs(value) >= 100 or metric.name in COUNTS
+    return f"{value:.4g}" if count else plus_minus(value, digits=3 if metric.unit == "fraction" else 2)
 
 
 def _notes(entry: Entry, frame: pd.DataFrame, found: pd.DataFrame) -> str:
     """Explain rows, columns and marks."""
     metrics = columns(entry, found)
-    names = {metric.name for metric in metrics}
-    parts = [
-        "Final models. Retraining: mean of the repeats, which differ in their draws alone, ± s, their deviation within "
-        "a seed.",
-        f"{LIKE}, grey: like retraining, as the difference from the repeats of the same seed, mean over S seeds, is at "
-        f"most t s sqrt((1 + 1/n) / S), n repeats, t with S(n - 1) degrees of freedom: {100 * LEVEL:g}% of further "
-        "repeats are. None is bold: what is like retraining is tied. Deviations over seeds stand in the csv.",
-    ]
-    if len(repeats(entry, entry.scenarios[0])) > 1:
-        parts.append("A method is compared with the retraining of the training that it starts from.")
-    if (~found["told"]).any():
-        parts.append(f"A column with {LIKE} in its heading tells nothing: both controls are like retraining there.")
-    if "V" in names:
-        parts.append(
-            "The optimum w_r* of V is approximated by each client's mean accuracy over the repeats, w* of S and Q by "
-            "ω⁰; clients are weighted by training samples."
-        )
-    if any(name.startswith(PAIRWISE) for name in names):
-        parts.append(
-            "Disagreement and variation are means over the repeats, of a repeat over the others. As two repeats share "
-            "each pair, s is (n - 1) / (n - 2) times the deviation of these means (the jackknife's), and seeds with "
-            "fewer than three repeats do not count."
-        )
-    if names & {*SPENT}:
-        parts.append(
-            "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested."
-        )
-    if SECONDS in names:
-        devices = frame[frame["metric"] == SECONDS]["device"].dropna()
-        parts.append(f"Seconds: {'; '.join(sorted(set(devices)))}; they differ from run to run.")
-    parts += [f"{metric.label}: {metric.formula} ({metric.source})." for metric in metrics if metric in OWN]
-    parts += notes.no_backdoor(entry, notes.original_asr(frame[frame["method"] == ORIGINAL]))
-    parts.append(
-        "Picture: red is higher than retraining, blue lower, grey like it or in a column that tells nothing; costs are "
-        "not shown."
+    names, devices = {metric.name for metric in metrics}, frame[frame["metric"] == SECONDS]["device"].dropna()
+    several = len(repeats(entry, entry.scenarios[0])) > 1
+    return notes.joined(
+        entry,
+        FLOOR,
+        "A method is compared with the retraining of the training that it starts from." if several else "",
+        UNTOLD if (~found["told"]).any() else "",
+        OPTIMUM if "V" in names else "",
+        JACKKNIFE if any(name.startswith(PAIRWISE) for name in names) else "",
+        COSTS if names & {*SPENT} else "",
+        f"Seconds: {'; '.join(sorted(set(devices)))}; they differ from run to run." if SECONDS in names else "",
+        *(f"{metric.label}: {metric.formula} ({metric.source})." for metric in metrics if metric in OWN),
+        notes.no_backdoor(entry, notes.original_asr(frame[frame["method"] == ORIGINAL])),
+        COLOURS,
     )
-    return " ".join([*parts, *notes.marks(entry)])
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     """Draw how many half-widths of the floor each model lies from retraining: grey where it is like it."""
-    metrics = [metric for metric in columns(entry, found) if metric.name not in SPENT]
     size = rcParams["xtick.labelsize"]
     tall = 2.1 * size / 72 * (max(len(_rows(entry, scenario)) for scenario in entry.scenarios) + 6)
     figure, axes = drawing.panels(len(entry.scenarios), 1, tall, beside=1)
@@ -330,22 +304,22 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     edges = [*(-step for step in reversed(STEPS)), *STEPS]
     norm, palette = BoundaryNorm(edges, len(colours), extend="both"), ListedColormap(colours)
     for [axis], scenario in zip(axes, entry.scenarios, strict=True):
-        here = found[(found["scenario"] == scenario.name) & found["inside"].notna()]
+        own = found[found["scenario"] == scenario.name]
+        here, heads = own[own["inside"].notna()], _heads(entry, own)
         again = [one.row for one in repeats(entry, scenario).values()]
         shown = [(name, label) for name, label in _rows(entry, scenario) if name not in again]
         away = (here["mean"] - here["floor"]) / here["halfwidth"].clip(lower=SMALL)
         away = away.where(~here["inside"].astype(bool) & here["told"], 0).clip(-FAR, FAR)
+        metrics = [metric.name for metric in heads if metric.name not in SPENT]
         table = here.assign(away=away).pivot(index="method", columns="metric", values="away")
-        table = table.reindex(index=[name for name, _ in shown], columns=[metric.name for metric in metrics])
+        table = table.reindex(index=[name for name, _ in shown], columns=metrics)
         axis.pcolormesh(table.to_numpy(float), cmap=palette, norm=norm, edgecolors="white", linewidth=0.5)
         axis.invert_yaxis()
-        numbers = found[found["scenario"] == scenario.name].groupby("method")["n"].sum()
-        for row, (name, _) in enumerate(shown):
-            if not numbers[name]:
-                axis.text(0.1, row + 0.5, drawing.DIVERGED, va="center", fontsize=size)
-        untold = set(here[~here["told"]]["metric"])
-        heads = [f"{metric.label} {LIKE}" if metric.name in untold else metric.label for metric in metrics]
-        axis.set_xticks(np.arange(len(metrics)) + 0.5, heads, rotation=40, ha="right", rotation_mode="anchor")
+        numbers = own.groupby("method")["n"].sum()
+        for row in (row for row, (name, _) in enumerate(shown) if not numbers[name]):
+            axis.text(0.1, row + 0.5, drawing.DIVERGED, va="center", fontsize=size)
+        labels = [head for metric, head in heads.items() if metric.name not in SPENT]
+        axis.set_xticks(np.arange(len(metrics)) + 0.5, labels, rotation=40, ha="right", rotation_mode="anchor")
         axis.set_yticks(np.arange(len(shown)) + 0.5, [label for _, label in shown])
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)

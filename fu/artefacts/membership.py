@@ -4,7 +4,7 @@ The same attack on the original and on the retrained model is shown next to it: 
 unlearning, 50% after it says nothing.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from math import sqrt
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from fu.artefacts import notes
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Role, Scenario
-from fu.artefacts.panels import OURS
+from fu.artefacts.panels import OURS, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import KEYS, evaluated
 from fu.artefacts.table import collect
@@ -32,6 +32,17 @@ ALSO = (
 )
 ATTACKS = {"mia": "Shokri's attack", "lira": "LiRA", "rmia": "RMIA"}
 BEYOND = 2.64  # standard errors on either side: six intervals that hold together with 95% (Bonferroni)
+BEFORE = "before: the model that a training made, ahead of the request."
+SPREAD = (
+    "±: standard deviation over the 100 attacks on a model, which redraw evaluation sets and attack models; it is not "
+    "that over trainings."
+)
+POWER = (
+    "Members are samples of what is forgotten; used in training are those in one of its batches. In parentheses: AUC "
+    f"± {BEYOND:g} standard errors of an attack that guesses, on so many members (all six intervals of a model hold "
+    "together with 95%). Bold: the interval lies above 50, so that the attack detects members; where none is bold "
+    "before the request, 50% after it says nothing."
+)
 Cell = dict[Hashable, Any]
 Seeds = dict[tuple[str, ...], pd.DataFrame]  # by scenario, method and stage: a row per seed, a column per metric
 
@@ -43,8 +54,11 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     numbers = evaluated(frame).rows.pivot_table("value", [*KEYS[:3], "seed"], "metric").reindex(columns=[*ALSO])
     seeds: Seeds = {tuple(map(str, key)): rows for key, rows in numbers.groupby(level=KEYS[:3])}
     panels = [(metric.label, _panel(entry, metric, cells, seeds)) for metric in entry.metrics]
-    words = [power(entry, seeds), *[[] for _ in entry.metrics[1:]]]
-    return of_table(found, panels, _notes(entry, found), words, tuple(metric.name for metric in entry.metrics))
+    names = [metric.name for metric in entry.metrics]
+    if rows := [*power(entry, seeds)]:
+        panels.append(("Power of the attacks before the request: AUC", grid(rows)))
+        names.append("power")
+    return of_table(found, panels, _notes(entry, found), names=tuple(names))
 
 
 def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Role, str]]:
@@ -54,64 +68,44 @@ def models(entry: Entry, scenario: Scenario) -> list[tuple[str, Role, str]]:
     return [(name, stage, f"{label} before" if name in before else label) for name, stage, label in rows]
 
 
-def power(entry: Entry, seeds: Seeds) -> list[str]:
-    """Say for each scenario and original model which attacks detect members, all or those used in training."""
-    said = []
+def power(entry: Entry, seeds: Seeds) -> Iterator[dict[str, str]]:
+    """Yield for each scenario and original model each attack's AUC in percent on all members and on those trained on.
+
+    Bold where the printed interval lies above 50: the attack detects members. The error is that of an attack that
+    guesses (Mann and Whitney 1947): (2 m + 1) / (12 m^2) is the variance of its AUC on m pairs.
+    """
     for scenario in entry.scenarios:
         for name, stage, label in models(entry, scenario):
             numbers = seeds.get((scenario.name, name, stage))
             if stage != ORIGINAL or numbers is None:
                 continue
-            (whole, tell), (part, tell_part) = (intervals(numbers, of) for of in ("", "_trained"))
-            if not whole:
-                continue
-            counts = numbers[["mia_members", "mia_members_trained"]].dropna(subset="mia_members")
-            if len(counts) and counts.notna().all(axis=None):
-                members, trained = counts.sum()
-                whole += (
-                    f"; {trained:,.0f} of {members:,.0f} members ({100 * trained / members:.1f}%) were used in training"
-                )
-                whole += f", on them {part}" if part else ""
-            else:
-                tell_part = []  # nothing of them is printed
-            said.append(f"{scenario.label}, {label}: AUC of {whole}; {_verdict(tell, tell_part)}.")
-    if entry.retraining is None:
-        said.append("No retrained model is shown, so that nothing says what forgetting looks like.")
-    return said
+            cells: dict[str, str] = {}
+            for of, which in {"": "all members", "_trained": "used in training"}.items():
+                counts = numbers[f"mia_members{of}"].dropna()
+                own = {attack: _detects(numbers, f"{attack}_auc{of}", f"mia_members{of}") for attack in ATTACKS}
+                cells |= {f"{ATTACKS[attack]}, {which}": text for attack, text in own.items() if text}
+                cells[f"{which[:1].upper()}{which[1:]}"] = f"{counts.sum():,.0f}" if len(counts) else "–"
+            if len(cells) > 2:
+                yield {"Data": scenario.label, "Model": label, **cells}
 
 
-def intervals(numbers: pd.DataFrame, of: str) -> tuple[str, list[str]]:
-    """Return each attack's AUC with its interval in percent, and the attacks whose printed interval lies above 50.
-
-    `of`: which members, "" or "_trained". The error is that of an attack that guesses (Mann and Whitney 1947):
-    (2 m + 1) / (12 m^2) is the variance of its AUC on m pairs.
-    """
-    texts, tell = [], []
-    for attack, label in ATTACKS.items():
-        areas = numbers[f"{attack}_auc{of}"].dropna()
-        pairs = numbers.loc[areas.index, f"mia_members{of}"]
-        if areas.empty or pairs.isna().any():
-            continue
-        reach = BEYOND * sqrt(((2 * pairs + 1) / (12 * pairs**2)).sum()) / len(areas)
-        low, high = (f"{100 * min(max(areas.mean() + side * reach, 0), 1):.2f}" for side in (-1, 1))
-        texts.append(f"{label} {100 * areas.mean():.2f} ({low} to {high})")
-        tell += [label] if float(low) > 50 else []
-    return ", ".join(texts), tell
-
-
-def _verdict(detect: list[str], detect_part: list[str]) -> str:
-    """State which attacks detect members, and which those used in training."""
-    more = [label for label in detect_part if label not in detect]
-    parts = [(detect, "members"), (more, "members used in training")]
-    found = [f"{in_a_row(who)} {'detects' if len(who) == 1 else 'detect'} {whom}" for who, whom in parts if who]
-    return "; ".join(found) or "no attack detects members, so that 50% after unlearning says nothing"
+def _detects(numbers: pd.DataFrame, area: str, members: str) -> str:
+    """Return an AUC with its interval, bold where that lies above 50; nothing where it was not measured."""
+    areas = numbers[area].dropna()
+    pairs = numbers.loc[areas.index, members]
+    if areas.empty or pairs.isna().any():
+        return ""
+    reach = BEYOND * sqrt(((2 * pairs + 1) / (12 * pairs**2)).sum()) / len(areas)
+    low, high = (f"{100 * min(max(areas.mean() + side * reach, 0), 1):.2f}" for side in (-1, 1))
+    text = f"{100 * areas.mean():.2f} ({low} to {high})"
+    return f"**{text}**" if float(low) > 50 else text
 
 
 def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], seeds: Seeds) -> pd.DataFrame:
     """Return a row for each scenario, and for each model ours and, where there is one, the paper's number."""
     rows, printed = [], any(pd.notna(cell["published"]) for key, cell in cells.items() if key[-1] == metric.name)
     for scenario in entry.scenarios:
-        row = {("", "Data"): scenario.label}
+        row: dict[Any, str] = {"Data": scenario.label}
         for name, stage, label in models(entry, scenario):
             key = scenario.name, name, stage
             cell, spread = cells[*key, metric.name], cells[*key, metric.spread] if metric.spread else None
@@ -121,14 +115,12 @@ def _panel(entry: Entry, metric: Metric, cells: dict[tuple[Any, ...], Cell], see
             ours += f", {cell['diverged']} diverged" if cell["diverged"] and cell["n"] else ""
             if cell["diverged"] and key not in seeds:  # in every seed
                 ours = f"diverged in {cell['diverged_round']:.0f}"
-            theirs = _text(metric, cell, spread, "published")
             if printed and stage != ORIGINAL:
-                row |= {(label, OURS): ours, (label, "paper"): theirs}
+                row |= {(label, OURS): ours, (label, "paper"): _text(metric, cell, spread, "published")}
             else:
-                row["", label] = ours
+                row[label] = ours
         rows.append(row)
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    return pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(columns)).fillna("–")
+    return grid(rows)
 
 
 def _text(metric: Metric, cell: Cell, spread: Cell | None, which: str) -> str:
@@ -143,28 +135,18 @@ def _text(metric: Metric, cell: Cell, spread: Cell | None, which: str) -> str:
 
 def _notes(entry: Entry, frame: pd.DataFrame) -> str:
     """Explain rows, columns and marks."""
-    parts = [entry.footnotes if any(scenario.original for scenario in entry.scenarios) else ""]
-    parts += ["* not in the paper."] if not parts[0] and any(not method.in_paper for method in entry.methods) else []
-    if any(method.trains for method in entry.methods):
-        parts.append("before: the model that a training made, ahead of the request.")
-    parts.append("Percent.")
-    if any(metric.spread for metric in entry.metrics):
-        parts.append(
-            "±: standard deviation over the 100 attacks on a model, which redraw evaluation sets and attack models; it "
-            "is not that over trainings."
-        )
-    if len(entry.seeds) > 1:
-        parts.append("Numbers are means over seeds, whose standard deviation stands in the csv.")
-    parts.append(
-        "Members are samples of what is forgotten; used in training are those in one of its batches. In parentheses: "
-        f"AUC ± {BEYOND:g} standard errors of an attack that guesses, on so many members (all six intervals of a "
-        "model hold together with 95%); an attack detects members where its interval lies above 50."
-    )
     others = [method.label for method in entry.methods if not method.trains and not method.alike]
-    if others:
-        parts.append(
-            f"Shadow models train as the model before the request; {in_a_row(others)} unlearn"
-            f"{'s' if len(others) == 1 else ''} otherwise, so that no shadow fits."
-        )
-    parts += [*notes.left_out(frame), *notes.comparison(entry, diff=False)]
-    return " ".join(part for part in parts if part)
+    unlearn = f"{in_a_row(others)} unlearn{'s' if len(others) == 1 else ''} otherwise, so that no shadow fits."
+    return notes.joined(
+        entry,
+        entry.footnotes if any(scenario.original for scenario in entry.scenarios) else "",
+        BEFORE if any(method.trains for method in entry.methods) else "",
+        "Percent.",
+        SPREAD if any(metric.spread for metric in entry.metrics) else "",
+        "Numbers are means over seeds, whose standard deviation stands in the csv." if len(entry.seeds) > 1 else "",
+        POWER,
+        f"Shadow models train as the model before the request; {unlearn}" if others else "",
+        "" if entry.retraining else "No retrained model is shown, so that nothing says what forgetting looks like.",
+        notes.LEFT_OUT if frame["diverged"].any() else "",
+        notes.comparison(entry, diff=False),
+    )

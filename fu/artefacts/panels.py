@@ -1,22 +1,18 @@
 """Panels of a table as Markdown, HTML, LaTeX and pictures; numbers stand below each other at the decimal point."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import groupby
-from math import ceil
 from typing import Any
 
 import pandas as pd
 from matplotlib import rcParams
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import text_to_path
 
 from fu.artefacts import escaping
 from fu.artefacts.escaping import inline, paragraph
-from fu.artefacts.wrapping import HARD, HINTED, width
+from fu.artefacts.wrapping import HARD, width
 
 # The label of each panel, and its cells by (group, column): text, bold between **.
 Panels = list[tuple[str, pd.DataFrame]]
@@ -26,9 +22,7 @@ FAINT = ("paper", "diff")
 LIKE = "≈"  # behind a cell, or a column's name: like what it is compared with, so grey
 SEVERAL = 2  # paragraphs below a panel of a page
 SPACE = "\u2007"  # as wide as a digit
-SIZE, LINE, GAP = 8, 13, 14  # of a picture with letters of 8 points: font, line, between two columns
-LONG = 200  # points: a text whose letters, fitted to pixels, take more than a gap beyond its own width
-PAGE = (560, 1800)  # width and height that a picture of many panels tries to keep, in points
+GAP = 8  # points between two columns of a picture
 SYMBOLS = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -49,24 +43,21 @@ OPTIONAL = ("[", "*")  # what LaTeX takes for an argument of the line above
 Line = list[tuple[str, bool]]  # text, whether it is bold
 
 
-def section(heading: str, rows: list[Any] | pd.DataFrame, above: str = "", below: Sequence[str] = ()) -> str:
-    """Return rows as a table of Markdown below a heading, with the words above and below it."""
-    cells = pd.DataFrame(rows).fillna("–").astype(str).map(escaping.cell).rename(columns=lambda name: inline(str(name)))
-    table = cells.to_markdown(index=False, disable_numparse=True)
-    return "\n\n".join(filter(None, [f"## {inline(heading)}", paragraph(above), table, *map(paragraph, below)])) + "\n"
-
-
-def plain(rows: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    """Return the rows of a panel whose columns have no groups."""
-    return pd.DataFrame(rows).pipe(lambda part: part.set_axis(pd.MultiIndex.from_product([[""], part.columns]), axis=1))
+def grid(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
+    """Return rows as a panel; columns are named by a head, or by (group, head). – stands where a row has no cell."""
+    named = [{key if isinstance(key, tuple) else ("", str(key)): text for key, text in row.items()} for row in rows]
+    heads = [*dict.fromkeys(head for row in named for head in row)] or [("", "Method")]
+    cells = pd.DataFrame(named or [{}], columns=pd.MultiIndex.from_tuples(heads), dtype=object)
+    return cells.fillna("–").astype(str)
 
 
 def markdown(panels: Panels, words: Words = ()) -> str:
     """Return the panels as Markdown, each with its words below."""
     text = []
     for (label, rows), says in zip(panels, words or [[] for _ in panels], strict=True):
-        names = [" ".join(part for part in column if part not in ("", OURS)) for column in _columns(rows)]
-        text.append(section(label, rows.set_axis(names, axis=1), below=says))
+        names = [inline(" ".join(part for part in column if part not in ("", OURS))) for column in _columns(rows)]
+        table = rows.map(escaping.cell).set_axis(names, axis=1).to_markdown(index=False, disable_numparse=True)
+        text.append("\n\n".join([f"## {inline(label)}", table, *map(paragraph, filter(None, says))]) + "\n")
     return "\n".join(text)
 
 
@@ -78,7 +69,7 @@ def html(panels: Panels, words: Words = ()) -> str:
         cells = [[_styled(*cell, head) for cell, head in zip(line, heads, strict=True)] for line in _lines(rows)]
         columns = pd.MultiIndex.from_tuples([(marked(group), marked(name)) for group, name in _columns(rows)])
         table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
-        below = "".join(f"<p>{marked(sentence)}</p>\n" for sentence in says)
+        below = "".join(f"<p>{marked(sentence)}</p>\n" for sentence in says if sentence)
         if len(says) > SEVERAL:
             below = f"<details><summary>In words</summary>\n{below}</details>\n"
         text.append(f"<h2>{marked(label)}</h2>\n{boxed(table, label)}\n{below}")
@@ -139,26 +130,32 @@ def tex(text: str) -> str:
 
 
 def picture(panels: Panels) -> Figure:
-    """Draw the panels in as many columns as fit a page, or exceed it least."""
-    widths = [_widths(rows) for _, rows in panels]
-    heights = [LINE * (len(rows) + 3.5 + _grouped(rows)) for _, rows in panels]
-    headings = [width(label, SIZE + 1) for label, _ in panels]
-    wide, tall = max(*map(sum, widths), *headings) + GAP, max(heights)
-
-    def excess(across: int) -> float:
-        return max(1, across * wide / PAGE[0], ceil(len(panels) / across) * tall / PAGE[1])
-
-    across = min(range(len(panels), 0, -1), key=excess)
-    tops = [0.0]
-    for first in range(0, len(panels), across):
-        tops.append(tops[-1] + max(heights[first : first + across]))
-    height = tops[-1]
-    scale = rcParams["font.size"] / SIZE
-    figure = Figure(figsize=(scale * across * wide / 72, scale * height / 72))
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, across * wide), ylim=(height, 0))
-    axes.axis("off")
-    for k, (label, rows) in enumerate(panels):
-        _draw(axes, k % across * wide, tops[k // across], label, rows, widths[k])
+    """Draw the panels below each other, as wide as their cells are."""
+    size, high = rcParams["font.size"], [len(rows) + 2.6 + _grouped(rows) for _, rows in panels]
+    heads = [[(f"{group}\n{name}" if group else name, False) for group, name in _columns(rows)] for _, rows in panels]
+    cells = [[head, *_lines(rows)] for head, (_, rows) in zip(heads, panels, strict=True)]
+    widths = [[max(width(text, size) for text, _ in one) + GAP for one in zip(*panel, strict=True)] for panel in cells]
+    wide = max(*map(sum, widths), *(width(label, size + 1) for label, _ in panels))
+    figure = Figure(figsize=(wide / 72, 1.6 * size / 72 * sum(high)))
+    axes = figure.subplots(len(panels), squeeze=False, height_ratios=high)[:, 0]
+    figure.subplots_adjust(0, 0, 1, 1, hspace=0)
+    for k, (axis, (label, rows)) in enumerate(zip(axes, panels, strict=True)):
+        axis.axis("off")
+        axis.text(0, 1 - 0.9 / high[k], label, fontsize=size + 1, weight="bold", va="center")
+        shares = [one / wide for one in widths[k]]
+        table = axis.table([[text for text, _ in line] for line in cells[k]], colWidths=shares, loc="lower left")
+        table.AXESPAD = 0
+        table.auto_set_font_size(False)
+        for (row, column), cell in table.get_celld().items():
+            cell.set_height((1 if row else 1 + _grouped(rows)) / high[k])
+            cell.set(linewidth=0.6, capstyle="projecting")
+            cell.visible_edges, cell.PAD = {0: "TB", len(rows): "B"}.get(row, ""), 0
+            text, bold = cells[k][row][column]
+            math = "$" not in text and bool(RHO.search(text))
+            shown = RHO.sub(r"$\\rho_{\1}$", text) if math else text
+            colour = "0.4" if _columns(rows)[column][1] in FAINT else "0"
+            style = {"fontsize": size, "weight": "bold" if bold else "normal", "color": colour, "ha": "left"}
+            cell.get_text().set(text=shown, parse_math=math, **style)
     return figure
 
 
@@ -176,68 +173,6 @@ def _styled(cell: str, bold: bool, head: str) -> str:
 
 def _safe(cell: str) -> str:
     return marked(cell).replace(SPACE, "&numsp;")  # as a character pandas strips it
-
-
-def _draw(axes: Axes, x: float, y: float, label: str, rows: pd.DataFrame, widths: list[float]) -> None:
-    starts = [x + sum(widths[:k]) for k in range(len(widths) + 1)]
-
-    def put(at: float, text: str, **style: Any) -> None:
-        """Write text, with indices set as such: ρ_S."""
-        math = "$" not in text and bool(RHO.search(text))
-        shown = RHO.sub(r"$\\rho_{\1}$", text) if math else text
-        axes.text(at, y, shown, **{"fontsize": rcParams["font.size"], "va": "center", **style}, parse_math=math)
-
-    def write(column: int, text: str, bold: bool = False) -> None:
-        colour = "0.4" if _columns(rows)[column][1] in FAINT else "0"
-        put(starts[column], text, weight="bold" if bold else "normal", color=colour)
-
-    def rule(first: int, last: int, width: float) -> None:
-        axes.plot([starts[first], starts[last] - GAP / 2], [y, y], color="0", linewidth=width)
-
-    y += LINE / 2
-    put(x, label, fontsize=rcParams["font.size"] * (SIZE + 1) / SIZE, weight="bold")
-    y += LINE * 0.7
-    rule(0, len(widths), 0.8)
-    y += LINE * 0.6
-    if _grouped(rows):
-        first = 0
-        for group, several in _groups(rows):
-            middle = (starts[first] + starts[first + several] - GAP) / 2
-            put(middle, group, ha="center")
-            if group:
-                y += LINE / 2
-                rule(first, first + several, 0.3)
-                y -= LINE / 2
-            first += several
-        y += LINE
-    for column, (_, name) in enumerate(_columns(rows)):
-        write(column, name)
-    y += LINE * 0.6
-    rule(0, len(widths), 0.5)
-    y += LINE * 0.6
-    for line in _lines(rows):
-        for column, (text, bold) in enumerate(line):
-            write(column, text, bold)
-        y += LINE
-    y -= LINE * 0.4
-    rule(0, len(widths), 0.8)
-
-
-def _widths(rows: pd.DataFrame) -> list[float]:
-    """Return the width of each column in points, the gap behind it included."""
-    lines = [[(name, False) for _, name in _columns(rows)], *_lines(rows)]
-    found = [max(_width(*cell) for cell in column) + GAP for column in zip(*lines, strict=True)]
-    last = 0
-    for group, several in _groups(rows):
-        last += several
-        found[last - 1] += max(0, _width(group, False) + GAP - sum(found[last - several : last]))
-    return found
-
-
-def _width(text: str, bold: bool) -> float:
-    font = FontProperties(size=SIZE, weight="bold" if bold else "normal")
-    wide = float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
-    return wide * HINTED if wide > LONG else wide  # in pixels a long text would run into the next column
 
 
 def _lines(rows: pd.DataFrame) -> list[Line]:

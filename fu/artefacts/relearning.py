@@ -9,25 +9,23 @@ shares is not judged.
 """
 
 from collections.abc import Mapping
-from math import inf
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import notes
-from fu.artefacts.audit import controlled, uncontrolled, unjudged
-from fu.artefacts.drawing import Look, handles, head, legend, looks, panels, show_shares
+from fu.artefacts.audit import controlled, marked, tested, uncontrolled, unfit
+from fu.artefacts.drawing import draw_band, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Method, Scenario
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import LIKE, markdown
-from fu.artefacts.result import Result
+from fu.artefacts.panels import LIKE, grid
+from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import summaries
-from fu.artefacts.words import in_a_row
+from fu.artefacts.words import plus_minus
 
 INPUTS = ("relearning",)
 NEEDS = ("against",)
@@ -41,6 +39,15 @@ CONTROL: dict[str, Any] = {"linewidth": 3.2, "zorder": 1.5}
 GREYS = ("0.15", "0.6")  # of the retrainings
 LEVELS: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "zorder": 0.5}
 CURVE = ["scenario", "method", "attack", "metric", "round"]
+
+
+READ = (
+    f"Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least {SHARE:g} of the original "
+    "model's, mean over models; 0: it is so before anybody trains; >: some models never are, and count as if they "
+    f"were after the last round. {LIKE}, grey: not significantly sooner than with retraining; in a heading: the attack "
+    "fails its own controls, so that no method is judged by it. The other columns: before the attack → after it; of "
+    "ω⁰ before it."
+)
 
 
 class Judged(NamedTuple):
@@ -60,10 +67,11 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found, times = summaries(frame, CURVE), until(frame)
     judged = {one.name: {attack: judge(entry, one, times, attack) for attack in ATTACKS} for one in entry.scenarios}
     shown = [(one.label, _panel(entry, one, found, judged[one.name])) for one in entry.scenarios]
-    words = [in_words(entry, one, found, judged[one.name]) for one in entry.scenarios]
-    said = _notes(entry)
-    body = f"{markdown(shown, words)}\n{paragraph(said)}\n"
-    return Result(found, body, _picture(entry, found), shown, said, words, beside=True)
+    words = [
+        [unfit(f"Where {ATTACKS[attack]}, the attack", one.fails) for attack, one in several.items() if one.fails]
+        for several in judged.values()
+    ]
+    return of_table(found, shown, _notes(entry), words, figure=_picture(entry, found))
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -142,116 +150,78 @@ def _last(scenario: Scenario) -> int:
     return scenario.relearning.rounds
 
 
+def _originals(entry: Entry) -> dict[str, str]:
+    """Return what the models are called that a retrained one's training had made before the request."""
+    again = [method for method in entry.methods if method.name in entry.against]
+    return {method.name: f"ω⁰ before {method.label}" if len(again) > 1 else "ω⁰" for method in again}
+
+
 def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapping[str, Judged]) -> pd.DataFrame:
-    """Return a row for each method, retraining first; grey where nothing comes back sooner than after retraining."""
+    """Return a row for each method, retraining first, the original models last; grey where nothing is sooner."""
     assert scenario.relearning
     here = found[found["scenario"] == scenario.name].set_index(CURVE[1:])["mean"]
-    last, lines = _last(scenario), []
+    last, originals, rows = _last(scenario), _originals(entry), []
+    fit = any(not one.fails for one in judged.values())
     for method in sorted(entry.methods, key=lambda one: one.name not in entry.against):
         number = len(next(iter(judged.values())).rounds.get(method.name, []))
         fewer = f" ({number} models)" if number < scenario.relearning.repeats else ""
-        row = {("", "Method"): method.marked + fewer}
+        row: dict[Any, str] = {"Method": marked(entry, scenario, method, fit) + fewer}
         for attack, one in judged.items():
             text = mean_rounds(one.rounds.get(method.name, []), last)
             grey = not one.fails and method.name in one.p and not one.sooner(method.name)
-            heading = f"rounds {LIKE}" if one.fails else "rounds"
-            row[ATTACKS[attack], heading] = f"{text} {LIKE}" if grey else text
+            row[ATTACKS[attack], f"rounds {LIKE}" if one.fails else "rounds"] = f"{text} {LIKE}" if grey else text
             for metric in entry.metrics:
-                ends = [here.get((method.name, attack, metric.name, round)) for round in (0, last)]
-                texts = ["–" if end is None else f"{end:.3f}" for end in ends]
-                row[ATTACKS[attack], metric.label] = " → ".join(texts)
-        lines.append(row)
-    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
-
-
-def in_words(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mapping[str, Judged]) -> list[str]:
-    """Return sentences: the original's level, each attack's verdicts or why it has none, methods not judged."""
-    last, said = _last(scenario), []
-    here = found[(found["scenario"] == scenario.name) & (found["attack"] == ORIGINAL)]
-    for metric in entry.metrics:
-        levels = sorted({f"{level:.3f}" for level in here[here["metric"] == metric.name]["mean"]})
-        said += (
-            [f"{metric.label} of the original models: {' to '.join([*levels[:1], *levels[1:][-1:]])}."]
-            if levels
-            else []
+                ends = [here.get((method.name, attack, metric.name, round), nan) for round in (0, last)]
+                row[ATTACKS[attack], metric.label] = " → ".join(plus_minus(end) for end in ends)
+        rows.append(row)
+    for name, label in originals.items():
+        levels = {one.label: plus_minus(here.get((name, ORIGINAL, one.name, 0), nan)) for one in entry.metrics}
+        rows.append(
+            {"Method": label, **{(where, one): text for where in ATTACKS.values() for one, text in levels.items()}}
         )
-    for attack, one in judged.items():
-        when = f"Where {ATTACKS[attack]}"
-        compared = [m for m in entry.methods if m.name in entry.against]
-        again = in_a_row([f"{m.label}: {mean_rounds(one.rounds.get(m.name, []), last)} rounds" for m in compared])
-        if one.fails:
-            said.append(f"{when}, nobody is judged, as {one.fails} ({again}).")
-            continue
-        tested = [m for m in entry.methods if m.name in one.p and not (m.left or m.control)]
-        early = in_a_row([m.label for m in tested if one.sooner(m.name)])
-        others = in_a_row([m.label for m in tested if not one.sooner(m.name)])
-        parts = [f"it is back sooner than after retraining in {early}"] if early else []
-        parts += [f"it is not shown to be in {others}" if early else f"it is not shown to be back sooner in {others}"]
-        said.append(f"{when}, {'; '.join(parts[: 2 if others else 1])} ({again}).")
-    return said + unjudged(entry, uncontrolled(entry, scenario))
+    return grid(rows)
 
 
 def _notes(entry: Entry) -> str:
     """Explain what was done, columns and marks."""
-    done = [one.relearning for one in entry.scenarios if one.relearning]
     how = [
         f"{one.repeats} models of each method train on for {one.rounds} rounds with the rates of post-training: all "
         f"retained clients, or the forgotten client on {one.samples} of its samples, which are the same for all models "
         "and are not measured on."
-        for one in done
+        for one in (scenario.relearning for scenario in entry.scenarios)
+        if one
     ]
-    return " ".join(
-        [
-            *dict.fromkeys(how),
-            "Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least "
-            f"{SHARE:g} of the original model's, mean over models; 0: it is so before anybody trains; >: some models "
-            "never are, and count as if they were after the last round.",
-            f"{LIKE}, grey: not significantly sooner than with retraining; in a heading: the attack fails its own "
-            "controls, so that no method is judged by it.",
-            "The other columns: before the attack → after it.",
-            *notes.spread(entry, "Bands"),
-            *([entry.note] if entry.note else []),
-            *notes.marks(entry),
-        ]
-    )
+    return notes.joined(entry, *dict.fromkeys(how), READ, notes.deviations(entry, "Bands"), entry.note)
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     """Draw a panel for each scenario, attack and metric: a line for each method, thick ones for retraining."""
-    methods = [method for method in entry.methods if method.name not in entry.against]
-    again = [method for method in entry.methods if method.name in entry.against]
-    greys = {method.name: {"color": GREYS[k % len(GREYS)], **CONTROL} for k, method in enumerate(again)}
-    named = {method.name: f"ω⁰ before {method.label}" if len(again) > 1 else "ω⁰" for method in again}
+    originals, styles = _originals(entry), looks(tested(entry))
+    greys = {name: {"color": GREYS[k % len(GREYS)], **CONTROL} for k, name in enumerate(originals)}
     levels = {name: {**LEVELS, "color": style["color"]} for name, style in greys.items()}
     places = [(scenario, attack) for scenario in entry.scenarios for attack in ATTACKS]
     figure, lines = panels(len(places), len(entry.metrics), 2.4)
-    styles = looks(methods)
     for line, (scenario, attack) in zip(lines, places, strict=True):
         head(line[0], entry.heading_of(f"{scenario.label}: {ATTACKS[attack]}"), len(line))
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
             before = here[here["attack"] == ORIGINAL].set_index("method")["mean"]
-            for name, level in levels.items():
-                if name in before:
-                    axis.axhline(before[name], **level)
             own = here[here["attack"] == attack]
             for name, style in greys.items():
                 part = own[own["method"] == name]
                 axis.plot(part["round"], part["mean"], **style)
+                if name in before:
+                    axis.axhline(before[name], **levels[name])
             for name, look in styles.items():
-                _draw(axis, own[own["method"] == name], look)
+                part = own[own["method"] == name]
+                axis.plot(part["round"], part["mean"], **look.line(len(part)))
+                draw_band(axis, "round", part, look.colour, 0.1)
             axis.set(xlabel="round", ylabel=metric.label)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     for k in range(len(entry.metrics)):
         show_shares([line[k] for line in lines])
-    signs = [Line2D([], [], label=method.marked, **greys[method.name]) for method in again]
-    signs += [Line2D([], [], label=named[name], **level) for name, level in levels.items()]
-    legend(figure, [*handles(methods), *signs])
+    labels = {method.name: method.marked for method in entry.methods}
+    again = [Line2D([], [], label=labels[name], **style) for name, style in greys.items()]
+    again += [Line2D([], [], label=originals[name], **level) for name, level in levels.items()]
+    legend(figure, [*handles(tested(entry)), *again])
     return figure
-
-
-def _draw(axis: Axes, part: pd.DataFrame, look: Look) -> None:
-    axis.plot(part["round"], part["mean"], **look.line(len(part)))
-    several = part[part["n"] > 1]
-    low, high = several["mean"] - several["std"], several["mean"] + several["std"]
-    axis.fill_between(several["round"], low, high, color=look.colour, alpha=0.1, linewidth=0)

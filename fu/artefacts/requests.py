@@ -63,8 +63,8 @@ def times(entry: Entry, scenario: Scenario, requests: Requests) -> dict[str, Any
 
 def counted(entry: Entry, found: pd.DataFrame) -> str:
     """Say how many requests a mean rests on, and out of what they are drawn."""
-    error = ", with their standard error" if found["error"].notna().any() else ""
-    text = f"means over {found['n'].iloc[0]} requests, {LOOKED_UP} in each sampling history{error}."
+    each = f"{found['n'].iloc[0]} requests, {LOOKED_UP} in each sampling history, with their standard error"
+    text = f"means over {each}."
     if any(scenario.asked and scenario.asked.level == "sample" for scenario in entry.scenarios):
         text += (
             " A sample is drawn out of all training samples, a client's as often as it is large; sizes are those of "

@@ -51,13 +51,25 @@ class Result:
     beside: bool = False
 
 
-def of_table(frame: pd.DataFrame, shown: Panels, notes: str, words: Words = (), names: tuple[str, ...] = ()) -> Result:
-    """Return the result of a kind that shows numbers in panels, with what they say in words.
+def of_table(
+    frame: pd.DataFrame,
+    shown: Panels,
+    notes: str,
+    words: Words = (),
+    names: tuple[str, ...] = (),
+    figure: Figure | None = None,
+) -> Result:
+    """Return the result of a kind that shows numbers in panels, with a figure beside them or as a picture of them.
 
     `names`: those of the panels, where there is not one for each scenario.
     """
     body = f"{panels.markdown(shown, words)}\n{paragraph(notes)}\n"
-    return Result(frame, body, panels.picture(shown), shown, notes, words, names)
+    return Result(frame, body, figure or panels.picture(shown), shown, notes, words, names, beside=bool(figure))
+
+
+def of_figure(frame: pd.DataFrame, shown: Panels, notes: str, figure: Figure, words: Words = ()) -> Result:
+    """Return the result of a kind that shows a figure, whose numbers stand in Markdown alone."""
+    return Result(frame, f"{panels.markdown(shown, words)}\n{paragraph(notes)}\n", figure, notes=notes)
 
 
 def write(

@@ -4,11 +4,14 @@ A run of fewer rounds is scaled up, but not an unlearning of a single round, as 
 outside the promise of equal bytes: this artefact is made again when the work is, not when a time differs.
 """
 
+from math import nan
+from typing import Any
+
 import pandas as pd
 
 from fu.artefacts import notes
 from fu.artefacts.entry import Entry, Scenario
-from fu.artefacts.panels import OURS
+from fu.artefacts.panels import OURS, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import KEYS, printed, summaries
 from fu.artefacts.words import plus_minus
@@ -49,7 +52,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found["published_std"] = found[KEYS].merge(spread, on=KEYS, how="left")["value"].astype(float)
     found["difference"] = found["mean"] - found["published"]
     panels = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return of_table(found, panels, _notes(entry, ours, found))
+    return of_table(found, panels, _notes(entry, ours))
 
 
 def scaled(spent: list[float], rounds: list[int]) -> float:
@@ -68,37 +71,34 @@ def _with_ratios(rows: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     return pd.concat([rows, ratios[rows.columns]], ignore_index=True)
 
 
-def _notes(entry: Entry, ours: pd.DataFrame, found: pd.DataFrame) -> str:
+def _notes(entry: Entry, ours: pd.DataFrame) -> str:
     devices = sorted(set(ours[ours["metric"] == "seconds"]["device"]))
-    parts = [f"Scaled to {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}."]
-    if (found["metric"] == "ratio").any():
-        parts.append("Ratio: seconds over retraining's of the same seed.")
-    parts += [*notes.deviations(entry), *notes.comparison(entry)]
-    return " ".join([*parts, *notes.marks(entry, " ".join(parts))])
+    return notes.joined(
+        entry,
+        f"Scaled to {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}.",
+        "Ratio: seconds over retraining's of the same seed." if entry.retraining else "",
+        notes.deviations(entry),
+        notes.comparison(entry),
+    )
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
-    group = "Ratio" if entry.compares else ""
-    ratio, paper, diff = (group, OURS if group else "Ratio"), (group, "paper"), (group, "diff")
+    ratio = ("Ratio", OURS) if entry.compares else "Ratio"
     rows = []
     for method in entry.methods:
         here = frame[(frame["scenario"] == scenario.name) & (frame["method"] == method.name)].set_index("metric")
-        row = {("", "Method"): method.marked}
-        if here.empty:
-            rows.append({**row, ratio: "diverged"})
-            continue
-        if "ratio" in here.index:
-            row[ratio] = _mean(here, "ratio")
-        if entry.compares and "ratio" in here.index and pd.notna(here["published"]["ratio"]):
-            row[paper] = f"{here['published']['ratio']:.2f}"
-            row[diff] = f"{here['difference']['ratio']:+.2f}"
-        lost = len(entry.seeds) - here["n"]["seconds"]
-        row["", "Seconds"] = _mean(here, "seconds") + (f", {lost} diverged" if lost else "")
-        rows.append(row | {("", metric.label): f"{here['mean'][metric.name]:.0f}" for metric in entry.metrics})
-    columns = [("", "Method"), ratio, *([paper, diff] if entry.compares else []), ("", "Seconds")]
-    columns += [("", metric.label) for metric in entry.metrics]
-    return pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(columns)).astype(object).fillna("–")
+        row: dict[Any, str] = {"Method": method.marked, ratio: "diverged" if here.empty else _mean(here, "ratio")}
+        if entry.compares:
+            paper, diff = (here[name].get("ratio", nan) for name in ("published", "difference"))
+            row["Ratio", "paper"] = plus_minus(paper, digits=2)
+            row["Ratio", "diff"] = "–" if pd.isna(diff) else f"{diff:+.2f}"
+        row["Seconds"] = _mean(here, "seconds")
+        lost = len(entry.seeds) - here["n"].get("seconds", len(entry.seeds))
+        row["Seconds"] += f", {lost} diverged" if lost else ""
+        means = {metric: here["mean"].get(metric.name, nan) for metric in entry.metrics}
+        rows.append(row | {metric.label: plus_minus(mean, digits=0) for metric, mean in means.items()})
+    return grid(rows)
 
 
 def _mean(frame: pd.DataFrame, metric: str) -> str:
-    return plus_minus(frame["mean"][metric], frame["std"][metric], 2)
+    return plus_minus(frame["mean"].get(metric, nan), frame["std"].get(metric, nan), 2)

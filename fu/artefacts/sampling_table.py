@@ -6,10 +6,10 @@ import pandas as pd
 
 from fu.artefacts import notes
 from fu.artefacts.entry import Entry, Scenario
-from fu.artefacts.panels import OURS
+from fu.artefacts.panels import OURS, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import printed
-from fu.artefacts.words import known
+from fu.artefacts.words import plus_minus
 from fu.errors import UserError
 
 INPUTS = ()
@@ -26,7 +26,6 @@ SYMBOLS = {
     "rho_s_most": "ρ_S ≤",
 }
 PUBLISHED = {"metrics": ("all_samples", "clients", "clients_per_round", "rounds", "steps", "batch_size")}
-APART = 0.01  # of a number, from which on sizes are said to differ: those of clients are whole
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
@@ -40,8 +39,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
             rows.append({**about, "ours": own.get(name, float("nan")), "published": paper.get(name, float("nan"))})
     found = pd.DataFrame(rows)
     found = found[found.groupby("quantity")["ours"].transform("count") > 0].reset_index(drop=True)
-    panel = pd.DataFrame([_cells(entry, scenario, found) for scenario in entry.scenarios])
-    panel.columns = pd.MultiIndex.from_tuples([*panel.columns])
+    panel = grid([_cells(entry, scenario, found) for scenario in entry.scenarios])
     return of_table(found, [("Settings", panel)], _notes(entry, found), names=("settings",))
 
 
@@ -70,50 +68,28 @@ def _with_rhos(numbers: dict[str, float]) -> dict[str, float]:
     return {**numbers, "rho_c": rho_c, "rho_s": rho_s}
 
 
-def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[tuple[str, str], str]:
-    cells: dict[tuple[str, str], Any] = {("", "Data set"): scenario.label, ("", "Model"): scenario.model}
+def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[Any, str]:
+    cells: dict[Any, str] = {"Data set": scenario.label, "Model": scenario.model}
     for row in found[found["scenario"] == scenario.name].to_dict("records"):
-        if entry.compares:
-            cells[row["symbol"], OURS] = _text(row["quantity"], row["ours"])
-            if row["quantity"] != "rho_s_most":
-                cells[row["symbol"], "paper"] = _text(row["quantity"], row["published"])
-        else:
-            cells["", row["symbol"]] = _text(row["quantity"], row["ours"])
+        ours, theirs = (_text(row["quantity"], row[whose]) for whose in ("ours", "published"))
+        cells[(row["symbol"], OURS) if entry.compares else row["symbol"]] = ours
+        if entry.compares and row["quantity"] != "rho_s_most":
+            cells[row["symbol"], "paper"] = theirs
     return cells
 
 
 def _text(quantity: str, value: float) -> str:
-    return known(value, 3 if quantity.startswith("rho") else 0)
+    return plus_minus(value, digits=3 if quantity.startswith("rho") else 0)
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:
     varies = (found["quantity"] == "rho_s_most").any()
-    said = [
+    return notes.joined(
+        entry,
         "M clients with N training samples each, K drawn for each of R rounds, E steps a round, b samples a step; "
         "ρ_C = K R / M, ρ_S = b K R E / (M N). N is a mean: where clients differ in size, a sample of a smaller client "
         "is met more often" + (", up to ρ_S ≤ in the smallest that the partition admits." if varies else "."),
-        *(["Of owners of data N is all samples by M, too large where some take no part."] if varies else []),
-        *([f"The paper's N is its number of samples by its M.{_contradicted(entry, found)}"] if entry.compares else []),
-        *notes.comparison(entry, diff=False),
-    ]
-    return " ".join(said)
-
-
-def _contradicted(entry: Entry, found: pd.DataFrame) -> str:
-    """Say where clients hold another number of samples than the paper's numbers make them hold.
-
-    And what this makes of rho_S, where all else that it is made of is the paper's.
-    """
-    said = []
-    for scenario in entry.scenarios:
-        own = found[found["scenario"] == scenario.name].set_index("quantity")
-        ours, paper = own["ours"], own["published"]
-        (n, its_n), (rho, its_rho) = (
-            [_text(name, side[name]) for side in (ours, paper)] for name in ("samples", "rho_s")
-        )
-        apart = abs(ours["samples"] - paper["samples"]) > APART * paper["samples"]
-        if ours["clients"] == paper["clients"] and apart and n != its_n:
-            same = all(ours[name] == paper[name] for name in ("clients_per_round", "rounds", "steps", "batch_size"))
-            so = f", so that ρ_S is {rho}, not {its_rho}" if same and rho != its_rho else ""
-            said.append(f"{scenario.label}: N is {n}, not {its_n}{so}")
-    return f" {'; '.join(said)}." if said else ""
+        "Of owners of data N is all samples by M, too large where some take no part." if varies else "",
+        "The paper's N is its number of samples by its M." if entry.compares else "",
+        notes.comparison(entry, diff=False),
+    )

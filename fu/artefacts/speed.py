@@ -13,11 +13,12 @@ from typing import Any
 import pandas as pd
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import number, setting_name
+from fu.artefacts.drawing import point
 from fu.artefacts.entry import Entry, Scenario
-from fu.artefacts.panels import OURS
+from fu.artefacts.panels import OURS, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import printed, summaries, unfinished
+from fu.artefacts.words import plus_minus
 
 INPUTS = ("traces", "costs")
 RETRAINS = True  # one of its methods must
@@ -109,12 +110,11 @@ def _ratio(base: float, own: float) -> float:
 
 
 def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
-    lines = []
+    rows = []
     for method in entry.methods:
         for trial in entry.trials(scenario.name, method):
             here = found[(found["scenario"] == scenario.name) & (found["trial"] == trial.name)].set_index("metric")
-            point = ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in trial.values.items())
-            row = {("", "Method"): f"{method.marked}, {point}" if point else method.marked}
+            row: dict[Any, str] = {"Method": ", ".join(filter(None, [method.marked, point(trial.values)]))}
             never = len(entry.seeds) - int(here["n"].get("rounds", 0))
             faster, rest = _mean(here, "faster", 2), int(here["n"].get("rounds", 0) - here["n"].get("faster", 0))
             if here["mean"].get("rounds") == 0:
@@ -122,38 +122,31 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
             elif faster != "–" and rest:
                 faster += f" ({AT_ONCE} on {rest} seed{'s' if rest > 1 else ''})"
             if not entry.compares:
-                row["", FASTER] = faster
+                row[FASTER] = faster
             else:
-                row[FASTER, OURS] = faster
-                paper = here["published"].get("faster", nan)
-                row[FASTER, "paper"] = "–" if pd.isna(paper) else f"{paper:.2f}"
                 diff = here["difference"].get("faster", nan)
+                row[FASTER, OURS] = faster
+                row[FASTER, "paper"] = plus_minus(here["published"].get("faster", nan), digits=2)
                 row[FASTER, "diff"] = "–" if pd.isna(diff) else f"{diff:+.2f}"
-            row["", ROUNDS] = _mean(here, "rounds", 1)
-            if never:
-                row["", ROUNDS] += f" (never on {never} seed{'s' if never > 1 else ''})"
-            row |= {("", metric.label): _mean(here, metric.name, 0) for metric in entry.metrics[1:]}
-            row["", "Seconds"] = _mean(here, "seconds", 1)
-            lines.append(row)
-    return pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples([*lines[0]]))
+            row[ROUNDS] = _mean(here, "rounds", 1)
+            row[ROUNDS] += f" (never on {never} seed{'s' if never > 1 else ''})" if never else ""
+            row |= {metric.label: _mean(here, metric.name, 0) for metric in entry.metrics[1:]}
+            rows.append({**row, "Seconds": _mean(here, "seconds", 1)})
+    return grid(rows)
 
 
 def _mean(here: pd.DataFrame, metric: str, digits: int) -> str:
-    if pd.isna(here["mean"].get(metric, nan)):
-        return "–"
-    mean, std = here["mean"][metric], here["std"][metric]
-    return f"{mean:.{digits}f}" + ("" if pd.isna(std) else f" ±{std:.{digits}f}")
+    return plus_minus(here["mean"].get(metric, nan), here["std"].get(metric, nan), digits)
 
 
 def _notes(entry: Entry, frame: pd.DataFrame) -> str:
-    metric = entry.metrics[0]
     devices = sorted(set(frame[frame["metric"] == "seconds"]["device"]))
-    said = [
-        f"Until {metric.label} is at most half a point below retraining's last; retraining itself gets there before "
-        f"its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
+    return notes.joined(
+        entry,
+        f"Until {entry.metrics[0].label} is at most half a point below retraining's last; retraining itself gets there "
+        f"before its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
         f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; {AT_ONCE}: it is "
         "there before its first round.",
-        *notes.deviations(entry),
-        *notes.comparison(entry),
-    ]
-    return " ".join([*said, *notes.marks(entry, " ".join(said))])
+        notes.deviations(entry),
+        notes.comparison(entry),
+    )

@@ -4,21 +4,31 @@ Accuracy is that of trained models. Time is that of requests that are drawn, wit
 scenario asks to be forgotten says whether its rho is rho_S or rho_C. Accuracy and time stand side by side.
 """
 
+from itertools import product
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from fu.artefacts import notes
-from fu.artefacts.drawing import DIVERGED, draw_diverged, draw_means, handles, head, legend, looks, panels, show_shares
+from fu.artefacts.drawing import (
+    DIVERGED,
+    draw_diverged,
+    draw_means,
+    handles,
+    head,
+    legend,
+    looks,
+    panels,
+    show_shares,
+    signs,
+)
 from fu.artefacts.entry import Entry, Scenario
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import section
+from fu.artefacts.panels import grid
 from fu.artefacts.requests import FRS, asked, counted, draw_retrained, draw_times, retrained, times
-from fu.artefacts.result import Result
+from fu.artefacts.result import Result, of_figure
 from fu.artefacts.statistics import Mean, Means, evaluated
-from fu.artefacts.words import in_a_row, known, plus_minus
+from fu.artefacts.words import in_a_row, plus_minus
 
 INPUTS = ("evaluations",)
 REQUESTS = True
@@ -37,8 +47,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return accuracy (mean and deviation over seeds) and time by rho, a row of panels for each name and level."""
     means = evaluated(frame).means()
     found = pd.DataFrame([row for scenario in entry.scenarios for row in _rows(frame, means, entry, scenario)])
-    said = _notes(entry, found)
-    return Result(found, f"{_tables(entry, found)}\n{paragraph(said)}\n", _picture(entry, found), notes=said)
+    shown = [(str(panel), _table(entry, part)) for panel, part in found.groupby("panel", sort=False)]
+    return of_figure(found, shown, _notes(entry, found), _picture(entry, found))
 
 
 def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:
@@ -63,42 +73,31 @@ def _panel(scenario: Scenario) -> str:
     return f"{scenario.family or scenario.label}, {f'{number} {level}s' if number > 1 else f'a {level}'} to forget"
 
 
-def _tables(entry: Entry, found: pd.DataFrame) -> str:
-    text = []
-    for panel, part in found.groupby("panel", sort=False):
-        rows = []
-        for _, own in part.sort_values("rho", kind="stable").groupby("scenario", sort=False):
-            first, time = own.iloc[0], own[own["metric"] == TIME].iloc[0]
-            row = {RHO[first["level"]]: f"{first['rho']:.3f}", "K": first["K"], "b": first["b"]}
-            for method in entry.methods:
-                for metric in entry.metrics:
-                    cell = own[(own["method"] == method.name) & (own["metric"] == metric.name)]
-                    name = metric.label if len(entry.methods) == 1 else f"{method.marked}, {metric.label}"
-                    row[name] = plus_minus(*cell[["mean", "std"]].iloc[0]) if cell["n"].iloc[0] else DIVERGED
-            rows.append(
-                {
-                    **row,
-                    "time": plus_minus(time["mean"], time["error"], 1),
-                    "time, exact": known(time["exact"], 1),
-                    "FRS": f"{time['frs']}",
-                    "of FRS, exact": known(time["exact"] / time["frs"]),
-                }
-            )
-        text.append(section(str(panel), rows))
-    return "\n".join(text)
+def _table(entry: Entry, part: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for _, own in part.sort_values("rho", kind="stable").groupby("scenario", sort=False):
+        first, time = own.iloc[0], own[own["metric"] == TIME].iloc[0]
+        row = {RHO[first["level"]]: f"{first['rho']:.3f}", "K": first["K"], "b": first["b"]}
+        for method, metric in product(entry.methods, entry.metrics):
+            cell = own[(own["method"] == method.name) & (own["metric"] == metric.name)].iloc[0]
+            name = metric.label if len(entry.methods) == 1 else f"{method.marked}, {metric.label}"
+            row[name] = plus_minus(cell["mean"], cell["std"]) if cell["n"] else DIVERGED
+        row |= {"time": plus_minus(time["mean"], time["error"], 1), "time, exact": plus_minus(time["exact"], digits=1)}
+        rows.append({**row, "FRS": time["frs"], "of FRS, exact": plus_minus(time["exact"] / time["frs"])})
+    return grid(rows)
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:
     lost = found[(found["metric"] != TIME) & (found["n"] < len(entry.seeds))]
-    said = [
+    return notes.joined(
+        entry,
         f"Time: time steps computed again, 0 where nothing is; {counted(entry, found[found['metric'] == TIME])} "
         f"{retrained(found)}",
-        *notes.averages(entry),
-        *([f"Seeds that diverged are left out: {in_a_row([*lost['scenario'].unique()])}."] if len(lost) else []),
-        *([entry.note] if entry.note else []),
-        *notes.marks(entry),
-    ]
-    return " ".join(filter(None, said))
+        notes.seeds(entry, 0),
+        notes.deviations(entry),
+        f"Seeds that diverged are left out: {in_a_row([*lost['scenario'].unique()])}." if len(lost) else "",
+        entry.note,
+    )
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
@@ -124,6 +123,5 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     for k, metric in enumerate(entry.metrics):
         if metric.unit == "fraction":
             show_shares([row[k] for row in axes])
-    signs = [Line2D([], [], label=label, **style) for label, style in SIGNS.items()]
-    legend(figure, [*handles(entry.methods, own=entry.paper), *signs])
+    legend(figure, [*handles(entry.methods, own=entry.paper), *signs(SIGNS, SIGNS)])
     return figure

@@ -4,6 +4,7 @@ With `marks: bars` its numbers are drawn as bars.
 """
 
 from collections.abc import Hashable
+from dataclasses import replace
 from math import nan, sqrt
 from statistics import fmean
 from typing import Any
@@ -12,9 +13,8 @@ import pandas as pd
 
 from fu.artefacts import bars, notes
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
-from fu.artefacts.escaping import paragraph
-from fu.artefacts.panels import OURS, markdown
-from fu.artefacts.result import Result, of_table
+from fu.artefacts.panels import OURS, grid
+from fu.artefacts.result import Result, of_figure, of_table
 from fu.artefacts.statistics import KEYS, evaluated, printed, summaries
 from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
 
@@ -23,6 +23,16 @@ ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the 
 PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
 MARKS = {"bars": ("unlearned", "recovered")}  # the stages that have a panel each
 RISE = 0.01  # of ASR in post-training, where one seed shows no spread
+RATE = "Rate: learning rate of unlearning (¹) or post-training (²)"
+RISES = (
+    "↑: ASR rises in post-training. r: it rises by more than its standard deviation over seeds (of one seed: "
+    f"{RISE:g}), and the weights move back towards ω⁰ (of the paper's numbers: r as printed)."
+)
+BOLD = (
+    "Bold: the best{} at each stage, without retraining and diverged methods, where the 95% interval over seeds of its "
+    "difference from the runner-up excludes 0 (Welch); where higher is better, only among methods that forgot (ASR at "
+    f"most {FORGOT:g} above retraining's); never where the backdoor hardly took hold."
+)
 Cell = dict[Hashable, Any]
 Cells = dict[tuple[str, str, str], Cell]
 
@@ -32,11 +42,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found = collect(frame, entry)
     panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
     if entry.marks == "bars":
-        said, asr = notes_of(entry, found), notes.original_asr(found, "mean")
-        more = [*notes.no_backdoor(entry, asr), *notes.spread(entry, "Error bars")]
-        page = " ".join([said, *more, *notes.marks(entry, said)])
-        below = " ".join([entry.footnotes, *notes.rates(entry), *more, *notes.marks(entry, entry.footnotes)])
-        return Result(found, f"{markdown(panels)}\n{paragraph(page)}\n", bars.picture(entry, found), notes=below)
+        more = [notes.no_backdoor(entry, notes.original_asr(found, "mean")), notes.deviations(entry, "Error bars")]
+        shown = of_figure(found, panels, notes_of(entry, found, *more), bars.picture(entry, found))
+        return replace(shown, notes=notes.joined(entry, entry.footnotes, notes.rates(entry), *more))
     words = [
         in_words(found, entry, scenario, _held_out(frame, entry, scenario), _original(frame, scenario, "asr"))
         for scenario in entry.scenarios
@@ -58,30 +66,21 @@ def _original(frame: pd.DataFrame, scenario: Scenario, metric: str) -> dict[int,
     return dict(zip(rows["seed"], rows["value"], strict=True))
 
 
-def notes_of(entry: Entry, frame: pd.DataFrame) -> str:
+def notes_of(entry: Entry, frame: pd.DataFrame, *more: str) -> str:
     """Explain rows, columns and marks."""
-    parts = [entry.footnotes, *notes.deviations(entry)]
+    parts = [entry.footnotes, notes.deviations(entry)]
     for metric in entry.metrics:
         parts += [f"In parentheses: {spread.formula}." for spread in entry.spreads if spread.name == metric.spread]
-    parts += [*notes.left_out(frame), *notes.comparison(entry)]
+    parts += [notes.LEFT_OUT if frame["diverged"].any() else "", notes.comparison(entry)]
     if any(_best(entry, _cells(frame, scenario)) for scenario in entry.scenarios):
-        parts.append(_bold(entry, frame))
+        parts.append(BOLD.format(" of the paper's methods" if entry.in_paper else ""))
     if (frame["mark"] != "").any() or (frame["published_mark"] != "").any():
-        marked = [*frame[frame["mark"] != ""]["n"]] or [len(entry.seeds)]
-        beyond = "its standard deviation over seeds" if max(marked) > 1 else f"{RISE:g}"
-        beyond += f" ({RISE:g} where one is left)" if max(marked) > min(marked) == 1 else ""
-        parts.append(
-            f"↑: ASR rises in post-training. r: it rises by more than {beyond}, and the weights move back towards ω⁰ "
-            "(of the paper's numbers: r as printed)."
-        )
+        parts.append(RISES)
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
-        parts.append(
-            "Rate: learning rate of unlearning (¹) or post-training (²); in parentheses where it was fixed beforehand, "
-            f"else the best of a grid: {entry.rule}."
-        )
+        parts.append(f"{RATE}; in parentheses where it was fixed beforehand, else the best of a grid: {entry.rule}.")
     elif entry.methods:
-        parts.append("Rate: learning rate of unlearning (¹) or post-training (²), fixed beforehand.")
-    return " ".join(parts)
+        parts.append(f"{RATE}, fixed beforehand.")
+    return notes.joined(entry, *parts, *more)
 
 
 def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -147,30 +146,28 @@ def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame
     best = _best(entry, cells)
     rows = []
     for name, stage, label in entry.rows(scenario.name):
-        row = {("", "Method"): label, ("", "Rate"): "–"}
+        row: dict[Any, str] = {"Method": label, "Rate": "–"}
         if name in methods:
             setting = entry.trial(scenario.name, methods[name]).setting(stage)
             varies = len({trial.setting(stage) for trial in methods[name].trials[scenario.name]}) > 1
-            row["", "Rate"] = setting if varies or setting == "–" else f"({setting})"
+            row["Rate"] = setting if varies or setting == "–" else f"({setting})"
         for metric in entry.metrics:
             cell = cells[name, stage, metric.name]
             spread = cells[name, stage, metric.spread] if metric.spread else None
-            text = _ours(cell, spread)
-            if cell["diverged"] and metric is entry.metrics[0]:
-                text += f", {cell['diverged']} diverged"
-            if (name, stage, metric.name) in best:
-                text = f"**{text}**"
+            text, first = _ours(cell, spread), metric is entry.metrics[0]
+            text += f", {cell['diverged']} diverged" if cell["diverged"] and first else ""
+            text = f"**{text}**" if (name, stage, metric.name) in best else text
             if cell["diverged"] and not cell["n"]:
-                text = f"diverged in {cell['diverged_round']:.0f}" if metric is entry.metrics[0] else "–"
+                text = f"diverged in {cell['diverged_round']:.0f}" if first else "–"
             if not entry.compares:
-                row["", metric.label] = text
+                row[metric.label] = text
                 continue
             theirs = _number(cell["published"], spread["published"] if spread is not None else None)
             row[metric.label, OURS] = text
             row[metric.label, "paper"] = f"{theirs} {cell['published_mark']}".strip()
             row[metric.label, "diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.3f}"
         rows.append(row)
-    return pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(list(rows[0])))
+    return grid(rows)
 
 
 def _cells(frame: pd.DataFrame, scenario: Scenario) -> Cells:
@@ -209,17 +206,6 @@ def differs(difference: float, one: Cell, other: Cell) -> bool:
     parts = sum(error**2 / (cell["n"] - 1) for error, cell in zip(errors, (one, other), strict=True))
     half = stdtrit(sum(errors) ** 2 / parts, 0.975) * sqrt(sum(errors)) if parts else 0.0
     return bool(abs(difference) > half)
-
-
-def _bold(entry: Entry, frame: pd.DataFrame) -> str:
-    """Explain bold."""
-    best = "the best of the paper's methods" if entry.in_paper else "the best"
-    text = f"Bold: {best} at each stage, without retraining and diverged methods, where the 95% interval over seeds "
-    text += "of its difference from the runner-up excludes 0 (Welch)"
-    if any(metric.better == "higher" for metric in entry.metrics) and frame["forgot"].notna().any():
-        text += f"; where higher is better, only among methods that forgot (ASR at most {FORGOT:g} above retraining's)"
-    weak = (frame["took_hold"] == False).any()  # noqa: E712 (None where that is not known)
-    return text + ("; never where the backdoor hardly took hold." if weak else ".")
 
 
 def _number(value: float, spread: float | None = None) -> str:

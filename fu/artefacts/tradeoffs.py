@@ -6,8 +6,9 @@ numbers of training samples.
 """
 
 from collections.abc import Iterator
+from itertools import product
 from math import inf, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,13 @@ from matplotlib.patches import Patch
 
 from fu.artefacts import lines, notes
 from fu.artefacts.changes import gap, spread
-from fu.artefacts.drawing import NONE, ascending, head, legend, looks, number, panels, setting_name, share_y
+from fu.artefacts.drawing import NONE, ascending, head, legend, looks, panels, point, share_y
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario, Trial
-from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import axis_name, group
-from fu.artefacts.panels import OURS, Panels, markdown
-from fu.artefacts.result import Result, of_table
+from fu.artefacts.panels import OURS, Panels, grid
+from fu.artefacts.result import Result, of_figure, of_table
 from fu.artefacts.statistics import MODEL, evaluated, printed, summaries
+from fu.artefacts.words import plus_minus
 
 INPUTS = ("evaluations",)
 CLIENTS = True  # it shows numbers of single clients
@@ -60,12 +61,12 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     each = changes(frame, entry)
     found = collect(frame, entry, each)
     shown: Panels = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
-    said = _notes(frame, entry, found)
+    text = _notes(frame, entry, found)
     if entry.marks == "clients":
-        return Result(each, f"{markdown(shown)}\n{paragraph(said)}\n", _bars(entry, each), notes=said)
-    if entry.marks == "lines":
-        return Result(found, f"{markdown(shown)}\n{paragraph(said)}\n", _lines(entry, found), notes=said)
-    return of_table(found, shown, said)
+        return of_figure(each, shown, text, _bars(entry, each))
+    return (
+        of_figure(found, shown, text, _lines(entry, found)) if entry.marks == "lines" else of_table(found, shown, text)
+    )
 
 
 def rows(entry: Entry, scenario: Scenario) -> list[Shown]:
@@ -74,8 +75,7 @@ def rows(entry: Entry, scenario: Scenario) -> list[Shown]:
     for method in sorted(entry.methods, key=lambda method: method.name not in entry.against):
         trials = entry.trials(scenario.name, method)
         for trial in trials:
-            point = ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in trial.values.items())
-            label = f"{method.marked}, {point}" if point else method.marked
+            label = ", ".join(filter(None, [method.marked, point(trial.values)]))
             optimum = ("w*" if method.trains else "w_r*") if method.name in entry.against else ""
             found.append(Shown(method.name, label, trial, [*trial.models][-1], optimum))
     return found
@@ -187,22 +187,22 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
     here = found[found["scenario"] == scenario.name]
     compared = set(here[here["published"].notna()][["metric", "quantity"]].itertuples(index=False, name=None))
     cells = here.set_index(["trial", "stage", "metric", "quantity"]).to_dict("index")
-    lines_of = []
+    shown = []
     for model in rows(entry, scenario):
         gone = cells[model.trial.name, model.stage, entry.metrics[0].name, "V"]["diverged"]
-        row = {("", "Model"): model.label + (f" ({gone} of {len(entry.seeds)} diverged)" if gone else "")}
-        for metric, quantity in ((metric, quantity) for metric in entry.metrics for quantity in QUANTITIES):
+        row: dict[Any, str] = {"Model": model.label + (f" ({gone} of {len(entry.seeds)} diverged)" if gone else "")}
+        for metric, quantity in product(entry.metrics, QUANTITIES):
             name = quantity if len(entry.metrics) == 1 else f"{quantity}, {_unit(metric)}"
-            cell = cells[model.trial.name, model.stage, metric.name, quantity]
-            text = _text(cell["mean"], cell["std"], _digits(metric)) if cell["n"] else "–"
-            if (metric.name, quantity) not in compared:
-                row["", name] = text
-                continue
-            row[name, OURS] = text
-            row[name, "paper"] = _text(cell["published"], nan, 2)
-            row[name, "diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.2f}"
-        lines_of.append(row)
-    return pd.DataFrame(lines_of, columns=pd.MultiIndex.from_tuples([*lines_of[0]]))
+            cell, paper = (
+                cells[model.trial.name, model.stage, metric.name, quantity],
+                (metric.name, quantity) in compared,
+            )
+            row[(name, OURS) if paper else name] = plus_minus(cell["mean"], cell["std"], _digits(metric))
+            if paper:
+                row[name, "paper"] = plus_minus(cell["published"], digits=2)
+                row[name, "diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.2f}"
+        shown.append(row)
+    return grid(shown)
 
 
 def _digits(metric: Metric) -> int:
@@ -213,38 +213,26 @@ def _unit(metric: Metric) -> str:
     return "points" if metric.unit == "fraction" else metric.unit
 
 
-def _text(mean: float, std: float, digits: int) -> str:
-    if pd.isna(mean):
-        return "–"
-    return f"{round(mean, digits) + 0.0:.{digits}f}" + ("" if pd.isna(std) else f" ±{std:.{digits}f}")  # no -0.00
-
-
 def _notes(frame: pd.DataFrame, entry: Entry, found: pd.DataFrame) -> str:
-    units = " and ".join(
-        dict.fromkeys(f"{'points of accuracy' if m.unit == 'fraction' else m.unit}" for m in entry.metrics)
-    )
+    units = ["points of accuracy" if metric.unit == "fraction" else metric.unit for metric in entry.metrics]
     terms = "; ".join(f"{name}: {text}" for name, text in QUANTITIES.items())
-    said = [
-        f"In {units}; weighted by training samples: {terms}.",
+    return notes.joined(
+        entry,
+        f"In {' and '.join(dict.fromkeys(units))}; weighted by training samples: {terms}.",
         "Clients count from 1.",
         *_optima(frame, entry),
-        *notes.deviations(entry),
-        *(["–: a model or an optimum diverged."] if (found["n"] == 0).any() else []),
-        *notes.comparison(entry),
-        *([entry.note] if entry.note and not entry.compares else []),
-    ]
-    return " ".join([*said, *notes.marks(entry, " ".join(said))])
+        notes.deviations(entry),
+        "–: a model or an optimum diverged." if (found["n"] == 0).any() else "",
+        notes.comparison(entry) if entry.compares else entry.note,
+    )
 
 
 def _optima(frame: pd.DataFrame, entry: Entry) -> Iterator[str]:
     """Say what stands for each optimum, and how much it moved in its last ten rounds."""
-    for method in entry.methods:
-        if method.name not in entry.against:
-            continue
+    for method in (method for method in entry.methods if method.name in entry.against):
         symbol, metric, what = ("w*", "all_moved", "S") if method.trains else ("w_r*", "retained_moved", "V")
         own = frame[(frame["method"] == method.name) & (frame["metric"] == metric)]["value"].dropna()
-        least, most = (own.min(), own.max()) if len(own) else (nan, nan)
-        moved = f"{least:+.2f}" if round(least, 2) == round(most, 2) else f"{least:+.2f} to {most:+.2f}"
+        moved = " to ".join(dict.fromkeys(f"{value:+.2f}" for value in (own.min(), own.max())))
         after = f"; its last ten rounds move {what} by {moved} points" if len(own) else ""
         yield f"{symbol} is approximated by {method.label!r}{after}."
 
@@ -253,28 +241,16 @@ def _lines(entry: Entry, found: pd.DataFrame) -> Figure:
     """Draw V, S and their sum over x, with what has no x as a horizontal line."""
     assert entry.x is not None
     metric = entry.metrics[0]
-    aside = {m.name for m in entry.methods if m.name in entry.against}
     drawn = tuple(
-        Metric(name=name, label=f"{name}, {_unit(metric)}", unit=_unit(metric), better="lower", formula="", source="")
+        Metric(name=name, label=f"{name}, {_unit(metric)}", unit=_unit(metric), better="lower", formula="")
         for name in DRAWN
     )
-    shown = entry.model_copy(
-        update={"metrics": drawn, "methods": tuple(m for m in entry.methods if m.name not in aside)}
-    )
+    others = tuple(method for method in entry.methods if method.name not in entry.against)
+    shown = entry.model_copy(update={"metrics": drawn, "methods": others})
     groups = group(shown)
-    known = found[found["metric"] == metric.name].set_index(["scenario", "trial", "stage", "quantity"])
-    cells = known[["mean", "std", "n", "published", "diverged"]].to_dict("index")
-    points = pd.DataFrame(
-        [
-            {
-                **spot._asdict(),
-                "metric": name,
-                **cells[spot.scenario, spot.trial.name, [*spot.trial.models][-1], name],
-            }
-            for spot in groups.spots
-            for name in DRAWN
-        ]
-    )
+    known = found[found["metric"] == metric.name].drop(columns="metric").rename(columns={"quantity": "metric"})
+    spots = [{**spot._asdict(), "trial": spot.trial.name, "stage": [*spot.trial.models][-1]} for spot in groups.spots]
+    points = pd.DataFrame(spots).merge(known, on=["scenario", "method", "trial", "stage"])
     values = sorted({spot.x for spot in groups.spots if spot.x is not None}, key=ascending)
     return lines.picture(shown, groups, points, lines.scaled(values), axis_name(entry, entry.x), shaded=False)
 

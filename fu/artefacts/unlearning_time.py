@@ -15,12 +15,11 @@ from matplotlib.lines import Line2D
 from fu.artefacts import notes
 from fu.artefacts.drawing import Look, head, legend, looks, number, panels, share_y
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario
-from fu.artefacts.escaping import paragraph
 from fu.artefacts.groups import axis_name
-from fu.artefacts.panels import section
+from fu.artefacts.panels import grid
 from fu.artefacts.requests import FRS, asked, counted, draw_retrained, draw_times, retrained, times
-from fu.artefacts.result import Result
-from fu.artefacts.words import known, plus_minus
+from fu.artefacts.result import Result, of_figure
+from fu.artefacts.words import plus_minus
 from fu.errors import UserError
 
 INPUTS = ()
@@ -43,14 +42,11 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     if not rows:
         raise UserError(f"{entry.artefact}: rho exceeds 1 in every scenario; name smaller systems.")
     found = pd.DataFrame(rows)
-    said = _notes(entry, found)
-    tables = [
-        section(str(panel), [_cells(entry, row) for row in part.to_dict("records")])
-        for panel, part in found.groupby("panel", sort=False)
-    ]
-    body = "\n".join([*tables, paragraph(f"{TERMS} {said}") + "\n"])
+    parts = found.groupby("panel", sort=False)
+    tables = [(str(panel), grid(_cells(entry, row) for row in part.to_dict("records"))) for panel, part in parts]
     shown = found.rename(columns={"mean": "time", "exact": "time_exact"})[COLUMNS]
-    return Result(shown, body, _picture(entry, found), notes=said)
+    words = [*([] for _ in tables[1:]), [TERMS]]
+    return of_figure(shown, tables, _notes(entry, found), _picture(entry, found), words)
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -86,37 +82,31 @@ def _place(entry: Entry, scenario: Scenario) -> dict[str, Any]:
 
 
 def _cells(entry: Entry, row: dict[Hashable, Any]) -> dict[str, str]:
+    spared = {"spared": row["spared"], "spared, exact": row["spared_exact"], "spared, paper ≥": row["spared_bound"]}
+    again = {"Theorem 1 ≤": row["probability_bound"], "section 5.3 ≤": row["number_bound"]}
+    shares = {**spared, "re-computed": 1 - row["spared"], **again}
     return {
         **({"line": str(row["line"])} if row["line"] else {}),
         str(entry.x): number(row["x"]),
-        "ρ": f"{row['rho']:.3f}",
-        "spared": f"{row['spared']:.3f}",
-        "spared, exact": known(row["spared_exact"]),
-        "spared, paper ≥": f"{row['spared_bound']:.3f}",
-        "re-computed": f"{1 - row['spared']:.3f}",
-        "Theorem 1 ≤": f"{row['probability_bound']:.3f}",
-        "section 5.3 ≤": f"{row['number_bound']:.3f}",
+        "ρ": plus_minus(row["rho"]),
+        **{head: plus_minus(share) for head, share in shares.items()},
         "time": plus_minus(row["mean"], row["error"], 0),
-        "time, exact": known(row["exact"], 0),
-        "of FRS": f"{row['mean'] / row['frs']:.3f}",
-        "of FRS, exact": known(row["exact"] / row["frs"]),
+        "time, exact": plus_minus(row["exact"], digits=0),
+        "of FRS": plus_minus(row["mean"] / row["frs"]),
+        "of FRS, exact": plus_minus(row["exact"] / row["frs"]),
     }
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:
-    share = (found["mean"] / found["frs"]).map("{:.3f}".format).astype(float)  # as printed
-    most, beyond = found.iloc[int(share.argmax())], len(entry.scenarios) - len(found)
-    where = ", ".join(filter(None, [most["panel"], most["line"], f"{entry.x} = {number(most['x'])}"]))
-    said = [
+    beyond = len(entry.scenarios) - len(found)
+    return notes.joined(
+        entry,
         retrained(found),
-        *(["Lines: exact means."] if found["exact"].notna().any() else []),
-        f"Markers: {counted(entry, found)} The largest mean is {share.max():.3f} of FRS ({where}); "
-        f"{(share < 0.5).sum()} of {len(found)} points are below half of FRS.",
-        *([f"Lines end where ρ reaches 1; points beyond, which are left out: {beyond}."] if beyond else []),
-        *([entry.note] if entry.note else []),
-        *notes.marks(entry),
-    ]
-    return " ".join(said)
+        "Lines: exact means." if found["exact"].notna().any() else "",
+        f"Markers: {counted(entry, found)}",
+        f"Lines end where ρ reaches 1; points beyond, which are left out: {beyond}." if beyond else "",
+        entry.note,
+    )
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

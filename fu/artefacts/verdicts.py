@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fu.artefacts.entry import Claim, Entry
-from fu.artefacts.panels import Panels, plain
+from fu.artefacts.panels import Panels, grid
 from fu.artefacts.result import Result, of_table
 from fu.claims.judging import NO_SEED, Judged, Region, judge, overall, stands
 from fu.claims.testing import LEAST, MOST, unseen
@@ -56,7 +56,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     scenes = {name: list(_scenes(frame[frame["claim"] == name], claim, entry)) for name, claim in entry.claims.items()}
     rows = [row for name, claim in entry.claims.items() for row in _rows(name, claim, scenes[name])]
     found = pd.DataFrame(rows, columns=COLUMNS)
-    return of_table(found, _panels(entry, found), f"{TERMS} {_counted(found)}", names=("claims", "scenarios"))
+    return of_table(found, _panels(entry, found), TERMS, names=("claims", "scenarios"))
 
 
 def _scenes(rows: pd.DataFrame, claim: Claim, entry: Entry) -> Iterator[Scene]:
@@ -146,7 +146,7 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
         }
         for row in each.to_dict("records")
     ]
-    return [(label, plain(part)) for label, part in (("Claims", rows), ("In each scenario", lines))]
+    return [(label, grid(part)) for label, part in (("Claims", rows), ("In each scenario", lines))]
 
 
 def several(verdicts: "pd.Series[str]") -> str:
@@ -179,15 +179,3 @@ def _would(row: dict[Any, Any]) -> str:
         return "–"
     half, most = (f"more than {MOST:,}" if n == inf else f"{n:.0f}" for n in (row["needed"], row["needed_90"]))
     return f"{half} seeds, {most} (90%)"
-
-
-def _counted(found: pd.DataFrame) -> str:
-    """Say how many claims have each verdict, and which the paper's own numbers contradict."""
-    claims = found[found["scenario"] == ALL]
-    counts = Counter(claims["verdict"])
-    said = ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in ("holds", "does not hold", "undecided", "not judged")
-    )
-    against = claims[claims["published"] == "does not hold"]["claim"]
-    own = f" The paper's own numbers contradict: {', '.join(against)}." if len(against) else ""
-    return f"Of {len(claims)} claims: {said.replace('holds', 'hold', 1).replace('does not', 'do not')}.{own}"

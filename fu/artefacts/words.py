@@ -1,7 +1,7 @@
-"""What is said below a panel of a table: whether the backdoor took hold."""
+"""Numbers as they are printed, and whether the backdoor took hold."""
 
 from collections.abc import Mapping
-from math import isnan
+from math import isnan, nan
 from types import MappingProxyType
 
 import pandas as pd
@@ -19,14 +19,13 @@ def as_printed(value: float) -> float:
     return float(f"{value:.3f}")
 
 
-def known(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits; a dash where there is none."""
-    return "–" if isnan(value) else f"{value:.{digits}f}"
-
-
-def plus_minus(mean: float, spread: float, digits: int = 3) -> str:
-    """Return a mean with its deviation or error; without where there is none, as of one seed."""
-    return f"{mean:.{digits}f}" + ("" if isnan(spread) else f" ±{spread:.{digits}f}")
+def plus_minus(mean: float, spread: float = nan, digits: int = 3) -> str:
+    """Return a mean with its deviation or error, without where there is none, as of one seed; – of no number."""
+    if pd.isna(mean):
+        return "–"
+    return f"{round(float(mean), digits) + 0.0:.{digits}f}" + (
+        "" if isnan(spread) else f" ±{spread:.{digits}f}"
+    )  # no -0.00
 
 
 def took_hold(asr: float) -> bool:

@@ -356,17 +356,6 @@ def readable(text: str) -> bool:
     return all(sign.isascii() or (sign.isalpha() and ord(sign) < 256 and sign not in "ÐÞðþ") for sign in text)
 
 
-def claims(notes: str, patterns: Mapping[str, str]) -> dict[str, list[tuple[str, ...]]]:
-    """Return what each sentence says, by the one pattern of its form; none may say anything else."""
-    said: dict[str, list[tuple[str, ...]]] = {name: [] for name in patterns}
-    for text in re.split(r"(?<=\.) (?=[A-Z])", notes):
-        [(name, groups)] = [
-            (name, one.groups("")) for name, form in patterns.items() if (one := re.fullmatch(form, text))
-        ]
-        said[name].append(groups)
-    return said
-
-
 def cells(body: str) -> list[list[str]]:
     """Return the cells of all lines of tables in a text, headings included."""
     lines = [line for line in body.splitlines() if line.startswith("|") and not line.startswith("|:")]

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fu.artefacts.entry import Entry, Scenario, Trial
-from fu.artefacts.lines import BREAK
 from fu.errors import UserError
 from tests.artefacts.factories import (
     RATES,
@@ -118,23 +117,6 @@ def test_a_table_has_lines_in_rows_and_the_axis_in_columns() -> None:
         ["SAFARI, n = 50", "0.490 ±0.014", "0.290 ±0.014"],
         ["SAFARI, n = 100", "0.540 ±0.014", "0.330 ±0.014"],
     ]
-
-
-def test_coordinates_stand_in_even_steps_in_the_order_of_the_scenarios() -> None:
-    scenarios = tuple(make_scenario(p, 50) for p in (10, 5, 1))
-    entry = over_p(scenarios=scenarios, methods=(make_fedavg(scenarios), make_safari(scenarios)), lines=(), chosen={})
-    figure = made(entry, frame_of(entry, accuracy)).figure
-    [axis] = figure.axes
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["10", "5", "1"]
-    assert axis.get_xticks().tolist() == [0, 1, 2]
-    assert axis.get_xlabel() == "classes per client, p"
-    assert axis.get_title(loc="left") == "digits"
-    (xs, ys), (beside, _) = lines(axis, "-")
-    assert xs == beside == [0, 1, 2]  # none is moved: a line that crosses another says so
-    assert ys == pytest.approx([1.01, 0.51, 0.11])
-    ends = [[y for _, y in part] for part in axis.collections[0].get_segments()]  # type: ignore[attr-defined]
-    assert np.array(ends) == pytest.approx(np.array([[y - 0.02 / 2**0.5, y + 0.02 / 2**0.5] for y in ys]))
-    assert said(figure) == ["FedAvg", "SAFARI"]
 
 
 def test_values_of_a_grid_ascend() -> None:
@@ -264,26 +246,6 @@ def test_what_diverged_is_left_out_and_told(seeds: tuple[int, ...], tmp_path: Pa
     assert ("diverged" in said(result.figure)) is (len(seeds) == 2)
 
 
-def test_several_metrics_have_a_column_each() -> None:
-    entry = over_p(panels=("n",), lines=(), metrics=("accuracy", "accuracy_held_out"))
-    figure = made(entry, frame_of(entry, accuracy)).figure
-    assert [axis.get_title(loc="left") for axis in figure.axes] == [
-        text for n in (50, 100) for text in (f"server data, n = {n}", "")
-    ]
-    assert [axis.get_ylabel() for axis in figure.axes] == ["Accuracy", "Accuracy (validation)"] * 2
-
-
-def test_of_five_panels_three_stand_in_a_row() -> None:
-    scenarios = tuple(make_scenario(p, 50) for p in range(1, 6))
-    entry = over_p(scenarios=scenarios, methods=(make_safari(scenarios),), x="n", lines=(), panels=("p",), chosen={})
-    figure = made(entry, frame_of(entry, accuracy)).figure
-    assert [axis.get_title(loc="left")[-1] for axis in figure.axes] == ["1", "2", "3", "4", "5"]
-    figure.draw_without_rendering()
-    tops = [round(axis.get_position().y1, 2) for axis in figure.axes]
-    assert tops == [tops[0]] * 3 + [tops[3]] * 2
-    assert tops[0] > tops[3]
-
-
 # ---- settings of grids ---------------------------------------------------------------------------------------------
 
 
@@ -314,16 +276,6 @@ def test_every_trial_is_shown_at_every_stage_and_none_is_chosen() -> None:
         assert row["last"] is (row["stage"] == "recovered")
 
 
-def test_a_setting_may_have_words(tmp_path: Path) -> None:
-    losses = ["uce", "ascent", "uce-undivided"]
-    trials = [make_trial(rate, {"params.loss": loss}) for rate, loss in zip(RATES, losses, strict=True)]
-    entry = make_across(*trials, x="params.loss")
-    result = made(entry)
-    written(result, entry, tmp_path)
-    assert result.frame["x"].unique().tolist() == losses
-    assert cells(result.body)[0] == ["Method", *losses]
-
-
 def test_a_method_without_the_setting_is_horizontal_beside_scenarios_of_their_own() -> None:
     ours, scratch = make_across().methods[0], make_scratch()
     result = made(make_across(methods=(scratch, ours)))
@@ -352,65 +304,6 @@ def test_what_all_trials_start_from_stands_before_where_post_training_varies() -
         assert axis.get_xlabel() == "post-training rate"
 
 
-@pytest.mark.parametrize(
-    ("rates", "scale", "middle"), [(RATES, "log", 0.1 * 0.25**0.125), ((0.0, 0.5, 2.0), "linear", -0.25)]
-)
-def test_the_axis_is_broken_half_way_to_what_is_before(rates: tuple[float, ...], scale: str, middle: float) -> None:
-    for axis in made(shared(*rates)).figure.axes:
-        [mark] = axis.texts
-        assert axis.get_xscale() == scale
-        x, y = mark.get_position()
-        assert x == pytest.approx(middle)
-        assert (mark.get_text(), y, mark.get_transform()) == (BREAK, 0, axis.get_xaxis_transform())
-    assert not [text for axis in made(make_across()).figure.axes for text in axis.texts]
-
-
-def test_what_is_said_below_the_picture_ends_the_page() -> None:
-    entry = shared(*RATES)
-    frame = make_frame(entry)
-    frame.loc[frame["stage"] == "original", "value"] = 1
-    result = made(entry, frame)
-    assert result.body.endswith(f"\n\n{result.notes}\n")
-    assert result.notes == (
-        "Unlearning rate: 0.1. before: after unlearning. Means over 2 seeds; ±: sample standard deviation. "
-        "Error bars: one standard deviation over seeds. * not in the paper."
-    )
-
-
-def test_several_scenarios_stand_side_by_side_with_values_in_equal_steps() -> None:
-    entry = shared(*RATES)
-    [small], [ours], names = entry.scenarios, entry.methods, ("small", "second", "third")
-    trials = dict.fromkeys(names, ours.trials["small"])
-    about: list[dict[str, Any]] = [{}, {"name": "theirs", "label": "Theirs"}]
-    methods = tuple(ours.model_copy(update={"trials": trials, **changes}) for changes in about)
-    scenarios = tuple(small.model_copy(update={"name": name, "label": name.title()}) for name in names)
-    frame = make_frame(entry)
-    both = pd.concat([frame, frame.assign(method="theirs")])
-    several = pd.concat([both.assign(scenario=name) for name in names], ignore_index=True)
-    several.loc[several["scenario"] == "third", "value"] = 0.125
-    result = made(entry.model_copy(update={"scenarios": scenarios, "methods": methods}), several)
-    result.figure.draw_without_rendering()
-    axes = result.figure.axes
-    assert [axis.get_title(loc="left") for axis in axes] == ["Small", "Second", "Third", "", "", ""]
-    assert [axis.get_ylabel() for axis in axes] == ["ASR", "", "", "R-Acc", "", ""]
-    assert {float(np.asarray(axis.lines[0].get_ydata())[-1]) for axis in axes[2::3]} == {0.125}
-    for axis in axes:
-        labels = [text.get_text() for text in axis.get_xticklabels()]
-        assert labels == (["0.1", "0.2", "0.4", "before"] if axis in axes[3:] else [])  # of both rows
-        assert axis.get_xticks().tolist() == [0, 1, 2, -1]
-        solid = [np.asarray(line.get_xdata(), float) for line in axis.lines if line.get_linestyle() != "None"]
-        assert [x.tolist() for x in solid if len(x) == 3] == [[0, 1, 2]] * 2
-    pair = entry.model_copy(update={"scenarios": scenarios[:2], "methods": methods})
-    assert [axis.get_title(loc="left") for axis in made(pair, several).figure.axes[:2]] == ["Small", ""]
-
-
-def test_one_seed_has_neither_deviations_nor_words_on_them() -> None:
-    result = made(make_across(seeds=(0,)))
-    assert "±" not in result.body
-    assert "over" not in result.notes
-    assert "nlearning rate" not in result.notes  # which varies
-
-
 def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> None:
     result = made(make_across())
     for axis, metric in zip(result.figure.axes, ("asr", "r_acc"), strict=True):
@@ -422,6 +315,7 @@ def test_a_line_goes_through_the_means_with_the_grid_s_values_on_the_axis() -> N
         ends = [[mean - std, mean + std] for mean, std in zip(rows["mean"], rows["std"], strict=True)]
         assert np.array([[y for _, y in part] for part in segments]) == pytest.approx(np.array(ends))
     assert [axis.get_title(loc="left") for axis in result.figure.axes] == ["Small", ""]
+    assert "Unlearning rate" not in result.notes  # which is the axis
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])

@@ -131,17 +131,6 @@ def test_fewer_models_than_seeds_are_said() -> None:
     assert "Tenth" in {*panel.iloc[:, 0]}
 
 
-def test_in_words() -> None:
-    entry = make_audit()
-    said = audit.in_words(entry, entry.scenarios[0], audit.audits(make_rows(), entry, entry.scenarios[0]))
-    assert said == [
-        "Klom judges nobody here, as “None” fails it.",
-        "Ulira detects training with 50% or more of the client; Bad fails it; Good passes it.",
-    ]
-    coarse = audit.audits(make_rows(found={"half": False}), entry, entry.scenarios[0])
-    assert audit.in_words(entry, entry.scenarios[0], coarse)[1].startswith("Ulira detects training with 100% of the")
-
-
 def test_the_tidy_rows() -> None:
     frame = made(make_audit(), make_rows()).frame
     row = frame[(frame["method"] == "half") & (frame["metric"] == "ulira_auc")].iloc[0].to_dict()
@@ -213,10 +202,6 @@ def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
     [(_, panel)] = result.panels or []
     row = panel[panel.iloc[:, 0] == "Good (not judged: no controls)"].iloc[0]
     assert [*row][3] == "0.490"  # not grey
-    assert result.words[0][1:] == [
-        "Ulira detects training with 50% or more of the client; Bad fails it.",
-        "Not judged, as no control has its training: Good.",
-    ]
     rows = audit.by_seed(make_rows(), entry)
     assert {*rows["method"]} == {*FOUND} - {"good"}
     controlled = elsewhere(entry, "nothing")  # a control of its training

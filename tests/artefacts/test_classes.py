@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.text import Annotation
 
 from fu.artefacts.classes import OTHERS
 from fu.artefacts.entry import Entry
 from fu.errors import UserError
-from tests.artefacts.factories import cells, made, make_entry, make_frame, make_method, make_scratch, make_trial
+from tests.artefacts.factories import cells, made, make_entry, make_frame, make_method, make_trial
 
 # Shares of classes 0 to 2 by round; after 2 is post-training.
 FORGETS = [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.0, 0.0, 1.0], [0.1, 0.0, 0.9], [0.2, 0.0, 0.8]]
@@ -75,14 +74,6 @@ def test_areas_lie_on_each_other_class_by_class_with_asr_over_them() -> None:
     assert axis.get_title(loc="left") == "Small: Ours *"
 
 
-def test_asr_is_a_line_with_markers_and_its_name_at_its_end() -> None:
-    (axis,) = made(entry_of(), traces(FORGETS)).figure.axes
-    _, line, _ = axis.lines
-    assert (line.get_marker(), line.get_markerfacecolor()) == ("o", "white")
-    [name] = [text for text in axis.texts if isinstance(text, Annotation)]
-    assert (name.get_text(), name.xy, name.get_position()) == ("ASR", (4, 0.0), (5, 0))
-
-
 @pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
 def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
     frame = traces(FORGETS)
@@ -93,12 +84,6 @@ def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None
     assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 
-def test_what_is_said_below_the_picture_ends_the_page() -> None:
-    result = made(entry_of(), traces(FORGETS))
-    assert result.notes == "Unlearning rate: 0.2 (post-training rate 0.05). * not in the paper."
-    assert result.body.endswith(f"\n\n{result.notes}\n")
-
-
 def test_a_summary_names_the_three_largest_classes_at_three_times() -> None:
     assert cells(made(entry_of(), traces([[*shares, 0.0] for shares in FORGETS])).body) == [
         ["Method", "at the start", "after unlearning", "at the end"],
@@ -107,16 +92,15 @@ def test_a_summary_names_the_three_largest_classes_at_three_times() -> None:
 
 
 def test_the_class_that_is_left_is_told_seed_by_seed() -> None:
-    assert "Ours * after unlearning: 1.000 to class 2.\n" in made(entry_of(), traces(FORGETS)).body
-    told = "Ours * after unlearning: 1.000 to class 2 (seed 0), 0.800 to class 0 (seed 1)."
-    assert told in made(entry_of(seeds=(0, 1)), traces(FORGETS, TURNED)).body
+    head, row = cells(made(entry_of(seeds=(0, 1)), traces(FORGETS, TURNED)).body)[:2]
+    assert dict(zip(head, row, strict=True))["after unlearning, largest by seed"] == "2: 1.000, 0: 0.800"
 
 
 @pytest.mark.parametrize("last", [1, 3])
 def test_a_seed_that_diverged_is_left_out(last: int) -> None:
     result = made(entry_of(seeds=(0, 1)), traces(FORGETS, TURNED[: last + 1]))
     assert f"Ours * (1 of 2 seeds diverged after round {last})" in result.body
-    assert "Ours * after unlearning: 1.000 to class 2.\n" in result.body
+    assert cells(result.body)[1][-1] == "2: 1.000"
     assert set(result.frame["n"]) == {1}
     assert result.frame["round"].max() == 4
 
@@ -125,15 +109,6 @@ def test_of_runs_that_all_diverged_the_start_alone_is_told() -> None:
     body = made(entry_of(), traces(FORGETS[:2])).body
     assert cells(body)[1] == ["Ours * (diverged after round 1)", "0: 0.500, 1: 0.300, 2: 0.200"]
     assert "after unlearning:" not in body
-
-
-def test_a_method_without_any_round_is_told_in_its_panel() -> None:
-    trials = {"small": (make_trial(0.2),)}
-    other = make_scratch().model_copy(update={"trials": trials, "post_training": "after"})
-    frame = pd.concat([traces(FORGETS), traces(FORGETS, method="scratch").head(1).assign(round=-1, metric="seconds")])
-    result = made(entry_of(methods=(make_method(make_trial(0.2)), other)), frame)
-    assert [text.get_text() for text in result.figure.axes[1].texts] == ["diverged after no round"]
-    assert ["Scratch (diverged after no round)", "–", "–", "–"] in cells(result.body)
 
 
 def test_of_many_classes_the_largest_have_a_colour() -> None:

@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
 from fu.artefacts.curves import REQUEST, SIGNS, TURN, back
-from fu.artefacts.drawing import LOOKS, colour, looks
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.statistics import begins, original
 from fu.errors import UserError
@@ -135,59 +133,6 @@ def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None
     assert [told in text for text in (result.notes, result.body)] == [low, low]
 
 
-def test_what_is_said_below_the_picture_ends_the_page() -> None:
-    result = made(make_entry("curves"))
-    assert result.body.endswith(f"\n\n{result.notes}\n")
-    assert result.notes == (
-        "Unlearning rates: Scratch 0.3; Ours 0.2 (post-training rate 0.05). "
-        "Bands: one standard deviation over seeds. Means over 2 seeds. "
-        "The paper prints no numbers for its curves. * not in the paper."
-    )
-    assert "The paper prints" not in made(make_entry("curves", in_paper=False)).notes
-
-
-def test_one_seed_has_neither_bands_nor_words_on_them() -> None:
-    result = made(make_entry("curves", seeds=(0,)))
-    assert "Bands" not in result.notes
-    assert not result.figure.axes[0].collections
-
-
-def with_start_of_its_own(rounds: int) -> tuple[Any, pd.DataFrame]:
-    """Return an entry and a frame with a third and a fourth method, one of whose post-training starts after round 1."""
-    plain = make_entry("curves", seeds=(0,))
-    scratch, ours = plain.methods
-    others = [ours.model_copy(update={"name": name, "label": name.upper()}) for name in ("early", "late")]
-    frame = make_frame(plain)
-    mine = frame[frame["method"] == "ours"]
-    early = mine.assign(method="early", model="early." + mine["stage"])
-    early.loc[early["round"] >= rounds, ["stage", "model"]] = "recovered", "early.recovered"
-    once_more = early[early["round"] == rounds].assign(stage="unlearned", model="early.unlearned")
-    late = mine.assign(method="late")
-    entry = plain.model_copy(update={"methods": (scratch, ours, *others), "chosen": {}})
-    return entry, pd.concat([frame, early.drop_duplicates(["metric", "round"]), once_more, late])
-
-
-def test_post_training_that_starts_at_another_round_has_its_method_s_colour_and_is_told() -> None:
-    entry, frame = with_start_of_its_own(1)
-    result = made(entry, frame)
-    drawn = [
-        (np.asarray(line.get_xdata())[0], line.get_color())
-        for line in result.figure.axes[0].lines
-        if line.get_linestyle() == ":"
-    ]
-    colour = looks(entry.methods)["early"].colour
-    assert drawn == [(2, SIGNS[TURN]["color"]), (1, colour)]
-    assert "Post-training of EARLY * starts after round 1 (the dotted line in its colour)." in result.notes
-    entry, frame = with_start_of_its_own(2)
-    assert "Post-training of" not in made(entry, frame).notes
-
-
-def test_without_the_distance_nothing_is_said_of_the_start() -> None:
-    result = made(make_entry("curves"))
-    assert "ω⁰" not in result.body
-    assert said(result.figure)[-1] == "post-training starts"
-
-
 @pytest.mark.parametrize(("far", "scale"), [(9.0, "linear"), (11.0, "log")])
 def test_what_would_lie_at_the_bottom_is_drawn_on_a_logarithmic_axis(far: float, scale: str) -> None:
     frame = starting(ours=0, scratch=0)
@@ -199,7 +144,7 @@ def test_what_would_lie_at_the_bottom_is_drawn_on_a_logarithmic_axis(far: float,
     assert [axis.get_yscale() for axis in axes[:2]] == ["linear", scale]
     assert axes[1].get_ylabel() == ("Distance (log)" if scale == "log" else "Distance")
     assert axes[0].get_ylim() == (-0.03, 1.03)
-    told = "Distance: a logarithmic axis has no 0, so a curve that starts there is drawn from its next round on."
+    told = "A logarithmic axis has no 0, so a curve that starts there is drawn from its next round on."
     assert (told in result.notes) is (scale == "log")
     assert result.notes.count("logarithmic") == (scale == "log")
     frame.loc[(frame["metric"] == "distance") & (frame["round"] == 0), "value"] = 0.5
@@ -280,31 +225,6 @@ def test_a_training_that_others_are_compared_with_is_drawn_once_in_each_panel() 
     assert said(figure) == ["FedAvg", "SAFARI, n = 50", "SAFARI, n = 100"]
 
 
-def test_lines_of_a_training_are_shades_from_light_to_dark() -> None:
-    fedavg, light, dark = (np.array(to_rgb(line.get_color())) for line in made(*grouped()).figure.axes[0].lines)
-    assert fedavg.tolist() == pytest.approx(to_rgb(colour(LOOKS["fedavg"][0])))
-    own = np.array(to_rgb(colour(LOOKS["safari"][0])))
-    assert (light > own).all()
-    assert (dark <= own).all()
-    assert dark.sum() < own.sum()
-
-
-def test_a_page_tells_how_trainings_begin_and_end_and_what_was_chosen() -> None:
-    result = made(*grouped())
-    assert "## classes per client, p = 2\n\nBefore the first round of training → after the last:" in result.body
-    shown = cells(result.body)
-    assert shown[1:4] == [
-        ["FedAvg", "0.210 → 0.510"],
-        ["SAFARI, n = 50", "0.160 → 0.460"],
-        ["SAFARI, n = 100", "0.240 → 0.540"],
-    ]
-    assert result.notes.startswith(
-        "Chosen for classes per client, p = 2: q 0.9, server's rate 0.1 (SAFARI, n = 50); q 0.5, server's rate 0.1 "
-        "(SAFARI, n = 100). Chosen for classes per client, p = 1: q 0.5, server's rate 0.1 (SAFARI, n = 50; SAFARI, "
-        "n = 100). How it is chosen: the highest. Bands: "
-    )
-
-
 def test_trainings_alone_have_a_panel_for_each_scenario() -> None:
     result = made(*grouped(panels=(), lines=()))
     assert [axis.get_title(loc="left") for axis in result.figure.axes] == [s.label for s in SCENARIOS]
@@ -356,7 +276,7 @@ def test_curves_may_begin_with_the_rounds_of_training() -> None:
     assert dotted == {SIGNS[REQUEST]["color"]: 2, SIGNS[TURN]["color"]: 4}
     assert said(result.figure) == ["Scratch", "Ours *", "start other than ω⁰", "ω⁰", "request", "post-training starts"]
     assert (
-        "Before training → before the request → at the start of the method → after unlearning → at the end:"
+        "Before training → before the request → at the start of the method → after unlearning → at the end."
         in result.body
     )
     assert "diverged" not in result.body
@@ -467,7 +387,6 @@ def test_the_words_say_how_soon_a_method_is_back_and_what_it_computed() -> None:
         "Back after: rounds until the mean stays at most 0.01 worse than before the request; 0: it never is"
         in result.body
     )
-    assert "Of several" not in result.body
     assert set(result.frame["metric"]) == {"accuracy", "time_steps", "replayed"}
 
 

@@ -5,7 +5,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from fu.artefacts.escaping import cell, inline, paragraph
-from fu.artefacts.panels import section
+from fu.artefacts.panels import grid
+from fu.artefacts.panels import markdown as tables
 from fu.artefacts.result import markdown
 from fu.pipeline.catalogue import available
 from tests.artefacts.factories import made
@@ -51,7 +52,9 @@ def test_text_is_shown_as_it_is(text: str) -> None:
         assert (first.type, last.type) == (f"{around}_open", f"{around}_close")
         assert {token.type for token in within} <= {"text", "text_special"}
         assert "".join(token.content for token in within) == text
-    table = [token for token in parsed(section("x", [{text: text, "b": "c"}])) if token.type not in ("softbreak",)]
+    table = [
+        token for token in parsed(tables([("x", grid([{text: text, "b": "c"}]))])) if token.type not in ("softbreak",)
+    ]
     cells = [token.content for token in table if token.type.startswith("text")]
     assert "".join(cells) == f"x{text}b{text}c"
     assert [token.type for token in table].count("td_open") == 2

@@ -34,17 +34,5 @@ def test_pictures_stand_with_their_labels_above_their_margins_on_one_axis() -> N
     assert {axis.get_xlim() for axis in axes[1]} | {axes[3][0].get_xlim()} == {(-9.0, 5.0)}
 
 
-def test_it_is_said_on_how_many_the_method_is_nearer_to_original_models() -> None:
-    result = made(make_entry("exposed"), rows())
-    assert result.words == [
-        [
-            "On 1 of the 3 most exposed of 100 samples the margin of Ours is nearer to that of original models than to "
-            "that of retrained ones."
-        ]
-    ]
-    assert result.frame["sample"].tolist() == [7, 14, 21, 693]
-    assert "pixels" not in result.frame
-
-
 def test_without_models_it_is_said() -> None:
     assert made(make_entry("exposed"), pd.DataFrame()).words == [["Too few models are left that did not diverge."]]

@@ -216,8 +216,6 @@ def test_of_one_seed_the_number_stands_without_a_mark() -> None:
     found = gains_of(result)
     assert found["low"].isna().all()
     assert set(found["seeds"]) == {1}
-    assert "One seed has no interval, so that no gain is marked." in result.notes
-    assert "–:" not in result.notes
 
 
 def test_claims_count_a_diverged_training_as_infinitely_bad_and_its_rival_as_the_table_names_it() -> None:
@@ -249,9 +247,7 @@ def test_a_seed_in_which_either_diverged_is_left_out_of_the_pair() -> None:
     assert scores["50", "FedAvg"] == ["0.500 ±0.000, 1 diverged", "0.500 ±0.000"]
     assert scores["50", "SGD"] == ["0.200 ±0.100", "diverged"]
     assert "Diverged: seeds left out, of a gain those in which either model diverged." in result.notes
-    assert "Where one seed is left there is no interval, and the gain is not marked." in result.notes
     assert "Diverged" not in made_of(make_gains()).notes
-    assert "one seed" not in made_of(make_gains()).notes
 
 
 # ---- the paper's numbers -------------------------------------------------------------------------------------------
@@ -275,10 +271,6 @@ def test_of_other_data_than_the_papers_its_numbers_are_not_shown() -> None:
     assert result.frame["published"].isna().all()
     assert result.frame["published_within"].isna().all()
     assert "[on ...]: other data than the paper's, whose numbers are therefore not shown." in result.notes
-
-
-def test_where_the_paper_says_nothing_its_cell_is_empty() -> None:
-    assert table(made_of(make_gains(), theirs={}), 0)[1][2:5] == ["–", "", ""]
 
 
 def test_a_place_without_a_scenario_is_empty_and_keeps_its_column() -> None:
@@ -317,14 +309,6 @@ def test_against_one_training_there_is_no_better_one() -> None:
     assert [line[1] for line in table(result, 0)[1:]] == ["SGD", "SAFARI"] * 2
     assert "gain_over_better" not in set(result.frame["metric"])
     assert "over: the one" not in result.notes
-
-
-def test_notes_name_coordinates_and_the_rule_of_choice() -> None:
-    names = {"p": "classes per client", "n": "n", "params.rate": "server's rate"}
-    notes = made_of(make_gains(names=names)).notes
-    assert notes.startswith("p: classes per client. Gain: ")
-    assert "q and server's rate: chosen: the best of both." in notes
-    assert "chosen" not in made(make_entry("gains", rates=(0.2,))).notes
 
 
 # ---- refused, and written ------------------------------------------------------------------------------------------

@@ -30,13 +30,3 @@ def test_rows_name_their_data_and_pictures_their_labels() -> None:
     assert axes[0, 0].images[0].get_clim() == (0, 1)
     assert [len(axis.patches) for axis in axes[:2, 0]] == [0, 1]  # what the trigger changes is outlined
     assert axes[1, 0].patches[0].get_xy() == (1.5, 0.5)
-
-
-def test_marks_of_scenarios_are_explained() -> None:
-    entry = make_entry("images")
-    (small,) = entry.scenarios
-    other = small.model_copy(update={"label": "Small * [on digits]", "replaces": "MNIST"})
-    result = made(entry.model_copy(update={"scenarios": (other,)}))
-    assert result.notes == "* not in the paper. [on ...]: other data than the paper's."
-    assert result.body.endswith(f"\n\n\\{result.notes}\n")
-    assert made(entry).notes == ""

@@ -42,19 +42,19 @@ def entry_of(*methods: Method, scenarios: tuple[Scenario, ...] = SCENARIOS[:2]) 
 @pytest.mark.parametrize(
     ("asr", "said"),
     [
-        ({"one": 0.5, "two": 0.9, "three": 1.0}, []),
-        ({"two": 0.9}, []),
-        ({"one": 0.214, "two": 0.5}, [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.214), {SAYS_LITTLE}"]),
+        ({"one": 0.5, "two": 0.9, "three": 1.0}, ""),
+        ({"two": 0.9}, ""),
+        ({"one": 0.214, "two": 0.5}, f"The backdoor hardly took hold in One (ASR of ω⁰: 0.214), {SAYS_LITTLE}"),
         (
             {"one": 0.499, "two": 0.0, "three": 0.1},
-            [f"The backdoor hardly took hold in One (ASR of ω⁰: 0.499), Two (0.000) and Three (0.100), {SAYS_LITTLE}"],
+            f"The backdoor hardly took hold in One (ASR of ω⁰: 0.499), Two (0.000) and Three (0.100), {SAYS_LITTLE}",
         ),
     ],
 )
-def test_scenarios_without_a_backdoor_are_told(asr: dict[str, float], said: list[str]) -> None:
+def test_scenarios_without_a_backdoor_are_told(asr: dict[str, float], said: str) -> None:
     entry = make_entry("curves", scenarios=SCENARIOS)
     assert notes.no_backdoor(entry, asr) == said
-    assert notes.no_backdoor(make_entry("curves", scenarios=SCENARIOS, metrics=("r_acc",)), asr) == []
+    assert notes.no_backdoor(make_entry("curves", scenarios=SCENARIOS, metrics=("r_acc",)), asr) == ""
 
 
 def test_the_original_model_s_asr_is_its_mean_over_seeds_in_each_scenario() -> None:
@@ -66,36 +66,21 @@ def test_the_original_model_s_asr_is_its_mean_over_seeds_in_each_scenario() -> N
 
 def test_rates_are_told_method_by_method() -> None:
     entry = entry_of(method_of("A", {"one": 0.005, "two": 0.005}), method_of("B", {"one": 0.1, "two": 0.1}))
-    assert notes.rates(entry) == ["Unlearning rates: A 0.005; B 0.1."]
-
-
-def test_rates_are_told_once_where_all_methods_have_the_same() -> None:
-    alike = {"one": 0.02, "two": 0.02}
-    assert notes.rates(entry_of(method_of("A", alike), method_of("B", alike))) == ["Unlearning rate: 0.02."]
-    assert notes.rates(entry_of(method_of("A", alike))) == ["Unlearning rate: 0.02."]
+    assert notes.rates(entry) == "Unlearning rates: A 0.005; B 0.1."
 
 
 def test_rates_are_told_by_scenario_where_they_differ() -> None:
     rates = {"one": 0.005, "two": 0.1, "three": 0.005}
     entry = entry_of(method_of("A", rates), method_of("B", dict.fromkeys(rates, 0.1)), scenarios=SCENARIOS)
-    assert notes.rates(entry) == [
-        "Unlearning rates in One and Three: A 0.005; B 0.1.",
-        "Unlearning rate in Two: 0.1.",
-    ]
+    assert notes.rates(entry) == "Unlearning rates in One and Three: A 0.005; B 0.1. Unlearning rate in Two: 0.1."
 
 
 def test_what_else_a_grid_sets_stands_behind_the_rate() -> None:
     rates = {"one": 0.0005, "two": 0.0005}
     entry = entry_of(method_of("A", rates, **{"params.clip": 1, "params.lambda": 100, "params.new": 2}))
-    assert notes.rates(entry) == ["Unlearning rate: 0.0005 (gradient clip 1, λ 100, new 2)."]
-    assert notes.rates(entry, "params.lambda") == ["Unlearning rate: 0.0005 (gradient clip 1, new 2)."]
-    assert notes.rates(entry, "unlearning.lr") == []
-
-
-def test_a_rate_of_post_training_is_told_where_it_differs() -> None:
-    entry = entry_of(method_of("A", {"one": 0.1, "two": 0.1}, 0.1), method_of("B", {"one": 0.1, "two": 0.1}, 1e-6))
-    assert notes.rates(entry) == ["Unlearning rates: A 0.1; B 0.1 (post-training rate 1e-6)."]
-    assert notes.rates(entry, "recovery.lr") == ["Unlearning rate: 0.1."]
+    assert notes.rates(entry) == "Unlearning rate: 0.0005 (gradient clip 1, λ 100, new 2)."
+    assert notes.rates(entry, "params.lambda") == "Unlearning rate: 0.0005 (gradient clip 1, new 2)."
+    assert notes.rates(entry, "unlearning.lr") == ""
 
 
 def test_a_method_in_which_nobody_trains_has_no_unlearning_rate() -> None:
@@ -105,33 +90,31 @@ def test_a_method_in_which_nobody_trains_has_no_unlearning_rate() -> None:
         name: (trial.model_copy(update={"rate": None, "values": {}}),) for name, (trial,) in nobody.trials.items()
     }
     nobody = nobody.model_copy(update={"trials": trials})
-    assert notes.rates(entry_of(method_of("A", rates), nobody)) == [
-        "Unlearning rates: A 0.1; B – (post-training rate 0.02)."
-    ]
-    assert notes.rates(entry_of(method_of("A", rates), nobody), "recovery.lr") == ["Unlearning rates: A 0.1."]
-    assert notes.rates(entry_of(nobody), "recovery.lr") == []
+    assert (
+        notes.rates(entry_of(method_of("A", rates), nobody))
+        == "Unlearning rates: A 0.1; B – (post-training rate 0.02)."
+    )
+    assert notes.rates(entry_of(method_of("A", rates), nobody), "recovery.lr") == "Unlearning rates: A 0.1."
+    assert notes.rates(entry_of(nobody), "recovery.lr") == ""
 
 
 def test_the_rate_is_that_of_the_trial_that_is_shown() -> None:
-    assert notes.rates(make_entry("curves")) == [
-        "Unlearning rates: Scratch 0.3; Ours 0.2 (post-training rate 0.05)."
-    ]  # chosen of .1, .2, .4
+    assert (
+        notes.rates(make_entry("curves")) == "Unlearning rates: Scratch 0.3; Ours 0.2 (post-training rate 0.05)."
+    )  # chosen of .1, .2, .4
 
 
 def test_marks_are_explained_where_they_are_shown() -> None:
     plain = method_of("A", {"one": 0.1})
-    star, data = "* not in the paper.", "[on ...]: other data than the paper's."
+    star, data = "* not in the paper.", "[on ...]: other data than the paper's"
     other = (scenario_of("one", "One [on digits]", replaces="MNIST"),)
-    assert notes.marks(entry_of(plain)) == []
-    assert notes.marks(entry_of(plain.model_copy(update={"in_paper": False}))) == [star]
-    assert notes.marks(entry_of(plain, scenarios=(scenario_of("one", "One, MLP *"),))) == [star]
-    assert notes.marks(entry_of(plain, scenarios=other)) == [data]
-    assert notes.marks(entry_of(plain, scenarios=other), "[on ...]: not ours.") == []
-
-
-def test_a_spread_is_told_of_several_seeds() -> None:
-    assert notes.spread(make_entry("curves", seeds=(0,)), "Bands") == []
-    assert notes.spread(make_entry("curves"), "Bands") == ["Bands: one standard deviation over seeds."]
+    assert notes.joined(entry_of(plain), "One.", "", "Two.") == "One. Two."
+    assert notes.joined(entry_of(plain.model_copy(update={"in_paper": False}))) == star
+    assert notes.joined(entry_of(plain.model_copy(update={"in_paper": False})), star, "Two.") == f"{star} Two."
+    assert notes.joined(entry_of(plain, scenarios=(scenario_of("one", "One, MLP *"),))) == star
+    assert notes.joined(entry_of(plain, scenarios=other)) == f"{data}."
+    unseen = entry_of(plain, scenarios=other).model_copy(update={"published": "checksum"})
+    assert notes.joined(unseen, "One.") == f"One. {data}, whose numbers are therefore not shown."
 
 
 @pytest.mark.parametrize("entry", [make_entry("table", marks="bars"), make_across()], ids=["bars", "across"])

@@ -4,17 +4,12 @@ import ast
 import re
 import string
 from html import unescape
-from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
-from fu.artefacts.drawing import styled
-from fu.artefacts.panels import SPACE, html, latex, markdown, picture, tex
-from fu.artefacts.style import Figures
+from fu.artefacts.panels import SPACE, html, latex, markdown, tex
 from fu.pipeline.digest import ROOT
 from tests.artefacts.factories import readable
 
@@ -122,12 +117,6 @@ def test_words_in_html_are_no_markup() -> None:
     assert "<p>ASR &lt; .05 &amp; falling</p>" in html([("small", FLAT)], [["ASR < .05 & falling"]])
 
 
-def test_many_words_in_html_are_folded() -> None:
-    assert "<details>" not in html([("small", FLAT)], [["one", "two"]])
-    folded = "<details><summary>In words</summary>\n<p>one</p>\n<p>two</p>\n<p>three</p>\n</details>\n"
-    assert html([("small", FLAT)], [["one", "two", "three"]]).endswith(f"</div>\n{folded}")
-
-
 def test_markdown_names_ours_by_the_group() -> None:
     text = markdown([("Small", ROWS)])
     assert text.startswith("## Small\n\n| Method ")
@@ -152,40 +141,3 @@ def test_numbers_stand_below_each_other_at_the_point(column: list[str], aligned:
     lines = [unescape(cell) for cell in re.findall(r"<t[dh]>(?:<b>)?(.*?)(?:</b>)?</t[dh]>", body)]
     assert lines[1::2] == aligned
     assert lines[::2] == ["10-step", "2", "3"][: len(column)]  # names are no numbers
-
-
-@pytest.mark.parametrize("number", [1, 2, 3, 6])
-def test_no_text_of_a_picture_lies_over_another_or_outside(number: int) -> None:
-    figure = picture([(f"Panel {k}{', of a long heading' * 3 * (k == 1)}", ROWS) for k in range(number)])
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    texts = [text for text in figure.findobj(Text) if text.get_text().strip()]  # type: ignore[attr-defined]
-    assert sum(text.get_text().startswith("Panel") for text in texts) == number
-    boxes = [text.get_window_extent(renderer) for text in texts]
-    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    assert all(figure.bbox.containsx(x) for box in boxes for x in (box.x0, box.x1))
-    assert all(figure.bbox.containsy(y) for box in boxes for y in (box.y0, box.y1))
-    assert [text.get_fontweight() for text in texts if text.get_text().endswith("↑")] == ["bold"] * number
-    assert [text.get_fontweight() for text in texts if text.get_text() == "12.5"] == ["normal"] * number
-
-
-def test_panels_stand_beside_each_other_where_they_fit() -> None:
-    def columns(number: int, rows: pd.DataFrame) -> int:
-        figure = picture([("Panel", rows)] * number)
-        return len({text.get_position()[0] for text in figure.findobj(Text) if text.get_text() == "Panel"})  # type: ignore[attr-defined]
-
-    long = pd.concat([ROWS] * 20)
-    wide = pd.concat([ROWS] * 4, axis=1)
-    assert [columns(number, ROWS) for number in (1, 2, 6)] == [1, 1, 1]
-    assert columns(6, FLAT) == 5
-    assert columns(3, wide) == 1
-    assert columns(6, long) > 1
-
-
-def test_a_panel_below_a_short_one_follows_at_once() -> None:
-    wide = pd.concat([ROWS] * 4, axis=1)
-    with styled(Figures()):
-        figure = picture([("One", wide), ("Two", pd.concat([wide] * 5)), ("Three", wide)])
-    tops = {text.get_text(): text.get_position()[1] for text in figure.findobj(Text)}  # type: ignore[attr-defined]
-    between = tops["Two"] - tops["One"]
-    assert tops["Three"] - tops["Two"] == between + 13 * 4 * len(ROWS)  # a line is 13 points high
-    assert figure.get_figheight() * 72 == pytest.approx(3 * between + 13 * 4 * len(ROWS))

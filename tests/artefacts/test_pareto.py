@@ -10,7 +10,7 @@ from fu.artefacts import pareto
 from fu.artefacts.audit import GREY
 from fu.artefacts.entry import Entry
 from fu.pipeline import catalogue
-from tests.artefacts.factories import made
+from tests.artefacts.factories import cells, made
 from tests.artefacts.test_audit import SCORES, elsewhere, make_audit, make_rows
 
 BYTES = {"none": 90.0, "nothing": 0.0, "good": 40.0, "bad": 10.0, "half": 1.0, "all": 1.0, "tenth": 1.0}
@@ -54,27 +54,9 @@ def test_on_the_front_is_whom_nobody_beats() -> None:
     assert [one[1:] for one in pareto.front(points)] == [(1, 5), (1, 5), (2, 3), (4, 1)]
 
 
-def test_a_page_says_who_is_on_every_front_and_who_on_none() -> None:
-    fronts = {"seconds": {"good", "none"}, "bytes_up": {"good"}, "stored": {"good", "bad"}}
-    shown = ("none", "nothing", "good", "bad", "half")
-    told = pd.DataFrame(
-        [
-            {"scenario": "small", "metric": "ulira_auc", "method": name, "cost": cost, "spent": 1.0}
-            | {"front": name in best, "fails": ""}
-            for cost, best in fronts.items()
-            for name in shown
-        ]
-    )
-    assert pareto.in_words(told, entry()) == ["On every front: Good.", "On none: Half."]
-    assert pareto.in_words(told[told["cost"] != "seconds"], entry()) == [
-        "On every front: Good.",
-        "On none: None and Half.",
-    ]
-    assert pareto.in_words(told[told["method"] != "good"], entry()) == ["On none: Half."]
-    unknown = told.assign(
-        spent=told["spent"].where(told["cost"] != "bytes_up"), front=told["front"] & (told["cost"] != "bytes_up")
-    )
-    assert pareto.in_words(unknown, entry())[0] == "On every front: Good."  # of the costs that are known
+def test_who_is_on_a_front_is_bold() -> None:
+    shown = {row[0]: row[3] for row in cells(made(entry(), rows()).body)[1:]}
+    assert shown == {"None": "272", "Nothing": "0", "Good": "**122**", "Bad": "**32**"}
 
 
 def test_a_method_whose_training_no_control_shares_is_on_no_front_of_an_audit_that_judges() -> None:
@@ -82,19 +64,17 @@ def test_a_method_whose_training_no_control_shares_is_on_no_front_of_an_audit_th
     result = made(other, rows())
     up = result.frame[result.frame["cost"] == "bytes_up"].set_index("method")["front"]
     assert up.to_dict() == {"none": True, "nothing": False, "good": False, "bad": True}
-    assert result.words == [["On every front: None and Bad.", "Not judged, as no control has its training: Good."]]
+    assert [row[0] for row in cells(result.body)[1:]] == ["None", "Nothing", "Good (not judged: no controls)", "Bad"]
     given = rows()
     none = given[given["metric"] != "ulira.found"]  # as of an audit that only describes
     assert pareto.tidy(none, other).set_index(["cost", "method"])["front"]["bytes_up", "good"]
-    assert made(other, none).words == [["On every front: Good and Bad.", "On none: None."]]
+    assert "not judged" not in made(other, none).body
 
 
 def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
     result = made(entry(), rows({"none": True}))
     assert not result.frame["front"].any()
-    assert result.words == [
-        ["No front is drawn, as the audit judges nobody here: “None” fails it."],
-    ]
+    assert result.words == [["U-LiRA AUC judges nobody here: “None” fails it."]]
     up = next(axis for axis in result.figure.axes if axis.get_xlabel() == "bytes up")
     assert {line.get_color() for line in up.lines} == {GREY}
     known = made(entry(), rows())
@@ -102,6 +82,13 @@ def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None
     assert GREY not in {line.get_color() for line in up.lines}
     steps = next(line for line in up.lines if line.get_drawstyle() == "steps-post")
     assert np.asarray(steps.get_xydata()).tolist() == [[32.0, 0.8], [122.0, 0.49]]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0, "0"), (0.1, "0.1"), (999, "999"), (1000, "1k"), (2.5e6, "2.5M"), (3e9, "3G")]
+)
+def test_amounts_at_axes(value: float, said: str) -> None:
+    assert pareto.amount(value) == said
 
 
 def test_the_legend_names_each_marker_and_controls_are_hollow() -> None:
@@ -113,10 +100,3 @@ def test_the_legend_names_each_marker_and_controls_are_hollow() -> None:
     assert len({(look.get_color(), look.get_marker()) for look in looks}) == len(shown)
     hollow = [bool(method.left or method.control) for method in shown]
     assert [look.get_markerfacecolor() == "white" for look in looks] == hollow
-
-
-@pytest.mark.parametrize(
-    ("value", "said"), [(0, "0"), (0.1, "0.1"), (999, "999"), (1000, "1k"), (2.5e6, "2.5M"), (3e9, "3G")]
-)
-def test_amounts_at_axes(value: float, said: str) -> None:
-    assert pareto.amount(value) == said

@@ -3,7 +3,6 @@
 from math import inf
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -27,6 +26,8 @@ ROUNDS: dict[str, list[float]] = {
     "sampled": [2, 2, 2, 2],
     "sampled.again": [1, 2, 2, 2],
 }
+SAMPLED = "Sampled (not judged: no controls)"
+ORIGINALS = ("ω⁰ before Again", "ω⁰ before Sampled.Again")
 LEVEL = 0.8  # of the original model: .76 is back
 
 
@@ -128,7 +129,7 @@ def test_p_values_are_those_of_the_retraining_of_the_same_training_as_they_are()
 
 def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
     assert "sampled" not in judged().p
-    assert relearning.make(make_rows(), make()).words[0][-1] == "Not judged, as no control has its training: Sampled."
+    assert "Sampled (not judged: no controls)" in relearning.make(make_rows(), make()).body
 
 
 def test_three_models_judge_nobody() -> None:
@@ -173,12 +174,14 @@ def test_cells_and_headings() -> None:
             for name in (f"rounds {LIKE}", "Forget-set accuracy", "Accuracy, retained clients")
         ),
     ]
-    assert [*shown] == ["Again", "Sampled.Again", "None", "Half", "All", "Soon", "Late", "Sampled"]
+    assert [*shown] == ["Again", "Sampled.Again", "None", "Half", "All", "Soon", "Late", SAMPLED, *ORIGINALS]
     assert shown["Again"][:3] == ("> 3.0", "0.760 → 0.760", "– → –")  # .7599 and .76
     assert shown["Soon"][0] == "0.2"
     assert shown["Late"][0] == f"> 3.0 {LIKE}"
-    assert shown["Sampled"][0] == "2.0"  # not judged
-    assert {row[3] for row in shown.values()} == {"1.0"}
+    assert shown[SAMPLED][0] == "2.0"
+    assert {row[3] for name, row in shown.items() if name not in ORIGINALS} == {"1.0"}
+    assert shown[ORIGINALS[0]] == ("–", "0.800", "–") * 2
+    assert result.words == [["Where the forgotten client trains, the attack judges nobody here: “All” passes it."]]
 
 
 def test_cells_hold_the_values_before_and_after_the_attack() -> None:
@@ -188,23 +191,6 @@ def test_cells_hold_the_values_before_and_after_the_attack() -> None:
     [(_, panel)] = relearning.make(frame, make()).panels or []
     row = panel[panel.iloc[:, 0] == "Late"].iloc[0]
     assert row["the forgotten client trains", "Forget-set accuracy"] == "0.100 → 0.400"
-
-
-def test_in_words() -> None:
-    entry = make()
-    frame = make_rows()
-    [words] = relearning.make(frame, entry).words
-    again = "Again: > 3.0 rounds and Sampled.Again: 1.8 rounds"
-    assert words == [
-        "Forget-set accuracy of the original models: 0.800.",
-        "Where retained clients train, it is back sooner than after retraining in Soon; it is not shown to be in Late "
-        f"({again}).",
-        "Where the forgotten client trains, nobody is judged, as “All” passes it (Again: 1.0 rounds and "
-        "Sampled.Again: 1.0 rounds).",
-        "Not judged, as no control has its training: Sampled.",
-    ]
-    nobody = relearning.make(make_rows({"soon": [3, inf, 3, inf]}), entry).words[0][1]
-    assert nobody == (f"Where retained clients train, it is not shown to be back sooner in Soon and Late ({again}).")
 
 
 def test_fewer_models_than_repeats_are_said() -> None:
@@ -233,28 +219,3 @@ def test_the_rows_by_seed() -> None:
     assert [*zip(again["seed"], again["value"], strict=True)] == [(0, 3), (1, 4), (2, 4), (3, 3)]
     assert set(rows["metric"]) == set(relearning.BY_SEED)
     assert set(rows["stage"]) == {"unlearned"}
-
-
-def test_the_picture_has_a_panel_for_each_attack_with_retraining_thick_and_the_original_dashed() -> None:
-    figure = relearning.make(make_rows(), make()).figure
-    retained, _, forgotten, _ = figure.axes  # beside each the panel of those who stay
-    assert [axis.get_title("left") for axis in (retained, forgotten)] == [
-        "Small: retained clients train",
-        "Small: the forgotten client trains",
-    ]
-    *dashed, _, _, _, _, _, _, _, _ = lines = [*retained.lines]
-    assert [[*np.asarray(line.get_ydata())] for line in dashed] == [[LEVEL, LEVEL]] * 2  # of each training
-    assert [line.get_linestyle() for line in dashed] == ["--"] * 2
-    lines = lines[2:]
-    assert [line.get_color() for line in dashed] == [line.get_color() for line in lines[:2]] == [*relearning.GREYS]
-    said = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert said[-2:] == ["ω⁰ before Again", "ω⁰ before Sampled.Again"]
-    assert [line.get_linewidth() == relearning.CONTROL["linewidth"] for line in lines] == [True] * 2 + [False] * 6
-    soon = np.asarray(lines[5].get_ydata())
-    assert soon == pytest.approx([(3 * 0.76 + 0.7599) / 4, (0.76 + 3 * 0.7599) / 4, 0.7599, 0.7599])
-
-
-def test_what_was_done_is_said() -> None:
-    notes = relearning.make(make_rows(), make()).notes
-    assert notes.startswith("4 models of each method train on for 3 rounds with the rates of post-training: all ")
-    assert "on 5 of its samples" in notes

@@ -60,6 +60,23 @@ def test_rho_accuracy_and_time_are_those_of_each_system() -> None:
     assert (times["n"] == 200).all()
 
 
+def test_tables_are_in_the_order_of_rho() -> None:
+    result = made(*grown())
+    table = cells(result.body)
+    assert [row[:4] for row in table[4:6]] == [["0.750", "1", "2", "0.500 ±0.000"], ["1.500", "2", "2", "0.800 ±0.000"]]
+    assert "FRS: retraining from scratch, 6 time steps." in result.notes
+
+
+def test_seeds_that_diverged_are_left_out_and_named() -> None:
+    entry, frame = grown()
+    one = frame[(frame["scenario"] != "toy-b2") | (frame["seed"] == 0)]
+    assert "Seeds that diverged are left out: toy-b2." in made(entry, one).notes
+    assert cells(made(entry, one).body)[1][3] == "0.600"
+    none = made(entry, frame[(frame["scenario"] != "toy-b2") | (frame["metric"] != "accuracy")])
+    assert cells(none.body)[1][3] == "diverged"
+    assert any(line.get_marker() == "X" for line in none.figure.axes[0].lines)
+
+
 def test_a_row_of_panels_holds_accuracy_and_time_and_none_has_two_axes() -> None:
     result = made(*grown())
     axes = result.figure.axes
@@ -79,20 +96,3 @@ def test_a_row_of_panels_holds_accuracy_and_time_and_none_has_two_axes() -> None
     assert frs[:, 1].tolist() == [6, 6]
     assert axes[0].get_ylim() == (-0.03, 1.03)
     assert axes[1].get_ylim()[1] == pytest.approx(6.36)
-
-
-def test_tables_are_in_the_order_of_rho() -> None:
-    result = made(*grown())
-    table = cells(result.body)
-    assert [row[:4] for row in table[4:6]] == [["0.750", "1", "2", "0.500 ±0.000"], ["1.500", "2", "2", "0.800 ±0.000"]]
-    assert "FRS: retraining from scratch, 6 time steps." in result.notes
-
-
-def test_seeds_that_diverged_are_left_out_and_named() -> None:
-    entry, frame = grown()
-    one = frame[(frame["scenario"] != "toy-b2") | (frame["seed"] == 0)]
-    assert "Seeds that diverged are left out: toy-b2." in made(entry, one).notes
-    assert cells(made(entry, one).body)[1][3] == "0.600"
-    none = made(entry, frame[(frame["scenario"] != "toy-b2") | (frame["metric"] != "accuracy")])
-    assert cells(none.body)[1][3] == "diverged"
-    assert any(line.get_marker() == "X" for line in none.figure.axes[0].lines)

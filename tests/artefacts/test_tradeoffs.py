@@ -165,35 +165,6 @@ def test_a_point_of_a_grid_that_diverged_is_a_cross() -> None:
     assert "diverged" in [text.get_text() for text in result.figure.legends[0].get_texts()]
 
 
-def test_a_page_says_where_the_sum_goes_and_how_far_the_optima_moved() -> None:
-    values = {  # of three seeds; each training has both numbers, of which one is said
-        "best": {"all_moved": (0.3, 1.23, -0.5), "retained_moved": (7.0, 8.0, 9.0)},
-        "again": {"retained_moved": (-0.404, -0.4, -0.398), "all_moved": (7.0, 8.0, 9.0)},
-        "ours+lambda0": {"all_moved": (-9.0, 9.0, 0.0), "retained_moved": (-9.0, 9.0, 0.0)},
-    }
-    moved = [
-        {**next(rows_of({trial: (0.0,)}, seed)), "metric": metric, "value": value, "client": None}
-        for trial, metrics in values.items()
-        for metric, of in metrics.items()
-        for seed, value in enumerate(of)
-    ]
-    result = made(entry_of(x="params.lambda", marks="lines"), frame_of(*rows_of(ACCURACY), *moved))
-    assert "w* is approximated by 'w*'; its last ten rounds move S by -0.50 to +1.23 points." in result.notes
-    assert "w_r* is approximated by 'w_r*'; its last ten rounds move V by -0.40 points." in result.notes
-    axes = {axis.get_ylabel(): axis for axis in result.figure.axes}
-    assert [*axes] == [f"{name}, points" for name in ("V", "S", "V + S")]
-    assert axes["V + S, points"].lines[0].get_ydata() == pytest.approx([25.3, 7.5])
-
-
-def test_bars_show_what_each_client_gains_and_all_together() -> None:
-    result = made(entry_of(marks="clients", stages=["unlearned"]), frame_of(*rows_of(ACCURACY)))
-    heights = [[bar.get_height() for bar in several] for several in result.figure.axes[0].containers]
-    assert heights[0] == pytest.approx([0, 0, -1, -40, -QUANTITIES["S"]])
-    assert heights[1] == pytest.approx([5, 5, 5, -20, -7.5])
-    assert [label.get_text() for label in result.figure.axes[0].get_xticklabels()] == ["1", "2", "3", "4", "all"]
-    assert {*result.frame["against"]} == {"w*", "w_r*", "ω⁰"}
-
-
 def test_bars_are_means_over_seeds_with_deviations_and_empty_where_every_seed_diverged() -> None:
     """Ours at 0 has 0, 3 and 9 points more of client 2, whose weight is a tenth, and nothing at 5."""
     kept = {name: values for name, values in ACCURACY.items() if name != "ours+lambda5"}
@@ -245,3 +216,23 @@ def test_the_papers_numbers_stand_beside_the_first_metric_alone() -> None:
     ]
     assert found["difference"].tolist() == pytest.approx([0.075 - 2])
     assert [name for name in cells(result.body)[0] if "paper" in name] == ["S, nats paper"]
+
+
+def test_a_page_says_where_the_sum_goes_and_how_far_the_optima_moved() -> None:
+    values = {  # of three seeds; each training has both numbers, of which one is said
+        "best": {"all_moved": (0.3, 1.23, -0.5), "retained_moved": (7.0, 8.0, 9.0)},
+        "again": {"retained_moved": (-0.404, -0.4, -0.398), "all_moved": (7.0, 8.0, 9.0)},
+        "ours+lambda0": {"all_moved": (-9.0, 9.0, 0.0), "retained_moved": (-9.0, 9.0, 0.0)},
+    }
+    moved = [
+        {**next(rows_of({trial: (0.0,)}, seed)), "metric": metric, "value": value, "client": None}
+        for trial, metrics in values.items()
+        for metric, of in metrics.items()
+        for seed, value in enumerate(of)
+    ]
+    result = made(entry_of(x="params.lambda", marks="lines"), frame_of(*rows_of(ACCURACY), *moved))
+    assert "w* is approximated by 'w*'; its last ten rounds move S by -0.50 to +1.23 points." in result.notes
+    assert "w_r* is approximated by 'w_r*'; its last ten rounds move V by -0.40 points." in result.notes
+    axes = {axis.get_ylabel(): axis for axis in result.figure.axes}
+    assert [*axes] == [f"{name}, points" for name in ("V", "S", "V + S")]
+    assert axes["V + S, points"].lines[0].get_ydata() == pytest.approx([25.3, 7.5])

@@ -85,7 +85,6 @@ def test_the_papers_own_numbers_are_judged_by_the_same_predicate(
     assert tuple(row(result.frame, "one", name)["published"] for name in "ab") == each
     assert tuple(row(result.frame, "one", name)["published_value"] for name in "ab") == numbers
     assert row(result.frame, "one")["published"] == overall
-    assert ("The paper's own numbers contradict: one." in result.notes) == (overall != "holds")
 
 
 def test_of_the_papers_rivals_the_nearest_is_shown() -> None:
@@ -95,12 +94,6 @@ def test_of_the_papers_rivals_the_nearest_is_shown() -> None:
     result = made(entry_of("one", scenarios=("a",)), pd.concat([judged({"one": {"a": UP}}), theirs], ignore_index=True))
     assert row(result.frame, "one", "a")["published_value"] == -1.0
     assert row(result.frame, "one", "a")["published"] == "does not hold"
-
-
-def test_the_notes_count_claims_by_verdict() -> None:
-    entry = entry_of("up", "down", "open", scenarios=("a",))
-    notes = made(entry, judged({"up": {"a": UP}, "down": {"a": DOWN}, "open": {"a": OPEN}})).notes
-    assert "Of 3 claims: 1 hold, 1 do not hold, 1 undecided, 0 not judged." in notes
 
 
 def test_the_table_says_how_many_seeds_would_decide() -> None:

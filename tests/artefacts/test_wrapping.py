@@ -1,8 +1,6 @@
 """Where lines of text are broken: at spaces, not at hyphens, not within brackets, and so that they have room."""
 
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from fu.artefacts.wrapping import fill, fit, width
 
@@ -21,15 +19,6 @@ def test_a_line_is_broken_neither_in_brackets_that_have_room_nor_at_a_hyphen(
     text: str, letters: int, lines: list[str]
 ) -> None:
     assert fill(text, letters).split("\n") == lines
-
-
-@pytest.mark.parametrize("dpi", [72, 100, 150])
-@pytest.mark.parametrize("text", ["CIFAR-100, Pat-50, NFResNet-18 * [on digits rgb]", "MNIST, IID: R-Acc"])
-def test_a_width_is_that_of_the_letters_drawn_in_pixels(text: str, dpi: int) -> None:
-    figure = Figure(dpi=dpi)
-    drawn = figure.text(0, 0, text, fontsize=9, weight="bold").get_window_extent(FigureCanvasAgg(figure).get_renderer())
-    assert 0.9 * width(text, 9) < drawn.width * 72 / dpi <= width(text, 9) + 72 / dpi  # one pixel
-    assert width(f"i\n{text}", 9) == width(text, 9)
 
 
 @pytest.mark.parametrize("text", ["MMMM WWWW MMMM [on MM]", "iiii llll iiii [on ii]"])
