@@ -17,7 +17,7 @@ from fu.contents import require_file
 from fu.errors import UserError
 from fu.pipeline.bundle.check import opened
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.page.made import DIGITS, Artefact, read
+from fu.pipeline.page.made import Artefact, read
 
 TIMES = (SECONDS, "ratio")  # metrics and costs: measured times and their ratios
 LABELS = (  # columns that identify a row
@@ -82,8 +82,8 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
 def _run(path: Path, targets: Sequence[str]) -> Iterator[Run]:
     """Read a run; the files of a bundle are there as long as they are needed."""
     if not path.is_dir():
-        with opened(path) as bundle:
-            yield _only(targets, *read(bundle.root / "artefacts"))
+        with opened(path) as (_, root, _):
+            yield _only(targets, *read(root / "artefacts"))
     elif (path / "artefacts").is_dir():
         yield _only(targets, *read(path / "artefacts"))
     elif tables := sorted(file for file in path.glob("*/*.csv") if not file.name.endswith(".rows.csv")):
@@ -121,7 +121,10 @@ def _differences(a: Artefact, b: Artefact) -> tuple[pd.DataFrame, int]:
 def _cells(path: Path) -> pd.Series:
     """Return the texts of a CSV file by row (in words), place among rows that read the same, and column."""
     require_file(path)
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except ValueError:
+        raise UserError(f"{path}: is not valid CSV.") from None
     frame = frame[~frame[[name for name in ("metric", "cost") if name in frame]].isin(TIMES).any(axis=1)]
     of_seeds = path.name.endswith(".rows.csv")
     labels = [name for name in frame if (name != "value" if of_seeds else name in LABELS)]
@@ -182,11 +185,10 @@ def _provenance(a: Run, b: Run, shared: Sequence[str]) -> Iterator[str]:
 
 def _about(artefact: Artefact) -> dict[str, str]:
     about = artefact.about
-    edited = "" if about["clean"] in (True, None) else ", edited"
     several = {name: " and ".join(map(str, about[name])) or "none" for name in ("devices", "threads")}
     versions = {f"version of {library}": text for library, text in about["versions"].items()}
     return {
-        "commit": f"{(about['commit'] or 'unknown')[:DIGITS]}{edited}",
+        "commit": artefact.commit,
         "preset": about["preset"],
         **several,
         **versions,

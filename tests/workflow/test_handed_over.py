@@ -49,4 +49,4 @@ def test_a_bundle_that_was_changed_fails(project: Project, bundled: Path) -> Non
         file.writestr("more", "")
     done = project.make("verify", f"BUNDLE={bundled}")
     assert done.returncode != 0
-    assert f"{bundled}: 'more' is listed in no certificate and not in ro-crate-metadata.json.\n" in done.stdout
+    assert f"{bundled}: 'more' is not listed in ro-crate-metadata.json.\n" in done.stdout

@@ -12,11 +12,12 @@ import pandas as pd
 from fu.contents import checksum
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import ARTEFACT, CERTIFIED
+from fu.pipeline.paths import CERTIFIED
 
 BODY = re.compile(r"<main>\n<h1>(.*?)</h1>\n(.*)</main>", re.DOTALL)  # of the page that an artefact has of its own
-ENDS = sorted((CERTIFIED, *(f".{suffix}" for suffix in ARTEFACT)), key=len, reverse=True)  # .rows.csv before .csv
 DIGITS = 12  # of a digest that a person compares
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)  # raised by JSON and CSV of others
+SHAPE = {"preset": str, "versions": dict, "devices": list, "threads": list, "costs": dict, "spec": dict}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,16 @@ class Artefact:
         """The provenance."""
         return dict(json.loads(self.file("json").read_text(encoding="utf-8")))
 
+    @property
+    def commit(self) -> str:
+        """The commit of the code that made it, in words."""
+        return f"{(self.about['commit'] or 'unknown')[:DIGITS]}{', edited' * (self.about['clean'] is False)}"
+
+    @property
+    def versions(self) -> str:
+        """The versions of Python and the libraries that made it."""
+        return ", ".join(f"{name} {version}" for name, version in self.about["versions"].items())
+
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The numbers."""
@@ -54,28 +65,28 @@ class Artefact:
 
 def read(folder: Path) -> tuple[list[Artefact], list[str]]:
     """Return the artefacts in a folder, sorted, and a sentence on each that is left out, as something is damaged."""
-    files = (file for file in folder.glob("*/*") if not file.name.startswith("."))
-    ends = ((file, next((end for end in ENDS if file.name.endswith(end)), "")) for file in files)
-    stems = {file.with_name(file.name.removesuffix(end)) for file, end in ends if end}
-    good, wrong = [], []
-    for stem in sorted(stems):
-        found = _checked(stem)
-        if isinstance(found, str):
-            wrong.append(f"{stem.parent.name}_{stem.name}: {found}.")
-        else:
-            good.append(found)
-    return good, wrong
+    ends = [(file, end) for end in (".md", CERTIFIED) for file in folder.glob(f"*/[!.]*{end}")]
+    checked = [_checked(stem) for stem in sorted({file.with_name(file.name.removesuffix(end)) for file, end in ends})]
+    return [one for one in checked if isinstance(one, Artefact)], [one for one in checked if isinstance(one, str)]
 
 
 def _checked(stem: Path) -> Artefact | str:
     """Return an artefact, or what is wrong with it."""
-    path = stem.with_name(f"{stem.name}{CERTIFIED}")
-    made = certificate.read(path)
-    if made is None:
-        return f"{path.name} is missing or damaged"
-    for name, (_, content) in made.outputs.items():
-        file = stem.with_name(name)
-        if not file.is_file() or checksum(file) != content:
-            return f"{name} is {'not as its job wrote it' if file.is_file() else 'missing'}"
-    artefact = Artefact(stem, made)
-    return artefact if artefact.page[1] else f"{stem.name}.html was made by an earlier version of fu"
+    target, name = f"{stem.parent.name}_{stem.name}", f"{stem.name}{CERTIFIED}"
+    try:
+        made = certificate.read(stem.with_name(name))
+        if made is None:
+            return f"{target}: {name} is missing or damaged."
+        for output, (_, content) in made.outputs.items():
+            file = stem.with_name(output)
+            if not file.is_file() or checksum(file) != content:
+                return f"{target}: {output} is {'not as its job wrote it' if file.is_file() else 'missing'}."
+        artefact = Artefact(stem, made)
+        name = f"{stem.name}.csv"
+        assert artefact.frame is not None
+        name = f"{stem.name}.json"
+        if not all(isinstance(artefact.about[key], kind) for key, kind in SHAPE.items()):
+            raise TypeError
+    except MALFORMED as error:
+        return f"{target}: {name} was not written by fu ({type(error).__name__})."
+    return artefact if artefact.page[1] else f"{target}: {stem.name}.html was made by an earlier version of fu."

@@ -9,29 +9,18 @@ const made = (name, text = "", attributes = {}) => {
 
 // Light and dark: as the system says, until somebody says otherwise.
 const root = document.documentElement, theme = byId("theme");
-const kept = (value) => {
-  try {
-    if (value) localStorage.setItem("theme", value);
-    return localStorage.getItem("theme");
-  } catch { // a page from the disk may have no storage
-    return value;
-  }
-};
-const shine = (value) => {
-  const dark = value ? value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  if (value) root.dataset.theme = value;
+const shine = (dark) => {
+  root.dataset.theme = dark ? "dark" : "light";
   theme.textContent = dark ? "Light" : "Dark";
-  theme.setAttribute("aria-label", `Show the page ${dark ? "light" : "dark"}`);
 };
-shine(kept());
-theme.addEventListener("click", () => {
-  const value = theme.textContent.toLowerCase();
-  kept(value);
-  shine(value);
-});
+const system = matchMedia("(prefers-color-scheme: dark)");
+shine(system.matches);
+system.addEventListener("change", () => shine(system.matches));
+theme.addEventListener("click", () => shine(root.dataset.theme === "light"));
 
 // Search: cards and contents that lack one of the words, or the method that is shown alone, are hidden.
 const search = byId("search"), cards = all("article");
+const texts = new Map(cards.map((card) => [card, `${card.dataset.kind} ${card.textContent}`.toLowerCase()]));
 const entries = new Map(all("[data-for]").map((entry) => [entry.dataset.for, entry]));
 const method = byId("method"), view = byId("view");
 const about = (element) => !method.value || (element.dataset.plugins ?? "").split(" ").includes(method.value);
@@ -39,7 +28,7 @@ const find = () => {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   let found = 0;
   for (const card of cards) {
-    const shown = about(card) && words.every((word) => card.dataset.search.includes(word));
+    const shown = about(card) && words.every((word) => texts.get(card).includes(word));
     card.hidden = entries.get(card.id).hidden = !shown;
     found += shown;
   }
@@ -76,8 +65,9 @@ const look = () => {
   if (!one) return;
   view.append(made("h2", one.label), made("p", one.about), made("p", `Source: ${one.sources.join("; ")}`));
   if (one.cost) view.append(made("p", `Computation: ${one.cost}.`));
-  const claims = all("section tr[data-plugins]").filter(about);
-  if (claims.length) view.append(made("h3", "Claims"), part(claims[0].closest("table"), claims, "Claims"));
+  const claims = all(".judged li").filter(about), list = made("ul", "", { className: "judged" });
+  list.append(...claims.map((claim) => claim.cloneNode(true)));
+  if (claims.length) view.append(made("h3", "Claims"), list);
   for (const card of cards.filter((card) => about(card) && card.dataset.kind !== "verdicts")) {
     const own = [...rows(card, one.names[card.id.split("/")[0]] ?? [])], head = made("h3");
     head.append(made("a", card.querySelector("h3").textContent, { href: `#${card.id}` }));
@@ -133,7 +123,7 @@ for (const table of all("[data-kind=matrix] table")) {
 }
 
 // Verdicts: on a telephone each row is a list, whose cells say which column they are of.
-for (const table of all(".claims, [data-kind=verdicts] table")) {
+for (const table of all("[data-kind=verdicts] table")) {
   const heads = [...table.tHead.rows].at(-1).cells;
   table.classList.add("said");
   for (const cell of all("td", table)) cell.dataset.head = heads[cell.cellIndex].textContent;

@@ -1,17 +1,20 @@
 """A folder of a preset with artefacts as their jobs leave them, and the certificates of the jobs behind them."""
 
+import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result, write
 from fu.contents import checksum
 from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
+from fu.pipeline.certificate import SEAL, Certificate
 from fu.pipeline.paths import CERTIFIED
+from fu.pipeline.settings.records import Paper
 from tests.artefacts.factories import made
 
 ROOT = Path("results/smoke")  # below the folder that a test works in
@@ -19,18 +22,29 @@ EVALUATION = "results/smoke/toy/small/seed0/ours.evaluation.csv"
 CODE = "c0de" * 4
 VERSIONS = {"python": "3.12.1", "torch": "2.13.0"}
 CLAIMS = """\
-claim,scenario,verdict,mean,low,high,n,needed,published,published_value,reason,against,text,place,artefact,kind
-first,,holds,,,,5,3,does not hold,,,,A < B,section 4,thing,less
-first,small,holds,0.25,0.125,0.375,5,3,does not hold,0.5,,,A < B,section 4,thing,less
-second,,does not hold,,,,5,4,,,,,Nothing comes back,,other,same
-second,small,does not hold,1,,,5,4,,,,,Nothing comes back,,other,same
-second,large,undecided,0.5,0.2,0.8,4,4,,,,,Nothing comes back,,other,same
-third,,not judged,,,,0,,,,one seed,,,,thing,same
-third,small,not judged,,,,0,,,,one seed,,,,thing,same
-fourth,,undecided,,,,5,12,,,,,C,,thing,same
-fourth,small,undecided,1,,,5,12,,,,,C,,thing,same
-fifth,,undecided,,,,5,inf,,,,,D,,thing,same
+claim,scenario,verdict,reason,text,place,artefact
+first,,holds,,A < B,section 4,thing
+first,small,holds,,A < B,section 4,thing
+second,,does not hold,,Nothing comes back,,absent
+third,,not judged,,,,thing
+third,small,not judged,one seed,,,thing
 """
+
+
+def paper(
+    citation: str, *names: str, highlights: Sequence[str] = (), methods: Mapping[str, str] | None = None, url: str = ""
+) -> Paper:
+    """Return a paper as the page reads it: with these artefacts, "A thing" each, and plug-ins by method."""
+    about, construct = {"source": "section 3", "unlearned_from": None}, cast(Any, Paper.model_construct)
+    made: Paper = construct(
+        citation=citation,
+        url=url,
+        code=None,
+        trainings={},
+        methods={k: SimpleNamespace(label=k.title(), plugin=name, **about) for k, name in (methods or {}).items()},
+        artefacts={name: SimpleNamespace(title=f"A {name}", highlight=name in highlights) for name in names},
+    )
+    return made
 
 
 def certify(stem: Path, stage: str, inputs: Mapping[str, list[str]] | None = None) -> None:
@@ -40,6 +54,14 @@ def certify(stem: Path, stage: str, inputs: Mapping[str, list[str]] | None = Non
     read = {role: [[path, checksum(Path(path))] for path in paths] for role, paths in (inputs or {}).items()}
     made = Certificate(f"{stem.name}-key", stage, {}, CODE, {}, read, outputs)
     certificate.write(stem.with_name(f"{stem.name}{CERTIFIED}"), made)
+
+
+def sealed(content: bytes, old: str, new: str) -> bytes:
+    """Return a certificate with another text in it, and a seal that fits."""
+    head = content.rpartition(SEAL)[0].decode()
+    assert old in head
+    head = head.replace(old, new)
+    return head.encode() + SEAL + hashlib.sha256(head.encode()).hexdigest().encode() + b'"\n}\n'
 
 
 def put(entry: Entry, result: Result | None = None, **about: Any) -> Path:
@@ -75,8 +97,11 @@ def copied(stem: Path, name: str, paper: str = "toy") -> Path:
 
 
 def judged(stem: Path) -> Path:
-    """Put a paper's verdicts there, which look like an artefact."""
+    """Put a paper's verdicts there, which look like an artefact; the first claim is on `ours`."""
     verdicts = copied(stem, "verdicts", stem.parent.name)
+    about = json.loads(verdicts.with_name("verdicts.json").read_text())
+    about["spec"]["claims"] = {"first": {"params": {"of": {"method": "ours"}}}}
+    verdicts.with_name("verdicts.json").write_text(json.dumps(about))
     verdicts.with_name("verdicts.csv").write_text(CLAIMS)
     certify(verdicts, "publish", {"results": [EVALUATION]})
     return verdicts
