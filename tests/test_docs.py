@@ -129,7 +129,7 @@ def default_plan() -> Plan:
 @pytest.mark.parametrize("page", [*PAGES, "Makefile"])
 def test_the_cells_that_a_page_names_are_in_the_default_preset(page: str) -> None:
     for name in set(re.findall(r"CELL=([\w/.+-]*\w)", (ROOT / page).read_text())) - {MINE}:
-        show.cell(default_plan(), name)
+        assert [*show.cell(default_plan(), name)]
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in WRITTEN)])

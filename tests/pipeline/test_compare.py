@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,15 +197,16 @@ def test_what_cannot_be_compared_is_one_sentence() -> None:
         ("void", "void/toy/thing.csv: is not valid CSV."),
         ("broken", "broken/toy/thing.csv: is not valid CSV."),
     ):
-        assert sentence(lambda other=other: compare(a, Path(other))).startswith(words)
+        assert sentence(partial(compare, a, Path(other))).startswith(words)
 
 
 def test_the_exit_code_says_whether_they_are_equal(capsys: pytest.CaptureFixture[str]) -> None:
     run("a")
     run("b", [*ROWS[:2], {"seed": 2, "value": 3}])
-    for second, targets, status in (("a", (), 0), ("b", (), 1), ("b", ("toy_other",), 0)):
-        with pytest.raises(SystemExit) as ended:
-            show.main(["compare", "a", second, *targets])
-        assert ended.value.code == status
+    show.main(["compare", "a", "a"])
+    show.main(["compare", "a", "b", "toy_other"])
+    with pytest.raises(SystemExit) as ended:
+        show.main(["compare", "a", "b"])
+    assert ended.value.code == 1
     assert capsys.readouterr().out.count("A: a, B: ") == 3
     has(sentence(lambda: show.main(["compare", "a", ""])), "compare: two runs are needed")

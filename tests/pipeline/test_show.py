@@ -43,18 +43,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("words", "sentence"),
     [
         ([], "usage: python -m fu.pipeline.show "),
-        (["cell"], "usage: python -m fu.pipeline.show "),
-        (["cell", "a=b"], "CELL: there is no result 'a=b'"),
         (["cell", "table8"], "CELL: there is no result 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
-        (["cell", "fedosd/mnist_pat50"],
-         "CELL: there is no result 'fedosd/mnist_pat50'; did you mean 'fedosd/mnist-pat50'?"),
-        (["cell", f"{PAT50}/fedosd.unlearnt"],
-         f"CELL: there is no result '{PAT50}/fedosd.unlearnt'; did you mean '{PAT50}/fed"),
         (["cell", "x", "smoke"], "expected key=value, got 'smoke'."),
         (["results", "fedosd_table7b"], "there is no target 'fedosd_table7b'; did you mean 'fedosd_table7'?"),
         (["results", "seeds=[1"], "config: seeds: '[1' is not valid YAML."),
         (["results", "data_dir=\udcff"], r"config: data_dir: '\udcff' is not valid YAML."),
-        (["results", "nonsense=1"], "config: nonsense: unknown key"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
@@ -124,25 +117,6 @@ def test_a_target_lists_what_it_is_made_of_and_its_own_name(capsys: pytest.Captu
     assert (sorted(read), own) == (pictures, "artefacts/fedosd/fig7")
 
 
-@pytest.mark.usefixtures("two_points")
-def test_a_scenario_a_run_and_a_method_list_what_lies_below(capsys: pytest.CaptureFixture[str]) -> None:
-    found = {}
-    for name in ("fedosd/mnist-pat50", f"{PAT50}/", f"{PAT50}/fedosd"):
-        show.main(["cell", name])
-        found[name] = capsys.readouterr().out.splitlines()
-    scenario, run, method = found.values()
-    assert {line for line in scenario if not line.startswith(f"{PAT50}/")} == {"fedosd/mnist-pat50/fedosd.selected"} | {
-        line for line in scenario if line.endswith(".selected")
-    }
-    assert set(run) < set(scenario)
-    assert len(run) > 30
-    compared = [f"{PAT50}/{point}.{stage}" for point in POINTS for stage in ("unlearned", "evaluation")]
-    assert method == [
-        *compared,
-        *(f"{PAT50}/fedosd+chosen.{stage}" for stage in ("unlearned", "recovered", "evaluation", "audit")),
-    ]
-
-
 @pytest.mark.parametrize(
     ("selection", "marks"),
     [(json.dumps({"selected": POINTS[1]}), ["", "  (chosen)"]), ('{"selected"', ["", ""]), ("[]", ["", ""])],
@@ -172,39 +146,27 @@ def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: p
     ]
 
 
-@pytest.mark.usefixtures("folder")
-def test_of_what_varies_each_scenario_is_listed_and_trainings_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    show.main(["cell", "", "papers=safari"])
-    lines = capsys.readouterr().out.splitlines()
-    assert "  safari/mnist-p1-s4                 MNIST, p = 1, s = 4" in lines
-    assert lines[lines.index("Trainings") + 2].split() == ["server_sgd", "Server", "SGD"]
-    assert "Methods" not in lines
-
-
 @pytest.mark.parametrize(
     ("commit", "changed", "text"),
     [("abc1234", "", ", commit abc1234"), ("abc1234", " M README.md", ", commit abc1234, edited"), (None, None, "")],
 )
-def test_the_version_is_that_of_the_project(
-    commit: str | None, changed: str | None, text: str, monkeypatch: pytest.MonkeyPatch
+def test_the_version_is_that_of_the_project_with_libraries_and_gpus(
+    commit: str | None, changed: str | None, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(show, "git", lambda command, *words: commit if command == "rev-parse" else changed)
-    number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert show.version() == f"fu {number}{text}"
-
-
-def test_the_version_names_libraries_and_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    libraries, *rest = show.devices()
+    number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    own, libraries, device = show.version()
+    assert own == f"fu {number}{text}"
     assert re.fullmatch(r"Python 3\.\d+\.\d+, torch 2\.13\.0\S*, snakemake 9\.\S+", libraries)
-    assert rest == ["no GPU"]
+    assert device == "no GPU"
     put_tool(tmp_path, "GPU 0: NVIDIA L4 (UUID: GPU-a)\n", "23034\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert show.devices() == [libraries, "GPU: NVIDIA L4, 23 GB", "GPU driver 550.54"]
+    assert [*show.version()][2:] == ["GPU: NVIDIA L4, 23 GB", "GPU driver 550.54"]
 
 
-@pytest.mark.parametrize("text", [None, "[project]\nname = 'fu'\n", "project = 1", b"\xff"])
+@pytest.mark.parametrize("text", [None, "project = 1", b"\xff"])
 def test_without_a_version_that_is_one_sentence(
     text: str | bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,8 +174,8 @@ def test_without_a_version_that_is_one_sentence(
     monkeypatch.setattr(show, "ROOT", tmp_path)
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    told = f"{path}: the file is missing or damaged; restore it with `git checkout pyproject.toml`."
-    assert sentence(lambda: show.main(["version"])) == told
+    words = f"{path}: the file is missing or damaged; restore it with `git checkout pyproject.toml`."
+    assert sentence(lambda: show.main(["version"])) == words
 
 
 @pytest.mark.parametrize("text", ["", "preset: [\n"])
@@ -316,7 +278,7 @@ def test_what_is_next_follows_from_what_is_made_and_the_preset(monkeypatch: pyte
     assert show.next_step(Plan({**some, "preset": "paper"})).startswith("make verify PRESET=paper PAPERS=safari  ")
 
 
-def test_a_page_that_cannot_be_written_is_told_and_the_rest_is_shown(
+def test_a_page_that_cannot_be_written_is_one_sentence_and_the_rest_is_shown(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "results/smoke/index.html").mkdir(parents=True)
@@ -326,12 +288,6 @@ def test_a_page_that_cannot_be_written_is_told_and_the_rest_is_shown(
     assert list(filter(None, out.splitlines())) == ["Tables and figures (results/smoke/artefacts):", LAST[1]]
 
 
-def test_a_table_that_is_no_text_is_shown_as_far_as_it_is(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table.write_bytes(b"| 0.1 \xff |\n")
-    show.main(["results"])
-    assert "| 0.1 \ufffd |" in capsys.readouterr().out.splitlines()
-
-
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(("shell", "status"), [("| true", 128 + signal.SIGPIPE), (">&-", 0)])
 def test_a_reader_that_has_seen_enough_is_no_error(folder: Path, shell: str, status: int) -> None:
@@ -339,25 +295,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder: Path, shell: str, sta
     assert (done.returncode, done.stderr) == (status, b"")
 
 
-def test_the_first_look_is_a_panel_in_which_the_backdoor_took_hold(tmp_path: Path) -> None:
-    weak, strong = (
-        "## A\n\n|a|\n\nThe backdoor did not take hold: 3%.\n",
-        "## B\n\n|b|\n\nThe backdoor took hold: 98%.\n",
-    )
-    texts = {
-        "one": f"# One\n\nAbout.\n\n{weak}\n{weak}\nNotes.\n",
-        "two": f"# Two\n\nAbout.\n\n{weak}\n{strong}\n{weak}\n",
-    }
-    paths = [tmp_path / f"{name}.md" for name in texts]
-    for path, text in zip(paths, texts.values(), strict=True):
-        path.write_text(text)
-    look = show.first_look(paths)
-    assert look.startswith("# Two\n\nAbout.\n\n## B\n\n|b|\n\nThe backdoor took hold: 98%.")
-    assert "(all 3 panels, and what the columns mean: " in look
-    assert "## A" not in look
-    assert show.first_look(paths[:1]).startswith("# One\n\nAbout.\n\n## A\n\n|a|")
-
-
-def test_a_first_look_without_panels_ends_with_what_there_is(tmp_path: Path) -> None:
+def test_the_first_look_is_the_first_panel_of_the_first_table(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(b"# One\n\nAbout.\n\n## A\n\n|\xff|\n\n## B\n\n|b|\n")
+    assert show.first_look(tmp_path / "a.md").startswith("# One\n\nAbout.\n\n## A\n\n|\ufffd|\n\n(all 2 panels, ")
     (tmp_path / "a.md").write_text("# One\n\nAbout.\n")
-    assert show.first_look([tmp_path / "a.md"]) == "# One\n\nAbout.\n"
+    assert show.first_look(tmp_path / "a.md") == "# One\n\nAbout.\n"
