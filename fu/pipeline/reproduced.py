@@ -40,19 +40,19 @@ class Run(NamedTuple):
     paper: str
     claims: list[str]  # the place of each
     about: dict[str, Any]
-    found: pd.DataFrame
+    verdicts: pd.DataFrame
 
     @property
     def overall(self) -> pd.DataFrame:
         """The judged claims, over all scenarios."""
-        return self.found[(self.found["scenario"] == ALL) & (self.found["verdict"] != "not judged")]
+        return self.verdicts[(self.verdicts["scenario"] == ALL) & (self.verdicts["verdict"] != "not judged")]
 
     @property
     def scale(self) -> str:
         """Scenarios, of more than three the data and the artefacts that were judged; preset and seeds, in words."""
         scenarios, number = self.about["spec"]["scenarios"], len(self.about["spec"]["seeds"])
         labels = {one["name"]: one["label"] for one in scenarios} | {FORMULAS: FORMULAS}
-        judged = self.found[(self.found["verdict"] != "not judged") & (self.found["scenario"] != ALL)]
+        judged = self.verdicts[(self.verdicts["verdict"] != "not judged") & (self.verdicts["scenario"] != ALL)]
         names = judged["scenario"].unique()
         if len(names) <= SHOWN and labels.keys() >= set(names):
             where = "; ".join(labels[name] for name in names)
@@ -65,14 +65,14 @@ class Run(NamedTuple):
 
 def runs(folder: Path = ROOT / "docs/measurements/verdicts") -> list[Run]:
     """Return the runs of a folder, by name."""
-    found = []
+    all_runs = []
     for path in sorted(folder.glob("*.csv")):
         paper = path.stem.partition("-")[0]
         places = [claim["place"] for claim in papers.read_paper(paper)["claims"].values()]
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         frame = pd.read_csv(path, keep_default_na=False, na_values={"mean": "", "low": "", "high": ""})
-        found.append(Run(paper, places, about, frame))
-    return found
+        all_runs.append(Run(paper, places, about, frame))
+    return all_runs
 
 
 def counted(run: Run, own: bool) -> list[int]:
@@ -82,17 +82,17 @@ def counted(run: Run, own: bool) -> list[int]:
     return [number, len(verdicts), *(int(verdicts.eq(kind).sum()) for kind in KINDS)]
 
 
-def page(found: list[Run]) -> str:
+def page(all_runs: list[Run]) -> str:
     """Return the page: a row for each run, its own controls and criteria apart, then every claim that was judged."""
     heads = ("paper", "whose claims", "judged", "hold", "do not hold", "undecided", "scale")
     lines = []
-    for own, run in ((own, run) for own in (False, True) for run in found):
+    for own, run in ((own, run) for own in (False, True) for run in all_runs):
         number, judged, *each = counted(run, own)
         if judged:
             link, whose = f"[{run.paper}](../papers/{run.paper}.md)", "ours" if own else "the paper's"
             lines.append((link, whose, f"{judged} of {number}", *map(str, each), run.scale))
     text = ["# Verdicts by claim", TEXT, rows(heads, lines)]
-    for run in found:
+    for run in all_runs:
         commit = f"Commit {run.about['commit'][:7]}. {run.about.get('again', '')}".strip()
         text += [f"## {run.paper}: {run.scale}", commit]
         text += [rows(HEADS, _lines(run))]
@@ -101,7 +101,7 @@ def page(found: list[Run]) -> str:
 
 def _lines(run: Run) -> Iterator[tuple[str, ...]]:
     for claim in run.overall.to_dict("records"):
-        every = run.found[(run.found["claim"] == claim["claim"]) & (run.found["scenario"] != ALL)]
+        every = run.verdicts[(run.verdicts["claim"] == claim["claim"]) & (run.verdicts["scenario"] != ALL)]
         numbers = [
             f"{one.mean:.3g} ({one.low:.3g} to {one.high:.3g})" for one in every[every["low"].notna()].itertuples()
         ]

@@ -90,19 +90,19 @@ def changed(path: Path, changes: Changes, described: bool = False) -> Path:
 
 
 def test_a_bundle_is_a_crate_of_artefacts_certificates_settings_versions_and_how_to_cite(made: Path) -> None:
-    found, crate = contents(made), ROCrate(made)
+    files, crate = contents(made), ROCrate(made)
     project = {"config.yaml", "Snakefile", "envs/lock.txt", "LICENSE", "CITATION.cff", METADATA}
     project |= {"workflow/papers/toy.yaml", "workflow/presets/smoke.yaml", f"{ROOT}/index.html"}
     own = {f"{ROOT}/artefacts/toy/numbers.{suffix}" for suffix in ARTEFACT}
-    assert {*found} == project | own | {MADE, EVALUATED, TRAINED}
-    assert found["envs/lock.txt"] == (REPOSITORY / "envs/lock.txt").read_bytes()
-    assert found["config.yaml"] == b"preset: smoke\npapers:\n- toy\n"
+    assert {*files} == project | own | {MADE, EVALUATED, TRAINED}
+    assert files["envs/lock.txt"] == (REPOSITORY / "envs/lock.txt").read_bytes()
+    assert files["config.yaml"] == b"preset: smoke\npapers:\n- toy\n"
     assert made.name.startswith("smoke-unknown-")  # where there is no git
-    for name in found.keys() - {METADATA}:
+    for name in files.keys() - {METADATA}:
         entity = crate.get(name)
         assert (entity["sha256"], entity["contentSize"]) == (
-            hashlib.sha256(found[name]).hexdigest(),
-            str(len(found[name])),
+            hashlib.sha256(files[name]).hexdigest(),
+            str(len(files[name])),
         )
     root = crate.root_dataset
     assert root["license"].id == "https://spdx.org/licenses/MIT"
@@ -204,18 +204,18 @@ GAP = f"{STEM}/original.trained.csv is not the file that {STEM}/ours.evaluation 
 @pytest.mark.parametrize(
     ("change", "described", "sentences"),
     [
-        (lambda found: {CSV: found[CSV] + b"x"}, False,
+        (lambda files: {CSV: files[CSV] + b"x"}, False,
          ["toy_numbers: numbers.csv is not as its job wrote it", f"'{CSV}' does not match {METADATA}"]),
-        (lambda found: {CSV: found[CSV] + b"x"}, True, ["toy_numbers: numbers.csv is not as its job wrote it"]),
-        (lambda found: {CSV: None}, True, ["toy_numbers: numbers.csv is missing"]),
-        (lambda found: {"LICENSE": found["LICENSE"] + b" "}, False, [f"'LICENSE' does not match {METADATA}"]),
-        (lambda found: {"LICENSE": None}, False, ["'LICENSE' is missing"]),
-        (lambda found: {"more": b""}, False, [f"'more' is not listed in {METADATA}"]),
-        (lambda found: {EVALUATED: None}, True, [f"{STEM}/ours.evaluation.made.json is missing or damaged"]),
-        (lambda found: {TRAINED: b"{}"}, True, [f"{STEM}/original.trained.made.json is missing or damaged"]),
-        (lambda found: {TRAINED: sealed(found[TRAINED], ".csv", ".npz")}, True, [GAP]),
-        (lambda found: {TRAINED: sealed(found[TRAINED], '"train"', '"forged"')}, True, []),  # nothing is signed
-        (lambda found: dict.fromkeys(name for name in found if "/artefacts/" in name), True,
+        (lambda files: {CSV: files[CSV] + b"x"}, True, ["toy_numbers: numbers.csv is not as its job wrote it"]),
+        (lambda files: {CSV: None}, True, ["toy_numbers: numbers.csv is missing"]),
+        (lambda files: {"LICENSE": files["LICENSE"] + b" "}, False, [f"'LICENSE' does not match {METADATA}"]),
+        (lambda files: {"LICENSE": None}, False, ["'LICENSE' is missing"]),
+        (lambda files: {"more": b""}, False, [f"'more' is not listed in {METADATA}"]),
+        (lambda files: {EVALUATED: None}, True, [f"{STEM}/ours.evaluation.made.json is missing or damaged"]),
+        (lambda files: {TRAINED: b"{}"}, True, [f"{STEM}/original.trained.made.json is missing or damaged"]),
+        (lambda files: {TRAINED: sealed(files[TRAINED], ".csv", ".npz")}, True, [GAP]),
+        (lambda files: {TRAINED: sealed(files[TRAINED], '"train"', '"forged"')}, True, []),  # nothing is signed
+        (lambda files: dict.fromkeys(name for name in files if "/artefacts/" in name), True,
          ["it contains no table or figure"]),
     ],
 )  # fmt: skip

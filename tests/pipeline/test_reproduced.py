@@ -74,5 +74,5 @@ def test_the_readme_counts_the_verdicts() -> None:
         (ROOT / "README.md").read_text(),
     )
     assert counted
-    found = [reproduced.counted(run, own=False) for run in reproduced.runs() if run.paper != "audit"]  # which is ours
-    assert [*map(int, counted.groups())] == [sum(column) for column in zip(*found, strict=True)]
+    several = [reproduced.counted(run, own=False) for run in reproduced.runs() if run.paper != "audit"]  # which is ours
+    assert [*map(int, counted.groups())] == [sum(column) for column in zip(*several, strict=True)]

@@ -15,7 +15,6 @@ from fu.contents import checksum, require_file
 from fu.errors import UserError
 from fu.pipeline import certificate
 from fu.pipeline.certificate import Certificate
-from fu.pipeline.estimates import counted
 from fu.pipeline.page.made import MALFORMED, read
 from fu.pipeline.paths import CERTIFIED, OUTPUTS, certificate_of
 
@@ -103,8 +102,9 @@ def check(path: Path) -> tuple[list[str], str]:
         problems.append(f"{name!r} {wrong} {METADATA}." if name in contents else f"{name!r} is missing.")
     problems += [f"{gap}." for gap in gaps] if first or problems else ["it contains no table or figure."]
     absent = Counter(made.stage for made in jobs.values() for _ in made.outputs if made.stage != "publish")
+    what = "table or figure" if len(first) == 1 else "tables and figures"
     return [f"{path}: {problem}" for problem in problems], (
-        f"{path}: {counted(len(first), 'table or figure', 'tables and figures')} at preset {root.name!r}; no file was "
+        f"{path}: {len(first)} {what} at preset {root.name!r}; no file was "
         f"changed, and all inputs of the {len(jobs)} jobs match the outputs of other jobs. Not included, only their "
         f"digests: {', '.join(f'{absent[stage]} of {stage}' for stage in OUTPUTS if absent[stage])}."
     )

@@ -55,8 +55,8 @@ class Artefact:
     @cached_property
     def page(self) -> tuple[str, str]:
         """Heading and body of its own page, as HTML."""
-        found = BODY.search(self.file("html").read_text(encoding="utf-8"))
-        return (found[1], found[2]) if found else ("", "")
+        match = BODY.search(self.file("html").read_text(encoding="utf-8"))
+        return (match[1], match[2]) if match else ("", "")
 
     def file(self, suffix: str) -> Path:
         """Return one of its files."""

@@ -26,16 +26,16 @@ const method = byId("method"), view = byId("view");
 const about = (element) => !method.value || (element.dataset.plugins ?? "").split(" ").includes(method.value);
 const find = () => {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let found = 0;
+  let number = 0;
   for (const card of cards) {
     const shown = about(card) && words.every((word) => texts.get(card).includes(word));
     card.hidden = entries.get(card.id).hidden = !shown;
-    found += shown;
+    number += shown;
   }
   const all_shown = !words.length && !method.value;
   for (const section of all("section")) section.hidden = !all_shown && !all("article:not([hidden])", section).length;
-  byId("found").textContent = all_shown ? "" : `${found} of ${cards.length}`;
-  byId("nothing").hidden = all_shown || found > 0;
+  byId("number").textContent = all_shown ? "" : `${number} of ${cards.length}`;
+  byId("nothing").hidden = all_shown || number > 0;
 };
 search.addEventListener("input", find);
 
@@ -125,7 +125,7 @@ for (const table of all("[data-kind=matrix] table")) {
 // Verdicts: on a telephone each row is a list, whose cells say which column they are of.
 for (const table of all("[data-kind=verdicts] table")) {
   const heads = [...table.tHead.rows].at(-1).cells;
-  table.classList.add("said");
+  table.classList.add("stacked");
   for (const cell of all("td", table)) cell.dataset.head = heads[cell.cellIndex].textContent;
 }
 

@@ -79,14 +79,14 @@ def test_nothing_is_wider_than_the_window_and_names_and_colours_are_there(width:
 
 
 def test_search_finds_what_has_all_words_and_a_link_leads_to_what_it_hides() -> None:
-    script = """const found = text => {
+    script = """const find = text => {
       w.search.value = text;
       w.search.dispatchEvent(new w.Event('input'));
       return shown();
     };
-    const several = ['FEDOSD_ thing', 'FIG5', 'alert(1)', 'nothing of this kind'].map(found);
+    const several = ['FEDOSD_ thing', 'FIG5', 'alert(1)', 'nothing of this kind'].map(find);
     const contents = [...d.querySelectorAll('[data-for]:not([hidden])')].length;
-    found('fig5');
+    find('fig5');
     w.location.hash = '#fedosd/matrix';
     w.dispatchEvent(new w.Event('hashchange'));
     return [several, contents, shown()]"""
