@@ -105,7 +105,14 @@ def test_who_is_forgotten_is_drawn_with_the_attack_or_apart_from_who_holds_what(
     assert planned.job("recover", {"run": run, "trial": "fedosd+lr0.005"}).inputs["request"] == [file]
     names = {"run": run, "trial": "original", "evaluation": "evaluation"}
     assert planned.job("evaluate", names).inputs["request"] == [file]
-    assert {job.stage for job in made().jobs()} == {*OUTPUTS} - {"request", "predict", "relearn", "assess", "expose", "holdings"}
+    assert {job.stage for job in made().jobs()} == {*OUTPUTS} - {
+        "request",
+        "predict",
+        "relearn",
+        "assess",
+        "expose",
+        "holdings",
+    }
 
 
 @pytest.mark.usefixtures("with_toy")
