@@ -10,7 +10,7 @@ from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_BZIP2, ZIP_LZMA, ZipFile
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import pytest
 from rocrate.rocrate import ROCrate
@@ -121,6 +121,9 @@ def test_equal_results_give_equal_bytes_and_targets_say_which(plan: Plan, stem: 
     one, both = bundle(plan, "toy_numbers"), bundle(plan)
     assert one.name == whole[1].name
     assert one.read_bytes() == whole[1].read_bytes()
+    with ZipFile(one) as file:
+        about = {(info.compress_type, info.external_attr >> 16, info.date_time) for info in file.infolist()}
+    assert about == {(ZIP_DEFLATED, 0o100644, (1980, 1, 1, 0, 0, 0))}
     assert b'id="toy/bars"' in contents(both)[f"{ROOT}/index.html"]
     assert b"toy_bars" not in contents(one)[f"{ROOT}/index.html"]
     assert f"{ROOT}/artefacts/toy/bars.csv" in contents(both)

@@ -6,6 +6,7 @@ other intermediate files are left out; only their certificates are included. It 
 
 import hashlib
 import json
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -83,8 +84,10 @@ def _zipped(contents: dict[str, bytes], root: Path) -> str:
     with TemporaryDirectory(prefix=".part-", dir=root) as folder:
         part = Path(folder, path.name)
         with ZipFile(part, "w", ZIP_DEFLATED) as file:
-            for name in sorted(contents):  # without times, so that equal results give equal bytes
-                file.writestr(ZipInfo(name), contents[name], ZIP_DEFLATED)
+            for name in sorted(contents):
+                info = ZipInfo(name)  # without a time, so that equal results give equal bytes
+                info.external_attr = (stat.S_IFREG | 0o644) << 16  # readable by all
+                file.writestr(info, contents[name], ZIP_DEFLATED)
         problems, summary = check(part)
         if problems:  # a job has written meanwhile
             raise UserError(f"{problems[0].removesuffix('.')}; files changed during bundling, run `make bundle` again.")
