@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
 from fu.artefacts.curves import REQUEST, SIGNS, TURN, back
+from fu.artefacts.drawing import LOOKS, colour
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.statistics import begins, original
 from fu.errors import UserError
@@ -461,3 +463,12 @@ def test_there_is_one_level_of_the_original_model_where_all_start_from_one_train
     assert "ω⁰" not in said(result.figure)
     assert "ω⁰" in said(made(entry, frame).figure)
     assert "Before the request" not in made(entry, frame).notes
+
+
+def test_lines_of_a_training_are_shades_from_light_to_dark() -> None:
+    fedavg, light, dark = (np.array(to_rgb(line.get_color())) for line in made(*grouped()).figure.axes[0].lines)
+    assert fedavg.tolist() == pytest.approx(to_rgb(colour(LOOKS["fedavg"][0])))
+    own = np.array(to_rgb(colour(LOOKS["safari"][0])))
+    assert (light > own).all()
+    assert (dark <= own).all()
+    assert dark.sum() < own.sum()

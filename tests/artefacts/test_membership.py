@@ -127,3 +127,12 @@ def test_the_interval_narrows_with_the_number_of_seeds() -> None:
     one = entry(seeds=(0, 1))
     rows = frame(one, {("fedavg", name): value for name, value in NUMBERS.items()})
     assert cells(make(rows, one).body)[-1][2] == "51.00 (47.19 to 54.81)"  # 5.39% / sqrt(2)
+
+
+def test_a_spread_over_other_seeds_than_the_mean_is_not_shown() -> None:
+    one = entry(seeds=(0, 1))
+    rows = frame(one, DEFINED)
+    rows = rows[(rows["metric"] != "mia_accuracy_std") | (rows["seed"] == 0)]
+    accuracy, precision, *_ = [row for row in cells(make(rows, one).body) if row[0] == "Small"]
+    assert "±" not in accuracy[3]
+    assert "±" in precision[3]

@@ -340,7 +340,7 @@ COMPUTING = {"train", "unlearn", "recover", "evaluate", "shadow", "predict", "re
 @pytest.mark.parametrize(
     ("file", "changed"),
     [
-        ("data/request.py", {"request", *COMPUTING, "publish"}),
+        ("data/request.py", {"request", *COMPUTING, "agree", "assess", "examples", "expose"}),
         ("data/sources.py", {"data"}),
         ("data/membership.py", COMPUTING),
         ("federation/driver.py", COMPUTING),
