@@ -131,31 +131,28 @@ def tex(text: str) -> str:
 
 def picture(panels: Panels) -> Figure:
     """Draw the panels below each other, as wide as their cells are."""
-    size, high = rcParams["font.size"], [len(rows) + 2.6 + _grouped(rows) for _, rows in panels]
+    size = rcParams["font.size"]
+    line, high = 1.6 * size, [len(rows) + 2.6 + _grouped(rows) for _, rows in panels]
     heads = [[(f"{group}\n{name}" if group else name, False) for group, name in _columns(rows)] for _, rows in panels]
     cells = [[head, *_lines(rows)] for head, (_, rows) in zip(heads, panels, strict=True)]
     widths = [[max(width(text, size) for text, _ in one) + GAP for one in zip(*panel, strict=True)] for panel in cells]
-    wide = max(*map(sum, widths), *(width(label, size + 1) for label, _ in panels))
-    figure = Figure(figsize=(wide / 72, 1.6 * size / 72 * sum(high)))
-    axes = figure.subplots(len(panels), squeeze=False, height_ratios=high)[:, 0]
-    figure.subplots_adjust(0, 0, 1, 1, hspace=0)
-    for k, (axis, (label, rows)) in enumerate(zip(axes, panels, strict=True)):
-        axis.axis("off")
-        axis.text(0, 1 - 0.9 / high[k], label, fontsize=size + 1, weight="bold", va="center")
-        shares = [one / wide for one in widths[k]]
-        table = axis.table([[text for text, _ in line] for line in cells[k]], colWidths=shares, loc="lower left")
-        table.AXESPAD = 0
-        table.auto_set_font_size(False)
-        for (row, column), cell in table.get_celld().items():
-            cell.set_height((1 if row else 1 + _grouped(rows)) / high[k])
-            cell.set(linewidth=0.6, capstyle="projecting")
-            cell.visible_edges, cell.PAD = {0: "TB", len(rows): "B"}.get(row, ""), 0
-            text, bold = cells[k][row][column]
-            math = "$" not in text and bool(RHO.search(text))
-            shown = RHO.sub(r"$\\rho_{\1}$", text) if math else text
-            colour = "0.4" if _columns(rows)[column][1] in FAINT else "0"
-            style = {"fontsize": size, "weight": "bold" if bold else "normal", "color": colour, "ha": "left"}
-            cell.get_text().set(text=shown, parse_math=math, **style)
+    wide, tall = max(*map(sum, widths), *(width(label, size + 1) for label, _ in panels)), line * sum(high)
+    figure = Figure(figsize=(wide / 72, tall / 72))
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, wide), ylim=(tall, 0))
+    axes.axis("off")
+    for k, (label, rows) in enumerate(panels):
+        top, head = line * (sum(high[:k]) + 1.6), line * (1 + _grouped(rows))
+        axes.text(0, top - 0.7 * line, label, fontsize=size + 1, weight="bold", va="center")
+        ends = [top, top + head, top + head + line * len(rows)]
+        axes.hlines(ends, 0, sum(widths[k]), color="0", linewidth=0.6)
+        for row, texts in enumerate(cells[k]):
+            y = top + head + (row - 0.5) * line if row else top + head / 2
+            for column, (text, bold) in enumerate(texts):
+                math = "$" not in text and bool(RHO.search(text))
+                shown = RHO.sub(r"$\\rho_{\1}$", text) if math else text
+                colour = "0.4" if _columns(rows)[column][1] in FAINT else "0"
+                weight = "bold" if bold else "normal"
+                axes.text(sum(widths[k][:column]), y, shown, va="center", weight=weight, color=colour, parse_math=math)
     return figure
 
 
