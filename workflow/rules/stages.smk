@@ -184,7 +184,9 @@ use rule data as assess with:
 use rule data as expose with:
     """The forgotten samples that original models expose most, as pictures."""
     input:
-        engine.inputs("expose", "unlearned", "retrained", "original", "data", "partition"),
+        engine.inputs(
+            "expose", "unlearned", "retrained", "original", "data", "partition"
+        ),
     output:
         **engine.outputs("expose", "exposed"),
     log:
