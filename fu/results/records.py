@@ -108,7 +108,8 @@ class Run:
 
     def tables(self, paper: str, entries: Iterable[Spec], *, traces: bool) -> list[Record]:
         """Return what a paper's evaluations are, or its traces; `UserError` where one is not as its job wrote it."""
-        files = [path for path in self._files(f"{paper}/*/seed*", ".csv", False) if (_end(path) in ROLES) == traces]
+        tables = [path for path in self._files(f"{paper}/*/seed*", ".csv", False) if "." in path.stem]  # of trials
+        files = [path for path in tables if (_end(path) in ROLES) == traces]
         for path in files:
             self.verify(path)
         return self._records(paper, files, entries)
