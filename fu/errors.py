@@ -48,7 +48,8 @@ def first_problem(error: "ValidationError", model: "type[BaseModel]", where: str
         text = _TEXTS.get(problem["type"], problem["msg"].removeprefix("Value error, ")) + shown
         if problem["type"] == "float_type" and isinstance(value, str):
             text += ", which YAML reads as text (scientific notation needs a decimal point: 1.0e-3)"
-    return f"{where}: {path + ': ' if path else ''}{text}{more}."
+    sentence = f"{where}: {path + ': ' if path else ''}{text}{more}."
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in sentence)
 
 
 def _allowed_keys(model: "type[BaseModel]", location: tuple[Any, ...]) -> set[str]:

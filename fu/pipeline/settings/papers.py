@@ -33,7 +33,7 @@ KEYS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "merge")}
 def validate(model: type[Model], values: Any, where: str) -> Model:
     """Return the typed record, or raise `UserError` with one sentence."""
     try:
-        return model(**_mapping(values, where))
+        return model.model_validate(_mapping(values, where))
     except ValidationError as error:
         raise UserError(first_problem(error, model, where)) from None
 
@@ -43,6 +43,15 @@ def _mapping(values: Any, where: str) -> dict[str, Any]:
         got = "nothing" if values is None else type(values).__name__
         raise UserError(f"{where}: must be a mapping (key: value), got {got}.")
     return values
+
+
+def _check_text(value: Any, where: str) -> None:
+    """Raise `UserError` where a key is no text, as a file's are: `--config` may hand over others."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inside in items:
+        if isinstance(value, dict) and not isinstance(key, str):
+            raise UserError(f"{where}: keys must be text, got {key!r}.")
+        _check_text(inside, f"{where}: {key}")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -86,6 +95,7 @@ def config_file() -> Path:
 
 def configured(values: Any) -> Config:
     """Return the typed config of what Snakemake read from config.yaml and the command line."""
+    _check_text(values, "config")
     return validate(Config, values, "config")
 
 
