@@ -53,7 +53,7 @@ CONFIGS: list[tuple[Any, ...]] = [
      "every evaluation needs at least one evaluator, and no evaluator may be in two evaluations"),
     ("settings/evaluations", {"evaluation": ["utility"], "recovered": ["cost"]},
      "evaluations: 'recovered' is reserved for a model's trace; choose another name"),
-    ("settings/grid", {5: [0.1]}, "grid: Input should be a valid string, got 5"),
+    ("settings/grid", {5: [0.1]}, "grid: keys must be text, got 5."),
     ("config/data_dir", "~nobody-of-this-name", "config: data_dir: cannot determine your home folder"),
     ("config/figures", {"fontsize": 7}, "config: figures.fontsize: unknown key", "'font'"),
 ]  # fmt: skip
