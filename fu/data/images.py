@@ -18,6 +18,12 @@ def normalised(pixels: Tensor, facts: Dataset) -> Tensor:
     return x
 
 
+def restored(x: Tensor, facts: Dataset) -> NDArray[np.float32]:
+    """Return normalised images [n, h, w, c] as they are in the archive, in [0, 1]."""
+    pixels: NDArray[np.float32] = (x * torch.tensor(facts.std) + torch.tensor(facts.mean)).clamp(0, 1).numpy()
+    return pixels
+
+
 class Streamed:
     """Images [n, h, w, c] of a data set that would not fit the memory as float32, in place of a tensor of them.
 

@@ -11,10 +11,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, SECONDS, Entry
+from fu.data import archives
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
 from fu.pipeline.evidence import evidence
@@ -32,9 +32,9 @@ TABLES = ("evaluations", "agreement", "holdings", "audits", "traces")  # kinds o
 class Source(NamedTuple):
     """A file behind a table or figure, and the labels of its rows.
 
-    `kind`: what its rows are (`Input`), or a selection. `path`: below the folder of the preset, with `SEED` in place of
-    a seed's folder where each seed has a file. `role`: of a file that does not state it, as a trace. `trial`: of the
-    rows of another table or figure, its name.
+    `kind`: one of `Input`, or a selection. `path`: relative to the folder of the preset, with `SEED` for the seed's
+    folder if each seed has its own file. `role`: of the model, if the file does not state it, as traces do not.
+    `trial`: for the rows of another table or figure, its name.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file of a source, of one seed (-1: of none, or of all)."""
+    """A file of a source; `seed`: -1 if it is not of a single seed."""
 
     source: Source
     seed: int
@@ -54,16 +54,16 @@ class File(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What its rows are."""
+        """The kind of its source."""
         return self.source.kind
 
 
 def located(sources: Iterable[Source], seeds: Sequence[int], root: Path) -> Iterator[File]:
-    """Yield all files: trial by trial, within a trial seed by seed."""
+    """Yield all files, ordered by trial, then by seed."""
     for _, several in groupby(sources, lambda one: one[2:5]):
-        own = [*several]
+        of_trial = [*several]
         for k, seed in enumerate(seeds):
-            for source in own:
+            for source in of_trial:
                 if SEED in source.path:
                     yield File(source, seed, root / at(source.path, seed))
                 elif k == 0:
@@ -71,15 +71,15 @@ def located(sources: Iterable[Source], seeds: Sequence[int], root: Path) -> Iter
 
 
 def behind(sources: Iterable[Source], seeds: Sequence[int], root: Path) -> dict[str, list[Path]]:
-    """Return the files, each once: `results`, and `costs` for provenance and run times."""
-    found: dict[str, dict[Path, None]] = {"results": {}, "costs": {}}
+    """Return all files without duplicates: `results`, and `costs`, which provenance and run times need."""
+    paths: dict[str, dict[Path, None]] = {"results": {}, "costs": {}}
     for file in located(sources, seeds, root):
-        found["costs" if file.kind == COSTS else "results"][file.path] = None
-    return {role: [*several] for role, several in found.items()}
+        paths["costs" if file.kind == COSTS else "results"][file.path] = None
+    return {role: [*unique] for role, unique in paths.items()}
 
 
 def with_choice(entry: Entry, sources: Iterable[Source], root: Path) -> Entry:
-    """Return the entry with the trials that were chosen."""
+    """Return the entry with the chosen trials filled in."""
     chosen: dict[str, dict[str, str]] = {}
     points = {(scenario, m.name): trial.points for m in entry.methods for scenario, trial in m.chosen.items()}
     for source in (one for one in sources if one.kind == CHOICE):
@@ -96,9 +96,9 @@ def read(entry: Entry, sources: Iterable[Source], root: Path, published: Path | 
     files = [file for file in located(sources, entry.seeds, root) if file.kind != CHOICE]
     if "artefacts" in entry.reads:
         return evidence(entry, {file.source.trial: _csv(file.path) for file in files})
-    own = {"exposed": _pictures, "examples": _pictures, "relearning": _csv}
-    own |= {"holdings": _classes} if "holdings" in entry.reads else {}
-    parts = [_labelled(entry, file, own[file.kind](file.path)) for file in files if file.kind in own]
+    readers = {"exposed": _pictures, "examples": _pictures, "relearning": _csv}  # of frames with columns of their own
+    readers |= {"holdings": _classes} if "holdings" in entry.reads else {}
+    parts = [_labelled(entry, file, readers[file.kind](file.path)) for file in files if file.kind in readers]
     if parts:
         return pd.concat(parts, ignore_index=True)
     for (*_, seed), several in groupby(files, lambda file: (*file.source[2:5], file.seed)):
@@ -112,7 +112,7 @@ def read(entry: Entry, sources: Iterable[Source], root: Path, published: Path | 
 
 
 def _rows(entry: Entry, files: Sequence[File]) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a trial in one seed, or of all seeds."""
+    """Yield the rows of one trial and seed, or those that are not of a single seed."""
     tables = {kind: [_table(entry, file) for file in files if file.kind == kind] for kind in TABLES}
     if evaluations := tables["evaluations"]:
         rows = pd.concat(evaluations, ignore_index=True)
@@ -135,7 +135,7 @@ def _rows(entry: Entry, files: Sequence[File]) -> Iterator[pd.DataFrame]:
 
 
 def _table(entry: Entry, file: File) -> pd.DataFrame:
-    """Return a CSV file with labels; rounds after the request count on from those of training where these are shown."""
+    """Return a labelled CSV file; if curves begin with training, rounds after the request continue its count."""
     rows = _labelled(entry, file, _csv(file.path))
     if file.kind == "traces" and entry.from_training and file.source.role != ORIGINAL:
         rows["round"] += entry.scenario(file.source.scenario).rounds[0]
@@ -143,19 +143,19 @@ def _table(entry: Entry, file: File) -> pd.DataFrame:
 
 
 def _labelled(entry: Entry, file: File, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with scenario, method, trial, stage and model, as far as the source has them."""
+    """Return rows with the labels that the source has: scenario, method, trial, stage and model."""
     source = file.source
     rows = rows.rename(columns={"role": "stage"})
     labels = {"scenario": source.scenario, "method": source.method, "trial": source.trial, "stage": source.role}
     if source.method and source.method != ORIGINAL:
         labels["trial"] = entry.chosen.get(source.scenario, {}).get(source.method, source.trial)
-    own = {name: label for name, label in labels.items() if label}
-    rows = rows.assign(**own)[[*own, *(name for name in rows if name not in own)]]
+    labels = {name: label for name, label in labels.items() if label}
+    rows = rows.assign(**labels)[[*labels, *(name for name in rows if name not in labels)]]
     return rows.assign(model=rows["stage"].map(_models(entry, source))) if "stage" in rows else rows
 
 
 def _models(entry: Entry, source: Source) -> dict[str, str]:
-    """Return the models of the trial of a source, by role, and the one that it starts from."""
+    """Return the models behind a source by role, including the one that the trial starts from."""
     trial = entry.scenario(source.scenario).original
     for method in entry.methods:
         if method.name == source.method:
@@ -166,9 +166,9 @@ def _models(entry: Entry, source: Source) -> dict[str, str]:
 
 
 def _rounds(entry: Entry, traces: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows of all models by metric, whatever was traced; of counts those that are shown.
+    """Return the traces of all models in long form: every measured metric, but only the counts that are shown.
 
-    Where curves begin with the rounds of training, time is read, too.
+    If curves begin with training, elapsed time is included.
     """
     names = [*dict.fromkeys([*(metric.name for metric in entry.metrics), *(TIMES if entry.from_training else ())])]
     joined = pd.concat([trace for trace in traces if len(trace)] or traces)
@@ -177,28 +177,27 @@ def _rounds(entry: Entry, traces: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _last(entry: Entry, trace: pd.DataFrame) -> pd.DataFrame:
-    """Return what a phase took in all; of one that diverged up to there."""
+    """Return the total cost of a phase; if it diverged, up to that round."""
     names = [name for name in entry.also if name in trace]
     return trace.drop(columns="round").tail(1).melt([name for name in LABELS if name != "round"], names, "metric")
 
 
 def _spent(entry: Entry, file: File) -> pd.DataFrame:
-    """Return the row of the seconds that a model took, and on what device."""
+    """Return the row with the seconds spent on a model, and the device."""
     cost = json.loads(file.path.read_text())
     device = f"{cost['device']}, {cost['threads']} thread(s)"
     return _labelled(entry, file, pd.DataFrame([{"metric": SECONDS, "value": cost["seconds"], "device": device}]))
 
 
 def _classes(path: Path) -> pd.DataFrame:
-    """Return how many training samples of each class each client has."""
+    """Return the number of training samples by client and class."""
     rows = _csv(path).dropna(subset="label").astype({"label": int})
     return rows.rename(columns={"value": "train"})[["client", "label", "train"]]
 
 
 def _pictures(path: Path) -> pd.DataFrame:
-    """Return a row for each sample, with arrays for its pictures."""
-    with np.load(path) as arrays:
-        return pd.DataFrame({name: [*arrays[name]] for name in arrays})
+    """Return a row for each sample, its pictures as arrays."""
+    return pd.DataFrame({name: [*array] for name, array in archives.load_arrays(path).items()})
 
 
 def _csv(path: Path) -> pd.DataFrame:

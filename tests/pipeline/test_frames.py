@@ -320,3 +320,6 @@ def test_classes_and_pictures_have_columns_of_their_own(results: Path) -> None:
     found = frames.read(make_entry("images"), [Source("examples", "p.npz", "small")], results, None)
     assert found[["scenario", "sample"]].to_numpy().tolist() == [["small", 3], ["small", 9]]
     assert found["clean"][1].shape == (2, 2, 1)
+    (results / "p.npz").write_bytes((results / "p.npz").read_bytes()[:99])
+    with pytest.raises(UserError, match=r"p\.npz: the file is truncated or not an npz archive"):
+        frames.read(make_entry("images"), [Source("examples", "p.npz", "small")], results, None)

@@ -2,18 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 from fu.plugins import Kind
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from fu.data.dataset import Dataset
 
 NUMBER = 4  # samples
 
@@ -28,7 +23,7 @@ class Spec(Base):
 
 @dataclass(frozen=True)
 class Files:
-    """From archive and partition to pictures."""
+    """Archive and partition, and the pictures."""
 
     data: Path
     partition: Path
@@ -41,6 +36,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     from fu.data import clients
     from fu.data.dataset import about
+    from fu.data.images import restored
 
     data = clients.load(files.data, files.partition, spec.dataset, spec.attack, torch.device("cpu"), "all")
     assert data.mark is not None
@@ -52,23 +48,10 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     arrays: dict[str, Any] = {
         **{"client": np.full(len(index), client), "sample": index, "label": labels.numpy()},
         **{"label_with_trigger": flipped.numpy(), "changed_pixels": changed.sum((1, 2)), "changed": changed},
-        **{"clean": pixels(clean, facts), "marked": pixels(marked, facts)},
+        **{"clean": restored(clean, facts), "marked": restored(marked, facts)},
     }
     with atomic_outputs(options, files.examples) as (part,):
-        write_arrays(part, arrays)
-
-
-def pixels(x: "Tensor", facts: "Dataset") -> Any:
-    """Return normalised images [n, h, w, c] as the archive has them, in [0, 1]."""
-    import torch
-
-    return (x * torch.tensor(facts.std) + torch.tensor(facts.mean)).clamp(0, 1).numpy()
-
-
-def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
-    """Write arrays as .npz, whatever the path ends with."""
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
+        np.savez(part, allow_pickle=False, **arrays)
 
 
 if __name__ == "__main__":

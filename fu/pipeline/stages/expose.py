@@ -10,7 +10,6 @@ from fu import plugins
 from fu.pipeline.stages.assess import Predicted
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
-from fu.pipeline.stages.examples import pixels, write_arrays
 from fu.plugins import Kind
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Spec(Base):
 
 @dataclass(frozen=True)
 class Files(Predicted):
-    """From predictions, archive and partition to pictures."""
+    """Predictions, archive and partition, and the pictures."""
 
     data: Path
     partition: Path
@@ -38,7 +37,7 @@ class Files(Predicted):
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Write an entry for each sample, most exposed first; none where too many models have diverged.
+    """Write an entry for each sample, most exposed first; none if too many models have diverged.
 
     `exposed`: most or least; `place` among `of` samples (1: most); `sample`: its row in the data set; `label` and
     `pixels` [n, h, w, c] in [0, 1] as it was trained on; its mean margin under original, retrained, unlearned models.
@@ -47,7 +46,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     enough = min(models.repeats.values()) >= audit.LEAST
     arrays = _exposed(spec, files, models) if enough else {"sample": np.zeros(0, int)}
     with atomic_outputs(options, files.exposed) as (part,):
-        write_arrays(part, arrays)
+        np.savez(part, allow_pickle=False, **arrays)
 
 
 def _exposed(spec: Spec, files: Files, models: "Models") -> dict[str, Any]:
@@ -56,6 +55,7 @@ def _exposed(spec: Spec, files: Files, models: "Models") -> dict[str, Any]:
     from fu.audits.models import FORGOTTEN, margins
     from fu.data import clients
     from fu.data.dataset import about
+    from fu.data.images import restored
     from fu.evaluation import predictions
 
     order = plugins.load("audits", spec.audit).indices(models)
@@ -70,7 +70,7 @@ def _exposed(spec: Spec, files: Files, models: "Models") -> dict[str, Any]:
         **{"exposed": np.repeat(["most", "least"], number), "place": places + 1, "of": np.full(len(rows), len(order))},
         **{"sample": rows, "label": y.numpy()},
         **{kind: margins(of[FORGOTTEN], models.labels[FORGOTTEN]).mean(0)[chosen] for kind, of in kinds.items()},
-        "pixels": pixels(x.permute(0, 2, 3, 1), about(spec.dataset)),
+        "pixels": restored(x.permute(0, 2, 3, 1), about(spec.dataset)),
     }
 
 
