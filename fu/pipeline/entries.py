@@ -18,9 +18,9 @@ from fu.pipeline.stages import publish
 
 
 def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list[str]) -> publish.Spec:
-    """Return an artefact's entry, with what it needs of its scenarios, methods and metrics, and the files behind it.
+    """Return the spec of an artefact: its entry, with the scenarios, methods and metrics it shows, and its sources.
 
-    `numbers`: the file with the paper's own, if there is one.
+    `numbers`: the file with the paper's own numbers, if there is one.
     """
     source, grid, known = jobs.papers[paper], jobs.grid, catalogue.metrics()
     shown = source.artefacts[artefact]
@@ -44,7 +44,7 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
         preset=jobs.config.preset,
         figures=jobs.config.figures,
         reads=reads,  # type: ignore[arg-type]
-        firsts=jobs.firsts(paper, audits) if declared.get("FIRSTS") else (),
+        firsts=_firsts(jobs.firsts(paper), audits) if declared.get("FIRSTS") else (),
         chooses=chooses,
         rule=_rule(jobs, paper, [method for method in methods if method.chosen]),
         citation=source.citation,
@@ -155,6 +155,12 @@ def _audit(name: str) -> artefacts.Audit:
     )
 
 
+def _firsts(numbers: Sequence[int], audits: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of repeats that suffice for all of these audits."""
+    least = max(catalogue.declared("audits", name)["LEAST"] for name in audits)
+    return tuple(number for number in numbers if number >= least)
+
+
 def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
     """Return in words how points are chosen, and of whom otherwise."""
     labels: dict[str, list[str]] = {}
@@ -167,7 +173,7 @@ def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
 
 
 def _trial(jobs: Jobs, scope: str, name: str, has_models: bool = True) -> artefacts.Trial:
-    """Return a trial; that of the chosen one of several alone has models, the points of its grid have none."""
+    """Return a trial; `has_models`: false for the points of a grid of which only the chosen one is shown."""
     trial, models = jobs.grid.trials[scope, name], {}
     if has_models:
         models = {role: job.place for role, job in jobs.models(scope, name).items() if role != ORIGINAL}

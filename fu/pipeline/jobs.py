@@ -5,7 +5,7 @@ The input paths of a job come from the job that makes them, possibly in another 
 scenario's runs differ only in the seed, so they are computed once for all seeds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count, takewhile
@@ -300,8 +300,8 @@ class Jobs:
         return specs.of_relearning(original, seeds), inputs, needs
 
     def _assess(self, scenario: str, trial: str, against: str, audit: str) -> Made:
-        firsts = self.firsts(scenario.partition("/")[0], [audit])
-        return assess.Spec(audit=audit, firsts=firsts), self._compared(scenario, trial, against), {"minutes": 30}
+        firsts = self.firsts(scenario.partition("/")[0])
+        return assess.Spec(audit=audit, firsts=firsts), self._compared(scenario, trial, against), {"minutes": 10}
 
     def _expose(self, scenario: str, trial: str, against: str, audit: str) -> Made:
         run = f"{scenario}/{SEED}"
@@ -309,7 +309,7 @@ class Jobs:
         return spec, {**self._compared(scenario, trial, against), **self._held(run)}, {"minutes": 10}
 
     def _agree(self, run: str, artefact: str, trial: str) -> Made:
-        """The repeats are those methods in `against` that start from the same training, but for the trial's own."""
+        """Compare with the methods in `against` that start from the same training, except the trial's own method."""
         scenario, shown = _scenario(run), self.papers[run.partition("/")[0]].artefacts[artefact]
         own, method = self.of(scenario, trial, "train"), trial.partition("+")[0]
         others = [other for other in shown.shown if other in shown.against and other != method]
@@ -339,7 +339,7 @@ class Jobs:
         spec = select.Spec(
             trials=tuple(names),
             terms=tuple((name, -1 if known[name].better == "lower" else 1) for name in settings.chosen_by),
-            roles=self._choosing_roles(scenario, method),
+            roles=self._roles_compared(scenario, method),
             rule=self.rule(scenario, method),
         )
         files = [at(job.outputs["evaluation"], seed) for job in evaluated for seed in self.choosing(scenario)]
@@ -362,13 +362,13 @@ class Jobs:
         return evaluations_with(wanted, self.grid.trials[scenario, first].settings.evaluations)
 
     def predicted(self, scenario: str, trial: str, shown: Artefact) -> str:
-        """Return what a trial's models predict: each of its evaluations writes it, here the first that is shown."""
+        """Return the file with the predictions of a trial's models; every evaluation writes the same ones."""
         return self.of(scenario, trial, "evaluate", evaluation=self.measured(scenario, shown)[0]).outputs["predictions"]
 
-    def firsts(self, paper: str, audits: Iterable[str]) -> tuple[int, ...]:
-        """Return of how many of the first repeats audits are made: as few as they need, twice as many, ..., and all."""
-        least, repeats = max(catalogue.declared("audits", one)["LEAST"] for one in audits), len(self.seeds(paper))
-        return (*takewhile(lambda number: number < repeats, (least * 2**k for k in count())), repeats)
+    def firsts(self, paper: str) -> tuple[int, ...]:
+        """Return the numbers of first repeats on which every audit is run: 2, 4, 8, ..., and all."""
+        repeats = len(self.seeds(paper))
+        return (*takewhile(lambda number: number < repeats, (2**k for k in count(1))), repeats)
 
     # ---- what these are made of ---------------------------------------------------------------------------------
 
@@ -428,14 +428,14 @@ class Jobs:
         return {"data": self._dataset(self.trial(run)), "partition": self._partition_of(run)}
 
     def _compared(self, scenario: str, trial: str, against: str) -> Files:
-        """Return what is predicted by a trial's last models, those of retraining and those of the original training."""
+        """Return the predictions, over all seeds, of a trial's last models, of retraining, of the original training."""
         kinds = {"unlearned": trial, "retrained": against, "original": self.grid.trials[scenario, trial].trained}
         return {
             kind: self.first("predict", scenario=scenario, trial=name).outputs["predictions"]
             for kind, name in kinds.items()
         }
 
-    def _choosing_roles(self, scenario: str, method: str) -> tuple[str, ...]:
+    def _roles_compared(self, scenario: str, method: str) -> tuple[str, ...]:
         """Return the roles of the models by which the points of a grid are compared."""
         if self.grid.of(scenario, method)[0].method is None:
             return (ORIGINAL,)
@@ -447,7 +447,7 @@ class Jobs:
         for metric in (known[name] for name in self.grid.of(scenario, method)[0].settings.chosen_by):
             joined = " minus " if metric.better == "lower" else " plus "
             what += (joined if what else "") + metric.label.removesuffix(" (validation)")
-        return selection.rule(what, self._choosing_roles(scenario, method), self.choosing(scenario))
+        return selection.rule(what, self._roles_compared(scenario, method), self.choosing(scenario))
 
 
 def _needs(trial: Trial, seconds: float, disk_mb: float) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def test_a_method_is_compared_with_the_retraining_of_its_own_training() -> None:
             kind: plain().paths("predict", "predictions", scenario=scenario, trial=trial)
             for kind, trial in kinds.items()
         }
-        assert job.spec.model_dump() == {"audit": "ulira", "firsts": (4, 5)}
+        assert job.spec.model_dump() == {"audit": "ulira", "firsts": (2, 4, 5)}
     spec: Any = plain().job("publish", {"paper": "audit", "artefact": "remains"}).spec
     places = {method.name: method.trials["mnist-pat50"][0] for method in spec.methods}
     assert places["retraining.fats"].trained == places["fats"].trained != places["retraining"].trained
@@ -207,6 +207,18 @@ def test_a_plot_of_repeats_names_their_numbers_and_reads_the_same_predictions() 
     spec: Any = plan.job("publish", {"paper": "audit", "artefact": "settles"}).spec
     assert spec.firsts == (4, 8, 11)
     assert plan.job("publish", {"paper": "audit", "artefact": "remains"}).spec.model_dump()["firsts"] == ()
+
+
+def test_a_plot_of_repeats_shows_no_number_for_which_an_audit_has_too_few() -> None:
+    """`nearest` needs five models; every audit is run on the same numbers of repeats, so that one plot can show two."""
+    metrics = ["ulira_epsilon", "ulira_epsilon_low", "ulira_epsilon_high", "nearest_p"]
+    shown = {"overrides": {"audit": {"artefacts": {"settles": {"metrics": metrics}}}}}
+    plan = Plan({"preset": "smoke", "papers": ["audit"], "seeds": [*range(11)], **shown})
+    spec: Any = plan.job("publish", {"paper": "audit", "artefact": "settles"}).spec
+    jobs = [plan.job(*plan.producers[f"results/smoke/{one.path}"]) for one in spec.sources if one.kind == "audits"]
+    assert {job.names["audit"] for job in jobs} == {"ulira", "nearest"}
+    assert {job.spec.model_dump()["firsts"] for job in jobs} == {(2, 4, 8, 11)}
+    assert spec.firsts == (8, 11)
 
 
 def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_and_partition() -> None:
