@@ -14,7 +14,7 @@ class UserError(Exception):
     """An error in a setting, an input file or an argument; the message says where, what, and what is allowed."""
 
 
-MOST, NEAREST = 40, 5  # names in a sentence: of all that are allowed, of more than that
+MOST, NEAREST = 40, 5  # of a list longer than MOST, a sentence names the NEAREST
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:

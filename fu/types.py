@@ -42,6 +42,6 @@ class Frozen(BaseModel):
 
 
 class Strict(Frozen):
-    """A record of settings, in which no text stands for a number, and all numbers are finite."""
+    """A record of settings: text is not converted to numbers, and all numbers are finite."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)

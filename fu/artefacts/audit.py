@@ -39,7 +39,7 @@ SIGNS = {
     "passes the audit": {**BLACK, "markerfacecolor": "white"},
     UNJUDGED: {**BLACK, "color": GREY},
 }
-PASSES = f"{LIKE}, grey: passes the audit, which proves only that less is left than it can see."
+PASSES = f"{LIKE}, grey: passes the audit, which proves only that less remains than it can detect."
 UNFIT = f"A column with {LIKE} in its heading fails its own controls, so that no method is judged by it."
 
 
@@ -93,18 +93,18 @@ def uncontrolled(entry: Entry, scenario: Scenario) -> set[str]:
 
 
 def unfit(name: str, fails: str) -> str:
-    """Say why no method is judged."""
-    return f"{name} judges nobody here: {fails}."
+    """Say why an audit judges no method."""
+    return f"{name} judges no method here: {fails}."
 
 
 def marked(entry: Entry, scenario: Scenario, method: Method, judged: bool = True) -> str:
-    """Return a method's label, marked where it is not judged although others are."""
+    """Return a method's label, marked if others are judged and it is not."""
     alone = judged and method.name not in entry.against and method.name in uncontrolled(entry, scenario)
     return f"{method.marked} (not judged: no controls)" if alone else method.marked
 
 
 def tested(entry: Entry) -> list[Method]:
-    """Return the methods that are shown: all but those that they are compared with."""
+    """Return the audited methods: all except those they are compared with."""
     return [method for method in entry.methods if method.name not in entry.against]
 
 
@@ -235,9 +235,7 @@ def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:
         entry,
         f"{len(entry.seeds)} models of each kind, which differ in first weights and draws alone: unlearned ones are "
         "compared with as many retrained and original ones, by what they say of fixed samples.",
-        PASSES
-        if any(audit.found for audit in audits)
-        else "Nobody passes or fails: these audits describe, and test nothing.",
+        PASSES if any(audit.found for audit in audits) else "These audits only describe: no method passes or fails.",
         UNFIT if any(audit.fails for audit in audits) else "",
         *(audit.caveat for audit in entry.audits.values()),
     )

@@ -198,7 +198,7 @@ def draw_image(axis: Axes, pixels: Any, title: str) -> None:
 
 
 def head_beside(axis: Axes, text: str, room: float) -> None:
-    """Write the heading of a row of pictures left of it, where it has so many inches."""
+    """Write the heading of a row of pictures to its left; `room`: the space in inches."""
     axis.set_ylabel(fit(text, 72 * room, rcParams["axes.labelsize"]), rotation=0, ha="right", va="center")
 
 
@@ -209,7 +209,7 @@ def draw_diverged(axis: Axes, at: float, k: int, look: Look) -> None:
 
 
 def signs(used: Collection[str], styles: Mapping[str, Mapping[str, Any]]) -> list[Artist]:
-    """Return what stands in a legend for the signs that are used."""
+    """Return the legend entries of the signs that are used."""
     return [Line2D([], [], label=label, **style) for label, style in styles.items() if label in used]
 
 
@@ -272,7 +272,7 @@ def setting_name(setting: str) -> str:
 
 
 def point(values: Mapping[str, Any]) -> str:
-    """Return a point of a grid as it stands in a label: λ = 1."""
+    """Return the label of a point of a grid, such as λ = 1."""
     return ", ".join(f"{setting_name(key)} = {number(value)}" for key, value in values.items())
 
 

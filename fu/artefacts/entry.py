@@ -13,7 +13,7 @@ ORIGINAL = "original"
 MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
 # What a model is to a trial. In the YAML and CSV files of people, and so in frames and entries, it is called its stage.
 Role = Literal["original", "unlearned", "recovered"]
-# What the rows behind a table or figure are, as its kind declares in `INPUTS`.
+# The kinds of rows that a table or figure can be made from, as its own kind declares them in `INPUTS`.
 Input = Literal[
     "evaluations",
     "agreement",

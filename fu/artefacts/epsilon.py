@@ -24,10 +24,10 @@ NEEDS = ("against",)
 FIRSTS = True  # audits are read of the first repeats, too
 CEILING = "0.88"  # what no epsilon can prove
 READ = (
-    "N: the first repeats of each kind of model. Told, filled: told from retraining: the lower end is above 0; –: not "
-    "judged, as no control has its training. In grey, above the ceiling: what N models cannot prove, whatever is "
-    "left; a lower end at the ceiling may stand for any larger epsilon. A larger N holds the models of all smaller "
-    "ones, so that their verdicts are not independent."
+    "N: number of first repeats of each kind of model. Distinguishable, filled: the lower limit is above 0; –: not "
+    "judged, as no control has its training. Grey area above the ceiling: N models cannot prove such an epsilon; a "
+    "lower limit at the ceiling is compatible with any larger one. The models of a smaller N are among those of a "
+    "larger, so the verdicts are not independent."
 )
 COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling", "found"]
 
@@ -61,7 +61,7 @@ def _table(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> pd.DataFram
             "N": row["repeats"],
             entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
             "Ceiling": plus_minus(row["ceiling"], digits=2),
-            "Told": "–" if row["method"] in alone else "yes" if row["found"] else "no",
+            "Distinguishable": "–" if row["method"] in alone else "yes" if row["found"] else "no",
         }
         for row in found.to_dict("records")
     )
@@ -83,8 +83,8 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
         drawing.share_y(row)
     black: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT}
     signs = [
-        Line2D([], [], label="told from retraining", **black),
-        Line2D([], [], label="not told", markerfacecolor="white", **black),
+        Line2D([], [], label="distinguishable from retraining", **black),
+        Line2D([], [], label="indistinguishable", markerfacecolor="white", **black),
     ]
     drawing.legend(figure, [*signs, Patch(color=CEILING, label="more than N models can prove")])
     return figure

@@ -80,7 +80,7 @@ FLOOR = (
     "repeats are. Nothing is tested where no seed has two repeats. None is bold: what is like retraining is tied. "
     "Deviations over seeds stand in the csv."
 )
-UNTOLD = f"A column with {LIKE} in its heading tells nothing: both controls are like retraining there."
+UNTOLD = f"A column with {LIKE} in its heading is uninformative: both controls are like retraining there."
 OPTIMUM = (
     "The optimum w_r* of V is approximated by each client's mean accuracy over the repeats, w* of S and Q by ω⁰; "
     "clients are weighted by training samples."
@@ -92,7 +92,7 @@ JACKKNIFE = (
 )
 COSTS = "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested."
 COLOURS = (
-    "Picture: red is higher than retraining, blue lower, grey like it or in a column that tells nothing; costs are not "
+    "Picture: red is higher than retraining, blue lower, grey like it or in an uninformative column; costs are not "
     "shown."
 )
 
@@ -264,7 +264,7 @@ def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenar
 
 
 def _heads(entry: Entry, here: pd.DataFrame) -> dict[Metric, str]:
-    """Return what stands above each column; a column that tells nothing is marked."""
+    """Return the heading of each column, marked if the column is uninformative."""
     untold = set(here[~here["told"]]["metric"])
     return {one: f"{one.label} {LIKE}" if one.name in untold else one.label for one in columns(entry, here)}
 

@@ -32,14 +32,14 @@ ALSO = (
 )
 ATTACKS = {"mia": "Shokri's attack", "lira": "LiRA", "rmia": "RMIA"}
 BEYOND = 2.64  # standard errors on either side: six intervals that hold together with 95% (Bonferroni)
-BEFORE = "before: the model that a training made, ahead of the request."
+BEFORE = "before: the trained model, before the request."
 SPREAD = (
     "±: standard deviation over the 100 attacks on a model, which redraw evaluation sets and attack models; it is not "
     "that over trainings."
 )
 POWER = (
     "Members are samples of what is forgotten; used in training are those in one of its batches. In parentheses: AUC "
-    f"± {BEYOND:g} standard errors of an attack that guesses, on so many members (all six intervals of a model hold "
+    f"± {BEYOND:g} standard errors of random guessing, on so many members (all six intervals of a model hold "
     "together with 95%). Bold: the interval lies above 50, so that the attack detects members; where none is bold "
     "before the request, 50% after it says nothing."
 )
@@ -146,7 +146,7 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
         "Numbers are means over seeds, whose standard deviation stands in the csv." if len(entry.seeds) > 1 else "",
         POWER,
         f"Shadow models train as the model before the request; {unlearn}" if others else "",
-        "" if entry.retraining else "No retrained model is shown, so that nothing says what forgetting looks like.",
+        "" if entry.retraining else "No retrained model is shown as a reference.",
         notes.LEFT_OUT if frame["diverged"].any() else "",
         notes.comparison(entry, diff=False),
     )

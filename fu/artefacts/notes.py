@@ -1,4 +1,4 @@
-"""What stands below a table or figure in words: rates, marks, spread, and where there was no backdoor to forget."""
+"""The notes below a table or figure: rates, marks, spread, and where there was no backdoor to forget."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ LEFT_OUT = "Diverged: the round, or the seeds that all means of the method leave
 
 
 def joined(entry: Entry, *parts: str) -> str:
-    """Return the sentences that are not empty, and behind them what the marks of methods, scenarios and data mean."""
+    """Join the sentences that are not empty, and append what the marks of methods, scenarios and data mean."""
     text = " ".join(filter(None, parts))
     labels = [*(scenario.label for scenario in entry.scenarios), *(method.marked for method in entry.methods)]
     new = "* not in the paper."

@@ -151,7 +151,7 @@ def _last(scenario: Scenario) -> int:
 
 
 def _originals(entry: Entry) -> dict[str, str]:
-    """Return what the models are called that a retrained one's training had made before the request."""
+    """Return the labels of the original models, by the retraining that has the same training."""
     again = [method for method in entry.methods if method.name in entry.against]
     return {method.name: f"ω⁰ before {method.label}" if len(again) > 1 else "ω⁰" for method in again}
 

@@ -367,17 +367,17 @@ def traced(evaluators: Sequence[str] | None = None) -> list[str]:
 
 
 def reads(kind: str) -> tuple[str, ...]:
-    """Return which rows an artefact kind is made from; none where formulas suffice."""
+    """Return the kinds of rows that an artefact kind is made from; none for formulas."""
     return tuple(declared("artefacts", kind)["INPUTS"])
 
 
 def measured(kind: str) -> bool:
-    """Return whether an artefact kind shows what was measured of trained models."""
+    """Return whether an artefact kind shows measurements of trained models."""
     return bool({"evaluations", "traces", "audits", "exposed", "relearning"}.intersection(reads(kind)))
 
 
 def audited(kind: str) -> bool:
-    """Return whether an artefact kind shows audits, or samples that one of them ranks."""
+    """Return whether an artefact kind shows audits, or samples that an audit ranks."""
     return bool({"audits", "exposed"}.intersection(reads(kind)))
 
 

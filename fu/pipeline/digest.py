@@ -1,6 +1,6 @@
 """Code digests: SHA-256 over the syntax trees of all that a stage can import from `fu`, and the versions of libraries.
 
-Ignored is what cannot change a result: comments, docstrings and formatting; the texts of errors and of pydantic's
+What cannot change a result is ignored: comments, docstrings and formatting; the texts of errors and of pydantic's
 fields; constants that only the plan reads; and modules of `fu` that only print messages or name files. Files that a
 module declares (`READS`) count, too. Code that a syntax tree does not show (`exec`, `importlib`, code outside `fu`) is
 refused. The digested text of a module is the text that this process compiles (`fu.sources`).

@@ -1,4 +1,4 @@
-"""What claims are judged by: their predicates' statistics of the rows of tables and figures."""
+"""The evidence for claims: the statistics of their predicates on the rows of tables and figures."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,14 +11,14 @@ from fu.artefacts.rows import FORMULAS
 from fu.artefacts.words import took_hold
 
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
-SILENT = "no numbers: runs diverged, the preset leaves them out, or an audit fails its own controls or has none"
+SILENT = "no numbers: runs diverged, the preset omits them, or the audit failed its controls or has none"
 
 
 def evidence(entry: Entry, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the statistics of all claims; `rows`: those of each artefact that they are about.
+    """Return the statistics of all claims; `rows`: those of each table or figure, by its name.
 
-    Columns: claim, unit, against, seed, value, error, published, low, high, exact, ties, reason. Ours and the paper's
-    (`published`); `low` and `high` bound the claim's region; `reason`: why a unit is not judged.
+    Columns: claim, unit, against, seed, value, error, published, low, high, exact, ties, reason. `published`: whether
+    the number is the paper's own; `low`, `high`: bounds of the claim's region; `reason`: why a unit is not judged.
     """
     return pd.concat([_statistics(entry, name, rows) for name in entry.claims], ignore_index=True)
 

@@ -53,7 +53,7 @@ ARTEFACT = tuple(path.partition("{artefact}.")[2] for path in OUTPUTS["publish"]
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
 MAKERS = {"trained": "train", "unlearned": "unlearn", "recovered": "recover"}  # end of a model's name -> stage
-SEED = "seed{}"  # in place of a seed's folder, of a file of any seed
+SEED = "seed{}"  # stands for the folder of each seed
 CHOSEN = "+chosen"  # after the name of a training or method: the chosen point of its grid
 CERTIFIED = ".made.json"  # next to the outputs of a job: what they were made from
 CERTIFICATES = {stage: f"{stem}{CERTIFIED}" for stage, stem in _STEMS.items()}
@@ -104,5 +104,5 @@ class Paths:
 
 
 def at(path: str, seed: int) -> str:
-    """Return the path of one seed."""
+    """Return the path for one seed."""
     return path.replace(SEED, f"seed{seed}")

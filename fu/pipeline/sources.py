@@ -12,7 +12,7 @@ from fu.pipeline.settings.records import Artefact
 
 
 class Part(NamedTuple):
-    """A trial of a training or method (or the original model) in a scenario, and the trial that it starts from."""
+    """A trial of a training or method (or the original model) in a scenario, and the job of its training."""
 
     scenario: str
     method: str
@@ -21,15 +21,15 @@ class Part(NamedTuple):
 
 
 class Sources:
-    """The sources of one artefact."""
+    """The files behind one artefact."""
 
     def __init__(self, jobs: Jobs, shown: Artefact, entry: Entry) -> None:
-        """`shown`: what the paper's file says of the artefact, `entry`: what the plan makes of that."""
+        """`shown`: the artefact as the paper's YAML states it; `entry`: the same with labels and settings resolved."""
         self.jobs, self.shown, self.entry = jobs, shown, entry
         self.parts = [*self._parts()] if catalogue.measured(shown.kind) else []
 
     def __iter__(self) -> Iterator[Source]:
-        """Yield each source; a file may be that of several."""
+        """Yield the sources; several may be the same file under other labels."""
         root = f"{self.jobs.paths.root}/"
         for kind, path, *labels in self._all():
             yield Source(kind, path.removeprefix(root), *labels)
@@ -68,7 +68,7 @@ class Sources:
         return self.jobs.first("select", scenario=scenario, method=method).outputs["selection"] if trial.points else ""
 
     def _of(self, part: Part) -> Iterator[tuple[str, ...]]:
-        """Yield kind, file and, of a file that does not state it, role."""
+        """Yield kind and path, and the role of the model where the file does not state it."""
         jobs, entry, scope = self.jobs, self.entry, self._scope(part.scenario)
         models = jobs.models(scope, part.trial)
         [*_, last] = models
@@ -93,7 +93,7 @@ class Sources:
         yield from ((COSTS, job.outputs["cost"], role) for role, job in {**models, **traced}.items())
 
     def _retrained(self, part: Part) -> str:
-        """Return the trial that retrains by the training from which a trial starts."""
+        """Return the retraining in `against` that has the same training as a trial."""
         again = [one for one in self.parts if one.method in self.entry.against and one.scenario == part.scenario]
         [*_, last] = (one.trial for one in again if one.trained is part.trained)
         return last

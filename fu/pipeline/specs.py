@@ -190,7 +190,7 @@ def with_seed(spec: Spec, seed: int) -> Spec:
 
 
 def network(trial: Trial, *names: str) -> dict[str, Any]:
-    """Return these of the values that all stages share which compute with models: dataset, attack, model."""
+    """Return some of the values that all stages share which compute with models: dataset, attack, model."""
     return {name: _network(trial)[name] for name in names}
 
 

@@ -74,7 +74,7 @@ def test_a_method_whose_training_no_control_shares_is_on_no_front_of_an_audit_th
 def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
     result = made(entry(), rows({"none": True}))
     assert not result.frame["front"].any()
-    assert result.words == [["U-LiRA AUC judges nobody here: “None” fails it."]]
+    assert result.words == [["U-LiRA AUC judges no method here: “None” fails it."]]
     up = next(axis for axis in result.figure.axes if axis.get_xlabel() == "bytes up")
     assert {line.get_color() for line in up.lines} == {GREY}
     known = made(entry(), rows())

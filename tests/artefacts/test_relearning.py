@@ -181,7 +181,7 @@ def test_cells_and_headings() -> None:
     assert shown[SAMPLED][0] == "2.0"
     assert {row[3] for name, row in shown.items() if name not in ORIGINALS} == {"1.0"}
     assert shown[ORIGINALS[0]] == ("–", "0.800", "–") * 2
-    assert result.words == [["Where the forgotten client trains, the attack judges nobody here: “All” passes it."]]
+    assert result.words == [["Where the forgotten client trains, the attack judges no method here: “All” passes it."]]
 
 
 def test_cells_hold_the_values_before_and_after_the_attack() -> None:

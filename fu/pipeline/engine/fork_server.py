@@ -177,7 +177,7 @@ def serve(name: str, scratch: str = "") -> None:
 
 
 def _keep(reported: bytes) -> None:
-    """Keep the data set that a job has read last (archive, name); where it cannot be read, jobs say so."""
+    """Keep the data set that a job read last (archive, name); if it cannot be read, later jobs report it."""
     import contextlib
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the rules ask for: which files a job reads and makes, its command, what it needs and in which pack it goes."""
+"""The functions that the rules call: a job's input and output files, its command, its resources and its pack."""
 
 import atexit
 import gc
@@ -52,7 +52,7 @@ def in_one_sentence() -> Iterator[None]:
 
 @in_one_sentence()
 def config_file(workflow: Any) -> str:
-    """Return the config's file, which can be read; of a submitted job, what the run has planned with."""
+    """Return the path of the config after checking that it can be read; in a submitted job, the config of its run."""
     if Snakemake(workflow).is_submitted:
         return str(submitted.CONFIG)
     file = papers.config_file()
@@ -62,7 +62,7 @@ def config_file(workflow: Any) -> str:
 
 
 def file(name: str) -> str:
-    """Return where a file of the repository is read, from the working directory: this may be another folder."""
+    """Return the path of a file of the repository; absolute if the working directory is another folder."""
     return name if Path.cwd() == ROOT else str(ROOT / name)
 
 
@@ -155,7 +155,7 @@ class Engine:
 
     @cached_property
     def assigned(self) -> set[tuple[str, frozenset[tuple[str, str]]]]:
-        """The jobs that this submitted process is to run; where it runs them itself, prepare for several."""
+        """The jobs assigned to this submitted process; if it runs them itself, Snakemake is prepared for several."""
         jobs = {(stage, frozenset(names.items())) for stage, names in self.snakemake.assigned}
         made = (self.plan.paths.certificate(stage, **names) for stage, names in self.snakemake.assigned)
         if self.submitted and not self.plan.producers.keys() >= {*made}:  # an edit has removed one
@@ -222,7 +222,7 @@ class Engine:
         return shlex.join([*words, "--code", job.code, *([] if forced else ["--unless-made"])])
 
     def _digest(self, job: Job) -> str:
-        """Return the digest of a job's command, in which its threads do not count."""
+        """Return the digest of a job's command, whatever its number of threads."""
         return submitted.digest([*commands.words(self.plan, job, threads=0), job.code])
 
     def pack(self, stage: str) -> Callable[[Any], str | None] | None:

@@ -31,10 +31,10 @@ PASSES = re.compile("process was killed|is making the same outputs|interrupted")
 
 
 class Running:
-    """A running job, its logs, its start time, and when its logs were last written before."""
+    """A running job: its logs, its start time, and when each log was last written before that."""
 
     def __init__(self, job: Job, logs: list[str]) -> None:
-        """Note a job that begins now."""
+        """Record that a job has started."""
         self.job, self.logs, self.began = job, logs, time.monotonic()
         self.before = {log: _written(log) for log in logs}
 
@@ -201,7 +201,7 @@ def tells(logs: list[str]) -> bool:
 
 
 def _own(logs: list[str]) -> list[str]:
-    """Return what a job's own logs say besides its progress, and the errors with which it ended before it began."""
+    """Return the lines of a job's logs other than progress; of Slurm's log, errors before the job started."""
     lines = [line for log in logs for line in lines_of(log) if SLURM_LOGS not in log or line.startswith("error: ")]
     return [line for line in lines if line and not PROGRESS.match(line)]
 

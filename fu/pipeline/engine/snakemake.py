@@ -77,7 +77,7 @@ class Snakemake:
 
     @property
     def refused(self) -> list[str]:
-        """The options that a person asks for and jobs cannot have: Snakemake's cache and environments, and a prefix."""
+        """The options in use that jobs do not support: Snakemake's cache, its environments, a path prefix."""
         asked = {
             "cache": self._workflow.workflow_settings.cache is not None,
             "sdm": bool(self._workflow.deployment_settings.deployment_method),
@@ -87,7 +87,7 @@ class Snakemake:
 
     @property
     def assigned(self) -> list[Asked]:
-        """The jobs that a submitted process is to run: the others of its rules are not its own."""
+        """The jobs assigned to a submitted process; Snakemake may ask its rules about others, too."""
         return [(job.rulename, job.wildcards_dict) for job in self._workflow.dag_settings.target_jobs]
 
     @property
@@ -102,7 +102,7 @@ class Snakemake:
 
     @property
     def uses_records(self) -> bool:
-        """Whether its own records can rerun jobs, too (no --rerun-triggers mtime)."""
+        """Whether Snakemake's own records can rerun jobs, too (no --rerun-triggers mtime)."""
         return bool(self._workflow.dag_settings.rerun_triggers != {RerunTrigger.MTIME})
 
     @property
@@ -141,7 +141,7 @@ class Snakemake:
             self._workflow.group_settings.group_components = dict.fromkeys(packs, sys.maxsize)
 
     def run_locally(self, *stages: str) -> None:
-        """Never submit these rules: `localrules`, under the names that a module statement gives them."""
+        """Never submit these rules: `localrules`, by the names that a module statement gives them."""
         self._workflow.localrules(*map(self._rename, stages))
 
     def limit(self, resource: str, most: int) -> None:
@@ -221,7 +221,7 @@ class Account(logging.Handler):
 
 
 def submits(arguments: list[str]) -> bool:
-    """Whether jobs will be submitted; no workflow knows its executor while its rules are read."""
+    """Whether jobs will be submitted; a workflow does not know its executor while its rules are parsed."""
     with contextlib.redirect_stderr(io.StringIO()):  # it says it again
         try:
             _, args = parse_args(arguments)

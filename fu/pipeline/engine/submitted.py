@@ -1,7 +1,7 @@
-"""What a run that submits jobs to a cluster tells them: its config, and which command of each it has planned.
+"""What a run hands to the jobs that it submits to a cluster: its config, and a digest of the command of each job.
 
-A submitted job plans again, with the code and papers that are in the folder by then. If its command is no longer the
-planned one, it fails with one sentence.
+A submitted job plans again, from the code and papers that the folder has by then. If its command has changed, it fails
+with one sentence.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ EDITED = (
 
 
 class Submitted(NamedTuple):
-    """What was planned: the effective config, whether jobs are forced, and a digest of every command by certificate."""
+    """The effective config, whether jobs are forced, and by certificate the digest of each planned command."""
 
     config: dict[str, Any]
     forced: bool
@@ -34,7 +34,7 @@ def digest(command: Iterable[str]) -> str:
 
 
 def write(config: Mapping[str, Any], forced: bool, commands: Mapping[str, str]) -> None:
-    """Write what jobs read that are submitted from now on."""
+    """Write what submitted jobs read."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for path, content in ((CONFIG, config), (JOBS, {"forced": forced, "commands": commands})):
         part = path.with_suffix(".part")
@@ -43,7 +43,7 @@ def write(config: Mapping[str, Any], forced: bool, commands: Mapping[str, str]) 
 
 
 def read() -> Submitted:
-    """Return what the run that submitted this job has written."""
+    """Return what the run that submitted this job wrote."""
     try:
         return Submitted(json.loads(CONFIG.read_text()), **json.loads(JOBS.read_text()))
     except (OSError, ValueError, TypeError):

@@ -88,7 +88,7 @@ def render(
 
 
 def _plugins(paper: Paper | None) -> dict[str, str]:
-    """Return the plug-in behind each training and method of a paper: "methods/fedosd"."""
+    """Return the plug-in of each training and method of a paper, such as "methods/fedosd"."""
     if paper is None:
         return {}
     trainings = {name: f"training/{one.plugin}" for name, one in paper.trainings.items()}
@@ -97,7 +97,7 @@ def _plugins(paper: Paper | None) -> dict[str, str]:
 
 
 def _named(plugins: Mapping[str, str], tree: Any) -> str:
-    """Return the plug-ins of the trainings and methods that are named in a tree, separated by spaces."""
+    """Return the plug-ins of all trainings and methods named in nested data, separated by spaces."""
     text = json.dumps(tree)
     return " ".join(dict.fromkeys(plugin for name, plugin in plugins.items() if json.dumps(name) in text))
 
@@ -181,7 +181,7 @@ def _card(artefact: Artefact, plugins: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _picture(artefact: Artefact, wide: int | None = None) -> str:
-    """Return its picture in few colours as part of a page, no wider than so many pixels."""
+    """Return its picture as a data URL with few colours; `wide`: the largest width in pixels."""
     with Image.open(artefact.file("png")) as file:
         image = file.convert("RGB")
     if wide and wide < image.width:
@@ -192,7 +192,7 @@ def _picture(artefact: Artefact, wide: int | None = None) -> str:
 
 
 def _table(frame: pd.DataFrame, label: str) -> Markup:
-    """Return numbers as a table like those of artefacts; a text in it is no markup."""
+    """Return numbers as an HTML table, all text escaped."""
     cells = frame.map(lambda value: f"{value:.4g}" if isinstance(value, float) else value).where(frame.notna(), "–")
     return Markup(boxed(cells.astype(str).map(escape).rename(columns=escape), label))
 

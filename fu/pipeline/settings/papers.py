@@ -46,7 +46,7 @@ def _mapping(values: Any, where: str) -> dict[str, Any]:
 
 
 def _check_text(value: Any, where: str) -> None:
-    """Raise `UserError` where a key is no text, as a file's are: `--config` may hand over others."""
+    """Raise `UserError` if a key is not text; YAML files are checked when read, but not `--config`."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inside in items:
         if isinstance(value, dict) and not isinstance(key, str):

@@ -1,4 +1,4 @@
-"""Compare what the models of a trial predict with what repeats of retraining in the same run do."""
+"""Compare the predictions of a trial's models with those of repeats of retraining in the same run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ class Spec(Base):
 
 @dataclass(frozen=True)
 class Files:
-    """Predictions of evaluations: of the trial, and of each repeat that it is compared with."""
+    """Predictions, as evaluations write them: of the trial, and of each repeat."""
 
     own: Path
     others: list[Path]

@@ -1,4 +1,4 @@
-"""Audit the last models of a trial, one per seed, by comparison with retrained and original ones (`fu.audits`)."""
+"""Run one audit on the last models of a trial, one per seed, against retrained and original models (`fu.audits`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ REPEATS, FOUND = "repeats", "found"  # metrics: how many models did not diverge;
 
 
 class Spec(Base):
-    """The audit, and of how many of the first repeats its results are (the last number: of all)."""
+    """The audit, and the numbers of first repeats on which it is run; the last number is that of all."""
 
     stage = "assess"
     audit: Annotated[str, Kind("audits")]
@@ -34,7 +34,7 @@ class Predicted:
     original: Path
 
     def models(self) -> "Models":
-        """Return all logits; a model with one that is not finite is left out."""
+        """Return all logits, without models that have a non-finite one."""
         from fu.audits.models import Models, finite
         from fu.evaluation import predictions
 
@@ -48,7 +48,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Files(Predicted):
-    """From predictions to the audit's results."""
+    """The predictions and the audit's results."""
 
     audited: Path
 
@@ -66,7 +66,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
 
 def _rows(name: str, first: int, models: "Models") -> Iterator[dict[str, Any]]:
-    """Yield the number of models and, unless too many diverged, the metrics and whether the audit finds anything."""
+    """Yield the number of models and, if enough did not diverge, the metrics and whether the audit finds anything."""
     audit = plugins.load("audits", name)
     values = {REPEATS: models.repeats["unlearned"]}
     if min(models.repeats.values()) >= audit.LEAST:

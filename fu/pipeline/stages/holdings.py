@@ -25,7 +25,7 @@ class Spec(Base):
 
 @dataclass(frozen=True)
 class Files:
-    """From archive and partition to counts."""
+    """Archive and partition, and the counts."""
 
     data: Path
     partition: Path

@@ -8,11 +8,13 @@ import pandas as pd
 import pytest
 import torch
 
+from fu.artefacts.audit import MODELS
 from fu.audits import exposed, members, nearest, ulira
 from fu.audits.models import FORGOTTEN, Models
 from fu.evaluation import predictions
 from fu.pipeline.stages import assess, expose
 from fu.pipeline.stages.common import Options
+from tests.artefacts.factories import make_audit
 from tests.audits.synthetic import PROBES, labels_of, logits_of
 from tests.factories import CLASSES, MARK
 from tests.pipeline.results_folder import IMAGES, LABELS, PART, make_results
@@ -58,7 +60,7 @@ def test_an_audit_is_of_the_first_repeats(files: dict[str, Path]) -> None:
         rows = found.loc[first].set_index("metric")["value"].to_dict()
         expected = ulira.audit(models(files).first(first))
         found_any = expected["ulira_epsilon_low"] > 0
-        assert rows == {"repeats": first, **expected, "ulira.found": found_any}
+        assert rows == {MODELS: first, **expected, make_audit("ulira").found: found_any}
 
 
 def test_an_audit_that_only_describes_finds_nothing(files: dict[str, Path]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fu.artefacts.entry import HELD
 from fu.pipeline.stages import examples, holdings
 from fu.pipeline.stages.common import Options
 from tests.factories import CLASSES, MARK, make_partition
@@ -25,7 +26,7 @@ def test_the_samples_of_each_client_are_counted_in_all_and_by_class(results: Pat
     holdings.main(holdings.Spec(dataset="digits"), holdings.Files(results / "data/digits.npz", held, out), Options())
     rows = [*csv.DictReader(out.open())]
     assert {row["client"] for row in rows} == {"0", "2"}
-    assert {row["metric"] for row in rows} == {"training_samples"}
+    assert {row["metric"] for row in rows} == {HELD}
     for client in (0, 2):
         counts = {row["label"]: int(row["value"]) for row in rows if int(row["client"]) == client}
         assert counts.pop("") == (7, 12, 9)[client]
