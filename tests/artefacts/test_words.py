@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry, Method, Trial
-from fu.artefacts.words import TOOK_HOLD, forgets, in_words
+from fu.artefacts.words import TOOK_HOLD, forgets, in_words, plus_minus
 from tests.artefacts.factories import make_entry
 
 
@@ -90,3 +90,7 @@ def test_a_method_forgets_by_the_printed_digits() -> None:
 def test_without_retraining_there_are_no_words() -> None:
     assert words(diverged=("scratch",)) == []
     assert words(entry=ENTRY.model_copy(update={"methods": METHODS[1:]})) == []
+
+
+def test_zero_is_printed_without_a_sign() -> None:
+    assert (plus_minus(-0.004, digits=2), plus_minus(-0.006, digits=2)) == ("0.00", "-0.01")
