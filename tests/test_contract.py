@@ -25,6 +25,32 @@ def project(task, p, theta, delta):
     return -delta
 '''
 BAD = GOOD.replace("return -delta", "return delta.neg_()")
+CHEATS = '''"""Cheats: a step along the mean of pixels. A test.
+
+Stores nothing and communicates nothing.
+"""
+
+from pydantic import BaseModel
+
+from fu.federation.task import State, Task
+
+needs = set()
+
+
+class Params(BaseModel, extra="forbid"):
+    """None."""
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at the original model."""
+    return State(task.original_model)
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Take one step."""
+    data = task.federation.data
+    return State(state.theta + 0.1 * {x}.mean())
+'''
 STAYS = '''"""Stays: returns the model it began from. A test."""
 
 from pydantic import BaseModel
@@ -78,8 +104,14 @@ def test_every_plugin_has_a_line_with_what_it_is_and_the_rules_that_it_breaks(tm
     folder = put(tmp_path, good=GOOD, bad=BAD, unreadable=unreadable, half=half, helper=helper, crash=crash)
     (folder / "methods").mkdir()
     (folder / "methods/stays.py").write_text(STAYS)
+    for name, samples in (
+        ("reads", "data.clean(data.partition.train[0])[0]"),
+        ("cheats", "data.x"),
+        ("asks", 'data.held_out(0, "test")[0]'),
+    ):
+        (folder / f"methods/{name}.py").write_text(CHEATS.replace("{x}", samples))
     status, lines = contract(folder)
-    end = lines.index("1 of 6 plug-ins passed; the rules: docs/contract.md")
+    end = lines.index("2 of 9 plug-ins passed; the rules: docs/contract.md")
     about = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[:end] if line.startswith("projections/")}
     assert about == {
         "projections/helper.py": "Help no plug-in: defines none of project, Params",
@@ -102,6 +134,14 @@ def test_every_plugin_has_a_line_with_what_it_is_and_the_rules_that_it_breaks(tm
         f"methods/stays.py breaks: {folder}/methods/stays.py: line 19: step must return a State, whose 'theta' is the "
         "model (float32 [682]) and all else tensors and numbers; got Tensor"
     ) in broken
+    (unread,) = (rule for rule in rules.rules()["methods"] if "no test or held-out sample" in rule)
+    assert [line for line in broken if line.startswith(("methods/reads.py", "methods/cheats.py"))] == [
+        f"methods/cheats.py breaks: {unread[0].lower()}{unread[1:]}"
+    ]
+    assert [line for line in broken if line.startswith("methods/asks.py")] == [
+        "methods/asks.py breaks: ClientData: methods and trainings get no test or held-out samples, by which their "
+        'models are judged; allowed: train(client), held_out(client, "validation"), pool("server")'
+    ]
     assert status == 1
     assert lines[-1] == "Tracebacks: .pytest_cache/contract.txt"
     text = (ROOT / ".pytest_cache/contract.txt").read_text()

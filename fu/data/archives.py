@@ -103,7 +103,9 @@ def load_arrays(path: Path) -> Arrays:
     with _opened(path) as archive:
         headers = _headers(path, archive)
         if sum(header.member.file_size for header in headers.values()) > path.stat().st_size:  # no bomb is unpacked
-            raise UserError(f"{path}: the arrays are longer than the file; make or copy it again.")
+            raise UserError(
+                f"{path}: the arrays are longer than the file, damaged or compressed; write it again with numpy.savez."
+            )
         return {key: _array(archive, header) for key, header in headers.items()}
 
 

@@ -4,6 +4,7 @@ Images that would take more than `dataset.RESIDENT_BYTES` come there a batch at 
 bytes [n, length]; a training batch of it is int64.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
@@ -112,6 +113,16 @@ class ClientData:
         part = replace(self.partition, train=rows)
         return ClientData(self.inputs, self.y, part, self.classes, self.poison, self.mark, self.request)
 
+    def without_tests(self) -> "ClientData":
+        """Return the same data, images shared, as methods and trainings get them: no test sample is named.
+
+        Nor is a sample of the pools that nobody trains on. Whoever asks for one gets a `UserError`.
+        """
+        found, part, none = copy.copy(self), self.partition, self.partition.global_test[:0]
+        found.partition = replace(part, test=[none] * part.clients, held_out=none, global_test=none)
+        vars(found).pop("global_test", None)  # may be cached
+        return found
+
     def places(self, client: int, samples: Indices) -> Tensor:
         """Return where samples (indices in the data set) stand among a client's training samples."""
         order = np.argsort(self.rows[client])
@@ -149,19 +160,39 @@ class ClientData:
 
     def held_out(self, client: int, split: Literal["validation", "test"]) -> tuple[Tensor, Tensor]:
         """Return a client's validation or test images [n, c, h, w] and labels [n]: never with a trigger."""
+        if split == "test":
+            self._require_tests()
         return self.clean(getattr(self.partition, split)[client])
 
     def pool(
         self, name: Literal["server", "held_out", "global_test"], first: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the images [n, c, h, w] and labels [n] of a pool that belongs to no client, or the first of them."""
+        if name != "server":
+            self._require_tests()
         return self.clean(getattr(self.partition, name)[:first])
 
     @cached_property
     def global_test(self) -> tuple[Tensor, Tensor]:
         """The images [n, c, h, w] and labels [n] of the test set for all: that of nobody, or all clients' together."""
+        self._require_tests()
         part = self.partition
         return self.clean(part.global_test if len(part.global_test) else np.concatenate(part.test))
+
+    @property
+    def retained_test(self) -> Indices:
+        """Which samples of the data set are the test set of nobody, or else those of the retained clients [n]."""
+        self._require_tests()
+        part = self.partition
+        return part.global_test if len(part.global_test) else np.concatenate([part.test[one] for one in self.retained])
+
+    def _require_tests(self) -> None:
+        """Raise `UserError` where no test sample is named; every partition file has some."""
+        if not len(self.partition.global_test) and not any(map(len, self.partition.test)):
+            raise UserError(
+                "ClientData: methods and trainings get no test or held-out samples, by which their models are judged; "
+                'allowed: train(client), held_out(client, "validation"), pool("server").'
+            )
 
     def clean(self, rows: Indices) -> tuple[Tensor, Tensor]:
         """Return images [n, c, h, w] and labels [n] by their rows in the merged data set: never with a trigger."""
@@ -179,6 +210,12 @@ class ClientData:
         index = torch.from_numpy(rows).to(self.device)
         x, y = self.mark(self.inputs.index_select(0, index), self.y.index_select(0, index))
         return batch_of(x), y
+
+    def flipped(self, rows: Indices) -> tuple[Tensor, Tensor]:
+        """Return the same without images whose own label the attack leaves as it is: of `patch` there are none."""
+        x, y = self.triggered(rows)
+        changed = y != self.y.index_select(0, torch.from_numpy(rows).to(self.device))
+        return x[changed], y[changed]
 
 
 def load(

@@ -13,6 +13,15 @@ METRICS = {
         "source": "FedOSD section 4.1",
         "tells": {"original": "higher"},
     },
+    "asr_held_out": {
+        "label": "ASR (held out)",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "accuracy on the retained clients' test images (or a test set of no client's), with the trigger and "
+        "flipped labels",
+        "source": "our choice: no method gets these images, so none can be taught to pass on them",
+        "tells": {"original": "higher"},
+    },
     "asr_validation": {
         "label": "ASR (validation)",
         "unit": "fraction",
@@ -25,8 +34,13 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return ASR, also on validation data if there are any; nothing if the scenario has no backdoor."""
+    """Return ASR, also on test and validation data if there are any; nothing if the scenario has no backdoor."""
     part, out = context.data.partition, trace(context)
+    if out:
+        x, y = context.data.flipped(context.data.retained_test)
+        if len(y):
+            right = context.network.logits(context.theta, x).argmax(1) == y
+            out["asr_held_out"] = right.double().mean().item()
     if out and all(len(part.validation[client]) for client in part.attacked):
         out["asr_validation"] = attack_success_rate(context, "validation")
     return out

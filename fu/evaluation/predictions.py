@@ -16,8 +16,11 @@ from torch import Tensor
 from fu.data.clients import ClientData
 from fu.data.partition import Indices
 from fu.federation import model_files
+from fu.seeds import derive_integer
 
 MOST = 1000
+NOISE = 0.1  # standard deviation of what `altered` adds to model inputs (our choice: a tenth of MNIST's range)
+DIRECTIONS = torch.tensor([(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if y or x])  # down and right [8, 2]
 LABELS, ROWS, REPEATS = "labels", "rows", "repeats"  # in the place of a role
 
 
@@ -25,31 +28,51 @@ def probes(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
     """Return images [n, c, h, w] (or text [n, length]) and labels [n] by name; nothing forgotten: `retained` alone."""
     part = data.partition
     gone = _spread(np.concatenate([*(part.train[client] for client in data.forgotten), data.forgotten_samples]))
-    tested = [part.global_test] if len(part.global_test) else [part.test[client] for client in data.retained]
     found = {"forgotten": data.clean(gone)} if len(gone) else {}
     if len(gone) and data.mark is not None:
         found["triggered"] = data.triggered(gone)
-    return found | {"retained": data.clean(_spread(np.concatenate(tested)))}
+    return found | {"retained": data.clean(_spread(data.retained_test))}
 
 
 def audited(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
     """Return images [n, c, h, w] (or text [n, length]) and labels [n] of an audit's probes, by name.
 
     `forgotten`: training samples of the forgotten clients as these trained on them, the backdoor included, or forgotten
-    samples; `held_out`: test samples of the same classes; `retained_train` and `retained_test`: of the retained
-    clients. Of each at most `MOST`, at equal distances.
+    samples; `augmented`: the same `altered`, of images alone; `held_out`: the forgotten clients' own test samples, or,
+    where they have none, test samples of the same classes; `retained_train` and `retained_test`: of the retained
+    clients; with a backdoor `triggered`, the test samples of the retained clients (or of no client) with trigger and
+    flipped labels, and `triggered_altered`, the same `altered`. Of each at most `MOST`, at equal distances.
     """
-    part, present = data.partition, [*data.forgotten, *data.retained]
-    _, y = data.trained_on(_forgotten(data))
-    tested = part.global_test if len(part.global_test) else np.concatenate([part.test[client] for client in present])
-    alike = torch.isin(data.clean(tested)[1], y).cpu().numpy()
-    stay = part.global_test if len(part.global_test) else np.concatenate([part.test[one] for one in data.retained])
-    return {
-        "forgotten": data.trained_on(audited_rows(data)),
-        "held_out": data.clean(_spread(tested[alike])),
-        "retained_train": data.clean(_spread(np.concatenate([data.rows[client] for client in data.retained]))),
-        "retained_test": data.clean(_spread(stay)),
+    x, y = data.trained_on(audited_rows(data))
+    kept, tested = np.concatenate([data.rows[client] for client in data.retained]), _spread(data.retained_test)
+    found = {
+        "forgotten": (x, y),
+        "held_out": data.clean(_spread(_held_out(data))),
+        "retained_train": data.clean(_spread(kept)),
+        "retained_test": data.clean(tested),
     }
+    if x.ndim == 4:
+        found["augmented"] = altered(x, derive_integer("augmented")), y
+    if data.mark is not None:
+        x, y = found["triggered"] = data.flipped(tested)
+        found["triggered_altered"] = altered(x, derive_integer("triggered_altered")), y
+    return found
+
+
+def altered(x: Tensor, seed: int) -> Tensor:
+    """Return images [n, c, h, w], each shifted by one or two pixels in one of eight directions, with Gaussian noise.
+
+    Pixels from beyond an edge repeat it, as the value of a background differs between data sets. Draws are made on the
+    CPU and depend on the seed and an image's place alone.
+    """
+    random, (images, _, height, width) = torch.Generator().manual_seed(seed), x.shape
+    drawn = torch.randint(len(DIRECTIONS), (images,), generator=random)
+    shift = DIRECTIONS[drawn] * torch.randint(1, 3, (images, 1), generator=random)
+    rows = (torch.arange(height) - shift[:, :1]).clamp(0, height - 1)
+    columns = (torch.arange(width) - shift[:, 1:]).clamp(0, width - 1)
+    noise = NOISE * torch.randn(x.shape, generator=random)
+    moved = x[torch.arange(images)[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # [n, h, w, c]
+    return moved.permute(0, 3, 1, 2) + noise.to(x.device)
 
 
 def audited_rows(data: ClientData) -> Indices:
@@ -60,7 +83,8 @@ def audited_rows(data: ClientData) -> Indices:
 def save(path: Path, labels: Mapping[str, Tensor], models: Mapping[str, Mapping[str, Tensor]]) -> None:
     """Write the probes' labels [n] and the logits [n, C] of the model in each role, if it has any."""
     named = {f"{role}.{name}": value for role, of in {LABELS: labels, **models}.items() for name, value in of.items()}
-    save_file({name: value.cpu().contiguous() for name, value in named.items()}, path)
+    whole = torch.contiguous_format  # and none of another's memory: two probes may have the same labels
+    save_file({name: value.cpu().clone(memory_format=whole) for name, value in named.items()}, path)
 
 
 def load(path: Path, role: str) -> dict[str, Tensor]:
@@ -74,6 +98,19 @@ def load(path: Path, role: str) -> dict[str, Tensor]:
 def _forgotten(data: ClientData) -> Indices:
     """Return which samples the forgotten clients train on, and the forgotten samples of others."""
     return np.concatenate([*(data.rows[client] for client in data.forgotten), data.forgotten_samples])
+
+
+def _held_out(data: ClientData) -> Indices:
+    """Return the forgotten clients' test samples; if there are none, all test samples of the classes to forget."""
+    part = data.partition
+    own = np.concatenate([part.global_test[:0], *(part.test[client] for client in data.forgotten)])
+    if len(own):
+        return own
+    present = [*data.forgotten, *data.retained]
+    tested = part.global_test if len(part.global_test) else np.concatenate([part.test[one] for one in present])
+    _, y = data.trained_on(_forgotten(data))
+    alike = torch.isin(data.clean(tested)[1], y).cpu().numpy()
+    return tested[alike]
 
 
 def _spread(rows: Indices) -> Indices:

@@ -54,6 +54,7 @@ class Training:
 class Task:
     """One run: `original` [d] is absent while the original model is trained.
 
+    The data of the `federation` name no test sample (`ClientData.without_tests`): who judges a model has data apart.
     `histories`: kind -> named tensors that the training recorded. `rounds`: how many rounds this phase has.
     `clients_per_round` of the population are drawn for a round (None: all take part). `training`: how the scenario
     trains, for a method that trains anew. `server`: how many of the server's samples are used (None: all).

@@ -1,13 +1,17 @@
 """A run of a method or a training on the toy, as a stage drives it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from fu import plugins
+from fu.data.clients import ClientData
 from fu.evaluation import conflicts
 from fu.evaluation.trace import columns
 from fu.federation.checkpoint import Checkpoint, flat
@@ -80,9 +84,21 @@ def drawn(original: bool, way: str) -> Task:
     return replace(task, clients_per_round=2, with_replacement=True, kept=kept)
 
 
-def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) -> tuple[Task, Outcome]:
-    """Drive a run with a checkpoint after every round, up to the end or until it is killed."""
+def driven(
+    kind: str,
+    name: str,
+    folder: Path,
+    killed_after: int | None = None,
+    change: Callable[[ClientData], ClientData] = lambda data: data,
+) -> tuple[Task, Outcome]:
+    """Drive a run with a checkpoint after every round, up to the end or until it is killed.
+
+    As in a stage, the task's data name no test sample; `change`: what is done to them, but not to those that are
+    measured on.
+    """
     module, task = plugins.load(kind, name), task_for(kind, name)
+    data = task.federation.data
+    task = replace(task, federation=task.federation.holding(change(data).without_tests()))
     p = default_params(module.Params)
     states = task.training.state if hasattr(module, "RETRAINS") and task.training else kind_of(module)
 
@@ -95,7 +111,7 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
         task,
         lambda: state_of(states, module, "start", task, p),
         step,
-        measured(task, TRACED),
+        measured(task, data, TRACED),
         Checkpoint(folder / "job.checkpoint", {"key": "key"}, 0.0),
         name,
         watch=partial(conflicts.count, task) if kind == "methods" else None,
@@ -103,6 +119,15 @@ def driven(kind: str, name: str, folder: Path, killed_after: int | None = None) 
         finished=getattr(module, "done", None),
         kind=states,
     )
+
+
+def spoiled(data: ClientData) -> ClientData:
+    """Return the data with NaN for the pixels of test and held-out samples (of text other bytes), and other labels."""
+    part, x, y = data.partition, data.x.clone(), data.y.clone()
+    rows = np.concatenate([*part.test, part.held_out, part.global_test])
+    x[rows] = torch.nan if x.is_floating_point() else (x[rows] + 1) % data.classes
+    y[rows] = (y[rows] + 1) % data.classes
+    return ClientData(x, y, part, data.classes, data.poison, data.mark, data.request)
 
 
 def rows_of(outcome: Outcome) -> list[dict[str, str]]:

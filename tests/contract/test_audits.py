@@ -1,5 +1,6 @@
 """An audit: it finds what was left, and nothing where nothing was, on models that are made up."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -7,15 +8,20 @@ import pytest
 
 from fu import plugins
 from fu.audits.models import Models
-from fu.pipeline.catalogue import defines
+from fu.pipeline.catalogue import declared
 from tests.audits.synthetic import PROBES, World, models_of
 from tests.contract.names import plugins_of
 
 
 def decides(name: str) -> bool:
-    return defines("audits", name, "found")
+    return "P" in declared("audits", name)
 
 
+def found(name: str, values: Mapping[str, float]) -> bool:
+    return values[plugins.load("audits", name).P] < 0.05
+
+
+CLEAR = 9.0  # standard deviations from retrained to original models, as in a scenario with a backdoor
 EVERY = pytest.mark.parametrize("name", plugins_of("audits"))
 DECIDES = pytest.mark.parametrize("name", plugins_of("audits", decides))
 
@@ -77,38 +83,38 @@ def test_kinds_may_have_different_numbers_of_models(name: str) -> None:
         )
     )
     assert all(np.isfinite(value) for value in values.values())
-    assert not decides(name) or module.found(values)
+    assert not decides(name) or found(name, values)
 
 
 @DECIDES
-@pytest.mark.parametrize("number", [8, 16, 32])
+@pytest.mark.parametrize("number", [8, 32])
 def test_doing_nothing_is_found_and_retraining_is_not(name: str, number: int) -> None:
-    """`found` is true for models that forgot nothing, and rarely true for independent retrainings."""
+    """The p-value in `P` is below .05 for models that forgot nothing, and rarely for independent retrainings."""
     module = plugins.load("audits", name)
-    world = World(number)
-    assert all(module.found(module.audit(world.models(number, 1.0))) for _ in range(10))
-    passed = [not module.found(module.audit(world.models(number, 0.0))) for _ in range(60)]
-    assert sum(passed) >= 54  # of 60 at a level of 5%, 3 fail on average, and more than 6 in 3% of all tests
+    world = World(number, shift=CLEAR)
+    assert all(found(name, module.audit(world.models(number, 1.0))) for _ in range(10))
+    passed = [not found(name, module.audit(world.models(number, 0.0))) for _ in range(40)]
+    assert sum(passed) >= 35  # of 40 at a level of 5%, 2 fail on average, and more than 5 in 1.4% of all tests
 
 
 @DECIDES
-@pytest.mark.parametrize("number", [8, 16, 32])
+@pytest.mark.parametrize("number", [8, 32])
 def test_the_score_grows_with_what_is_left(name: str, number: int) -> None:
     """`SCORE` increases with the share of the client that remains."""
     module = plugins.load("audits", name)
     scores = []
     for share in (0.0, 0.1, 0.5, 1.0):
         world = World(number)  # the same draws for all shares
-        scores.append(np.mean([module.audit(world.models(number, share))[module.SCORE] for _ in range(20)]))
+        scores.append(np.mean([module.audit(world.models(number, share))[module.SCORE] for _ in range(8)]))
     assert np.diff(scores).min() > 0.005
 
 
 @DECIDES
 @pytest.mark.parametrize("noise", [0.3, 3.0])
 def test_a_step_of_noise_is_no_forgetting(name: str, noise: float) -> None:
-    """`found` is also true for models that forgot nothing and have noise added."""
+    """The p-value in `P` is below .05 for models that forgot nothing and have noise added, too."""
     module = plugins.load("audits", name)
-    world = World(4)
+    world = World(4, shift=CLEAR)
     for _ in range(10):
         original = {probe: world.margins(16, probe, 1.0) for probe in PROBES}
         retrained = {probe: world.margins(16, probe, 0.0) for probe in PROBES}
@@ -116,4 +122,4 @@ def test_a_step_of_noise_is_no_forgetting(name: str, noise: float) -> None:
             probe: world.margins(16, probe, 1.0) + noise * world.random.normal(size=values.shape)
             for probe, values in original.items()
         }
-        assert module.found(module.audit(models_of(unlearned, retrained, original)))
+        assert found(name, module.audit(models_of(unlearned, retrained, original)))

@@ -58,7 +58,7 @@ def test_every_kind_has_the_plugins_that_this_project_is_about() -> None:
         "projections": {"away_from_original"},
         "evaluation": {"utility", "backdoor", "distance", "conflicts", "predicted_classes", "accuracy", "cost"},
         "artefacts": {"table", "curves", "classes", "across", "runtime", "losses", "images", "verdicts"},
-        "audits": {"ulira", "klom", "nearest", "exposed", "neighbours", "members"},
+        "audits": {"ulira", "klom", "line", "runs", "exposed", "harm", "members"},
         "claims": {"order", "limit", "equal", "trend", "best", "exact"},
     }
     assert set(about) == set(KINDS) == set(FUNCTIONS)

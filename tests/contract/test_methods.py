@@ -18,17 +18,19 @@ from fu.federation.local import Cost, Federation
 from fu.federation.task import Task
 from fu.pipeline.catalogue import declared, needs
 from tests.contract.names import pairs_of, plugins_of
-from tests.contract.runs import KilledError, assert_equal_states, driven, task_for
+from tests.contract.runs import KilledError, assert_equal_states, driven, spoiled, task_for
 from tests.contract.test_documentation import documentation
 from tests.factories import KINDS, default_params
 
 WITH_STEPS = pairs_of("methods", "training")
-CONTROLS = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL"))
-RETRAINING = plugins_of("methods", lambda name: {"RETRAINS"} == {"RETRAINS", "LEFT"} & declared("methods", name).keys())
+IDLE = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL") is True)
+RETRAINING = plugins_of(
+    "methods", lambda name: {"RETRAINS"} == {"RETRAINS", "LEFT", "CONTROL"} & declared("methods", name).keys()
+)
 OF_MEANS = pairs_of(
     "methods", "training", only=lambda kind, name: declared(kind, name).get("ESTIMATE", {}).get("mean", False)
 )
-WITH_ROUNDS = pairs_of("methods", "training", only=lambda kind, name: not declared(kind, name).get("CONTROL"))
+WITH_ROUNDS = pairs_of("methods", "training", only=lambda kind, name: declared(kind, name).get("CONTROL") is not True)
 
 
 @pytest.mark.parametrize("name", plugins_of("methods"))
@@ -40,9 +42,11 @@ def test_a_method_needs_histories_that_the_training_can_record(name: str) -> Non
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: str, name: str) -> None:
-    """`start` and `step` return a finite float32 model [d] without gradient. It changes unless this is a control."""
+    """`start` and `step` return a finite float32 model [d] without gradient. It changes unless this is a control
+    (`CONTROL = True`).
+    """
     module, task = plugins.load(kind, name), task_for(kind, name)
-    p, control = default_params(module.Params), kind == "methods" and declared(kind, name).get("CONTROL", False)
+    p, control = default_params(module.Params), kind == "methods" and declared(kind, name).get("CONTROL") is True
     state = module.start(task, p)
     for round in range(2):
         following = module.step(task, p, state, round)
@@ -92,9 +96,9 @@ def test_where_a_mean_is_enough_no_more_updates_are_held(kind: str, name: str, m
     assert set(together) <= {1}
 
 
-@pytest.mark.parametrize("name", CONTROLS)
+@pytest.mark.parametrize("name", IDLE)
 def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path: Path) -> None:
-    """A control (`CONTROL`) is done from the start, costs nothing, and needs no history."""
+    """A control (`CONTROL = True`) is done from the start, costs nothing, and needs no history."""
     module, (task, outcome) = plugins.load("methods", name), driven("methods", name, tmp_path)
     start = module.start(task_for("methods", name), default_params(module.Params))
     assert module.done(start)
@@ -106,7 +110,7 @@ def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path:
 
 @pytest.mark.parametrize("name", RETRAINING)
 def test_a_retraining_reads_no_sample_of_the_forgotten_clients(name: str) -> None:
-    """A method with `RETRAINS` and without `LEFT` reads no sample of a forgotten client."""
+    """A method with `RETRAINS`, and without `LEFT` and `CONTROL`, reads no sample of a forgotten client."""
     module, task = plugins.load("methods", name), task_for("methods", name)
     data = task.federation.data
     x = data.x.clone()
@@ -118,6 +122,21 @@ def test_a_retraining_reads_no_sample_of_the_forgotten_clients(name: str) -> Non
     for round in range(2):
         state = module.step(task, p, state, round)
     assert torch.isfinite(state.theta).all()
+
+
+@pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
+def test_a_run_reads_no_test_sample(kind: str, name: str, tmp_path: Path) -> None:
+    """With default hyper-parameters a run reads no test or held-out sample: it gives the same bits when their pixels
+    are NaN (text: other bytes) and their labels others.
+    """
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    one, two = driven(kind, name, tmp_path / "one")[1], driven(kind, name, tmp_path / "two", change=spoiled)[1]
+    assert_equal_states(one.state, two.state)
+    assert one.rows == two.rows
+    assert one.histories.keys() == two.histories.keys()
+    for key, record in one.histories.items():
+        assert all(torch.equal(value, two.histories[key][part]) for part, value in record.items())
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)

@@ -76,7 +76,7 @@ def run(task: Task, start: Callable[[], State], step: Callable[[State, int], Sta
         task,
         start,
         step,
-        measured(task, TRACED),
+        measured(task, data, TRACED),
         Checkpoint(folder / "job.checkpoint", {}, float("inf")),
         "three models",
         watch=partial(conflicts.count, task) if task.original is not None else None,

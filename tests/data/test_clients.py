@@ -1,7 +1,9 @@
 """What clients hold: who sees the trigger on what, and how images are normalised."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ from fu.attacks import patch
 from fu.data import clients, dataset
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
-from fu.data.partition import Partition
+from fu.data.partition import POOLS, SPLITS, Partition
 from fu.data.request import Request
+from fu.errors import UserError
 from tests.data.draws import LABELS, client_data, draw, draw_official
 from tests.data.files import arrays_of
 from tests.factories import CLASSES, make_data, make_partition
@@ -239,6 +242,44 @@ def test_a_pool_holds_its_samples_in_their_order_and_the_first_of_them() -> None
     assert torch.equal(data.global_test[1], data.pool("global_test")[1])
     own = client_data(draw(), "share")
     assert own.global_test[1].tolist() == LABELS[np.concatenate(own.partition.test)].tolist()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_methods_get_names_no_test_sample_and_trains_as_before(own: bool) -> None:
+    part = draw(attacked=(2,)) if own else draw_official(server=40, held_out=30, attacked=(2,), backdoor=patch.Params())
+    data = client_data(part, "share")
+    tests = np.concatenate([*part.test, part.held_out, part.global_test])
+    assert len(data.global_test[1]) > 0  # which is kept from here on
+    without = data.without_tests()
+    arrays = without.partition.arrays()
+    assert not np.isin(tests, np.concatenate([arrays[name] for name in (*SPLITS, *POOLS)])).any()
+    for name in ("train", "validation", "server", "attacked", "backdoored", "absent"):
+        assert np.array_equal(arrays[name], part.arrays()[name]), name
+    assert without.x.data_ptr() == data.x.data_ptr()
+    for client in part.present:
+        pairs = zip(without.train(client), data.train(client), strict=True)
+        assert all(torch.equal(one, other) for one, other in pairs)
+    asks: list[Callable[[ClientData], Any]] = [
+        lambda data: data.held_out(0, "test"),
+        lambda data: data.pool("held_out"),
+        lambda data: data.pool("global_test"),
+        lambda data: data.global_test,
+        lambda data: data.retained_test,
+    ]
+    for found in (without, without.dealt(part.train)):
+        for ask in asks:
+            with pytest.raises(UserError, match=r"^ClientData: methods and trainings get no test or held-out samples"):
+                ask(found)
+        assert len(found.held_out(0, "validation")[1]) == len(part.validation[0])
+        assert len(found.pool("server")[1]) == len(part.server)
+    assert len(data.retained_test) > 0  # the data themselves still name them
+
+
+def test_the_retained_clients_tests_are_theirs_or_those_of_nobody() -> None:
+    own, nobodys = draw(attacked=(2,)), draw_official(attacked=(2,), backdoor=patch.Params())
+    rows = [rows for client, rows in enumerate(own.test) if client != 2]
+    assert client_data(own, "share").retained_test.tolist() == np.concatenate(rows).tolist()
+    assert client_data(nobodys, "share").retained_test.tolist() == nobodys.global_test.tolist()
 
 
 def test_samples_that_are_asked_for_are_no_longer_their_owners() -> None:

@@ -1,14 +1,19 @@
 """What every evaluator returns, against numbers worked out by hand on clients of unequal size."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from fu import plugins
+from fu.data.clients import ClientData
 from fu.evaluation import measure
 from fu.evaluation.context import Context
-from tests.evaluation.scene import TEST, TRAIN, VALIDATION, Counts, make_scene
+from tests.evaluation.scene import CLASSES, TEST, TRAIN, VALIDATION, Counts, make_scene, swap_rows
 
 # Retained are 0, 2 and 4. Test: 1/4, 1/2, 8/8; pooled 10/14, with the forgotten 2.75/5. Validation: 3/4, 1/2, 5/5.
 R_ACC = {
@@ -17,6 +22,7 @@ R_ACC = {
     "r_acc_worst": 1 / 4,
     "r_acc_best": 1.0,
 }
+HELD_OUT = 1 / 14  # of the retained clients' 14 test samples; of all 23 it would be 10
 ASR = 5 / 12  # of the forgotten clients' 12 training samples; the mean over the two clients would be 1/2
 TRACE = [
     {"round": "4", "conflicts": "", "client_rounds": "0", "steps": "0", "samples": "0"},
@@ -37,7 +43,7 @@ def evaluated(name: str, context: Context) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("backdoor", {"asr": ASR, "asr_validation": 4 / 5}),
+        ("backdoor", {"asr": ASR, "asr_held_out": HELD_OUT, "asr_validation": 4 / 5}),
         ("utility", {**R_ACC, "r_acc_validation": 3 / 4}),
         ("distance", {"distance": 5.0}),
         ("forgotten", {"forgotten_accuracy": (3 / 3 + 0 / 6) / 2}),  # of all their samples together it would be 1/3
@@ -69,8 +75,9 @@ def without(counts: Counts, *clients: int) -> Counts:
     ("name", "changes", "expected"),
     [
         ("backdoor", {"attacked": False}, {}),
-        ("backdoor", {"validation": without(VALIDATION, 3)}, {"asr"}),
-        ("backdoor", {"validation": without(VALIDATION, 0)}, {"asr", "asr_validation"}),
+        ("backdoor", {"validation": without(VALIDATION, 3)}, {"asr", "asr_held_out"}),
+        ("backdoor", {"validation": without(VALIDATION, 0)}, {"asr", "asr_held_out", "asr_validation"}),
+        ("backdoor", {"test": without(TEST, 0, 2, 4)}, {"asr", "asr_validation"}),
         ("utility", {"attacked": False}, {*R_ACC, "r_acc_validation"}),
         ("utility", {"validation": without(VALIDATION, 4)}, {*R_ACC}),
         ("utility", {"test": [(0, 0, 0)] * 5}, {}),
@@ -89,7 +96,9 @@ def test_what_cannot_be_measured_is_left_out(name: str, changes: dict[str, Any],
         ("utility", {"test": [*TEST[:1], (3, 0, 0), TEST[2], (6, 6, 0), TEST[4]]}, R_ACC),
         ("utility", {"train": [(5, 5, 5)] * 5}, {**R_ACC, "r_acc_validation": 3 / 4}),
         ("utility", {"validation": [(1, 0, 0)] * 5}, {**R_ACC, "r_acc_validation": 0.0}),
-        ("backdoor", {"test": [(3, 0, 0)] * 5}, {"asr": ASR}),
+        ("backdoor", {"test": [(3, 0, 0)] * 5}, {"asr": ASR, "asr_held_out": 0.0}),
+        ("backdoor", {"test": [TEST[0], (3, 0, 0), TEST[2], (6, 6, 0), TEST[4]]}, {"asr_held_out": HELD_OUT}),
+        ("backdoor", {"train": [(5, 5, 5)] * 5, "validation": [(1, 0, 0)] * 5}, {"asr_held_out": HELD_OUT}),
         ("backdoor", {"train": [(5, 5, 5), TRAIN[1], (3, 0, 0), TRAIN[3], (2, 2, 2)]}, {"asr": ASR}),
         ("backdoor", {"train": [(5, 5, 5), (4, 4, 3), (3, 0, 0), (8, 0, 2), (2, 2, 2)]}, {"asr": ASR}),
         ("distance", {"train": [(5, 0, 5)] * 5, "test": [(3, 0, 0)] * 5}, {"distance": 5.0}),
@@ -99,6 +108,8 @@ def test_what_cannot_be_measured_is_left_out(name: str, changes: dict[str, Any],
         "training samples do not count in R-Acc",
         "validation samples do not count in R-Acc on test data",
         "test samples do not count in ASR",
+        "the forgotten do not count in ASR on held-out images",
+        "test samples alone count in ASR on held-out images",
         "the retained do not count in ASR",
         "untriggered images do not count in ASR",
         "no sample counts in the distance",
@@ -109,6 +120,30 @@ def test_a_metric_depends_on_its_own_samples_alone(
 ) -> None:
     found = evaluated(name, make_scene(**changes))
     assert {metric: found[metric] for metric in expected} == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_test_set_of_nobody_is_what_held_out_images_are_of() -> None:
+    """All 23 test samples are nobody's, and 0 + 3 + 1 + 6 + 0 of them get the flipped label once triggered."""
+    context = make_scene()
+    part = context.data.partition
+    part = replace(part, test=[part.train[0][:0]] * 5, global_test=np.concatenate(part.test))
+    data = ClientData(context.data.x, context.data.y, part, CLASSES, "all", swap_rows)
+    assert evaluated("backdoor", replace(context, data=data))["asr_held_out"] == pytest.approx(10 / 23)
+
+
+def test_images_whose_label_the_attack_leaves_as_it_is_are_left_out() -> None:
+    """An attack that wants class 0 of everything leaves those alone that are of it already."""
+    context = make_scene()
+
+    def to_zero(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return x.flip(1), torch.zeros_like(y)
+
+    data = ClientData(context.data.x, context.data.y, context.data.partition, CLASSES, "all", to_zero)
+    rows, others = data.retained_test, data.y[data.retained_test] != 0
+    assert 0 < others.sum() < len(rows)
+    x, y = data.flipped(rows)
+    assert torch.equal(x, data.x[rows][others].flip(1).permute(0, 3, 1, 2))
+    assert y.tolist() == [0] * int(others.sum())
 
 
 def test_a_model_on_the_original_is_no_distance_from_it() -> None:

@@ -1,5 +1,6 @@
 """What is measured of a model: accuracies of clients, attack success, distance."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -9,11 +10,15 @@ from torch import Tensor
 
 from fu.evaluation import measure, utility
 from fu.federation.task import Task
-from fu.pipeline.stages.compute import measured
+from fu.pipeline.stages import compute
 from tests.factories import CLASSES, MARK, builder, make_context, make_data, make_federation, make_partition, make_task
 from tests.systems import random
 
 FEDOSD = ("backdoor", "utility", "distance", "conflicts")
+
+
+def measured(task: Task, traced: Sequence[str]) -> Callable[[Tensor], dict[str, float]]:
+    return compute.measured(task, task.federation.data, traced)
 
 
 def marked(x: Tensor) -> Tensor:

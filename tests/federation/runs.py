@@ -35,7 +35,7 @@ class KilledError(Exception):
 
 
 def measured(task: Task) -> Callable[[Tensor], dict[str, float]]:
-    return compute.measured(task, ("backdoor", "utility", "distance"))
+    return compute.measured(task, task.federation.data, ("backdoor", "utility", "distance"))
 
 
 def drive(

@@ -15,6 +15,7 @@ from fu.federation.local import Federation, LocalTraining
 from fu.federation.network import TEXT_BATCH, Network
 from fu.federation.task import initial_parameters
 from fu.models import lstm
+from tests.contract.runs import spoiled
 from tests.factories import make_partition
 
 CLASSES, LENGTH = 12, 9
@@ -46,6 +47,21 @@ def test_images_are_handed_over_channels_first_and_text_as_whole_numbers() -> No
     assert batch_of(x).data_ptr() == x.data_ptr()
     text = batch_of(torch.tensor([[3, 200]], dtype=torch.uint8))
     assert (text.dtype, text.tolist()) == (torch.int64, [[3, 200]])
+
+
+def test_a_test_that_spoils_tests_changes_their_bytes_and_labels_alone() -> None:
+    data = text_data()
+    other, rows = spoiled(data), np.concatenate(PART.test)
+    assert (other.x[rows] != data.x[rows]).all()
+    assert (other.y[rows] != data.y[rows]).all()
+    assert int(other.x.max()) < CLASSES > int(other.y.max())
+    rest = np.setdiff1d(np.arange(len(data.y)), rows)
+    assert torch.equal(other.x[rest], data.x[rest])
+    assert torch.equal(other.y[rest], data.y[rest])
+    one, two = (
+        federation(data=some).local_updates(initial_parameters(BUILD, 0), [0, 1, 2], 0).delta for some in (data, other)
+    )
+    assert torch.equal(one, two)
 
 
 def test_text_stays_bytes_until_it_is_a_batch() -> None:

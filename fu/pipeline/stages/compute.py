@@ -94,21 +94,29 @@ def builder_of(spec: NetworkSpec, data: ClientData) -> Callable[[], nn.Module]:
     return build
 
 
-def task_of(spec: TrainingSpec, files: ModelFiles, options: Options, stream: str, poison: Poison) -> Task:
-    """Return the task: the federation with its data, the forgotten and retained clients, the rounds."""
-    return _task(spec, data_of(spec, files, options, poison), stream, spec.seed)
+def task_of(spec: RoundsSpec, data: ClientData, stream: str, seed: int, *, tests: bool = False) -> Task:
+    """Return the task: the federation, the forgotten and retained clients, the rounds; `seed` names all its draws.
 
-
-def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) -> Task:
-    """Return the task of a training on what `part` says, before any request; `seed` names all its draws."""
-    return _task(spec, ClientData(data.inputs, data.y, part, data.classes, "share"), "training", seed)
-
-
-def _task(spec: RoundsSpec, data: ClientData, stream: str, seed: int) -> Task:
+    Its data name test samples only for a method that reads them (`tests`).
+    """
+    data = data if tests else data.without_tests()
     build = builder_of(spec, data)
     federation = Federation(build(), data, spec.local, stream, seed)
     participation = {"clients_per_round": spec.clients_per_round, "with_replacement": spec.with_replacement}
     return Task(federation, build, data.forgotten, data.retained, spec.rounds, seed, **participation)  # type: ignore[arg-type]
+
+
+def reads_tests(method: ModuleType, params: Any) -> bool:
+    """Return whether a method gets test samples: `TESTS` says with which hyper-parameter it reads them."""
+    if not hasattr(method, "TESTS"):
+        return False
+    name, value = method.TESTS
+    return bool(getattr(params, name) == value)
+
+
+def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) -> Task:
+    """Return the task of a training on what `part` says, before any request; `seed` names all its draws."""
+    return task_of(spec, ClientData(data.inputs, data.y, part, data.classes, "share"), "training", seed)
 
 
 def training_of(choice: Choice) -> Training:
@@ -188,13 +196,16 @@ def _odd(values: Any, *kinds: type) -> str:
     return next(odd, "")
 
 
-def measured(task: Task, traced: Sequence[str]) -> Callable[[Tensor], dict[str, float]]:
-    """Return a function that measures a model after a round, by those of the traced evaluators that measure models."""
-    federation, evaluators = task.federation, [plugins.load("evaluation", name) for name in traced]
+def measured(task: Task, data: ClientData, traced: Sequence[str]) -> Callable[[Tensor], dict[str, float]]:
+    """Return a function that measures a model after a round, by those of the traced evaluators that measure models.
+
+    `data`: with the test samples, which the task's own lack.
+    """
+    network, evaluators = task.federation.network, [plugins.load("evaluation", name) for name in traced]
     tracing = [evaluator for evaluator in evaluators if hasattr(evaluator, "trace")]
 
     def measure_round(theta: Tensor) -> dict[str, float]:
-        context = Context(federation.network, federation.data, theta, task.original)
+        context = Context(network, data, theta, task.original)
         numbers: dict[str, float] = {}
         for evaluator in tracing:
             traced = evaluator.trace(context)

@@ -34,9 +34,10 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu.federation import model_files, recovery
     from fu.federation.driver import drive
     from fu.federation.task import State
-    from fu.pipeline.stages.compute import checkpoint_of, diverged_outcome, measured, task_of, write_outcome
+    from fu.pipeline.stages.compute import checkpoint_of, data_of, diverged_outcome, measured, task_of, write_outcome
 
-    task = task_of(spec, files, options, "unlearning", "all")
+    data = data_of(spec, files, options, "all")
+    task = task_of(spec, data, "unlearning", spec.seed)
     layout, device = task.federation.layout, task.federation.device
     original, _ = model_files.load(files.original, layout)
     unlearned, diverged = model_files.load(files.unlearned, layout)
@@ -54,7 +55,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             task,
             lambda: State(start),
             lambda state, round: recovery.step(task, state, round, spec.client_weights, project),
-            measured(task, spec.traced),
+            measured(task, data, spec.traced),
             checkpoint,
             str(files.model),
             first_round=spec.first_round,

@@ -47,7 +47,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     data = data_of(spec, files, options, "share")
     build, (taught, others) = builder_of(spec, data), relearning.shared_out(data, spec.samples)
-    federation = Federation(build(), taught, spec.local, "relearning", 0)
+    federation = Federation(build(), taught.without_tests(), spec.local, "relearning", 0)
     drawn = (spec.clients_per_round, spec.with_replacement)
     rows: list[dict[str, Any]] = []
     for seed, *paths in zip(spec.seeds, files.originals, files.models, strict=True):
@@ -57,7 +57,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         original, own = original.to(data.device), federation.seeded(seed)
         named = {"original": original, "clients_per_round": drawn[0], "with_replacement": drawn[1]}
         task = Task(own, build, data.forgotten, data.retained, spec.rounds, seed, **named)  # type: ignore[arg-type]
-        measure = measured(Task(own.holding(others), build, [], [], 0, seed, original), spec.traced)
+        measure = measured(task, others, spec.traced)
         rows += _rows(seed, ORIGINAL, measure, [original])
         for attack in relearning.ATTACKS:
             rows += _rows(seed, attack, measure, relearning.relearned(task, theta.to(data.device), attack))

@@ -30,9 +30,18 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     from fu import plugins
     from fu.federation.driver import drive
-    from fu.pipeline.stages.compute import checkpoint_of, kept_models, measured, task_of, training_of, write_outcome
+    from fu.pipeline.stages.compute import (
+        checkpoint_of,
+        data_of,
+        kept_models,
+        measured,
+        task_of,
+        training_of,
+        write_outcome,
+    )
 
-    task = replace(task_of(spec, files, options, "training", "share"), server=spec.server)
+    data = data_of(spec, files, options, "share")
+    task = replace(task_of(spec, data, "training", spec.seed), server=spec.server)
     training = training_of(spec.training)
     checkpoint = checkpoint_of(task, spec, options, [files.data, files.partition, *files.request], files.model)
     task = replace(task, kept=kept_models(task, spec.training, checkpoint))
@@ -40,7 +49,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         task,
         lambda: training.start(task),
         lambda state, round: training.step(task, state, round),
-        measured(task, spec.traced),
+        measured(task, data, spec.traced),
         checkpoint,
         str(files.model),
         evaluate_every=spec.evaluate_every,

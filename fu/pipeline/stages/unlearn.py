@@ -43,11 +43,14 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu.pipeline.stages import compute
 
     method = plugins.load("methods", spec.method.name)
-    poison: Poison = "share" if hasattr(method, "LEFT") else "all"  # a control trains them as the training did
-    task = compute.task_of(spec, files, options, "unlearning", poison)
+    is_control = hasattr(method, "LEFT") or hasattr(method, "CONTROL")
+    poison: Poison = "share" if is_control else "all"  # a control trains them as the training did
+    params = plugins.params("methods", spec.method, f"method {spec.method.name}")
+    data = compute.data_of(spec, files, options, poison)
+    tests = compute.reads_tests(method, params)
+    task = compute.task_of(spec, data, "unlearning", spec.seed, tests=tests)
     device = task.federation.device
     original, diverged = model_files.load(files.original, task.federation.layout)
-    params = plugins.params("methods", spec.method, f"method {spec.method.name}")
     inputs = [files.data, files.partition, *files.request, files.original, *files.history]
     checkpoint = compute.checkpoint_of(task, spec, options, inputs, files.model)
     if original is None:
@@ -82,7 +85,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             task,
             lambda: compute.state_of(kind, method, "start", now(0), params),
             lambda state, round: compute.state_of(kind, method, "step", now(round), params, state, round),
-            compute.measured(task, spec.traced),
+            compute.measured(task, data, spec.traced),
             checkpoint,
             str(files.model),
             evaluate_every=spec.evaluate_every,
