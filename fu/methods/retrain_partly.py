@@ -1,15 +1,18 @@
 """Retraining that keeps a share of the forgotten clients' samples (our choice: a control that has forgotten in part).
 
 An audit must rank these controls by the share: 0 is an independent retraining, 1 a training with 100% of the client.
-All repeats keep the same samples. Stores nothing; communicates what the training does.
+Every run draws anew, by its seed, which samples are kept; within a run a larger share contains a smaller one. Stores
+nothing; communicates what the training does.
 """
 
 import math
 from dataclasses import replace
 
 import numpy as np
+import torch
 from pydantic import BaseModel, ConfigDict, Field
 
+from fu.federation.local import generator
 from fu.federation.task import State, Task
 from fu.seeds import derive_integer
 
@@ -31,6 +34,12 @@ class Params(BaseModel):
         examples=[0.5],
         description="share of each forgotten client's samples that is kept (our choice: 0 to 1)",
     )
+    noise_std: float = Field(
+        0,
+        ge=0,
+        description="standard deviation of the noise on all weights after the last round (our choice: none; with that "
+        "of FedRecovery a control for it)",
+    )
 
 
 def start(task: Task, p: Params) -> State:
@@ -40,9 +49,14 @@ def start(task: Task, p: Params) -> State:
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Train one round on retained clients and what is left of the forgotten ones."""
+    """Train one round on retained clients and what is left of the forgotten ones; after the last add the noise."""
     assert task.training is not None
-    return task.training.step(_partly(task, p.share), state, round)
+    again = _partly(task, p.share)
+    found = task.training.step(again, state, round)
+    if not p.noise_std or round < task.rounds - 1:
+        return found
+    drawn = torch.randn(len(found.theta), generator=generator(again.seed, "noise")).to(found.theta.device)
+    return replace(found, theta=found.theta + p.noise_std * drawn)
 
 
 def _partly(task: Task, share: float) -> Task:
@@ -52,7 +66,7 @@ def _partly(task: Task, share: float) -> Task:
         data = task.federation.data
         rows = list(data.partition.train)
         for client in task.forgotten:
-            random = np.random.default_rng(derive_integer("left in", client))
+            random = np.random.default_rng(derive_integer(task.seed, "left in", client))
             first = random.permutation(len(rows[client]))[: math.ceil(share * len(rows[client]))]
             rows[client] = rows[client][np.sort(first)]
         again.memory["partly"] = data.dealt(rows)

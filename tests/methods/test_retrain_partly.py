@@ -1,4 +1,4 @@
-"""Retraining with a share left in: exactly these samples, in all repeats; retraining and training at its ends."""
+"""Retraining with a share left in: which samples, drawn by each run; retraining and training at its ends."""
 
 from dataclasses import replace
 
@@ -47,10 +47,11 @@ def test_a_share_of_the_forgotten_samples_is_left_in_rounded_up(share: float, nu
     assert len(left_in(share)) == number
 
 
-def test_the_same_samples_are_left_in_all_repeats_and_more_of_them_contain_fewer() -> None:
-    assert left_in(0.25, seed=3) == left_in(0.25, seed=4)
-    assert {*left_in(0.25)} < {*left_in(0.5)}
-    assert left_in(0.25) != GONE[:3].tolist()  # they are drawn
+def test_every_run_draws_what_is_left_in_and_more_of_it_contains_less() -> None:
+    assert left_in(0.25, seed=3) == left_in(0.25, seed=3)
+    assert len({tuple(left_in(0.25, seed)) for seed in range(4)}) == 4
+    for seed in (3, 4):
+        assert {*left_in(0.25, seed)} < {*left_in(0.5, seed)}
 
 
 @pytest.mark.parametrize(("share", "forgotten"), [(0.0, []), (1.0, [1])])
@@ -73,3 +74,15 @@ def test_its_draws_are_those_of_no_other_retraining() -> None:
 def test_clients_that_stay_train_on_all_that_they_hold() -> None:
     for row in (*PART.train[0].tolist(), *PART.train[2].tolist()):
         assert trained(task_on(np.array([row])), 0.25, 1).isnan().any()
+
+
+def test_noise_is_added_once_after_the_last_round() -> None:
+    task = replace(task_on(), rounds=2)
+    plain, noisy = params_of(retrain_partly, share=0.0), params_of(retrain_partly, share=0.0, noise_std=0.5)
+    state = retrain_partly.step(task, plain, retrain_partly.start(task, plain), 0)
+    assert torch.equal(retrain_partly.step(task, noisy, retrain_partly.start(task, noisy), 0).theta, state.theta)
+    more = retrain_partly.step(task, noisy, state, 1).theta - retrain_partly.step(task, plain, state, 1).theta
+    assert more.std().item() == pytest.approx(0.5, rel=0.1)
+    other = replace(task_on(seed=4), rounds=2, seed=4)
+    again = retrain_partly.step(other, noisy, state, 1).theta - retrain_partly.step(other, plain, state, 1).theta
+    assert not torch.allclose(more, again)  # each run draws its own

@@ -1,0 +1,32 @@
+"""The original model with normal noise on every weight (our choice: a control that forgets by damage alone).
+
+w = w_T + N(0, s^2 I). Stores nothing; communicates nothing. Reads no data.
+"""
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from fu.federation.local import generator
+from fu.federation.task import State, Task
+
+needs: set[str] = set()
+CONTROL = "hides"  # in what damages all outputs
+ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
+
+
+class Params(BaseModel):
+    """Hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+    std: float = Field(gt=0, examples=[0.01], description="s (our choice: small and large)")
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at the original model."""
+    return State(task.original_model)
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Add noise; more rounds than one share its variance equally."""
+    drawn = torch.randn(len(state.theta), generator=generator(task.seed, "noise", round)).to(state.theta.device)
+    return State(state.theta + drawn * (p.std / task.rounds**0.5))
