@@ -2,6 +2,7 @@
 
 Each file is one audit of stored predictions. It defines `LEAST` (the minimum number of models of each kind), `METRICS`,
 `SCORE` (the metric that is plotted; it grows with what remains), `LABEL`, `CAVEAT` and `audit(models)`. An audit that
-decides something also defines `found(values)`: whether these models fail it. The others are descriptive. Audits use
-numpy only and know no path and no method.
+decides something also names its p-value (`P`) and the controls that it must find (`SEES`, method plug-ins), and may
+say something of each model (`runs(models)`). The others are descriptive. Audits use numpy and scipy only and know no
+path and no method.
 """

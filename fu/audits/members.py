@@ -4,8 +4,9 @@ The loss-threshold attack (Yeom et al. 2018) takes samples with a low loss for t
 (arXiv 2403.01218) find that unlearning can worsen the privacy of retained samples. The advantage is 2 AUC - 1 of the
 loss, between the retained clients' training and test samples; TPR - FPR at the best threshold would be above 0 merely
 because the threshold is searched for. It is averaged over the original models, the unlearned models and the retrained
-models; the gap between retrained and original models is due to the removed data. The audit is descriptive and decides
-nothing about the forgotten clients: it has no `found`.
+models; the gap between retrained and original models is due to the removed data. The gap between unlearned and
+retrained models has an interval, a chance and a p-value over models (`differences`). The audit is descriptive and
+decides nothing about the forgotten clients: it has no `found`.
 
 Attacker model: observes one model's losses on samples and knows no other model.
 
@@ -15,14 +16,15 @@ differ in distribution (other classes or clients), there is an advantage even wi
 
 import numpy as np
 
-from fu.audits.models import NEAR_ZERO, TEST, TRAIN, Floats, Logits, Models, area, check_repeats, losses, margins
+from fu.audits.differences import compared
+from fu.audits.models import TEST, TRAIN, Floats, Logits, Models, area, check_repeats, losses, margins
 
 LABEL = "Members"
 CAVEAT = (
     "Members: advantage of a loss-threshold attack on the retained clients' training samples against their test "
     "samples."
 )
-LEAST = 2  # a spread over retrained models
+LEAST = 2  # a spread over models
 SCORE = "members_unlearned"  # of the picture
 
 METRICS = {
@@ -48,13 +50,42 @@ METRICS = {
         "formula": "the same, mean over retrained models",
         "source": "Yeom et al. 2018; AUC: our choice",
     },
-    "members_stds": {
-        "label": "Membership advantage, in standard deviations",
-        "unit": "standard deviations",
+    "members_gap": {
+        "label": "Membership advantage, gap",
+        "unit": "fraction",
         "better": "lower",
-        "formula": "unlearned minus retrained, divided by the standard deviation over retrained models; omitted if "
-        "that is 0",
+        "formula": "advantage, mean over unlearned models minus mean over retrained models",
         "source": "our choice",
+    },
+    "members_gap_low": {
+        "label": "Membership advantage, gap, lower limit",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "lower end of the 95% bootstrap interval of this gap over models of both kinds",
+        "source": "Hesterberg 2015: expanded percentile interval",
+    },
+    "members_gap_high": {
+        "label": "Membership advantage, gap, upper limit",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "upper end of this interval",
+        "source": "Hesterberg 2015: expanded percentile interval",
+    },
+    "members_gap_worse": {
+        "label": "Membership advantage, gap, chance",
+        "unit": "probability",
+        "better": "lower",
+        "formula": "share of pairs of an unlearned and a retrained model in which the unlearned one has the larger "
+        "advantage, a tie counting half",
+        "source": "Mann and Whitney 1947",
+    },
+    "members_gap_p": {
+        "label": "Membership advantage, gap, p",
+        "unit": "probability",
+        "better": "neither",
+        "formula": "share of labellings of unlearned and retrained models, the true one included, under which the gap "
+        "is as large; all labellings if there are at most 20,000, else 9,999 random ones",
+        "source": "Phipson and Smyth 2010",
     },
 }
 
@@ -65,14 +96,12 @@ def audit(models: Models) -> dict[str, float]:
     original, unlearned, retrained = (
         advantages(models, logits) for logits in (models.original, models.unlearned, models.retrained)
     )
-    values = {
+    return {
         "members_original": float(original.mean()),
         "members_unlearned": float(unlearned.mean()),
         "members_retrained": float(retrained.mean()),
+        **compared("members_gap", unlearned, retrained),
     }
-    if (spread := float(retrained.std(ddof=1))) > NEAR_ZERO:
-        values["members_stds"] = (values["members_unlearned"] - values["members_retrained"]) / spread
-    return values
 
 
 def advantages(models: Models, logits: Logits) -> Floats:

@@ -2,16 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 FORGOTTEN, HELD_OUT, TRAIN, TEST = "forgotten", "held_out", "retained_train", "retained_test"
+AUGMENTED, TRIGGERED, ALTERED = "augmented", "triggered", "triggered_altered"
+SEARCHED = (FORGOTTEN, AUGMENTED, HELD_OUT, TRIGGERED, ALTERED)  # probes on which something of the client may remain
 PRIOR = 10  # models that the spread over all samples counts as, beside each sample's own spread
 FLOOR = 1e-4  # the least variance of a margin: what differs by less than .01 tells nobody anything
 NEAR_ZERO = 1e-12
+ENUMERATED = 20_000  # labellings at most that are all listed: of 8 models against 8 there are 12,870
+DRAWN, SEED = 9_999, 0  # labellings that are drawn where there are more
 
 Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
 Logits = Mapping[str, NDArray[np.float32]]
 Fit = tuple[Floats, Floats]  # mean and variance [n]
 
@@ -20,9 +28,13 @@ Fit = tuple[Floats, Floats]  # mean and variance [n]
 class Models:
     """What repeats of three kinds of models of one scenario say of fixed probes.
 
-    `labels`: probe -> [n]; the others: probe -> logits [N, n, C]. N may differ between kinds: repeats that diverged are
-    left out. The probes are `FORGOTTEN` (training samples of the forgotten clients, as these trained on them, backdoor
-    included), `HELD_OUT` (samples of the same classes that no model trained on), `TRAIN` and `TEST` (of the retained).
+    `labels`: probe -> [n], of exactly the probes that there are; the others: probe -> logits [N, n, C]. N may differ
+    between kinds: repeats that diverged are left out. Four probes are always there: `FORGOTTEN` (training samples of
+    the forgotten clients, as these trained on them, backdoor included), `HELD_OUT` (the forgotten clients' own test
+    samples, or test samples of the same classes), `TRAIN` and `TEST` (of the retained clients). `AUGMENTED`, the
+    forgotten samples shifted and with noise, is absent for text. `TRIGGERED` (test samples as in `TEST`, with trigger
+    and flipped labels) and `ALTERED` (the same, shifted and with noise) are absent without a backdoor. No method gets a
+    sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`.
     """
 
     labels: Mapping[str, NDArray[np.int64]]
@@ -103,6 +115,26 @@ def halves(values: Floats) -> tuple[Floats, Floats]:
     return values[::2], values[1::2]
 
 
+def searched(models: Models) -> list[str]:
+    """Return the probes on which something of the client may remain, in order: those that the models were given."""
+    return [probe for probe in SEARCHED if probe in models.labels]
+
+
+def permutation_p(statistics: Floats) -> float:
+    """Return the share of relabellings whose statistic [P] is at least that of the first, the true one."""
+    return float((statistics >= statistics[0] - NEAR_ZERO * max(1.0, abs(statistics[0]))).mean())
+
+
+def refitted(values: Floats, members: Booleans) -> Fit:
+    """Return the fits [P, n] to those models of values [N, n] that each row of `members` [P, N] names.
+
+    Centre the values first, so that sums of squares lose no digits.
+    """
+    number, chosen = int(members[0].sum()), members.astype(np.float64)
+    mean = chosen @ values / number
+    return mean, moderated(np.maximum(chosen @ values**2 - number * mean**2, 0), number)
+
+
 def tenth(number: int) -> int:
     """Return how many a tenth of `number` are: one at least."""
     return -(-number // 10)
@@ -119,3 +151,37 @@ def caught(positives: Floats, negatives: Floats, share: float) -> float:
     """Return the largest share of positives above a threshold that at most `share` of the negatives exceed."""
     allowed = int(share * negatives.size + 1e-9)
     return float((positives > np.sort(negatives, axis=None)[-1 - allowed]).mean())
+
+
+@cache
+def labellings(n_unlearned: int, n_retrained: int) -> NDArray[np.bool_]:
+    """Return which of N models, unlearned ones first, each labelling calls unlearned [P, N]; the true one comes first.
+
+    All distinct labellings if there are at most `ENUMERATED`, otherwise the true one and `DRAWN` random ones. The share
+    of labellings whose statistic is at least the true one's is a permutation p-value, exact or Monte-Carlo (Phipson and
+    Smyth 2010), and never 0. The array is shared, so nobody can write to it.
+    """
+    number = n_unlearned + n_retrained
+    if comb(number, n_unlearned) <= ENUMERATED:
+        every = np.zeros((comb(number, n_unlearned), number), bool)
+        np.put_along_axis(every, np.array([*combinations(range(number), n_unlearned)]), True, 1)
+    else:
+        true = np.arange(number) < n_unlearned
+        drawn = np.random.default_rng(SEED).permuted(np.tile(true, (DRAWN, 1)), axis=1)
+        every = np.concatenate([true[None], drawn])
+    every.setflags(write=False)
+    return every
+
+
+@cache
+def labellings_by_half(n_unlearned: int, n_retrained: int) -> tuple[Booleans, Booleans]:
+    """Return relabellings within the models of even and of odd number (`halves`), bool [P, N / 2] each, as above."""
+    sizes = [(n_unlearned + 1) // 2, (n_retrained + 1) // 2], [n_unlearned // 2, n_retrained // 2]
+    each = [labellings(*size) for size in sizes]
+    number = len(each[0]) * len(each[1])
+    if number <= ENUMERATED:
+        one, other = np.divmod(np.arange(number), len(each[1]))
+    else:
+        random = np.random.default_rng(SEED)
+        one, other = (np.append(0, random.integers(len(several), size=DRAWN)) for several in each)
+    return each[0][one], each[1][other]

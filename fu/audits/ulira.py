@@ -12,17 +12,36 @@ predictions of one model.
 Limitations: the audit does not show what distinguishes the models: excessive forgetting exposes the forgotten client,
 too. It does not prove that epsilon is small, as a better attack may exist, nor that it exceeds `ulira_epsilon_ceiling`.
 
+P is by permutation: unlearned and retrained models are relabelled within the halves, everything is fitted anew, and the
+statistic is the mean sum of unlearned models minus that of retrained ones.
+
 Both halves are classified by the same difference between the halves' means, so their errors are correlated: the rates
 are those of all N models, but count as those of N / 2. (Counted as N, 5% to 8% of repeated retrainings would be found
 at N = 8, where 2.5% are intended.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
-from fu.audits.models import FORGOTTEN, Fit, Floats, Models, area, caught, check_repeats, fitted, halves, margins
+from fu.audits.models import (
+    FORGOTTEN,
+    SEED,
+    Booleans,
+    Fit,
+    Floats,
+    Models,
+    area,
+    caught,
+    check_repeats,
+    fitted,
+    halves,
+    labellings_by_half,
+    margins,
+    permutation_p,
+    refitted,
+)
 
 LABEL = "U-LiRA"
 CAVEAT = (
@@ -31,6 +50,12 @@ CAVEAT = (
 )
 LEAST = 4  # two a half
 SCORE = "ulira_auc"
+P = "ulira_p"
+SEES = ("untouched", "noise")  # controls that it must find
+DELTAS = (1, 5, 10)  # percent
+LEAST_RATE = 1e-12  # of true decisions, where delta leaves none
+RESAMPLES = 200
+CHUNK = 500  # relabellings at a time, so that memory stays small
 GRID = 256  # quantiles of each posterior: ends of intervals to two digits
 ENDS = (0.025, 0.5, 0.975)
 
@@ -58,6 +83,34 @@ METRICS = {
         "formula": "true positive rate over pairs of a sample and an unlearned model, at a false positive rate of at "
         "most 0.1%; omitted if there are fewer than 1,000 pairs of a sample and a retrained model",
         "source": "Carlini et al. 2022",
+    },
+    "ulira_tpr_1_low": {
+        "label": "U-LiRA TPR at 1%, lower limit",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "lower end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "source": "our choice",
+    },
+    "ulira_tpr_1_high": {
+        "label": "U-LiRA TPR at 1%, upper limit",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "upper end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "source": "our choice",
+    },
+    "ulira_tpr_01_low": {
+        "label": "U-LiRA TPR at 0.1%, lower limit",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "lower end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "source": "our choice",
+    },
+    "ulira_tpr_01_high": {
+        "label": "U-LiRA TPR at 0.1%, upper limit",
+        "unit": "fraction",
+        "better": "neither",
+        "formula": "upper end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "source": "our choice",
     },
     "ulira_epsilon": {
         "label": "epsilon",
@@ -90,6 +143,35 @@ METRICS = {
         "prove. A lower limit at the ceiling is compatible with any larger epsilon",
         "source": "our choice",
     },
+    "ulira_epsilon_low_delta_1": {
+        "label": "epsilon at delta = .01, lower limit",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "as epsilon, lower limit, of an (epsilon, .01) guarantee: true decisions count less .01",
+        "source": "Kairouz et al. 2015, Theorem 2.1; interval: as for epsilon",
+    },
+    "ulira_epsilon_low_delta_5": {
+        "label": "epsilon at delta = .05, lower limit",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "as epsilon, lower limit, of an (epsilon, .05) guarantee: true decisions count less .05",
+        "source": "Kairouz et al. 2015, Theorem 2.1; interval: as for epsilon",
+    },
+    "ulira_epsilon_low_delta_10": {
+        "label": "epsilon at delta = .1, lower limit",
+        "unit": "nats",
+        "better": "lower",
+        "formula": "as epsilon, lower limit, of an (epsilon, .1) guarantee: true decisions count less .1",
+        "source": "Kairouz et al. 2015, Theorem 2.1; interval: as for epsilon",
+    },
+    "ulira_p": {
+        "label": "U-LiRA, p",
+        "unit": "probability",
+        "better": "neither",
+        "formula": "share of relabellings of unlearned and retrained models, the true one included, under which the "
+        "sums of log-likelihood ratios of both kinds are as far apart",
+        "source": "our choice",
+    },
 }
 
 Fold = tuple[Floats, Floats]  # log likelihood ratios of the judged half: unlearned [*, n], retrained [*, n]
@@ -98,25 +180,46 @@ Fold = tuple[Floats, Floats]  # log likelihood ratios of the judged half: unlear
 def audit(models: Models) -> dict[str, float]:
     """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
     check_repeats(models, LEAST)
-    return attacked("ulira", folds(models))
-
-
-def found(values: Mapping[str, float]) -> bool:
-    """Return whether unlearned models are told from retrained ones: the lower end of epsilon is above 0."""
-    return values["ulira_epsilon_low"] > 0
+    return attacked("ulira", folds(models)) | {"ulira_p": permutation_p(_apart(*_halves(models)))}
 
 
 def folds(models: Models) -> list[Fold]:
     """Return the ratios of the odd models as fitted to the even ones, and of the even as fitted to the odd ones."""
-    both = [
-        halves(margins(logits[FORGOTTEN], models.labels[FORGOTTEN])) for logits in (models.unlearned, models.retrained)
-    ]
+    both = _halves(models)
     return [
         (log_ratio(unlearned[1 - k], *fits), log_ratio(retrained[1 - k], *fits))
         for unlearned, retrained in [both]
         for k in (0, 1)
         for fits in [(fitted(unlearned[k]), fitted(retrained[k]))]
     ]
+
+
+def _halves(models: Models) -> list[tuple[Floats, Floats]]:
+    """Return the margins of unlearned and of retrained models on the forgotten samples, by half."""
+    kinds = models.unlearned, models.retrained
+    return [halves(margins(logits[FORGOTTEN], models.labels[FORGOTTEN])) for logits in kinds]
+
+
+def _apart(unlearned: tuple[Floats, Floats], retrained: tuple[Floats, Floats]) -> Floats:
+    """Return the mean sum of ratios of unlearned minus that of retrained models under each relabelling [P]."""
+    centre = np.concatenate([*unlearned, *retrained]).mean(0)
+    pools = [np.concatenate(both) - centre for both in zip(unlearned, retrained, strict=True)]
+    members = labellings_by_half(*(sum(map(len, both)) for both in (unlearned, retrained)))
+    parts = [
+        [_judged(pools, k, [several[at : at + CHUNK] for several in members]) for k in (0, 1)]
+        for at in range(0, len(members[0]), CHUNK)
+    ]
+    return np.asarray(np.concatenate(parts, axis=1).mean(0))
+
+
+def _judged(pools: Sequence[Floats], k: int, members: Sequence[Booleans]) -> Floats:
+    """Return the same for one half of the models [N, n], by fits to the other one."""
+    inside, outside = (refitted(pools[1 - k], of) for of in (members[1 - k], ~members[1 - k]))
+    square, linear = 1 / outside[1] - 1 / inside[1], inside[0] / inside[1] - outside[0] / outside[1]
+    sums = pools[k] ** 2 @ square.T / 2 + pools[k] @ linear.T  # [N, P], but for a constant, the same for every model
+    called = members[k].T
+    number = int(called[:, 0].sum())
+    return np.asarray((sums * called).sum(0) / number - (sums * ~called).sum(0) / (len(called) - number))
 
 
 def log_ratio(values: Floats, inside: Fit, outside: Fit) -> Floats:
@@ -133,23 +236,43 @@ def attacked(name: str, judged: Sequence[Fold]) -> dict[str, float]:
     for label, share in (("1", 0.01), ("01", 0.001)):
         if share * retrained.size >= 1:
             values[f"{name}_tpr_{label}"] = caught(unlearned, retrained, share)
+            ends = np.quantile(_resampled(judged, share), ENDS[::2]).tolist()
+            values |= dict(zip((f"{name}_tpr_{label}_low", f"{name}_tpr_{label}_high"), ends, strict=True))
     called = [[fold[k].sum(1) > 0 for fold in judged] for k in (0, 1)]
     positives, negatives = (np.concatenate(several) for several in called)
     n1, n0 = len(positives) / 2, len(negatives) / 2  # see the top
     low, median, high = epsilon(negatives.sum() / 2, n0, (~positives).sum() / 2, n1)
-    return values | {
-        f"{name}_epsilon": median,
-        f"{name}_epsilon_low": low,
-        f"{name}_epsilon_high": high,
-        f"{name}_epsilon_ceiling": epsilon(0, n0, 0, n1)[0],
-    }
+    errors = negatives.sum() / 2, n0, (~positives).sum() / 2, n1
+    limits = {f"{name}_epsilon_low_delta_{delta:.0f}": epsilon(*errors, delta / 100)[0] for delta in DELTAS}
+    return (
+        values
+        | limits
+        | {
+            f"{name}_epsilon": median,
+            f"{name}_epsilon_low": low,
+            f"{name}_epsilon_high": high,
+            f"{name}_epsilon_ceiling": epsilon(0, n0, 0, n1)[0],
+        }
+    )
+
+
+def _resampled(judged: Sequence[Fold], share: float) -> list[float]:
+    """Return the true positive rates at a share of false ones for models drawn again with replacement, by fold."""
+    random, rates = np.random.default_rng(SEED), list[float]()
+    for _ in range(RESAMPLES):
+        drawn = [[of[random.integers(len(of), size=len(of))] for of in fold] for fold in judged]
+        unlearned, retrained = (np.concatenate([fold[k].ravel() for fold in drawn]) for k in (0, 1))
+        rates.append(caught(unlearned, retrained, share))
+    return rates
 
 
 @cache
 def epsilon(
-    false_positives: float, negatives: float, false_negatives: float, positives: float
+    false_positives: float, negatives: float, false_negatives: float, positives: float, delta: float = 0
 ) -> tuple[float, float, float]:
     """Return lower end, median and upper end (95%) of epsilon, in nats, from the errors on models of both kinds.
+
+    Of an (epsilon, delta) guarantee the rate of true decisions counts less delta (Kairouz et al. 2015, Theorem 2.1).
 
     Both rates have Beta posteriors with Jeffreys prior (Zanella-Béguelin et al. 2023, arXiv 2206.05199), and each of
     the two ratios its equal-tailed interval. Epsilon is the larger ratio; its ends are the larger ends. The posterior
@@ -162,7 +285,7 @@ def epsilon(
     at = (np.arange(GRID) + 0.5) / GRID
     wrong = [(false_positives, negatives), (false_negatives, positives)]
     error = [np.log(betaincinv(k + 0.5, n - k + 0.5, at)) for k, n in wrong]
-    right = [np.log(betaincinv(n - k + 0.5, k + 0.5, at)) for k, n in wrong]
+    right = [np.log(np.maximum(betaincinv(n - k + 0.5, k + 0.5, at) - delta, LEAST_RATE)) for k, n in wrong]
     ends = [np.quantile(np.subtract.outer(right[k], error[1 - k]), ENDS) for k in (0, 1)]
     low, median, high = np.maximum(*ends).tolist()
     return low, median, high

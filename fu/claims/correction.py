@@ -13,3 +13,11 @@ def levels(p: Sequence[float], level: float) -> list[float]:
         found[k] = level / (len(p) - rank) if np.isnan(last) else last
         last = found[k] if p[k] > found[k] else nan
     return found
+
+
+def adjusted(p: Sequence[float]) -> list[float]:
+    """Return the adjusted p-value of each test: below a level where all tests together reject it at this level."""
+    order = np.argsort(p, kind="stable")
+    found = np.empty(len(p))
+    found[order] = np.minimum(np.maximum.accumulate(np.arange(len(p), 0, -1) * np.array(p)[order]), 1)
+    return found.tolist()

@@ -1,6 +1,6 @@
 """Models that are made up: logits with given margins, and Gaussian margins with a known part of the client left."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +25,10 @@ def logits_of(margins: ArrayLike) -> NDArray[np.float32]:
     return logits
 
 
-def models_of(unlearned: Given, retrained: Given, original: Given) -> Models:
+def models_of(unlearned: Given, retrained: Given, original: Given, *, probes: Sequence[str] = PROBES) -> Models:
     """Return models with these margins by probe; those of an array are the same on all probes."""
     kinds = [
-        {probe: logits_of(values[probe] if isinstance(values, Mapping) else values) for probe in PROBES}
+        {probe: logits_of(values[probe] if isinstance(values, Mapping) else values) for probe in probes}
         for values in (unlearned, retrained, original)
     ]
     return Models({probe: labels_of(logits.shape[1]) for probe, logits in kinds[0].items()}, *kinds)

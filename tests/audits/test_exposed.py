@@ -1,7 +1,6 @@
 """Who is at risk: which samples are chosen, on which models, and that a mean over all hides them."""
 
 import numpy as np
-import pytest
 
 from fu.audits import exposed, ulira
 from fu.audits.models import FORGOTTEN
@@ -42,8 +41,7 @@ def test_they_are_chosen_on_the_models_that_are_fitted_and_judged_on_the_others(
     (even, odd) = ulira.folds(models)
     judged = [(even[0][:, [3]], even[1][:, [3]]), (odd[0][:, [6]], odd[1][:, [6]])]
     expected = ulira.attacked("exposed", judged)
-    del expected["exposed_epsilon_ceiling"]
-    assert exposed.audit(models) == expected
+    assert exposed.audit(models) == {name: expected[name] for name in exposed.METRICS if name in expected}
 
 
 def test_a_mean_hides_the_few_whom_a_model_gives_away() -> None:
@@ -54,8 +52,3 @@ def test_a_mean_hides_the_few_whom_a_model_gives_away() -> None:
     assert exposed.audit(models)["exposed_auc"] > 0.9
     assert exposed.audit(models)["exposed_tpr_1"] > 3 * ulira.audit(models)["ulira_tpr_1"]
     assert ulira.audit(models)["ulira_auc"] < 0.65
-
-
-@pytest.mark.parametrize(("low", "expected"), [(0.001, True), (0.0, False), (-0.1, False)])
-def test_found_is_a_lower_end_above_0(low: float, expected: bool) -> None:
-    assert exposed.found({"exposed_epsilon_low": low}) is ulira.found({"ulira_epsilon_low": low}) is expected

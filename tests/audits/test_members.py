@@ -1,7 +1,5 @@
 """Membership advantage on numbers worked out by hand."""
 
-from math import sqrt
-
 import numpy as np
 import pytest
 
@@ -27,11 +25,10 @@ def test_the_audit_by_hand() -> None:
             "members_unlearned": 2 / 3,
             "members_retrained": 1 / 3,
             "members_original": -1 / 3,
-            "members_stds": (1 / 3) / (2 / 3 / sqrt(2)),
+            "members_gap": 1 / 3,
+            "members_gap_low": 0,
+            "members_gap_high": 2 / 3,
+            "members_gap_worse": 3 / 4,  # advantages 2/3, 2/3 against 2/3, 0: two ties
+            "members_gap_p": 3 / 6,  # any two of the three models with 2/3
         }
     )
-
-
-def test_units_that_there_are_not_are_left_out() -> None:
-    values = members.audit(models_of(kind(1, 0), kind(1, 1), kind(1, 1)))
-    assert set(values) == {"members_unlearned", "members_retrained", "members_original"}

@@ -1,12 +1,25 @@
 """What audits share, on numbers worked out by hand."""
 
-from math import log
+from math import comb, log
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from fu.audits.models import FORGOTTEN, TEST, area, caught, finite, fitted, halves, losses, margins, tenth
+from fu.audits.models import (
+    FORGOTTEN,
+    TEST,
+    area,
+    caught,
+    finite,
+    fitted,
+    halves,
+    labellings,
+    labellings_by_half,
+    losses,
+    margins,
+    tenth,
+)
 from tests.audits.synthetic import logits_of, models_of
 
 
@@ -82,3 +95,41 @@ def test_a_model_with_a_logit_that_is_not_finite_is_left_out_on_all_probes() -> 
     for probe in (FORGOTTEN, TEST):
         assert np.array_equal(found[probe], logits[probe][[1, 3]])
     assert finite({}) == {}
+
+
+def test_labellings_are_all_of_few_models_and_the_true_one_is_the_first() -> None:
+    assert labellings(2, 1).tolist() == [[True, True, False], [True, False, True], [False, True, True]]
+    every = labellings(8, 8)
+    assert every.shape == (12_870, 16) == (comb(16, 8), 16)
+    assert len(np.unique(every, axis=0)) == 12_870
+    assert {*every.sum(1)} == {8}
+    assert every[0].tolist() == [True] * 8 + [False] * 8
+
+
+def test_of_many_models_9999_labellings_are_drawn() -> None:
+    assert comb(18, 9) > 20_000
+    drawn = labellings(9, 10)
+    assert drawn.shape == (10_000, 19)
+    assert drawn[0].tolist() == [True] * 9 + [False] * 10
+    assert {*drawn.sum(1)} == {9}
+    assert drawn.mean(0) == pytest.approx(9 / 19, abs=0.02)
+    assert np.array_equal(drawn, labellings.__wrapped__(9, 10))
+    assert not drawn.flags.writeable
+
+
+def test_relabellings_within_halves_are_all_pairs_of_those_of_each() -> None:
+    even, odd = labellings_by_half(5, 4)  # three and two, two and two
+    assert (even.shape, odd.shape) == ((60, 5), (60, 4))
+    assert len({(*one, *other) for one, other in zip(even.tolist(), odd.tolist(), strict=True)}) == 60
+    assert (even[0].tolist(), odd[0].tolist()) == ([True] * 3 + [False] * 2, [True] * 2 + [False] * 2)
+    assert ({*even.sum(1)}, {*odd.sum(1)}) == ({3}, {2})
+
+
+@pytest.mark.parametrize("number", [12, 32])
+def test_of_many_they_are_drawn_for_each_half_by_itself(number: int) -> None:
+    even, odd = labellings_by_half(number, number)
+    assert even.shape == odd.shape == (10_000, number)
+    assert even[0].tolist() == odd[0].tolist() == [True] * (number // 2) + [False] * (number // 2)
+    shared = (even[1:] & odd[1:]).mean()
+    assert shared == pytest.approx(1 / 4, abs=0.01)  # half of the places in each, as if the other did not exist
+    assert not (even[1:] == odd[1:]).all(1).mean() > 0.01

@@ -1,5 +1,6 @@
 """U-LiRA on numbers worked out by hand, and its intervals on Gaussians with a known shift."""
 
+from itertools import combinations, product
 from math import exp, log, sqrt
 
 import numpy as np
@@ -35,7 +36,8 @@ def test_the_audit_by_hand() -> None:
     low, median, high = epsilon(1, 2, 0.5, 2)  # 2 of 4 and 1 of 4, counted as of 2
     assert (values["ulira_epsilon_low"], values["ulira_epsilon"], values["ulira_epsilon_high"]) == (low, median, high)
     assert values["ulira_epsilon_ceiling"] == epsilon(0, 2, 0, 2)[0]
-    assert not {"ulira_tpr_1", "ulira_tpr_01"} & set(values)  # 12 pairs
+    assert values["ulira_epsilon_low_delta_5"] == epsilon(1, 2, 0.5, 2, 0.05)[0] < low
+    assert not [name for name in values if "tpr" in name]  # 12 pairs
 
 
 def test_a_model_is_called_unlearned_by_the_sum_over_its_examples() -> None:
@@ -58,7 +60,8 @@ def test_errors_count_among_the_models_of_their_own_kind() -> None:
 @pytest.mark.parametrize(("samples", "expected"), [(24, set()), (25, {"1"}), (249, {"1"}), (250, {"1", "01"})])
 def test_a_rate_that_so_few_pairs_cannot_tell_is_left_out(samples: int, expected: set[str]) -> None:
     values = ulira.audit(World(0, samples).models(4, 1.0))
-    assert {name.removeprefix("ulira_tpr_") for name in values if "tpr" in name} == expected
+    ends = {f"{name}{end}" for name in expected for end in ("", "_low", "_high")}
+    assert {name.removeprefix("ulira_tpr_") for name in values if "tpr" in name} == ends
 
 
 @pytest.mark.parametrize(("wrong", "models"), [((0, 0), 4), ((1, 3), 8), ((0.5, 2), 4.5), ((20, 3), 32)])
@@ -103,7 +106,36 @@ def test_a_coin_has_an_epsilon_of_nothing_and_so_many_models_no_more_than_the_ce
 
 def test_repeats_of_retraining_are_found_less_often_than_by_counting_both_halves_as_independent() -> None:
     world = World(0, samples=10)
-    values = [ulira.audit(world.models(8, 0.0)) for _ in range(400)]
-    assert sum(map(ulira.found, values)) <= 12  # 26 were N models counted
+    values = [ulira.attacked("ulira", ulira.folds(world.models(8, 0.0))) for _ in range(400)]
+    assert sum(one["ulira_epsilon_low"] > 0 for one in values) <= 12  # 26 were N models counted
     areas = np.array([value["ulira_auc"] for value in values])
     assert abs(areas.mean() - 0.5) < 3 * areas.std() / sqrt(len(areas))
+
+
+def test_p_counts_relabellings_within_halves_that_are_fitted_anew() -> None:
+    random = np.random.default_rng(0)
+    u, r = random.normal(10.7, 1, (4, 3)), random.normal(10, 1, (4, 3))
+    pools = [np.concatenate([u[k::2], r[k::2]]) for k in (0, 1)]
+    every = []
+    for several in product(combinations(range(4), 2), repeat=2):
+        kinds = []
+        for wanted in (True, False):
+            chosen = [pool[[(k in one) is wanted for k in range(4)]] for pool, one in zip(pools, several, strict=True)]
+            kinds.append(np.stack(chosen, axis=1).reshape(4, -1))  # even and odd ones in turn
+        judged = ulira.folds(models_of(kinds[0], kinds[1], kinds[1]))
+        every.append(np.mean([one.sum(1).mean() - other.sum(1).mean() for one, other in judged]))
+    assert ulira.audit(models_of(u, r, r))["ulira_p"] == pytest.approx((np.array(every) >= every[0] - 1e-4).mean())
+
+
+def test_true_positives_have_an_interval_over_models() -> None:
+    """A quarter of the unlearned models is caught on every sample, the others on none: one of two in the first fold."""
+    unlearned, retrained = np.repeat([[9.0], [-9], [-9], [-9]], 50, axis=1), np.zeros((4, 50))
+    values = ulira.attacked("it", [(unlearned[:2], retrained[:2]), (unlearned[2:], retrained[2:])])
+    assert (values["it_tpr_1"], values["it_tpr_1_low"], values["it_tpr_1_high"]) == (0.25, 0, 0.5)
+
+
+def test_epsilon_at_delta_counts_true_decisions_less_delta() -> None:
+    """10,000 models, so that posteriors are narrow: 10% false positives, 20% false negatives."""
+    _, median, _ = epsilon(1_000, 10_000, 2_000, 10_000, 0.1)
+    assert median == pytest.approx(max(log((0.8 - 0.1) / 0.1), log((0.9 - 0.1) / 0.2)), abs=0.01)
+    assert epsilon(5_000, 10_000, 9_900, 10_000, 0.6)[1] < -20  # as no decision is as often true

@@ -1,0 +1,150 @@
+"""Along the line: do unlearned models lie towards the original ones, seen from retrained models?
+
+The direction is that of linear discriminant analysis with independent margins, w = (mean of the original - mean of the
+retrained models' margins) / variance, for each probe on which something of the client may remain. Models are projected
+on the direction that the other half of the retrained and original models gives, so that no model is measured along a
+direction that it shaped. The statistic is the difference of the means of unlearned and retrained models. It is tested
+by permutation: unlearned and retrained models are relabelled within the halves, and the directions are fitted anew. Of
+several probes the largest counts, each in units of its standard deviation over relabellings, so that one p stands for
+all of them.
+
+Attacker model: can train retrained and original models and observes predictions on samples that the method was not
+given, too: new images with the trigger, altered copies, held-out samples of the client.
+
+Limitations: what an unlearned model keeps in another direction is missed, and so is what its predictions do not show.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fu.audits.models import (
+    NEAR_ZERO,
+    Booleans,
+    Fit,
+    Floats,
+    Models,
+    check_repeats,
+    fitted,
+    halves,
+    labellings_by_half,
+    margins,
+    permutation_p,
+    refitted,
+    searched,
+)
+
+LABEL = "Along the line"
+CAVEAT = (
+    "Along the line: position of unlearned models from retrained (0) to original ones (1), and a one-sided permutation "
+    "test of it, on samples that the method was not given, too."
+)
+LEAST = 4  # two a half
+SCORE = "line_position"
+P = "line_p"
+SEES = ("untouched", "retrain_mixed", "cheat")  # controls that it must find
+CHUNK = 500  # relabellings at a time, so that memory stays small
+
+METRICS = {
+    "line_position": {
+        "label": "Position",
+        "unit": "fraction",
+        "better": "lower",
+        "formula": "mean position of unlearned models on the line from retrained (0) to original models (1), the "
+        "largest over the probes on which these two are apart; omitted if there is none",
+        "source": "our choice",
+    },
+    "line_p": {
+        "label": "Position, p",
+        "unit": "probability",
+        "better": "neither",
+        "formula": "share of relabellings of unlearned and retrained models, the true one included, in which the "
+        "unlearned ones lie as far towards the original models, in standard deviations, on the probe where they do "
+        "most",
+        "source": "our choice",
+    },
+}
+
+
+def audit(models: Models) -> dict[str, float]:
+    """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
+    check_repeats(models, LEAST)
+    kinds = dict(_kinds(models))
+    statistics = np.stack([_differences(*of) for of in kinds.values()])
+    spread = np.maximum(statistics.std(1, keepdims=True), NEAR_ZERO)
+    values = {"line_p": permutation_p(((statistics - statistics.mean(1, keepdims=True)) / spread).max(0))}
+    positions = [position for of in kinds.values() if (position := _position(*of)) is not None]
+    return {"line_position": max(positions), **values} if positions else values
+
+
+def runs(models: Models) -> dict[str, Floats]:
+    """Return the projection of every model [N], by probe and kind: "triggered, retrained"."""
+    kinds = ("unlearned", "retrained", "original")
+    return {
+        f"{probe}, {kind}": places
+        for probe, of in _kinds(models)
+        for kind, places in zip(kinds, projected(*of), strict=True)
+    }
+
+
+def projected(unlearned: Floats, retrained: Floats, original: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return where the models of margins [N, n] lie: each projected on the direction of the other half.
+
+    0: the mean of the half's own retrained models; 1: one standard deviation further, were margins independent.
+    """
+    parts: list[tuple[Floats, Floats, Floats]] = []
+    kinds = [halves(values) for values in (unlearned, retrained, original)]
+    for k in (0, 1):
+        w = direction(fitted(kinds[1][1 - k]), fitted(kinds[2][1 - k]))
+        zero = (kinds[1][k] @ w).mean()
+        u, r, o = (kind[k] @ w - zero for kind in kinds)
+        parts.append((u, r, o))
+    one, two, three = (np.concatenate(several) for several in zip(*parts, strict=True))
+    return one, two, three
+
+
+def direction(retrained: Fit, original: Fit) -> Floats:
+    """Return w [*, n] of fits [*, n]: along it models vary by 1, were their margins independent."""
+    variance = (retrained[1] + original[1]) / 2
+    w = (original[0] - retrained[0]) / variance
+    return np.asarray(w / np.sqrt(np.maximum((w**2 * variance).sum(-1, keepdims=True), NEAR_ZERO)))
+
+
+def _kinds(models: Models) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]]:
+    for probe in searched(models):
+        unlearned, retrained, original = (
+            margins(kind[probe], models.labels[probe]) for kind in (models.unlearned, models.retrained, models.original)
+        )
+        yield probe, (unlearned, retrained, original)
+
+
+def _position(unlearned: Floats, retrained: Floats, original: Floats) -> float | None:
+    """Return the mean position; None where held-out original and retrained models are not two standard errors apart."""
+    u, r, o = projected(unlearned, retrained, original)
+    error = np.sqrt(r.var(ddof=1) / len(r) + o.var(ddof=1) / len(o))
+    return float(u.mean() / o.mean()) if o.mean() > 2 * error else None
+
+
+def _differences(unlearned: Floats, retrained: Floats, original: Floats) -> Floats:
+    """Return the difference of means [P] under each relabelling, the mean of both halves."""
+    centre = np.concatenate([unlearned, retrained]).mean(0)
+    pools, ends = [], []
+    for u, r, o in zip(*(halves(values - centre) for values in (unlearned, retrained, original)), strict=True):
+        pools.append(np.concatenate([u, r]))
+        ends.append(fitted(o))
+    members = labellings_by_half(len(unlearned), len(retrained))
+    parts = [
+        np.concatenate([_half(pools, ends, k, [several[at : at + CHUNK] for several in members]) for at in starts])
+        for starts in [range(0, len(members[0]), CHUNK)]
+        for k in (0, 1)
+    ]
+    return np.asarray(np.mean(parts, axis=0))
+
+
+def _half(pools: list[Floats], ends: list[Fit], k: int, members: list[Booleans]) -> Floats:
+    """Return the differences [P] in one half, along the directions of the other one."""
+    w = direction(refitted(pools[1 - k], ~members[1 - k]), ends[1 - k])
+    places = pools[k] @ w.T  # [N, P]
+    inside = members[k].T
+    number = int(inside[:, 0].sum())
+    return np.asarray((places * inside).sum(0) / number - (places * ~inside).sum(0) / (len(inside) - number))

@@ -1,0 +1,60 @@
+"""How much of the client is left: the power of a test, and an upper bound, from controls with a known share.
+
+All models are given by their projections on the line from retrained to original models (`line.runs`), probe by probe.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fu.audits.models import SEED, Floats, labellings, permutation_p
+
+SIMULATIONS = 2_000
+POWER = 0.95  # from which on a share counts as detectable
+LEVEL = 0.05
+
+
+def power(control: Floats, retrained: Floats, level: float) -> float:
+    """Return how often models like the control's [N] are found among ones like retrained models [M], by simulation.
+
+    Both kinds are drawn with replacement, as many as there are, and compared by a one-sided test of Student's t.
+    """
+    from scipy.special import stdtrit  # half a second that others need not pay
+
+    random = np.random.default_rng(SEED)
+    one, other = (of[random.integers(len(of), size=(SIMULATIONS, len(of)))] for of in (control, retrained))
+    error = np.sqrt(one.var(1, ddof=1) / one.shape[1] + other.var(1, ddof=1) / other.shape[1])
+    limit = stdtrit(len(control) + len(retrained) - 2, 1 - level)
+    return float((one.mean(1) - other.mean(1) > limit * error).mean())
+
+
+def resolution(powers: Mapping[float, float]) -> float | None:
+    """Return the least share whose power, as that of all larger ones, is 95% or more; None: not even the largest."""
+    least = None
+    for share in sorted(powers, reverse=True):
+        if powers[share] < POWER:
+            break
+        least = share
+    return least
+
+
+def bound(models: Floats, controls: Mapping[float, Floats]) -> float | None:
+    """Return the least share that is rejected, as all larger ones are, at a level of 5%; None: not even the largest.
+
+    A share is rejected if the control's models lie further towards the original ones than these models [N], by a
+    permutation of their mean difference. As the shares are tested in a fixed order, from the largest down to the first
+    that is not rejected, the bound holds with a confidence of 95% without a correction.
+    """
+    least = None
+    for share in sorted(controls, reverse=True):
+        if further(controls[share], models) >= LEVEL:
+            break
+        least = share
+    return least
+
+
+def further(one: Floats, other: Floats) -> float:
+    """Return the p-value of the hypothesis that the first models [N] lie no further than the second ones [M]."""
+    members = labellings(len(one), len(other))
+    values = np.concatenate([one, other])
+    return permutation_p(members @ values / len(one) - ~members @ values / len(other))
