@@ -1,131 +1,106 @@
-"""Results of the audits for the models of every method, and for controls.
+"""What remains of the client: every method's verdict, from all audits together, and where its models lie.
 
-Of controls it is known how much of the client is left. An audit that one more retraining fails, or that a model passes
-which forgot nothing, or that ranks what is left wrongly, is grey in that scenario: no method is judged by it. Nor is a
-method whose training no control shares. The smallest share left in that fails it, as all larger ones do, is its
-resolution.
+A method is found if an audit finds something in its models; it passes if nothing is found and at most a tenth of the
+client is left with a confidence of 95%; else it is undecided.
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
 from math import nan
-from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.patches import Patch
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.entry import Audit, Entry, Method, Scenario
-from fu.artefacts.panels import LIKE, grid
+from fu.artefacts.auditing import (
+    BOUNDED,
+    FOUND,
+    LINE,
+    MARGIN,
+    UNDECIDED,
+    UNJUDGED,
+    Judged,
+    Left,
+    audits,
+    family,
+    remaining,
+    silent,
+    tested,
+    verdict,
+)
+from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
+from fu.audits.models import SEARCHED
 
 INPUTS = ("audits",)
 NEEDS = ("against",)
-BY_SEED = ("found", "in_order")  # shares of the audits that decide something
-GREY = "0.78"  # of an audit that judges nobody
-SPREAD = 30  # between the smallest and the largest score, from where on the axis is logarithmic
+BY_SEED = ("found", "passes")  # 1 or 0
 MODELS = "repeats"  # the row of the frame that says how many models did not diverge
-
-
-BLACK: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT, "linestyle": "none"}
-UNJUDGED = "not judged"
+KINDS = ("unlearned", "retrained", "original")
+GREY, BAND = "0.65", "0.88"
+POINT: dict[str, Any] = {"marker": "o", "markersize": 3, "linestyle": "none"}
+BLACK = {"color": "0.25", **POINT}
 SIGNS = {
-    "differs from retraining": BLACK,
-    "passes the audit": {**BLACK, "markerfacecolor": "white"},
-    UNJUDGED: {**BLACK, "color": GREY},
+    FOUND: BLACK,
+    BOUNDED: {**BLACK, "markerfacecolor": "white"},
+    UNDECIDED: {**BLACK, "color": GREY},
+    UNJUDGED: {**BLACK, "color": GREY, "marker": "x"},
 }
-PASSES = f"{LIKE}, grey: passes the audit, which proves only that less remains than it can detect."
-UNFIT = f"A column with {LIKE} in its heading fails its own controls, so that no method is judged by it."
-
-
-class Judged(NamedTuple):
-    """An audit in one scenario: its values for each method, which methods fail it, and why it judges none.
-
-    `resolution`: the smallest share left in that it finds, as all larger ones; None: not even all of it.
-    """
-
-    audit: Audit
-    values: Mapping[str, Mapping[str, float]]
-    found: Mapping[str, bool]
-    fails: str
-    resolution: float | None
+LEGEND = {FOUND: FOUND, BOUNDED: f"{BOUNDED} {MARGIN:.0%}", UNDECIDED: UNDECIDED, UNJUDGED: UNJUDGED}
+COLUMNS = [
+    "scenario",
+    "method",
+    "reference",
+    "left",
+    "audit",
+    "metric",
+    "value",
+    "p",
+    "found",
+    "fails",
+    "verdict",
+    "bound",
+]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return what every audit says of every method, who passes, and a picture of the scores."""
+    """Return what every audit says of every method, the verdicts, and a picture of where the models lie."""
     judged = {scenario.name: audits(frame, entry, scenario) for scenario in entry.scenarios}
-    shown = [(scenario.label, _panel(entry, frame, scenario, judged[scenario.name])) for scenario in entry.scenarios]
-    words = [[unfit(one.audit.label, one.fails) for one in several if one.fails] for several in judged.values()]
-    return of_table(tidy(entry, judged), shown, _notes(entry, judged), words, figure=_picture(entry, judged))
-
-
-def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged]:
-    """Return every audit of a scenario, judged by its controls."""
-    here = frame[frame["scenario"] == scenario.name]
-    rows: dict[str, dict[str, float]] = {}
-    for method, metric, value in zip(here["method"], here["metric"], here["value"], strict=True):
-        rows.setdefault(method, {})[metric] = value
-    several, alone = [], uncontrolled(entry, scenario)
-    order = [metric.name for metric in entry.metrics]  # as keys of a spec are sorted
-    for audit in sorted(entry.audits.values(), key=lambda one: min(map(order.index, {*one.metrics} & {*order}))):
-        values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
-        values = {method: of for method, of in values.items() if of}
-        found = {
-            method: bool(rows[method][audit.found])
-            for method in values
-            if audit.found in rows[method] and method not in alone
-        }
-        scores = {method: of[audit.score] for method, of in values.items() if audit.score in of}
-        several.append(Judged(audit, values, found, *controlled(entry, scores, found)))
-    return several
-
-
-def uncontrolled(entry: Entry, scenario: Scenario) -> set[str]:
-    """Return the methods whose training no control shares, so that nothing shows what an audit can detect in them."""
-    trained = {method.name: entry.trial(scenario.name, method).trained for method in entry.methods}
-    known = {trained[method.name] for method in entry.methods if method.left or method.control}
-    return {method for method, training in trained.items() if training not in known}
-
-
-def unfit(name: str, fails: str) -> str:
-    """Say why an audit judges no method."""
-    return f"{name} judges no method here: {fails}."
-
-
-def marked(entry: Entry, scenario: Scenario, method: Method, judged: bool = True) -> str:
-    """Return a method's label, marked if others are judged and it is not."""
-    alone = judged and method.name not in entry.against and method.name in uncontrolled(entry, scenario)
-    return f"{method.marked} (not judged: no controls)" if alone else method.marked
-
-
-def tested(entry: Entry) -> list[Method]:
-    """Return the audited methods: all except those they are compared with."""
-    return [method for method in entry.methods if method.name not in entry.against]
+    left = {scenario.name: remaining(frame, entry, scenario) for scenario in entry.scenarios}
+    shown = [(one.label, _panel(entry, frame, one, judged[one.name], left[one.name])) for one in entry.scenarios]
+    words = [[*_words(entry, judged[one.name], left[one.name])] for one in entry.scenarios]
+    rows = tidy(entry, judged, left)
+    text = notes.joined(entry, *_notes(frame, entry, judged))
+    return of_table(rows, shown, text, words, figure=_picture(frame, entry, judged, left))
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return what audits say of each method: the metrics, and in which share of the audits it is found.
+    """Return the shown metrics of each method, and whether it is found or passes; of undecided ones neither.
 
-    An audit that fails its own controls says nothing of other methods; of controls all do, and in which share of them
-    the scores of those that are found grow with what is left.
+    An audit that judges no method says nothing of them. Of controls `found` is the share of the audits that find
+    something, of those that are fit or claim to see them.
     """
+    shown = {metric.name for metric in entry.metrics}
     numbers: dict[tuple[str, str], dict[str, float]] = {}
-    named = {metric.name for metric in entry.metrics}
-    controls = {method.name for method in entry.methods if method.left or method.control}
     for scenario in entry.scenarios:
-        judged = [audit for audit in audits(frame, entry, scenario) if audit.found]
+        judged, left = audits(frame, entry, scenario), remaining(frame, entry, scenario)
+        deciding = [audit for audit in judged if audit.audit.p]
         for method in tested(entry):
-            said = [one for one in judged if method.name in one.found and (method.name in controls or not one.fails)]
-            values = {key: value for one in said for key, value in one.values[method.name].items() if key in named}
-            if said:
-                values["found"] = fmean(one.found[method.name] for one in said)
-                if method.name in controls:
-                    values["in_order"] = fmean(not misordered(entry, _scores(one), one.found) for one in said)
+            said = verdict(entry, method, judged, left)
+            telling = [one for one in judged if method.name in one.p and (method.known or one.judges(method))]
+            values = {key: value for one in telling for key, value in one.values[method.name].items() if key in shown}
+            if method.known:
+                able = [
+                    one for one in deciding if method.name in one.p and (method.left or method.plugin in one.audit.sees)
+                ]
+                values |= {"found": sum(one.found(method.name) for one in able) / len(able)} if able else {}
+            elif said == FOUND or said.startswith(BOUNDED):
+                values |= {"found": float(said == FOUND), "passes": float(said != FOUND)}
             numbers[scenario.name, method.name] = values
     rows = frame.drop_duplicates(["scenario", "method"])[["scenario", "method", "trial", "stage", "seed"]]
     return pd.DataFrame(
@@ -137,150 +112,160 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     )
 
 
-def _scores(judged: Judged) -> dict[str, float]:
-    score = judged.audit.score
-    return {method: of[score] for method, of in judged.values.items() if score in of}
+def tidy(entry: Entry, judged: Mapping[str, list[Judged]], left: Mapping[str, Left]) -> pd.DataFrame:
+    """Return a row for each scenario, method, audit and metric: its value, the audit's corrected p, and the verdict.
 
-
-def controlled(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bool]) -> tuple[str, float | None]:
-    """Return why an audit fails its own controls, or "", and its resolution.
-
-    `scores` and `found`: by method; an audit that only describes finds nothing anywhere, and fails nothing.
+    `left`: of a control how much of the client is left; `p`, `found`: empty where the audit only describes; `fails`:
+    why the audit judges no method with this reference; `bound`: the share that is left at most.
     """
-    known = [method for method in entry.methods if method.name in found]
-    steps = sorted((method for method in known if method.left), key=_left)
-    never = [method for method in known if method.control or (method.left and _left(method) == 1)]
-    if wrong := next((one for one in steps if _left(one) == 0 and found[one.name]), None):
-        return f"“{wrong.label}” fails it", None
-    if wrong := next((one for one in never if not found[one.name]), None):
-        return f"“{wrong.label}” passes it", None
-    if wrong_order := misordered(entry, scores, found):
-        return wrong_order, None
-    longest = max(_families(entry, found), key=len, default=[])
-    return "", next((_left(one) for one in longest if found[one.name]), None)
+    rows = []
+    for scenario, several in judged.items():
+        for method in tested(entry):
+            about: dict[str, Any] = {"scenario": scenario, "method": method.name, "reference": method.reference}
+            about |= {"left": method.left[1] if method.left else None}
+            end = {
+                "verdict": verdict(entry, method, several, left[scenario]),
+                "bound": left[scenario].bound.get(method.name),
+            }
+            for one in several:
+                p = one.p.get(method.name)
+                found = None if p is None else one.found(method.name)
+                says = {"p": p, "found": found, "fails": one.fails.get(method.reference, "")}
+                rows += [
+                    {**about, "audit": one.audit.plugin, "metric": metric, "value": value, **says, **end}
+                    for metric, value in one.values.get(method.name, {}).items()
+                ]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def misordered(entry: Entry, scores: Mapping[str, float], found: Mapping[str, bool]) -> str:
-    """Return which two controls an audit ranks wrongly, or ""; of scores only those count that it finds."""
-    for family in _families(entry, found):
-        for less, more in pairwise(family):
-            if found[less.name] and not found[more.name]:
-                return f"“{less.label}” fails it and “{more.label}” passes it"
-        for less, more in pairwise(one for one in family if found[one.name]):
-            if scores[less.name] > scores[more.name]:
-                return f"it scores “{less.label}” higher than “{more.label}”"
-    return ""
-
-
-def _families(entry: Entry, found: Mapping[str, bool]) -> list[list[Method]]:
-    """Return the controls of each plug-in, less left first."""
-    steps = sorted((method for method in entry.methods if method.left and method.name in found), key=_left)
-    return [[one for one in steps if _family(one) == family] for family in dict.fromkeys(map(_family, steps))]
-
-
-def _family(method: Method) -> str:
-    assert method.left
-    return method.left[0]
-
-
-def _left(method: Method) -> float:
-    assert method.left
-    return method.left[1]
-
-
-def tidy(entry: Entry, judged: Mapping[str, list[Judged]]) -> pd.DataFrame:
-    """Return a row for each scenario, method, audit and metric: its value, and what the audit finds.
-
-    `left`: of a control how much of the client is left; `found`: None where the audit only describes; `fails`: why no
-    method is judged by the audit, if it is not.
-    """
-    left = {method.name: method.left[1] if method.left else None for method in entry.methods}
-    rows = [
-        {"scenario": scenario, "method": method, "left": left[method], "audit": audit.audit.plugin, "metric": metric}
-        | {"value": value, "found": audit.found.get(method), "fails": audit.fails, "resolution": audit.resolution}
-        for scenario, audits in judged.items()
-        for audit in audits
-        for method, values in audit.values.items()
-        for metric, value in values.items()
-    ]
-    names = ["scenario", "method", "left", "audit", "metric", "value", "found", "fails", "resolution"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, audits: list[Judged]) -> pd.DataFrame:
-    """Return a row for each method: a cell is grey where it passes, a heading where the audit judges none."""
+def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, judged: list[Judged], left: Left) -> pd.DataFrame:
+    """Return a row for each method: its reference, its verdict, and what the audits say."""
     counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
     repeats = dict(zip(counted["method"], counted["value"], strict=True))
-    decides, rows = any(audit.found for audit in audits), []
+    labels, rows = {method.name: method.label for method in entry.methods}, []
+    several = len({method.reference for method in tested(entry)}) > 1
+    decides = any(audit.audit.p for audit in judged)
     for method in tested(entry):
         number = int(repeats.get(method.name, 0))
         fewer = f" ({number} models)" if number < len(entry.seeds) else ""
-        row = {"Method": marked(entry, scenario, method, decides).replace(method.marked, method.marked + fewer)}
-        for audit in audits:
+        row = {"Method": f"{method.marked}{fewer}"} | ({"Against": labels[method.reference]} if several else {})
+        if decides:
+            row |= {"Verdict": _bold(verdict(entry, method, judged, left)), "Left, at most": _bound(left, method)}
+        for audit in judged:
             of = audit.values.get(method.name, {})
-            grey = not audit.fails and audit.found.get(method.name) is False
             for metric in (one for one in entry.metrics if one.name in audit.audit.metrics):
-                digits = 3 if metric.unit in ("fraction", "probability") else 2
-                text = plus_minus(of.get(metric.name, nan), digits=digits)
-                head = f"{metric.label} {LIKE}" if audit.fails else metric.label
-                row[head] = f"{text} {LIKE}" if grey and text != "–" else text
+                digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
+                row[metric.label] = plus_minus(of.get(metric.name, nan), digits=digits)
+            if audit.audit.p:
+                row[f"{audit.audit.label}: p"] = _chance(audit.p.get(method.name))
         rows.append(row)
     return grid(rows)
 
 
-def _notes(entry: Entry, judged: Mapping[str, list[Judged]]) -> str:
-    """Explain rows, columns and marks."""
-    audits = [audit for several in judged.values() for audit in several]
-    return notes.joined(
-        entry,
+def _bold(text: str) -> str:
+    return f"**{text}**" if text == FOUND else text
+
+
+def _bound(left: Left, method: Method) -> str:
+    if method.name not in left.bound:
+        return "–"
+    bound = left.bound[method.name]
+    return "> 100%" if bound is None else f"{bound:.0%}"
+
+
+def _chance(p: float | None) -> str:
+    return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _words(entry: Entry, judged: list[Judged], left: Left) -> list[str]:
+    """Say which audits judge no method, and how little of the client would be found."""
+    labels = {method.name: method.label for method in entry.methods}
+    several = [text for audit in judged for text in silent(entry, audit.audit.label, audit.fails)]
+    for reference, probes in left.resolution.items():
+        least = [
+            f"{probe.replace('_', ' ')} {'> 100%' if one is None else f'{one:.0%}'}" for probe, one in probes.items()
+        ]
+        several.append(f"Resolution against {labels[reference]}, by probe: {', '.join(least)}.")
+    return several
+
+
+def _notes(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged]]) -> list[str]:
+    """Explain verdicts and columns."""
+    number = len(family(frame, entry))
+    made = (
         f"{len(entry.seeds)} models of each kind, which differ in first weights and draws alone: unlearned ones are "
-        "compared with as many retrained and original ones, by what they say of fixed samples.",
-        PASSES if any(audit.found for audit in audits) else "These audits only describe: no method passes or fails.",
-        UNFIT if any(audit.fails for audit in audits) else "",
-        *(audit.caveat for audit in entry.audits.values()),
+        "compared with as many retrained and original ones, by their predictions on fixed samples."
     )
+    if not number:
+        return [made, "These audits only describe: no method passes or fails."]
+    return [
+        made,
+        f"Found: an audit's p, corrected for the {number} tests of this table (Holm), is below .05, so that with a "
+        "probability of 95% no method is found by chance. Bounded: nothing is found, and controls with at least this "
+        f"share of the client lie further towards the original models (95% confidence; at most {MARGIN:.0%}). "
+        "Undecided: neither. Resolution: the least share that so many models would find with a power of 95%, at the "
+        "level that holds for all tests together; only probes with a resolution within that margin bound a method.",
+        *(audit.caveat for audit in entry.audits.values()),
+    ]
 
 
-def _picture(entry: Entry, judged: Mapping[str, list[Judged]]) -> Figure:
-    """Return a panel for each audit and scenario: a marker for each method's score, filled where something is found."""
+def _picture(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged]], left: Mapping[str, Left]) -> Figure:
+    """Return a panel for each scenario: every model's position, on the probe where its method's lie furthest."""
     methods = tested(entry)
-    wide = rcParams["figure.figsize"][0]
-    columns = max(len(audits) for audits in judged.values())
-    figure = Figure(figsize=(wide, (0.17 * len(methods) + 0.6) * len(judged)), layout="constrained")
-    axes = figure.subplots(len(judged), columns, squeeze=False, sharey=True)
-    styles, used = drawing.looks(methods), set[str]()
-    for row, scenario in zip(axes, entry.scenarios, strict=True):
-        for axis, audit in zip(row, judged[scenario.name], strict=True):
-            used |= _draw(axis, audit, styles)
-            metric = next((one for one in entry.metrics if one.name == audit.audit.score), None)
-            score = metric.label if metric else ""
-            if scenario is entry.scenarios[0]:
-                drawing.head(axis, score if audit.audit.label in score else f"{audit.audit.label}: {score}")
-            if metric and metric.unit != "fraction" and scenario is entry.scenarios[-1]:
-                axis.set_xlabel(metric.unit)
-        row[0].set_yticks(range(len(methods)), [method.marked for method in methods])
-        row[0].set_ylabel(entry.heading_of(scenario.label))
-    axes[0, 0].invert_yaxis()  # of all, as they share it
-    if used:
-        drawing.legend(figure, drawing.signs(used, SIGNS))
+    height = (0.17 * len(methods) + 0.6) * len(entry.scenarios)
+    figure = Figure(figsize=(rcParams["figure.figsize"][0], height), layout="constrained")
+    axes = figure.subplots(len(entry.scenarios), 1, squeeze=False, sharex=True)[:, 0]
+    used = set[str]()
+    for axis, scenario in zip(axes, entry.scenarios, strict=True):
+        several, of = judged[scenario.name], left[scenario.name]
+        places = positions(frame, scenario, of, methods)
+        says = {method.name: verdict(entry, method, several, of) for method in methods}
+        used |= {BOUNDED if one.startswith(BOUNDED) else one for one in says.values()}
+        _draw(axis, methods, places, says)
+        drawing.head(axis, entry.heading_of(scenario.label))
+    axes[-1].set_xlabel("position from retrained (0) to original models (1)")
+    signs = [*drawing.signs({LEGEND[one] for one in used}, {LEGEND[one]: style for one, style in SIGNS.items()})]
+    drawing.legend(figure, [*signs, Patch(color=BAND, label="retrained models")])
     return figure
 
 
-def _draw(axis: Axes, audit: Judged, styles: Mapping[str, drawing.Look]) -> set[str]:
-    """Draw the scores of an audit, grey where it judges others but not this method; return the signs that are used."""
-    scores, alone = _scores(audit), {*audit.values} - {*audit.found}
-    grey = {*styles} if audit.fails else alone if audit.found else set()
-    for place, (name, look) in enumerate(styles.items()):
-        if name in scores:
-            style = {"color": GREY} if name in grey else {}
-            axis.plot(scores[name], place, **look.point(audit.found.get(name) is not False, **style))
-    if scores and 0 < SPREAD * min(scores.values()) < max(scores.values()):
-        axis.set_xscale("log")
-        axis.xaxis.set_major_formatter("{x:g}")
-    else:
-        axis.xaxis.set_major_locator(MaxNLocator(4))
-        if scores and min(scores.values()) < 0 < max(scores.values()):
-            axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
+def positions(
+    frame: pd.DataFrame, scenario: Scenario, left: Left, methods: list[Method]
+) -> dict[str, tuple[pd.Series, pd.Series]]:
+    """Return where each method's unlearned and retrained models lie, on the probe where the unlearned lie furthest.
+
+    Of the probes that would show a share within the margin, or else of those where original models lie beyond all
+    retrained ones.
+    """
+    here = frame[(frame["scenario"] == scenario.name) & frame["run"].notna()]
+    rows = {key: part["value"] for key, part in here.groupby(["method", "metric"])}
+    found = {}
+    for method in methods:
+        several = []
+        sharp = left.sharp(method.reference)
+        for probe in sharp or SEARCHED:
+            kinds = [rows.get((method.name, f"{LINE}: {probe}, {kind}")) for kind in KINDS]
+            if not any(kind is None for kind in kinds):
+                unlearned, retrained, original = (kind for kind in kinds if kind is not None)
+                if sharp or original.min() > retrained.max():
+                    several.append((unlearned / original.mean(), retrained / original.mean()))
+        if several:
+            found[method.name] = max(several, key=lambda pair: pair[0].mean())
+    return found
+
+
+def _draw(
+    axis: Axes, methods: list[Method], places: Mapping[str, tuple[pd.Series, pd.Series]], says: Mapping[str, str]
+) -> None:
+    for k, method in enumerate(methods):
+        if method.name in places:
+            unlearned, retrained = places[method.name]
+            axis.fill_betweenx([k - 0.5, k + 0.5], retrained.min(), retrained.max(), color=BAND, linewidth=0)
+            sign = BOUNDED if says[method.name].startswith(BOUNDED) else says[method.name]
+            axis.plot(unlearned, [k] * len(unlearned), **SIGNS[sign])
+    axis.set_yticks(range(len(methods)), [method.marked for method in methods])
+    axis.set_ylim(len(methods) - 0.5, -0.5)
+    for at in (0, 1):
+        axis.axvline(at, color="0.4", linewidth=0.6, zorder=0)
     axis.grid(axis="y", linewidth=0.4, color="0.9")
     axis.set_axisbelow(True)
-    return {*([] if audit.fails or not audit.found else [*SIGNS][:2]), *([UNJUDGED] if grey & {*styles} else [])}

@@ -158,9 +158,10 @@ class Method(Frozen):
     """A method or a training (`trains`), and its trials in every scenario.
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
-    starts from did. `control`: it is no attempt to forget, as doing nothing. `left`: of a control that forgets in part,
-    its plug-in and how much of the forgotten client is left. `chosen`: by scenario, the one chosen from several trials,
-    whichever it will be.
+    starts from did. `control`: it is no attempt to forget, as doing nothing. `hides`: a control that keeps something of
+    the client where some audits do not see it. `left`: of a control that forgets in part, its plug-in and how much of
+    the forgotten client is left. `reference`: the retraining with which audits compare it. `plugin`: what it runs,
+    before any post-training. `chosen`: by scenario, the one chosen from several trials, whichever it will be.
     """
 
     name: str
@@ -170,10 +171,18 @@ class Method(Frozen):
     retrains: bool = False
     alike: bool = False
     control: bool = False
+    hides: bool = False
     left: tuple[str, float] | None = None
+    reference: str = ""
+    plugin: str = ""
     trains: bool = False
     trials: dict[str, tuple[Trial, ...]]
     chosen: dict[str, Trial] = Field(default_factory=dict)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a control: it is known what is left of the client."""
+        return bool(self.left) or self.control or self.hides
 
     @property
     def marked(self) -> str:
@@ -196,18 +205,19 @@ class Claim(Frozen):
 
 
 class Audit(Frozen):
-    """An audit of repeated models, as its file declares it: its metrics, and the one that grows with what is left."""
+    """An audit of repeated models, as its file declares it: its metrics, and the one that grows with what is left.
+
+    `p`: the metric that is the p-value of no difference; "": it only describes. `sees`: plug-ins of the controls that
+    it must find.
+    """
 
     plugin: Name
     label: str
     score: str
     metrics: tuple[str, ...]
     caveat: str
-
-    @property
-    def found(self) -> str:
-        """The metric that says whether it finds anything: 0 or 1."""
-        return f"{self.plugin}.found"
+    p: str = ""
+    sees: tuple[str, ...] = ()
 
 
 class Display(Frozen):

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.audit import tested, uncontrolled
-from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts.auditing import tested, uncontrolled
+from fu.artefacts.entry import Entry
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
@@ -35,26 +35,25 @@ COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling",
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return epsilon of each method over the number of repeats, and its verdict."""
     found = tidy(frame, entry)
-    shown = [(one.label, _table(found[found["scenario"] == one.name], entry, one)) for one in entry.scenarios]
+    shown = [(one.label, _table(found[found["scenario"] == one.name], entry)) for one in entry.scenarios]
     return of_table(found, shown, notes.joined(entry, READ), figure=_picture(entry, found))
 
 
 def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return a row for each scenario, method and number of repeats that an audit can judge."""
     middle = entry.metrics[0].name
-    audit = next(one for one in entry.audits.values() if middle in one.metrics)
-    names = dict(zip((middle, *ends(middle), f"{middle}_ceiling", audit.found), COLUMNS[3:], strict=True))
+    names = dict(zip((middle, *ends(middle), f"{middle}_ceiling"), COLUMNS[3:-1], strict=True))
     rows = frame[frame["metric"].isin(names)]
     wide = rows.pivot_table("value", ["scenario", "method", "first"], "metric").reset_index().rename_axis(columns=None)
     wide = wide.rename(columns={"first": "repeats", **names}).reindex(columns=COLUMNS)
-    wide = wide.astype({"repeats": int, "found": bool})
+    wide = wide.astype({"repeats": int}).assign(found=wide["low"] > 0)
     place = [[one.name for one in several] for several in (entry.scenarios, entry.methods)]
     order = [(place[0].index(s), place[1].index(m), n) for s, m, n in wide[COLUMNS[:3]].itertuples(index=False)]
     return wide.iloc[sorted(range(len(wide)), key=order.__getitem__)].reset_index(drop=True)
 
 
-def _table(found: pd.DataFrame, entry: Entry, scenario: Scenario) -> pd.DataFrame:
-    labels, alone = {method.name: method.marked for method in entry.methods}, uncontrolled(entry, scenario)
+def _table(found: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    labels, alone = {method.name: method.marked for method in entry.methods}, uncontrolled(entry)
     return grid(
         {
             "Method": labels[row["method"]],

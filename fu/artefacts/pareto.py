@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.audit import GREY, Judged, audits, marked, tested, uncontrolled, unfit
+from fu.artefacts.auditing import Judged, audits, marked, silent, tested, uncontrolled
 from fu.artefacts.entry import Entry, Method, Metric, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
@@ -35,6 +35,7 @@ COSTS = {
     "client_rounds": "rounds of all clients",
 }
 COLUMNS = ["scenario", "metric", "method", "cost", "spent", "left", "front", "fails"]
+GREY = "0.78"  # of a method that the audit does not judge
 SPREAD = 10  # between the least and the largest cost, from where on the axis is logarithmic
 FRONT: dict[str, Any] = {"color": "0.5", "linewidth": 1.2}
 
@@ -60,9 +61,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found, shown, words = tidy(frame, entry), [], []
     for scenario, metric in product(entry.scenarios, entry.metrics):
         here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
-        judges = bool(_audit(frame, entry, scenario, metric).found)
-        shown.append((f"{scenario.label}: {metric.label}", _table(here, entry, scenario, metric, judges)))
-        fails = [unfit(metric.label, reason) for reason in here["fails"].head(1) if reason]
+        audit = _audit(frame, entry, scenario, metric)
+        shown.append((f"{scenario.label}: {metric.label}", _table(here, entry, metric, bool(audit.audit.p))))
+        fails = silent(entry, metric.label, audit.fails)
         words.append(fails if len(here) else ["Too few models are left that did not diverge."])
     names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric in product(entry.scenarios, entry.metrics))
     devices = "; ".join(sorted({str(one) for one in frame["device"].dropna()}))
@@ -78,13 +79,15 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
         scores = {method: of[metric.name] for method, of in audit.values.items() if metric.name in of}
         shown = [method for method in _shown(entry) if method.name in scores]
         spends = {one.name: spent(here[here["method"] == one.name]).groupby("metric")["value"].mean() for one in shown}
-        alone = uncontrolled(entry, scenario) if audit.found else set()
+        alone = uncontrolled(entry) if audit.audit.p else set()
         for cost in COSTS:
             points = [Point(one, float(spends[one.name].get(cost, nan)), scores[one.name]) for one in shown]
-            best = front(point for point in points if point.method.name not in alone and not audit.fails)
+            judged = [point for point in points if point.method.reference not in audit.fails]
+            best = front(point for point in judged if point.method.name not in alone)
             rows += [
                 {"scenario": scenario.name, "metric": metric.name, "method": point.method.name, "cost": cost}
-                | {"spent": point.cost, "left": point.left, "front": point in best, "fails": audit.fails}
+                | {"spent": point.cost, "left": point.left, "front": point in best}
+                | {"fails": audit.fails.get(point.method.reference, "")}
                 for point in points
             ]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -116,7 +119,7 @@ def _shown(entry: Entry) -> list[Method]:
     return [method for method in tested(entry) if not (method.left and method.left[1])]
 
 
-def _table(here: pd.DataFrame, entry: Entry, scenario: Scenario, metric: Metric, judges: bool) -> pd.DataFrame:
+def _table(here: pd.DataFrame, entry: Entry, metric: Metric, judges: bool) -> pd.DataFrame:
     rows = []
     for method in _shown(entry):
         own = here[here["method"] == method.name].to_dict("records")
@@ -124,7 +127,7 @@ def _table(here: pd.DataFrame, entry: Entry, scenario: Scenario, metric: Metric,
             texts = {row["cost"]: "–" if isnan(row["spent"]) else f"{row['spent']:.4g}" for row in own}
             best = {row["cost"] for row in own if row["front"]}
             costs = {COSTS[cost]: f"**{text}**" if cost in best else text for cost, text in texts.items()}
-            label = marked(entry, scenario, method, judges)
+            label = marked(entry, method, judges)
             rows.append({"Method": label, metric.label: f"{own[0]['left']:.3f}", **costs})
     return grid(rows)
 

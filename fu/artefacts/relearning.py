@@ -19,9 +19,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import notes
-from fu.artefacts.audit import controlled, marked, tested, uncontrolled, unfit
+from fu.artefacts.auditing import marked, silent, tested, uncontrolled, unfit
 from fu.artefacts.drawing import draw_band, handles, head, legend, looks, panels, show_shares
-from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Method, Scenario
+from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Scenario
 from fu.artefacts.panels import LIKE, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import summaries
@@ -34,6 +34,7 @@ ATTACKS = {"retained": "retained clients train", "forgotten": "the forgotten cli
 SHARE = 0.95  # of the original model's level, where something is back
 LEVEL = 0.05
 LEAST = 4  # models of each kind: 70 labellings, of three only 20
+SEES = ("untouched",)  # plug-ins of the controls that an attack must find
 RESAMPLES, SEED = 19_999, 0  # exact up to eight repeats, which have 12,870 labellings
 CONTROL: dict[str, Any] = {"linewidth": 3.2, "zorder": 1.5}
 GREYS = ("0.15", "0.6")  # of the retrainings
@@ -51,11 +52,13 @@ READ = (
 
 
 class Judged(NamedTuple):
-    """An attack in one scenario: each method's rounds by repeat (inf: never), p-values, and why it judges nobody."""
+    """An attack in one scenario: each method's rounds by repeat (inf: never), p-values, and by reference why it judges
+    nobody.
+    """
 
     rounds: Mapping[str, list[float]]
     p: Mapping[str, float]
-    fails: str
+    fails: Mapping[str, str]
 
     def sooner(self, method: str) -> bool:
         """Whether what the method forgot comes back sooner than what a retrained model never knew."""
@@ -68,7 +71,11 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     judged = {one.name: {attack: judge(entry, one, times, attack) for attack in ATTACKS} for one in entry.scenarios}
     shown = [(one.label, _panel(entry, one, found, judged[one.name])) for one in entry.scenarios]
     words = [
-        [unfit(f"Where {ATTACKS[attack]}, the attack", one.fails) for attack, one in several.items() if one.fails]
+        [
+            text
+            for attack, one in several.items()
+            for text in silent(entry, f"The attack in which {ATTACKS[attack]}", one.fails)
+        ]
         for several in judged.values()
     ]
     return of_table(found, shown, _notes(entry), words, figure=_picture(entry, found))
@@ -107,19 +114,15 @@ def judge(entry: Entry, scenario: Scenario, times: pd.DataFrame, attack: str) ->
     here = times[(times["scenario"] == scenario.name) & (times["attack"] == attack)]
     rounds = {str(method): [*part["rounds"]] for method, part in here.groupby("method", sort=False)}
 
-    def trained(method: Method) -> str:
-        return entry.trial(scenario.name, method).trained
-
-    again = {trained(one): rounds.get(one.name, []) for one in entry.methods if one.name in entry.against}
-    out = {*entry.against, *uncontrolled(entry, scenario)}
-    tested = [one for one in entry.methods if one.name not in out and len(rounds.get(one.name, [])) >= LEAST]
-    p = {
-        one.name: p_value(rounds[one.name], again[trained(one)]) for one in tested if len(again[trained(one)]) >= LEAST
-    }
-    scores = {name: -float(np.minimum(rounds[name], _last(scenario) + 1).mean()) for name in p}
-    fails, _ = controlled(entry, scores, {name: value < LEVEL for name, value in p.items()})
+    alone, p = uncontrolled(entry), {}
+    for method in (one for one in tested(entry) if one.name not in alone):
+        own, again = (rounds.get(name, []) for name in (method.name, method.reference))
+        if min(len(own), len(again)) >= LEAST:
+            p[method.name] = p_value(own, again)
+    found = {name: value < LEVEL for name, value in p.items()}
+    fails = {name: why for name in entry.against if (why := unfit(entry, name, found, SEES))}
     few = f"of fewer than {LEAST} models of a kind no p can be below {LEVEL:g}"
-    return Judged(rounds, p, fails if p else few)
+    return Judged(rounds, p, fails if p else dict.fromkeys(entry.against, few))
 
 
 def p_value(rounds: list[float], control: list[float]) -> float:
@@ -161,15 +164,16 @@ def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mappin
     assert scenario.relearning
     here = found[found["scenario"] == scenario.name].set_index(CURVE[1:])["mean"]
     last, originals, rows = _last(scenario), _originals(entry), []
-    fit = any(not one.fails for one in judged.values())
+    fit = any(len(one.fails) < len(entry.against) for one in judged.values())
     for method in sorted(entry.methods, key=lambda one: one.name not in entry.against):
         number = len(next(iter(judged.values())).rounds.get(method.name, []))
         fewer = f" ({number} models)" if number < scenario.relearning.repeats else ""
-        row: dict[Any, str] = {"Method": marked(entry, scenario, method, fit) + fewer}
+        row: dict[Any, str] = {"Method": marked(entry, method, fit and method.name not in entry.against) + fewer}
         for attack, one in judged.items():
             text = mean_rounds(one.rounds.get(method.name, []), last)
-            grey = not one.fails and method.name in one.p and not one.sooner(method.name)
-            row[ATTACKS[attack], f"rounds {LIKE}" if one.fails else "rounds"] = f"{text} {LIKE}" if grey else text
+            grey = method.reference not in one.fails and method.name in one.p and not one.sooner(method.name)
+            head = f"rounds {LIKE}" if len(one.fails) == len(entry.against) else "rounds"
+            row[ATTACKS[attack], head] = f"{text} {LIKE}" if grey else text
             for metric in entry.metrics:
                 ends = [here.get((method.name, attack, metric.name, round), nan) for round in (0, last)]
                 row[ATTACKS[attack], metric.label] = " → ".join(plus_minus(end) for end in ends)

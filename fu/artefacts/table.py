@@ -140,8 +140,12 @@ def _forgot(entry: Entry, means: "pd.Series[float]", scenario: str, method: str,
 
 
 def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
-    """Return one scenario's rows as text: the rate, then for each metric ours, the paper's and the difference."""
+    """Return one scenario's rows as text: the rate, then for each metric ours, the paper's and the difference.
+
+    Of a metric of which the paper prints no number in the table, ours alone.
+    """
     cells = _cells(frame, scenario)
+    compared = set(frame["metric"][frame["published"].notna()]) if entry.compares else set()
     methods = {method.name: method for method in entry.methods}
     best = _best(entry, cells)
     rows = []
@@ -159,7 +163,7 @@ def panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame
             text = f"**{text}**" if (name, stage, metric.name) in best else text
             if cell["diverged"] and not cell["n"]:
                 text = f"diverged in {cell['diverged_round']:.0f}" if first else "–"
-            if not entry.compares:
+            if not compared & {metric.name, metric.spread}:
                 row[metric.label] = text
                 continue
             theirs = _number(cell["published"], spread["published"] if spread is not None else None)

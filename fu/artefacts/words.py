@@ -78,7 +78,7 @@ def in_words(
         )
     if held_out is not None and not took_hold(held_out):
         found.append(
-            f"It was memorised, however: on held-out triggered images the ASR of ω⁰ is only {held_out:.3f}, so a "
-            "choice on validation data hardly sees which methods forgot."
+            "It was memorised, however: on the forgotten client's validation images the ASR of ω⁰ is only "
+            f"{held_out:.3f}, so a choice on validation data hardly sees which methods forgot."
         )
     return found

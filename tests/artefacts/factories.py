@@ -30,6 +30,7 @@ CLIENTS = 3  # of metrics that every client has
 AUDITED = ("ulira_auc", "members_unlearned")
 RELEARNED = ("forget_set_accuracy", "retained_accuracy")
 EPSILON = ("ulira_epsilon", "ulira_epsilon_low", "ulira_epsilon_high", "ulira_epsilon_ceiling")
+HARM = ("harm_near", "harm_test")
 ENDS = (("low", -0.5), ("high", 1.0))
 LOST = 3  # the round in which a run diverges
 
@@ -95,7 +96,7 @@ def make_entry(
     metrics = RELEARNED if "relearning" in reads else metrics
     if catalogue.audited(kind):
         scored = ("exposed_auc",) if "exposed" in reads else ("ulira_auc",) if declared.get("SCORES") else AUDITED
-        metrics = EPSILON if declared.get("FIRSTS") else scored
+        metrics = EPSILON if declared.get("FIRSTS") else HARM if declared.get("DIFFERENCES") else scored
     shown = tuple(known[name] for name in metrics) if measured else ()
     values: dict[str, Any] = {
         "paper": "toy",
@@ -134,6 +135,17 @@ def make_entry(
         values["scenarios"] = (scenario.model_copy(update={"at": {"p": 1, "n": 50}}),)
         values["methods"] = tuple(as_training(method) for method in values["methods"])
         values |= {"x": "p", "lines": ("n",), "against": ("scratch",), "stages": ("original",)}
+    if catalogue.audited(kind) or "relearning" in reads:
+        scratch, *several = values["methods"]
+        several = [one.model_copy(update={"reference": "scratch"}) for one in several]
+        if kind == "controls":
+            several = [one.model_copy(update={"hides": True}) for one in several]
+            shares = {"none": 0.0, "all": 1.0}
+            ours = several[0]
+            for name, left in shares.items():
+                fixed: dict[str, Any] = {"trials": {"small": (make_trial(0.1),)}, "hides": False, "chosen": {}}
+                several.append(ours.model_copy(update={**fixed, "name": name, "label": name, "left": ("partly", left)}))
+        values["methods"] = (scratch, *several)
     if optima:
         best = as_training(make_scratch()).model_copy(update={"name": "best", "label": "Best"})
         values |= {"methods": (*values["methods"], best), "against": ("best", "scratch"), "x": None}
@@ -144,6 +156,7 @@ def make_audit(name: str) -> Audit:
     """Return an audit as its file declares it."""
     about, metrics = catalogue.declared("audits", name), catalogue.metrics_of(name, "audits")
     given = {"label": about["LABEL"], "score": about["SCORE"], "caveat": about["CAVEAT"]}
+    given |= {"p": about.get("P", ""), "sees": about.get("SEES", ())}
     return Audit(plugin=name, metrics=tuple(metric.name for metric in metrics), **given)
 
 
@@ -194,7 +207,7 @@ def make_frame(entry: Entry, published: Mapping[tuple[str, str, str], float] | N
     theirs = {"scenario": "small", "seed": -1, "round": -1, "published": True}
     for (method, stage, metric), value in (published or {}).items():
         rows.append({**theirs, "method": method, "stage": stage, "metric": metric, "value": value})
-    frame = pd.DataFrame(rows, columns=[*COLUMNS[:8], "client", *COLUMNS[8:], "first"])
+    frame = pd.DataFrame(rows, columns=[*COLUMNS[:8], "client", *COLUMNS[8:], "first", "run"])
     frame["published"] = frame["published"].eq(True).astype(bool)
     return frame.astype({"seed": int, "round": int, "value": float})
 
@@ -240,9 +253,9 @@ def _audited(entry: Entry) -> Iterator[dict[str, Any]]:
             about = {"scenario": scenario, "method": method, "trial": trial, "seed": -1, "round": -1}
             about |= {"stage": role, "model": model, "first": first}
             yield {**about, "metric": "repeats", "value": len(entry.seeds)}
-            for name, audit in entry.audits.items():
+            for audit in entry.audits.values():
                 of = {metric: number(trial, metric) for metric in audit.metrics}
-                of |= {} if name == "members" else {audit.found: 1.0}
+                of |= {audit.p: of[audit.p] / 1000} if audit.p else {}
                 of |= {f"ulira_epsilon_{end}": of["ulira_epsilon"] + by for end, by in ENDS} if entry.firsts else {}
                 yield from ({**about, "metric": metric, "value": value} for metric, value in of.items())
 

@@ -8,10 +8,10 @@ import pandas as pd
 from fu.artefacts.entry import Entry
 from tests.artefacts.factories import CHOSEN, cells, made, make_entry
 
-FOUND = {4: 0.0, 8: 1.0, 16: 1.0}
+NUMBERS = (4, 8, 16)
 
 
-def rows(found: dict[int, float]) -> pd.DataFrame:
+def rows() -> pd.DataFrame:
     """Return the frame of one method: N = 4 has epsilon .4, N = 8 .8 and so on, the ends a half below and one above."""
     about: dict[str, Any] = {"scenario": "small", "method": "ours", "trial": CHOSEN, "seed": -1, "stage": "recovered"}
     numbers = {
@@ -20,10 +20,9 @@ def rows(found: dict[int, float]) -> pd.DataFrame:
             "ulira_epsilon_low": n / 10 - 0.5,
             "ulira_epsilon_high": n / 10 + 1,
             "ulira_epsilon_ceiling": n / 5,
-            "ulira.found": told,
             "ulira_auc": 0.7,
         }
-        for n, told in found.items()
+        for n in NUMBERS
     }
     listed = [
         {**about, "first": n, "metric": metric, "value": value}
@@ -34,21 +33,24 @@ def rows(found: dict[int, float]) -> pd.DataFrame:
 
 
 def controlled(*firsts: int) -> Entry:
-    """Return the entry, in which retraining stands for a control of the same training."""
+    """Return the entry with an independent retraining and doing nothing, both compared with the same retraining."""
     entry = make_entry("epsilon", firsts=firsts)
-    marked = [one.model_copy(update={"control": one.name == "scratch"}) for one in entry.methods]
-    return entry.model_copy(update={"methods": tuple(marked)})
+    again = entry.against[0]
+    methods = [one.model_copy(update={"reference": "" if one.name == again else again}) for one in entry.methods]
+    ours = next(one for one in methods if one.name == "ours")
+    known: list[dict[str, Any]] = [{"name": "none", "left": ("partly", 0.0)}, {"name": "nothing", "control": True}]
+    return entry.model_copy(update={"methods": (*methods, *(ours.model_copy(update=one) for one in known))})
 
 
 def test_rows_and_points() -> None:
-    result = made(controlled(4, 8, 16), rows(FOUND))
+    result = made(controlled(4, 8, 16), rows())
     assert result.frame.round(9).to_numpy().tolist() == [
         ["small", "ours", 4, 0.4, -0.1, 1.4, 0.8, False],
         ["small", "ours", 8, 0.8, 0.3, 1.8, 1.6, True],
         ["small", "ours", 16, 1.6, 1.1, 2.6, 3.2, True],
     ]
     assert ["Ours *", "8", "0.80 (0.30 to 1.80)", "1.60", "yes"] in cells(result.body)
-    [axis] = result.figure.axes
+    axis = result.figure.axes[0]
     points = [line for line in axis.lines if line.get_marker() == "o"]
     assert [(float(np.asarray(one.get_xdata())[0]), one.get_markerfacecolor() == "white") for one in points] == [
         *((4.0, True), (8.0, False), (16.0, False))
@@ -57,5 +59,5 @@ def test_rows_and_points() -> None:
 
 
 def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
-    result = made(make_entry("epsilon", firsts=(4, 8, 16)), rows(FOUND))
+    result = made(make_entry("epsilon", firsts=(4, 8, 16)), rows())
     assert ["Ours *", "8", "0.80 (0.30 to 1.80)", "1.60", "–"] in cells(result.body)

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fu.artefacts import pareto
-from fu.artefacts.audit import GREY
 from fu.artefacts.entry import Entry
+from fu.artefacts.pareto import GREY
 from fu.pipeline import catalogue
 from tests.artefacts.factories import cells, made
-from tests.artefacts.test_audit import SCORES, elsewhere, make_audit, make_rows
+from tests.artefacts.test_auditing import SCORES, make_audit, make_rows, method
 
 BYTES = {"none": 90.0, "nothing": 0.0, "good": 40.0, "bad": 10.0, "half": 1.0, "all": 1.0, "tenth": 1.0}
 
@@ -22,7 +22,7 @@ def entry() -> Entry:
     return make_audit(kind="pareto", metrics=(known["ulira_auc"],), also=pareto.ALSO, audits=audits)
 
 
-def rows(found: dict[str, bool] | None = None) -> pd.DataFrame:
+def rows(p: dict[str, float] | None = None) -> pd.DataFrame:
     """Return U-LiRA's scores, and bytes up in two phases of each of two seeds, of which the second has two more."""
     about = {"scenario": "small", "round": -1, "published": False, "device": None}
     spent = [
@@ -32,7 +32,7 @@ def rows(found: dict[str, bool] | None = None) -> pd.DataFrame:
         for stage, part in (("unlearned", 1.0), ("recovered", 2.0))
         for metric, value in (("bytes_up", part * number + 2 * seed * (name != "nothing")), ("stored", part * number))
     ]
-    return pd.concat([make_rows(found=found).assign(device=None), pd.DataFrame(spent)], ignore_index=True)
+    return pd.concat([make_rows(p).assign(device=None), pd.DataFrame(spent)], ignore_index=True)
 
 
 def test_costs_add_up_phases_and_are_means_over_repeats() -> None:
@@ -59,20 +59,25 @@ def test_who_is_on_a_front_is_bold() -> None:
     assert shown == {"None": "272", "Nothing": "0", "Good": "**122**", "Bad": "**32**"}
 
 
-def test_a_method_whose_training_no_control_shares_is_on_no_front_of_an_audit_that_judges() -> None:
-    other = elsewhere(entry(), "good")
+def test_a_method_whose_reference_has_no_controls_is_on_no_front_of_an_audit_that_judges() -> None:
+    own = entry()
+    methods = [one for one in own.methods if one.name != "good"]
+    methods[-1:-1] = [method("other", retrains=True, reference=""), method("good", reference="other")]
+    other = own.model_copy(update={"methods": tuple(methods), "against": ["again", "other"]})
     result = made(other, rows())
     up = result.frame[result.frame["cost"] == "bytes_up"].set_index("method")["front"]
     assert up.to_dict() == {"none": True, "nothing": False, "good": False, "bad": True}
     assert [row[0] for row in cells(result.body)[1:]] == ["None", "Nothing", "Good (not judged: no controls)", "Bad"]
     given = rows()
-    none = given[given["metric"] != "ulira.found"]  # as of an audit that only describes
+    none = given[given["metric"] != "ulira_p"]
+    silent = other.audits["ulira"].model_copy(update={"p": ""})  # an audit that only describes
+    other = other.model_copy(update={"audits": {"ulira": silent}})
     assert pareto.tidy(none, other).set_index(["cost", "method"])["front"]["bytes_up", "good"]
     assert "not judged" not in made(other, none).body
 
 
 def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
-    result = made(entry(), rows({"none": True}))
+    result = made(entry(), rows({"none": 0.0005}))
     assert not result.frame["front"].any()
     assert result.words == [["U-LiRA AUC judges no method here: “None” fails it."]]
     up = next(axis for axis in result.figure.axes if axis.get_xlabel() == "bytes up")

@@ -26,6 +26,7 @@ ROUNDS: dict[str, list[float]] = {
     "sampled": [2, 2, 2, 2],
     "sampled.again": [1, 2, 2, 2],
 }
+REFERENCES = {"again": "", "sampled.again": "", "sampled": "sampled.again"}
 SAMPLED = "Sampled (not judged: no controls)"
 ORIGINALS = ("ω⁰ before Again", "ω⁰ before Sampled.Again")
 LEVEL = 0.8  # of the original model: .76 is back
@@ -38,7 +39,8 @@ def make(**changes: Any) -> Entry:
     for name in ROUNDS:
         trained = f"small/{'fats' if name.startswith('sampled') else 'original'}"
         trial = Trial(name=name, rate=0.1, values={}, trained=trained, unlearned=f"small/{name}")
-        kind = {"left": ("partly", LEFT[name]) if name in LEFT else None}
+        kind: dict[str, Any] = {"left": ("partly", LEFT[name]) if name in LEFT else None}
+        kind |= {"plugin": name, "reference": REFERENCES.get(name, "again")}
         methods.append(Method(name=name, label=name.title(), trials={"small": (trial,)}, **kind, **about))
     relearned = Relearning(rounds=LAST, samples=5, repeats=4)
     laid = Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), relearning=relearned)
@@ -108,12 +110,11 @@ def test_the_p_value_counts_labellings(own: list[float], control: list[float], p
 
 
 def with_control() -> Entry:
-    """Return the entry where half is left of the sampled training: it has a control then."""
-    entry = make()
-    half = next(one for one in entry.methods if one.name == "half")
-    (trial,) = half.trials["small"]
-    moved = half.model_copy(update={"trials": {"small": (trial.model_copy(update={"trained": "small/fats"}),)}})
-    return entry.model_copy(update={"methods": tuple(moved if one is half else one for one in entry.methods)})
+    """Return the entry where an independent retraining and all of the client stand beside the sampled training, too."""
+    entry, more = make(), {"none.sampled": ("partly", 0.0), "all.sampled": ("partly", 1.0)}
+    sampled = next(one for one in entry.methods if one.name == "sampled")
+    known = [sampled.model_copy(update={"name": name, "label": name, "left": left}) for name, left in more.items()]
+    return entry.model_copy(update={"methods": (*entry.methods, *known)})
 
 
 def test_p_values_are_those_of_the_retraining_of_the_same_training_as_they_are() -> None:
@@ -136,15 +137,15 @@ def test_three_models_judge_nobody() -> None:
     frame = make_rows()
     entry = make()
     few = relearning.judge(entry, entry.scenarios[0], until(frame[frame["seed"] < 3]), "retained")
-    assert (few.p, few.fails) == ({}, "of fewer than 4 models of a kind no p can be below 0.05")
+    why = "of fewer than 4 models of a kind no p can be below 0.05"
+    assert (few.p, few.fails) == ({}, {"again": why, "sampled.again": why})
 
 
 def test_an_attack_that_fails_its_controls_judges_nobody() -> None:
-    assert judged().fails == ""
-    assert judged({"none": [0, 0, 0, 0]}).fails == "“None” fails it"
-    assert judged({"half": [0, 0, 0, 0], "all": [1, 1, 1, 1]}).fails == "it scores “Half” higher than “All”"
-    assert judged({"all": [3, 3, 3, inf]}).fails == "“All” passes it"
-    assert judged(attack="forgotten").fails == "“All” passes it"  # retrained models are back as soon
+    assert judged().fails == {}
+    assert judged({"none": [0, 0, 0, 0]}).fails == {"again": "“None” fails it"}
+    assert judged({"all": [3, 3, 3, inf]}).fails == {"again": "“All” passes it"}
+    assert judged(attack="forgotten").fails == {"again": "“All” passes it"}  # retrained models are back as soon
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_cells_and_headings() -> None:
         *(("retained clients train", name) for name in ("rounds", "Forget-set accuracy", "Accuracy, retained clients")),
         *(
             ("the forgotten client trains", name)
-            for name in (f"rounds {LIKE}", "Forget-set accuracy", "Accuracy, retained clients")
+            for name in ("rounds", "Forget-set accuracy", "Accuracy, retained clients")
         ),
     ]
     assert [*shown] == ["Again", "Sampled.Again", "None", "Half", "All", "Soon", "Late", SAMPLED, *ORIGINALS]
@@ -181,7 +182,9 @@ def test_cells_and_headings() -> None:
     assert shown[SAMPLED][0] == "2.0"
     assert {row[3] for name, row in shown.items() if name not in ORIGINALS} == {"1.0"}
     assert shown[ORIGINALS[0]] == ("–", "0.800", "–") * 2
-    assert result.words == [["Where the forgotten client trains, the attack judges no method here: “All” passes it."]]
+    assert result.words == [
+        ["The attack in which the forgotten client trains judges no method against Again: “All” passes it."]
+    ]
 
 
 def test_cells_hold_the_values_before_and_after_the_attack() -> None:
@@ -208,7 +211,7 @@ def test_without_a_retrained_model_nobody_is_judged() -> None:
     frame = make_rows()
     entry = with_control()
     one = relearning.judge(entry, entry.scenarios[0], until(frame[frame["method"] != "again"]), "retained")
-    assert set(one.p) == {"half", "sampled"}
+    assert set(one.p) == {"sampled"}
     alone = frame[~frame["method"].isin(["again", "sampled.again"]) | (frame["seed"] == 0)]
     assert set(relearning.judge(entry, entry.scenarios[0], until(alone), "retained").p) == set()
 

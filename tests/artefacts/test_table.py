@@ -60,6 +60,14 @@ def test_the_difference_is_ours_minus_the_papers() -> None:
     assert "diff" not in made(make_entry("table")).body
 
 
+def test_of_a_metric_that_the_paper_does_not_print_ours_stands_alone() -> None:
+    entry = make_entry("table", published="checksum", metrics=("asr", "distance"))
+    head, *lines = cells(made(entry, make_frame(entry, {("scratch", "unlearned", "asr"): 0.25})).body)
+    assert head == ["Method", "Rate", "ASR", "ASR paper", "ASR diff", "Distance"]
+    assert {len(line) for line in lines} == {6}
+    assert "–" not in {line[5] for line in lines}
+
+
 def test_a_published_spread_stands_in_parentheses() -> None:
     entry = make_entry("table", published="checksum", metrics=("r_acc",))
     numbers = {("scratch", "unlearned", "r_acc"): 0.76, ("scratch", "unlearned", "r_acc_std"): 0.228}
@@ -232,7 +240,7 @@ def test_a_memorised_backdoor_is_told_where_rates_are_chosen(
         entry = make_entry("table", rates=given)
         frame = set_values(make_frame(entry), "original", "original", "asr", 0.98)
         frame = set_values(frame, "original", "original", "asr_validation", *values)
-        text = f"on held-out triggered images the ASR of ω⁰ is only {sum(values) / 2:.3f}"
+        text = f"on the forgotten client's validation images the ASR of ω⁰ is only {sum(values) / 2:.3f}"
         assert (text in made(entry, frame).body) is told
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry, Method, Trial
-from fu.artefacts.words import TOOK_HOLD, forgets, in_words, plus_minus
+from fu.artefacts.words import TOOK_HOLD, forgets, in_words
 from tests.artefacts.factories import make_entry
 
 
@@ -68,8 +68,8 @@ def test_a_backdoor_that_held_out_images_do_not_trigger_was_memorised(held_out: 
     found = words(held_out=held_out)
     assert len(found) == 1 + said
     assert not said or found[1] == (
-        f"It was memorised, however: on held-out triggered images the ASR of ω⁰ is only {held_out:.3f}, so a choice on "
-        "validation data hardly sees which methods forgot."
+        f"It was memorised, however: on the forgotten client's validation images the ASR of ω⁰ is only {held_out:.3f}, "
+        "so a choice on validation data hardly sees which methods forgot."
     )
     assert found[0].startswith(TOOK_HOLD)
     assert len(words(held_out=held_out, original=(0.4, 0.9))) == 1
@@ -90,7 +90,3 @@ def test_a_method_forgets_by_the_printed_digits() -> None:
 def test_without_retraining_there_are_no_words() -> None:
     assert words(diverged=("scratch",)) == []
     assert words(entry=ENTRY.model_copy(update={"methods": METHODS[1:]})) == []
-
-
-def test_zero_is_printed_without_a_sign() -> None:
-    assert (plus_minus(-0.004, digits=2), plus_minus(-0.006, digits=2)) == ("0.00", "-0.01")

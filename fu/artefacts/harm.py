@@ -1,0 +1,127 @@
+"""Harm to the retained clients: how much worse unlearned models are than retrained ones, and which methods are.
+
+`metrics` names differences of which the audit also gives both ends (`_low`, `_high`), the chance of being worse
+(`_worse`) and a p-value (`_p`). P-values are adjusted by Holm's method for all that are shown: metrics, methods and
+scenarios together.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fu.artefacts import drawing, notes
+from fu.artefacts.audit import BLACK, MODELS
+from fu.artefacts.auditing import tested
+from fu.artefacts.entry import Entry, Metric, Scenario
+from fu.artefacts.panels import grid
+from fu.artefacts.result import Result, of_table
+from fu.artefacts.words import plus_minus
+from fu.artefacts.wrapping import fill
+from fu.claims.correction import adjusted
+from fu.claims.rows import ends
+
+INPUTS = ("audits",)
+NEEDS = ("against",)
+DIFFERENCES = True
+LEVEL = 0.05
+COLUMNS = ["scenario", "method", "metric", "difference", "low", "high", "worse", "p", "adjusted"]
+SIGNS: dict[str, dict[str, Any]] = {
+    "worse than retraining": BLACK,
+    "not shown to be worse": {**BLACK, "markerfacecolor": "white"},
+}
+READ = (
+    "In parentheses: 95% bootstrap interval over models. Chance: that an unlearned model is worse than a retrained one "
+    "(a half: as often as not). p: one-sided permutation test over models, adjusted by Holm's method for the {tests} "
+    "tests shown here. Bold, filled: p below .05, so that the chance of any false one among them is at most 5%. What "
+    "is not shown to be worse may still be, by as much as its interval allows."
+)
+
+
+def make(frame: pd.DataFrame, entry: Entry) -> Result:
+    """Return every method's differences from retraining with intervals and adjusted p-values, and a picture."""
+    found = tidy(frame, entry)
+    shown = [(one.label, _table(frame, found, entry, one)) for one in entry.scenarios]
+    read = notes.joined(entry, READ.format(tests=len(found)), *(audit.caveat for audit in entry.audits.values()))
+    return of_table(found, shown, read, figure=_picture(entry, found))
+
+
+def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return a row for each scenario, method and metric of which there is a number."""
+    values = frame.set_index(["scenario", "method", "metric"])["value"].to_dict()
+    rows = []
+    for scenario in entry.scenarios:
+        for method in tested(entry):
+            for metric in (one.name for one in entry.metrics):
+                names = (metric, *ends(metric), f"{metric}_worse", f"{metric}_p")
+                keys = [(scenario.name, method.name, name) for name in names]
+                if keys[0] in values:
+                    numbers = dict(zip(COLUMNS[3:], (values[key] for key in keys), strict=False))
+                    rows.append({"scenario": scenario.name, "method": method.name, "metric": metric, **numbers})
+    found = pd.DataFrame(rows, columns=COLUMNS)
+    return found.assign(adjusted=adjusted(found["p"].to_list()))
+
+
+def _table(frame: pd.DataFrame, found: pd.DataFrame, entry: Entry, scenario: Scenario) -> pd.DataFrame:
+    counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
+    repeats = dict(zip(counted["method"], counted["value"], strict=True))
+    own = found[found["scenario"] == scenario.name]
+    here = {(row["method"], row["metric"]): row for row in own.to_dict("records")}
+    rows = []
+    for method in tested(entry):
+        number = int(repeats.get(method.name, 0))
+        fewer = f" ({number} models)" if number < len(entry.seeds) else ""
+        row: dict[Any, str] = {"Method": method.marked + fewer}
+        for metric in entry.metrics:
+            if one := here.get((method.name, metric.name)):
+                row |= {(metric.label, head): text for head, text in _cells(one, metric).items()}
+        rows.append(row)
+    return grid(rows)
+
+
+def _cells(row: Mapping[Any, Any], metric: Metric) -> dict[str, str]:
+    digits = 3 if metric.unit == "fraction" else 1
+    middle, low, high = (plus_minus(row[name], digits=digits) for name in ("difference", "low", "high"))
+    p = plus_minus(row["adjusted"], digits=4)
+    return {
+        "difference": f"{middle} ({low} to {high})",
+        "chance": plus_minus(row["worse"], digits=2),
+        "p (Holm)": f"**{p}**" if row["adjusted"] < LEVEL else p,
+    }
+
+
+def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
+    """Return a row of panels for each scenario, one for each metric: a point with its interval for each method."""
+    methods, wide = tested(entry), rcParams["figure.figsize"][0]
+    figure = Figure(figsize=(wide, (0.17 * len(methods) + 0.6) * len(entry.scenarios)), layout="constrained")
+    axes = figure.subplots(len(entry.scenarios), len(entry.metrics), squeeze=False, sharex="col", sharey=True)
+    styles = drawing.looks(methods)
+    for line, scenario in zip(axes, entry.scenarios, strict=True):
+        for axis, metric in zip(line, entry.metrics, strict=True):
+            here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
+            _draw(axis, here, styles)
+            if scenario is entry.scenarios[0]:
+                drawing.head(axis, metric.label)
+            if scenario is entry.scenarios[-1]:
+                axis.set_xlabel(fill(metric.unit, 12))
+        line[0].set_yticks(range(len(methods)), [method.marked for method in methods])
+        line[0].set_ylabel(entry.heading_of(scenario.label))
+    axes[0, 0].invert_yaxis()  # of all, as they share it
+    drawing.legend(figure, drawing.signs(SIGNS, SIGNS))
+    return figure
+
+
+def _draw(axis: Axes, here: pd.DataFrame, styles: Mapping[str, drawing.Look]) -> None:
+    rows = {row["method"]: row for row in here.to_dict("records")}
+    axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
+    for place, (name, look) in enumerate(styles.items()):
+        if row := rows.get(name):
+            axis.hlines(place, row["low"], row["high"], color=look.colour, linewidth=1.2)
+            axis.plot(row["difference"], place, **look.point(row["adjusted"] < LEVEL, zorder=3))
+    axis.xaxis.set_major_locator(MaxNLocator(4))
+    axis.grid(axis="y", linewidth=0.4, color="0.9")
+    axis.set_axisbelow(True)

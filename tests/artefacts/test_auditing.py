@@ -1,0 +1,166 @@
+"""Verdicts by hand: two audits of two methods, four shares of the client and doing nothing, against one retraining."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fu.artefacts import auditing
+from fu.artefacts.auditing import Judged, audits, family, remaining, verdict
+from fu.artefacts.entry import Entry, Method, Scenario, Trial
+from fu.pipeline import catalogue
+from tests.artefacts.factories import make_audit as audit_named
+from tests.artefacts.factories import make_entry
+
+LEFT = {"none": 0.0, "tenth": 0.1, "half": 0.5, "all": 1.0}
+NAMES = ("again", *LEFT, "nothing", "good", "bad")
+METRICS = ("ulira_auc", "line_position", "members_gap")
+SCORES = {"none": 0.5, "tenth": 0.52, "half": 0.7, "all": 0.9, "nothing": 0.95, "good": 0.49, "bad": 0.8}
+P = {"none": 0.5, "tenth": 0.004, "half": 0.0005, "all": 0.0005, "nothing": 0.0005, "good": 0.6, "bad": 0.0005}
+PLACES = np.array([-1.5, -0.5, 0, 0, 0, 0, 0.5, 1.5])  # of eight models on the line, around their mean
+AT = {"none": 0.0, "tenth": 10.0, "half": 50, "all": 100, "nothing": 100, "good": 0, "bad": 40}
+
+
+def method(name: str, **about: Any) -> Method:
+    trial = Trial(name=name, rate=0.1, values={}, unlearned=f"small/{name}")
+    plugin = "retrain_partly" if name in LEFT else {"nothing": "untouched"}.get(name, name)
+    given = {"control": name == "nothing", "retrains": name == "again", "plugin": plugin}
+    given |= {"left": (plugin, LEFT[name]) if name in LEFT else None, "reference": "" if name == "again" else "again"}
+    shown = {"name": name, "label": name.title(), "in_paper": True, "post_training": "none"}
+    return Method(trials={"small": (trial,)}, **{**shown, **given, **about})
+
+
+def make_audit(**changes: Any) -> Entry:
+    """Return a table of all of them."""
+    laid = (Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4)),)
+    known = catalogue.metrics()
+    values: dict[str, Any] = {"scenarios": laid, "methods": tuple(map(method, NAMES)), "against": ["again"]}
+    values |= {"x": None, "lines": [], "metrics": tuple(known[name] for name in METRICS), "chosen": {}}
+    names = {"line": "Line", "members": "Members", "ulira": "U-LiRA"}
+    audits = {name: audit_named(name).model_copy(update={"label": label}) for name, label in names.items()}
+    return make_entry("audit").model_copy(update={**values, "audits": audits, **changes})
+
+
+def make_rows(p: Mapping[str, float] | None = None, at: Mapping[str, float] | None = None) -> pd.DataFrame:
+    """Return the frame: U-LiRA's p as given, the line's half as large, projections on one probe, and members."""
+    rows: list[dict[str, Any]] = []
+    for name, chance in {**P, **(p or {})}.items():
+        numbers = {"repeats": 8.0, "ulira_auc": SCORES[name], "ulira_p": chance, "members_gap": -0.0001}
+        numbers |= {"line_position": {**AT, **(at or {})}[name] / 100, "line_p": chance / 2}
+        about = {"scenario": "small", "method": name, "trial": name, "seed": -1, "stage": "unlearned", "round": -1}
+        rows += [{**about, "metric": metric, "value": value} for metric, value in numbers.items()]
+        kinds = {"unlearned": {**AT, **(at or {})}[name], "retrained": 0.0, "original": 100.0}
+        rows += [
+            {**about, "metric": f"line: forgotten, {kind}", "run": run, "value": mean + place}
+            for kind, mean in kinds.items()
+            for run, place in enumerate(PLACES)
+        ]
+    return pd.DataFrame(rows).assign(published=False, model="")
+
+
+def judged(entry: Entry, rows: pd.DataFrame) -> dict[str, Judged]:
+    return {one.audit.plugin: one for one in audits(rows, entry, entry.scenarios[0])}
+
+
+def said(rows: pd.DataFrame, entry: Entry | None = None) -> dict[str, str]:
+    entry = entry or make_audit()
+    several, left = audits(rows, entry, entry.scenarios[0]), remaining(rows, entry, entry.scenarios[0])
+    return {one.name: verdict(entry, one, several, left) for one in auditing.tested(entry)}
+
+
+def test_all_tests_of_a_table_are_one_family() -> None:
+    found = family(make_rows(), make_audit())
+    assert len(found) == 14  # two audits that decide something, seven methods
+    # sorted: four of .00025, four of .0005, then .002 and .004 as the 9th and 10th, times 6 and 5; .25, .3, .5, .6
+    assert found["small", "bad", "line"] == found["small", "all", "line"] == pytest.approx(14 * 0.00025)
+    assert found["small", "bad", "ulira"] == pytest.approx(10 * 0.0005)
+    assert found["small", "tenth", "line"] == pytest.approx(6 * 0.002)
+    assert found["small", "tenth", "ulira"] == pytest.approx(5 * 0.004)
+    assert found["small", "none", "line"] == found["small", "good", "ulira"] == 1
+
+
+def test_audits_stand_in_the_order_of_the_metrics() -> None:
+    assert [*judged(make_audit(), make_rows())] == ["ulira", "line", "members"]
+    one = judged(make_audit(), make_rows())["ulira"]
+    assert one.values["half"] == {"ulira_auc": 0.7, "ulira_p": 0.0005}
+    assert (one.found("tenth"), one.found("good"), one.fails) == (True, False, {})
+    assert judged(make_audit(), make_rows())["members"].p == {}
+
+
+@pytest.mark.parametrize(
+    ("p", "reason"),
+    [
+        ({"none": 0.0005}, "“None” fails it"),
+        ({"all": 0.3}, "“All” passes it"),
+        ({"nothing": 0.3}, "“Nothing” passes it"),
+        ({"tenth": 0.3, "half": 0.3}, ""),  # which no audit claims to find
+        ({"good": 0.0005}, ""),  # methods judge no audit
+    ],
+)
+def test_an_audit_that_its_controls_contradict_judges_nobody(p: dict[str, float], reason: str) -> None:
+    found = judged(make_audit(), make_rows(p))
+    assert found["ulira"].fails == ({"again": reason} if reason else {})
+
+
+def test_verdicts() -> None:
+    assert said(make_rows()) == {
+        **{"none": "bounded below 10%", "good": "bounded below 10%", "bad": "found", "tenth": "found"},
+        **{"half": "found", "all": "found", "nothing": "found"},
+    }
+    # what nothing finds, but what is no less than the smallest share, is undecided
+    assert said(make_rows({"good": 0.3}, {"good": 9.8}))["good"] == "undecided"
+    # an audit that judges nobody finds nobody, and without it nobody passes
+    unfit = said(make_rows({"none": 0.0005}))
+    assert (unfit["bad"], unfit["good"]) == ("undecided", "undecided")
+
+
+def test_a_method_without_controls_of_its_reference_is_not_judged() -> None:
+    entry = make_audit(against=["again", "other"])
+    others = [method("other", retrains=True, reference=""), method("good", reference="other")]
+    entry = entry.model_copy(update={"methods": (*(one for one in entry.methods if one.name != "good"), *others)})
+    assert auditing.uncontrolled(entry) == {"good"}
+    assert said(make_rows(), entry)["good"] == "not judged"
+    assert len(family(make_rows(), entry)) == 12
+    labels = {one.name: auditing.marked(entry, one) for one in entry.methods}
+    assert (labels["good"], labels["bad"]) == ("Good (not judged: no controls)", "Bad")
+
+
+def test_a_control_that_an_audit_claims_to_find_counts_whatever_it_is_compared_with() -> None:
+    entry = make_audit(against=["again", "other"])
+    moved = [
+        method("other", retrains=True, reference=""),
+        method("nothing", reference="other"),
+        method("none2", reference="other", left=("retrain_partly", 0.0)),
+    ]
+    entry = entry.model_copy(update={"methods": (*(one for one in entry.methods if one.name != "nothing"), *moved)})
+    fails = judged(entry, make_rows({"nothing": 0.3}))["ulira"].fails
+    assert fails == {"again": "“Nothing” passes it", "other": "“Nothing” passes it"}
+
+
+def test_the_resolution_is_the_least_share_that_has_power_and_bounds_are_of_probes_that_have_it() -> None:
+    entry = make_audit()
+    left = remaining(make_rows(), entry, entry.scenarios[0])
+    assert left.resolution == {"again": {"forgotten": 0.1}}
+    assert left.power["tenth"]["forgotten"] == 1.0
+    assert left.bound["none"] == left.bound["good"] == 0.1
+    assert left.bound["bad"] == 0.5  # 40 of 100
+    assert left.bound["nothing"] is None
+    blurred = make_rows(at={"tenth": 0.5})  # a twentieth of what it takes
+    found = remaining(blurred, entry, entry.scenarios[0])
+    assert found.power["tenth"]["forgotten"] < 0.1
+    assert (found.resolution, found.bound) == ({"again": {"forgotten": 0.5}}, {})
+
+
+def test_the_largest_bound_over_probes_counts() -> None:
+    rows = make_rows()
+    more = rows[rows["metric"].str.startswith("line: ")].copy()
+    more["metric"] = more["metric"].str.replace("forgotten", "triggered")
+    hidden = (more["method"] == "good") & more["metric"].str.endswith("unlearned")
+    more.loc[hidden, "value"] += 30
+    entry = make_audit()
+    left = remaining(pd.concat([rows, more]), entry, entry.scenarios[0])
+    assert (left.bound["good"], left.bound["none"]) == (0.5, 0.1)
+    more.loc[hidden, "value"] += 70
+    assert remaining(pd.concat([rows, more]), entry, entry.scenarios[0]).bound["good"] is None
