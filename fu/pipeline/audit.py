@@ -1,0 +1,121 @@
+"""Audit somebody's models from an archive of oracles: read their logits, and run every audit that has enough models.
+
+Nothing is trained, and neither a plan nor results are needed. docs/oracles.md says how to make the two files.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tabulate import tabulate  # type: ignore[import-untyped]
+
+from fu import plugins
+from fu.audits.models import Logits, Models
+from fu.claims.correction import adjusted
+from fu.data.archives import load_arrays
+from fu.errors import UserError, nearest
+from fu.pipeline import catalogue
+from fu.pipeline.oracles.archive import DIGEST, Oracles, read
+
+LEVEL = 0.05  # of all audits together
+COLUMNS = ("audit", "metric", "value", "found")
+
+
+def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator[str]:
+    """Yield a table of what every audit says of somebody's models, and a sentence on each audit that cannot be run.
+
+    `predictions`: an npz file of the models' logits [N, n, C] by probe, and the archive's `digest`. `csv`: where to
+    write the table with all digits. `UserError` where a file is not what it must be.
+    """
+    known = read(oracles)
+    models = Models(
+        known.labels, predicted(predictions, known, oracles), known.logits["retrained"], known.logits["original"]
+    )
+    frame, skipped = assessed(models)
+    if csv:
+        try:
+            frame.to_csv(csv, index=False)
+        except OSError as error:
+            raise UserError(f"{csv}: {error.strerror or error}; the table was not written.") from None
+    if len(frame):
+        cells = frame.astype(object).where(frame.notna(), "").values.tolist()
+        yield tabulate(cells, COLUMNS, floatfmt=".4g")
+    yield from skipped
+    number = ", ".join(f"{number} {kind}" for kind, number in models.repeats.items())
+    yield (
+        f"{number} models. All audits together keep a level of {LEVEL:.0%}, and no control was judged: "
+        "docs/threat-model.md says what a result shows."
+    )
+
+
+def assessed(models: Models) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each metric of each audit, with whether the audit finds anything, and which were skipped, why.
+
+    `found`: whether its p-value, corrected for the number of audits (Holm), is below .05; missing for an audit that
+    only describes.
+    """
+    rows: list[tuple[str, str, float]] = []
+    chances: dict[str, float] = {}
+    skipped: list[str] = []
+    for name in catalogue.available("audits"):
+        plugin = plugins.load("audits", name)
+        few = [f"{number} {kind}" for kind, number in models.repeats.items() if number < plugin.LEAST]
+        if few:
+            skipped.append(
+                f"{name}: skipped, as it needs {plugin.LEAST} models of each kind, and there are {', '.join(few)}."
+            )
+            continue
+        try:
+            values = plugin.audit(models)
+        except KeyError as error:
+            if error.args[0] in models.labels:
+                raise
+            skipped.append(f"{name}: skipped, as the archive lacks the probe {error}.")
+            continue
+        chances |= {name: values[plugin.P]} if hasattr(plugin, "P") else {}
+        rows += [(name, metric, value) for metric, value in values.items()]
+    found = {name: p < LEVEL for name, p in zip(chances, adjusted([*chances.values()]), strict=True)}
+    return pd.DataFrame([(*row, found.get(row[0])) for row in rows], columns=[*COLUMNS]), skipped
+
+
+def predicted(path: Path, oracles: Oracles, archive: Path) -> Logits:
+    """Return somebody's logits [N, n, C] by probe; `UserError` where these are not logits on the archive's probes."""
+    arrays = load_arrays(path)
+    stated = arrays.pop(DIGEST, None)
+    if stated is None:
+        raise UserError(
+            f"{path}: lacks {DIGEST!r}, which says whose probes these are; copy it from the archive's probes.npz."
+        )
+    if str(stated) != oracles.digest:
+        raise UserError(
+            f"{path}: its logits are on the probes of other settings than those of {archive}; predict them anew."
+        )
+    if missing := [probe for probe in oracles.labels if probe not in arrays]:
+        raise UserError(
+            f"{path}: lacks the logits on {', '.join(missing)}; it must hold those on every probe of the archive."
+        )
+    if unknown := next((probe for probe in arrays if probe not in oracles.labels), None):
+        raise UserError(f"{path}: the archive has no probe {unknown!r}{nearest(unknown, oracles.labels)}.")
+    classes = oracles.logits["original"][next(iter(oracles.labels))].shape[-1]
+    first, *_ = oracles.labels
+    for probe, labels in oracles.labels.items():
+        given, wanted = arrays[probe], (len(labels), classes)
+        if given.dtype.kind != "f" or given.ndim != 3 or given.shape[1:] != wanted:
+            raise UserError(
+                f"{path}: {probe!r} must be logits, floats [N, {wanted[0]}, {wanted[1]}], but is {given.dtype} "
+                f"{[*given.shape]}."
+            )
+        if len(given) != len(arrays[first]):
+            raise UserError(
+                f"{path}: {probe!r} has {len(given)} models, but {first!r} has {len(arrays[first])}; every probe needs "
+                "the logits of all models."
+            )
+        with np.errstate(over="ignore"):
+            arrays[probe] = given.astype(np.float32)
+        if len(diverged := np.flatnonzero(~np.isfinite(arrays[probe]).all((1, 2)))):
+            raise UserError(
+                f"{path}: {probe!r} has logits that are not finite, of model {diverged[0]} (counted from 0); leave a "
+                "model that diverged out of every probe, and count it as failed."
+            )
+    return arrays  # type: ignore[return-value]

@@ -1,0 +1,232 @@
+"""Audits from an archive of oracles: one sentence for each mistake in it or in predictions, and for audits left out."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from fu import plugins
+from fu.audits.models import FORGOTTEN, HELD_OUT
+from fu.errors import UserError
+from fu.pipeline import audit, catalogue, show
+from fu.pipeline.oracles import archive as archives
+from fu.pipeline.oracles.archive import DIGEST
+from tests.audits.synthetic import PROBES, World
+from tests.mistakes import has, process, sentence
+
+NUMBER, SAMPLES = 6, 30
+SETTINGS = {"training": {"lr": 0.1}}
+Arrays = dict[str, NDArray[Any]]
+
+
+class Files:
+    """An archive of made-up models, and predictions from which nothing was unlearned."""
+
+    def __init__(self, folder: Path, number: int = NUMBER) -> None:
+        models = World(0, SAMPLES).models(number, share=1.0)
+        probes: Arrays = {f"y.{probe}": labels for probe, labels in models.labels.items()}
+        probes |= {f"x.{probe}": np.zeros((SAMPLES, 1, 2, 2), np.float32) for probe in PROBES}
+        self.folder, self.digest = folder, archives.digest_of(SETTINGS, probes)
+        self.models, self.path = models, folder / "toy.zip"
+        logits = {f"{kind}.{probe}": of for kind in archives.KINDS for probe, of in getattr(models, kind).items()}
+        with archives.folder_of(self.path) as files:
+            np.savez(files / "probes.npz", digest=self.digest, **probes)  # type: ignore[arg-type]
+            np.savez(files / "logits.npz", **logits)  # type: ignore[arg-type]
+            (files / "card.json").write_text(json.dumps({"format": 1, "settings": SETTINGS}))
+            archives.write(self.path, files)
+
+    def predict(self, *left_out: str, **changes: Any) -> Path:
+        """Write predictions, some of their arrays changed or left out."""
+        arrays = {DIGEST: np.array(self.digest), **self.models.unlearned, **changes}
+        np.savez(self.folder / "mine.npz", **{name: of for name, of in arrays.items() if name not in left_out})
+        return self.folder / "mine.npz"
+
+    def change(self, edit: Callable[[dict[str, bytes]], None], **how: Any) -> None:
+        """Write the archive anew with other files; its sums stay what they are, unless they are changed, too."""
+        with ZipFile(self.path) as file:
+            contents = {name: file.read(name) for name in file.namelist()}
+        edit(contents)
+        with ZipFile(self.path, "w", **how) as file:
+            for name, content in contents.items():
+                file.writestr(name, content)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def audited(files: Files, predictions: Path | None = None, csv: Path | None = None) -> list[str]:
+    return [*audit.audit(files.path, predictions or files.predict(), csv)]
+
+
+def test_every_audit_with_enough_models_is_in_the_table(files: Files) -> None:
+    table, last = audited(files, csv=files.folder / "mine.csv")
+    frame = pd.read_csv(files.folder / "mine.csv")
+    assert [*frame] == ["audit", "metric", "value", "found"]
+    chances: dict[str, float] = {}
+    for name in catalogue.available("audits"):
+        plugin, own = plugins.load("audits", name), frame[frame["audit"] == name].set_index("metric")
+        values = plugin.audit(files.models)
+        assert own["value"].to_dict() == values
+        chances |= {name: values[plugin.P]} if hasattr(plugin, "P") else {}
+    found = frame[frame["found"].notna()].groupby("audit")["found"].first().to_dict()
+    levels = dict(zip(sorted(chances, key=chances.__getitem__), (0.05 / k for k in (4, 3, 2, 1)), strict=True))
+    assert found == {
+        name: all(chances[one] < levels[one] for one in levels if chances[one] <= chances[name]) for name in chances
+    }
+    assert table.splitlines()[0].split() == ["audit", "metric", "value", "found"]
+    assert len(table.splitlines()) == 2 + len(frame)
+    assert "nan" not in table
+    has(last, "6 unlearned, 6 retrained, 6 original models.", "no control was judged")
+
+
+def test_audits_without_enough_models_are_named(files: Files) -> None:
+    few = files.predict(**{probe: of[:3] for probe, of in files.models.unlearned.items()})
+    table, *skipped, last = audited(files, few)
+    assert "line: skipped, as it needs 4 models of each kind, and there are 3 unlearned." in skipped
+    assert "\nline" not in table
+    assert "\nharm " in table
+    assert last.startswith("3 unlearned, 6 retrained, 6 original models.")
+    *several, last = audited(files, files.predict(**{probe: of[:1] for probe, of in files.models.unlearned.items()}))
+    assert [line.partition(":")[0] for line in several] == catalogue.available("audits")
+
+
+def test_an_audit_whose_probe_an_older_archive_lacks_is_named(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    klom = plugins.load("audits", "klom")
+    monkeypatch.setattr(klom, "audit", lambda models: {"klom_forgotten": models.labels["augmented"]})
+    _, skipped, _ = audited(files)
+    assert skipped == "klom: skipped, as the archive lacks the probe 'augmented'."
+    monkeypatch.setattr(klom, "audit", lambda models: dict[str, float]()[FORGOTTEN])  # a mistake in an audit stays one
+    with pytest.raises(KeyError):
+        audited(files)
+
+
+def short(probe: str, **at: Any) -> Callable[[Files], dict[str, Any]]:
+    """Return what replaces the logits on a probe: a function of them."""
+    (change,) = at.values()
+    return lambda files: {probe: change(files.models.unlearned[probe])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            short(FORGOTTEN, of=lambda of: of[:, :-1]),
+            "'forgotten' must be logits, floats [N, 30, 3], but is float32 [6, 29, 3]",
+        ),
+        (short(FORGOTTEN, of=lambda of: of[..., :2]), "floats [N, 30, 3], but is float32 [6, 30, 2]"),
+        (
+            short(HELD_OUT, of=lambda of: of.argmax(-1)),
+            "'held_out' must be logits, floats [N, 30, 3], but is int64 [6, 30]",
+        ),
+        (short(HELD_OUT, of=lambda of: np.full(of.shape, "text")), "but is <U4 [6, 30, 3]"),
+        (short(HELD_OUT, of=lambda of: of[:5]), "'held_out' has 5 models, but 'forgotten' has 6"),
+        (
+            short(HELD_OUT, of=lambda of: np.where(np.arange(6)[:, None, None] == 4, np.nan, of)),
+            "not finite, of model 4 ",
+        ),
+        (
+            short(FORGOTTEN, of=lambda of: of.astype(np.float64) * 1e300),
+            "'forgotten' has logits that are not finite, of model 0 ",
+        ),
+        (
+            lambda files: {"held_in": files.models.unlearned[HELD_OUT]},
+            "has no probe 'held_in'; did you mean 'held_out'?",
+        ),
+        (lambda files: {DIGEST: np.array("0" * 64)}, "its logits are on the probes of other settings than those of "),
+        (lambda files: {HELD_OUT: np.array([None])}, "'held_out' holds Python objects"),
+    ],
+)
+def test_predictions_that_are_no_logits_on_these_probes(
+    files: Files, changes: Callable[[Files], dict[str, Any]], words: str
+) -> None:
+    has(sentence(lambda: audited(files, files.predict(**changes(files)))), "mine.npz", words)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "words"),
+    [((DIGEST,), "lacks 'digest', "), ((HELD_OUT, "retained_test"), "lacks the logits on held_out, retained_test;")],
+)
+def test_predictions_that_are_not_whole(files: Files, left_out: tuple[str, ...], words: str) -> None:
+    has(sentence(lambda: audited(files, files.predict(*left_out))), "mine.npz", words)
+
+
+def test_compressed_predictions_are_told_to_be_stored(files: Files) -> None:
+    constant = {probe: np.zeros((6, 30, 3), np.float32) for probe in PROBES}
+    np.savez_compressed(files.folder / "mine.npz", digest=files.digest, **constant)  # type: ignore[arg-type]
+    has(sentence(lambda: audited(files, files.folder / "mine.npz")), "numpy.savez", "compressed")
+
+
+def replaced(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
+    return lambda contents: contents.__setitem__(name, content)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (replaced("logits.npz", b"other"), "'logits.npz' does not match SHA256SUMS: the archive is damaged"),
+        (replaced("extra.txt", b""), "'extra.txt' is missing, or not listed in SHA256SUMS"),
+        (lambda contents: contents.pop("logits.npz"), "'logits.npz' is missing, or not listed in SHA256SUMS"),
+        (lambda contents: contents.pop("SHA256SUMS"), "not an archive of oracles, or a damaged one (KeyError"),
+        (replaced("SHA256SUMS", b"\xff"), "not an archive of oracles, or a damaged one"),
+    ],
+)
+def test_an_archive_that_is_damaged(files: Files, edit: Callable[[dict[str, bytes]], None], words: str) -> None:
+    files.change(edit)
+    has(sentence(lambda: audited(files)), "toy.zip", words)
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        ({"format": 2, "settings": SETTINGS}, "the archive has format 2, but this version of fu reads format 1"),
+        ({"format": 1, "settings": {}}, "its probes and settings are not those of its digest"),
+        ([], "not an archive of oracles, or a damaged one (TypeError"),
+    ],
+)
+def test_an_archive_of_another_format_or_of_other_settings(files: Files, card: Any, words: str) -> None:
+    content = json.dumps(card).encode()
+
+    def edit(contents: dict[str, bytes]) -> None:
+        old, new = (hashlib.sha256(one).hexdigest().encode() for one in (contents["card.json"], content))
+        contents |= {"card.json": content, "SHA256SUMS": contents["SHA256SUMS"].replace(old, new)}
+
+    files.change(edit)
+    has(sentence(lambda: audited(files)), "toy.zip", words)
+
+
+def test_no_bomb_is_unpacked_and_no_other_file_is_taken_for_an_archive(files: Files) -> None:
+    files.change(replaced("bomb", bytes(10_000_000)), compression=ZIP_DEFLATED)
+    has(sentence(lambda: audited(files)), "toy.zip: its files are longer than the archive")
+    files.path.write_bytes(files.path.read_bytes()[:1000])
+    has(sentence(lambda: audited(files)), "not an archive of oracles, or a damaged one (BadZipFile")
+    files.path.unlink()
+    has(sentence(lambda: audited(files)), "toy.zip: there is no such file")
+
+
+def test_the_command_takes_two_files_and_a_third_to_write(
+    files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files.folder)
+    files.predict()
+    show.main(["audit", "toy.zip", "mine.npz", "mine.csv"])
+    assert (files.folder / "mine.csv").is_file()
+    assert "ulira_auc" in capsys.readouterr().out
+    has(
+        sentence(lambda: show.main(["audit", "toy.zip", "mine.npz", "no/folder.csv"])),
+        "no/folder.csv: ",
+        "the table was not written.",
+    )
+    for words in (["audit"], ["audit", "", ""], ["audit", "toy.zip", ""]):
+        with pytest.raises(UserError, match="needs an archive and predictions"):
+            show.main(words)
+    status, output = process(files.folder, "fu.pipeline.show", "audit", "toy.zip", "none.npz")
+    assert (status, output) == (1, "error: none.npz: there is no such file.\n")
