@@ -9,6 +9,8 @@
 # make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
 # make verify BUNDLE=...    check a bundle: no file changed, none missing
 # make compare A=... B=...  show how two runs differ: results folders (results/smoke) or bundles   TARGETS
+# make oracles        zip original and retrained models for audits without training (docs/oracles.md)   TARGETS
+# make audit          audit your models' logits from such an archive   ORACLES=... PREDICTIONS=... CSV=...
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
 # make test           install, then run all linters, type checks and tests: six minutes on two cores
 # make lint           the same without the tests
@@ -35,7 +37,7 @@ CORES ?= all
 BIN := .venv/bin
 
 # User input is plain text: neither make nor the shell evaluates it.
-GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B
+GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B ORACLES PREDICTIONS CSV
 UNKNOWN := $(filter-out $(GIVEN),$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 define line_break
 
@@ -58,7 +60,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
+.PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -83,7 +85,9 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
 cluster: .venv/cluster
 
-reproduce: .venv/installed $(if $(PROFILE),.venv/cluster)
+# Oracles are a target of the workflow, as tables and figures are.
+reproduce oracles: .venv/installed $(if $(PROFILE),.venv/cluster)
+	@$(if $(filter oracles,$@),$(BIN)/python -m fu.pipeline.show oracles $(targets) $(CONFIG),:)
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
 	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
 	@$(if $(PROFILE),[ -f profiles/$(call quoted,$(PROFILE))/config.yaml ] || [ -f $(call quoted,$(PROFILE))/config.yaml ] || \
@@ -151,6 +155,9 @@ why bundle plan: .venv/installed
 
 verify: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $(if $(BUNDLE),check $(call quoted,$(BUNDLE)),verify $(targets) $(CONFIG))
+
+audit: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show audit $(call quoted,$(ORACLES)) $(call quoted,$(PREDICTIONS)) $(if $(CSV),$(call quoted,$(CSV)))
 
 compare: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show compare $(call quoted,$(A)) $(call quoted,$(B)) $(targets)

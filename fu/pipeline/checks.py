@@ -15,7 +15,10 @@ from fu.pipeline.specs import RELEARNED, Trial, Trials
 from fu.plugins import Choice
 
 MEASURED = ("evaluate_every", "evaluate_last", "traced")  # of what a phase inherits, what does not change its draws
-NEEDS = {"asr": "data.attack", "asr_validation": "data.attack", "conflicts": "unlearning.conflicts"}
+NEEDS = {
+    **dict.fromkeys(("asr", "asr_held_out", "asr_validation"), "data.attack"),
+    "conflicts": "unlearning.conflicts",
+}
 
 
 def shown(entry: Artefact, where: str) -> None:
@@ -81,7 +84,7 @@ def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
             )
     if declared.get("OPTIMA"):
         optima(grid, name, entry, where)
-    if declared.get("RETRAINS") and not any(_retrains(points[0]) for points in trials.values()):
+    if declared.get("RETRAINS") and not any(retrains(points[0]) for points in trials.values()):
         raise UserError(f"{where}: methods: kind {entry.kind} needs one that retrains from scratch.")
     if "REPEATS" in declared:
         repeats(entry, trials, declared["REPEATS"], where)
@@ -163,7 +166,7 @@ def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
     """
     for scenario in entry.scenarios:
         of = {one: grid.of(f"{name}/{scenario}", one) for one in entry.shown}
-        again = [one for one in entry.against if _retrains(of[one][0])]
+        again = [one for one in entry.against if retrains(of[one][0])]
         trains = [one for one in entry.against if of[one][0].method is None]
         if [len(trains), len(again), len(entry.against)] != [1, 1, 2]:
             raise UserError(
@@ -183,7 +186,7 @@ def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
 
 def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], least: int, where: str) -> None:
     """Raise `UserError` unless so many or more repeats are named of every training's retraining, and nothing else."""
-    others = [one for (_, one), points in trials.items() if one in entry.against and not _retrains(points[0])]
+    others = [one for (_, one), points in trials.items() if one in entry.against and not retrains(points[0])]
     if others:
         raise UserError(f"{where}: against: {others[0]!r} is not a retraining; kind {entry.kind} needs repeats of one.")
     for (scenario, one), [first, *_] in trials.items():
@@ -209,16 +212,27 @@ def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], leas
             )
 
 
-def _retrains(trial: Trial) -> bool:
+def retrains(trial: Trial) -> bool:
+    """Return whether a trial is retraining without anything of the forgotten clients."""
     plugin = trial.method.plugin if trial.method else None
     declared = catalogue.declared("methods", plugin) if plugin else {}
-    return bool(declared.get("RETRAINS")) and "LEFT" not in declared
+    return bool(declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & declared.keys()
 
 
 def _left(trial: Trial) -> Any:
     """Return how much of the forgotten clients a control has left; None: it is none."""
     plugin = trial.method.plugin if trial.method else None
     return _params(trial).get(catalogue.declared("methods", plugin).get("LEFT", "")) if plugin else None
+
+
+def _reads_tests(trial: Trial) -> str:
+    """Return the hyper-parameter with which a method reads test samples, as "variant: as-published"; "" if it does not.
+
+    By default no method does (tests/contract).
+    """
+    plugin = trial.method.plugin if trial.method else None
+    key, value = (catalogue.declared("methods", plugin) if plugin else {}).get("TESTS", ("", ""))
+    return f"{key}: {value}" if key and _params(trial).get(key) == value else ""
 
 
 def _params(trial: Trial) -> Mapping[str, Any]:
@@ -230,7 +244,7 @@ def _trained(trial: Trial) -> int:
     after = trial.settings.total_rounds or 0
     if trial.method is None:
         return trial.settings.training.rounds
-    return after if _retrains(trial) else trial.settings.training.rounds + after
+    return after if retrains(trial) else trial.settings.training.rounds + after
 
 
 def coordinates(
@@ -323,6 +337,13 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
                 f"{where}: metrics: kind {entry.kind} needs an audit's score, and {wrong!r} is none; allowed: "
                 f"{', '.join(sorted(scores))}."
             )
+    if declared.get("DIFFERENCES"):
+        differences = [one for one in home if {*ends(one), f"{one}_worse", f"{one}_p"} <= {*home}]
+        if wrong := next((one for one in entry.metrics if one not in differences), None):
+            raise UserError(
+                f"{where}: metrics: kind {entry.kind} needs differences that have an interval and a p-value, and "
+                f"{wrong!r} is none; allowed: {', '.join(sorted(differences))}."
+            )
     pictures = "exposed" in catalogue.reads(entry.kind)
     if pictures:
         pictured(entry, home, where)
@@ -331,6 +352,11 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
         data = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.data
         if pictures and about(data.dataset).text:
             raise UserError(f"{where}: kind {entry.kind} needs images, but {data.dataset} of {scenario!r} has text.")
+        for one in entry.methods:
+            if key := _reads_tests(grid.of(f"{name}/{scenario}", one)[0]):
+                raise UserError(
+                    f"{where}: methods: {one!r} reads test samples ({key}), which audits probe; leave it out."
+                )
         left = [_left(grid.of(f"{name}/{scenario}", one)[0]) for one in entry.methods]
         if not (pictures or {0, 1} <= {*left}):
             raise UserError(
@@ -378,16 +404,15 @@ def repeated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str
         raise UserError(f"{where}: {scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
     if data.forget is None or data.forget.requests > 1:
         raise UserError(f"{where}: {scenario!r} needs data.forget with one request.")
-    if wrong := next((one for one in entry.against if not _retrains(of[one])), None):
+    if wrong := next((one for one in entry.against if not retrains(of[one])), None):
         raise UserError(
             f"{where}: against: {wrong!r} is not a retraining; kind {entry.kind} compares only with retrainings."
         )
-    started = {one.partition("+")[0]: shown for shown in entry.against for one in [of[shown].trained]}
-    if len(started) < len(entry.against):
-        raise UserError(f"{where}: against: two retrainings of {scenario!r} have the same training; list only one.")
     for one in entry.methods:
-        if (training := of[one].trained.partition("+")[0]) not in started:
-            raise UserError(f"{where}: against: lists no retraining of {training!r}, from which {one!r} starts.")
+        if grid.reference(f"{name}/{scenario}", one, entry.against) is None:
+            method, training = of[one].method, of[one].trained.partition("+")[0]
+            lacking = repr(method.reference) if method and method.reference else f"retraining of {training!r}"
+            raise UserError(f"{where}: against: lists no {lacking}, with which {one!r} is compared.")
 
 
 def pictured(entry: Artefact, home: Mapping[str, str], where: str) -> None:
@@ -425,7 +450,10 @@ def training(phase: Training, where: str) -> None:
 
 
 def request(settings: Settings, entry: Method, where: str) -> None:
-    """Raise `UserError` where a method cannot meet the request, or continues a training that has other settings."""
+    """Raise `UserError` where a method cannot meet the request, or continues a training that has other settings.
+
+    Nor can one that reads pixels forget text.
+    """
     asked, phase, training = settings.data.forget, settings.unlearning, settings.training
     if entry.plugin is None or asked is None or phase is None:
         return
@@ -435,6 +463,8 @@ def request(settings: Settings, entry: Method, where: str) -> None:
         raise UserError(
             f"{where}: data.forget.samples: {entry.plugin} forgets only whole clients; allowed: {', '.join(able)}."
         )
+    if declared.get("IMAGES") and about(settings.data.dataset).text:
+        raise UserError(f"{where}: {entry.plugin} needs images, but {settings.data.dataset} has text.")
     if declared.get("MOMENTUM") and phase.momentum:
         raise UserError(f"{where}: unlearning.momentum: {entry.plugin} has its own momentum; allowed: 0.")
     continued = declared.get("CONTINUES")

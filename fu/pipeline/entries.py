@@ -1,6 +1,6 @@
 """The entry of a table or figure: labels, values and file names of everything that it shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fu import plugins
 from fu.artefacts import entry as artefacts
@@ -9,7 +9,7 @@ from fu.contents import checksum
 from fu.data.forget import Forget
 from fu.errors import UserError
 from fu.pipeline import catalogue, digest, estimates
-from fu.pipeline.grid import inherited
+from fu.pipeline.grid import Grid, inherited
 from fu.pipeline.jobs import Jobs
 from fu.pipeline.paths import SEED
 from fu.pipeline.settings.records import Artefact, Paper, Preset, Settings
@@ -120,9 +120,12 @@ def _method(
         in_paper=entry.in_paper,
         post_training=getattr(entry, "post_training", "none"),
         trains=name in source.trainings,
-        retrains=bool(declared.get("RETRAINS")) and "LEFT" not in declared,
-        control=bool(declared.get("CONTROL")),
-        left=_left(source, name, shown.against),
+        retrains=bool(declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & declared.keys(),
+        control=declared.get("CONTROL") is True,
+        hides=declared.get("CONTROL") == "hides",
+        left=_left(source, name),
+        reference=_reference(grid, scopes, name, shown),
+        plugin=_plugin(source, name),
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(_trial(jobs, scope, point, scenario not in chosen) for point in grid.names[scope, name])
@@ -132,26 +135,40 @@ def _method(
     )
 
 
-def _left(source: Paper, name: str, against: Sequence[str]) -> tuple[str, float] | None:
-    """Return a control's plug-in and how much of the forgotten client is left, which its file names (`LEFT`).
-
-    None of what trains on where the retraining that it is compared with does not, or the other way round: it differs
-    from that by more than the client, and no audit is judged by it.
-    """
+def _left(source: Paper, name: str) -> tuple[str, float] | None:
+    """Return a control's plug-in and how much of the forgotten client is left, which its file names (`LEFT`)."""
+    plugin = _plugin(source, name)
+    declared = catalogue.declared("methods", plugin) if plugin else {}
     method = source.methods.get(name)
-    again = source.methods.get(next(iter(against), ""))
-    if method is None or (again and again.post_training != method.post_training):
-        return None
-    base = source.methods[method.unlearned_from] if method.unlearned_from else method
-    declared = catalogue.declared("methods", base.plugin) if base.plugin else {}
-    return (str(base.plugin), base.params[declared["LEFT"]]) if "LEFT" in declared else None
+    base = source.methods[method.unlearned_from] if method and method.unlearned_from else method
+    return (plugin, base.params[declared["LEFT"]]) if base and "LEFT" in declared else None
+
+
+def _plugin(source: Paper, name: str) -> str:
+    """Return the plug-in of a method, or of that whose model it post-trains; "" for a training."""
+    method = source.methods.get(name)
+    base = source.methods[method.unlearned_from] if method and method.unlearned_from else method
+    return str(base.plugin) if base else ""
+
+
+def _reference(grid: Grid, scopes: Mapping[str, str], name: str, shown: Artefact) -> str:
+    """Return the retraining with which audits compare a method; "" where nothing is audited."""
+    if name in shown.against or not (catalogue.audited(shown.kind) or "relearning" in catalogue.reads(shown.kind)):
+        return ""
+    return grid.reference(next(iter(scopes.values())), name, shown.against) or ""
 
 
 def _audit(name: str) -> artefacts.Audit:
     declared = catalogue.declared("audits", name)
     metrics = tuple(metric.name for metric in catalogue.metrics_of(name, "audits"))
     return artefacts.Audit(
-        plugin=name, label=declared["LABEL"], score=declared["SCORE"], metrics=metrics, caveat=declared["CAVEAT"]
+        plugin=name,
+        label=declared["LABEL"],
+        score=declared["SCORE"],
+        metrics=metrics,
+        caveat=declared["CAVEAT"],
+        p=declared.get("P", ""),
+        sees=declared.get("SEES", ()),
     )
 
 

@@ -38,7 +38,8 @@ SHOWN = 1000  # samples that a model is shown at a time (`Network.logits`)
 SMALL_MB = 1500  # memory for a data set, a partition, a figure
 SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
 DRAWN_MB = 0.4
-PROBED = 2000  # samples on which predictions are kept: forgotten ones and tests
+PROBED = 2000  # samples on which an evaluation keeps predictions: forgotten ones and tests
+AUDITED = 7000  # samples on which audits need predictions: of each of seven probes at most a thousand
 
 
 def size(settings: Settings) -> catalogue.Size:
@@ -103,10 +104,15 @@ def relearning_seconds(settings: Settings, models: int) -> float:
 
 def evaluation_seconds(settings: Settings, models: int) -> float:
     """Return the seconds that evaluating models takes: on all that nobody trains on, on the forgotten clients', and on
-    the probes of their predictions.
+    the probes of their predictions; tests count twice where they are given a trigger, too.
     """
-    held_out = _kept(settings) * settings.data.validation_share
-    return _seconds(settings, models * (_tested(settings) + held_out + _forgotten(settings) + PROBED))
+    held_out, times = _kept(settings) * settings.data.validation_share, 2 if settings.data.attack else 1
+    return _seconds(settings, models * (times * _tested(settings) + held_out + _forgotten(settings) + PROBED))
+
+
+def prediction_seconds(settings: Settings, models: int) -> float:
+    """Return the seconds of what models say on an audit's probes."""
+    return _seconds(settings, models * AUDITED)
 
 
 def _seconds(settings: Settings, forward: float, steps: float = 0, batch_size: int = 0) -> float:
@@ -220,9 +226,9 @@ def shadows_mb(settings: Settings) -> float:
     return _outputs_mb(settings, settings.shadows.number * 3 * (settings.shadows.most or _samples(settings)))
 
 
-def predictions_mb(settings: Settings, models: int) -> float:
-    """Return the MB that an evaluation takes on disk, with the predictions of its models."""
-    return _outputs_mb(settings, models * PROBED)
+def predictions_mb(settings: Settings, models: int, samples: int = PROBED) -> float:
+    """Return the MB that an evaluation takes on disk, with the predictions of its models on so many samples."""
+    return _outputs_mb(settings, models * samples)
 
 
 def _outputs_mb(settings: Settings, samples: int) -> float:

@@ -1,8 +1,9 @@
 """The tidy data frame behind a table or figure: the rows of its sources, with their labels.
 
-Columns: scenario, method, trial, model, seed, stage, round, metric, client, value, device, published, first. Rows with
-`published` are the paper's own numbers. Seed and round are -1 where a row has none, client is NaN; `device` is given
-with the seconds of a run, `first` (how many of the first repeats were audited) with audit results.
+Columns: scenario, method, trial, model, seed, stage, round, metric, client, value, device, published, first, run. Rows
+with `published` are the paper's own numbers. Seed and round are -1 where a row has none, client is NaN; `device` is
+given with the seconds of a run, `first` (how many of the first repeats were audited) with audit results, `run` where an
+audit says something of a single model.
 """
 
 import json
@@ -22,7 +23,7 @@ from fu.pipeline.paths import SEED, at
 
 COLUMNS = [
     *("scenario", "method", "trial", "model", "seed", "stage", "round"),
-    *("metric", "client", "value", "device", "published", "first"),
+    *("metric", "client", "value", "device", "published", "first", "run"),
 ]
 LABELS = ["round", "stage", "model", "scenario", "method", "trial"]
 CHOICE, COSTS = "selection", "costs"
@@ -122,7 +123,7 @@ def _rows(entry: Entry, files: Sequence[File]) -> Iterator[pd.DataFrame]:
     yield from tables["agreement"]
     yield from (rows[rows["label"].isna()] for rows in tables["holdings"])
     if audits := tables["audits"]:
-        rows = pd.concat(audits, ignore_index=True).drop_duplicates(["first", "metric"])
+        rows = pd.concat(audits, ignore_index=True).drop_duplicates(["first", "metric", "run"])
         yield from (rows[rows["first"] == first] for first in entry.firsts or (len(entry.seeds),))
     spent = [_spent(entry, file) for file in files if file.kind == COSTS and COSTS in entry.reads]
     if "traces" not in entry.reads or entry.audits:

@@ -174,6 +174,9 @@ class Grid(Trials):
                 raise UserError(f"{where}.unlearned_from: there is no method {method.unlearned_from!r}{hint}.")
             elif paper.methods[method.unlearned_from].unlearned_from:
                 raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} does no unlearning itself.")
+            for field in ("reference", "all_left"):
+                if (named := getattr(method, field)) is not None and named not in paper.methods:
+                    raise UserError(f"{where}.{field}: there is no method {named!r}{nearest(named, paper.methods)}.")
             if method.trained_by not in (trainings := [ORIGINAL, *paper.trainings]):
                 hint = nearest(method.trained_by, trainings)
                 raise UserError(f"{where}.trained_by: there is no training {method.trained_by!r}{hint}.")
@@ -203,6 +206,9 @@ class Grid(Trials):
             for scenario in entry.scenarios if "artefacts" not in reads else ():
                 for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
+                for again in entry.against if catalogue.audited(entry.kind) else ():
+                    if again in paper.methods and (all_left := paper.methods[again].all_left):
+                        self._expand(name, paper, scenario, all_left)
                 checks.evaluated(self, name, scenario, entry, where)
                 if catalogue.chooses(entry.kind, entry.points):
                     checks.selection(self, name, scenario, entry.shown)

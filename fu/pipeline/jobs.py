@@ -16,16 +16,18 @@ from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.evaluation import selection
 from fu.pipeline import catalogue, certificate, digest, estimates, specs
-from fu.pipeline.checks import evaluations_with
-from fu.pipeline.grid import Grid
+from fu.pipeline.checks import evaluations_with, retrains
+from fu.pipeline.grid import Grid, inherited, line_of
 from fu.pipeline.paths import CERTIFIED, SEED, Paths, at
+from fu.pipeline.settings.origins import AGAIN, origins
 from fu.pipeline.settings.records import Artefact, Config, Paper
 from fu.pipeline.specs import MAKES, Trial
-from fu.pipeline.stages import agree, assess, data, examples, expose, holdings, select
+from fu.pipeline.stages import agree, assess, data, examples, expose, holdings, oracles, select
 from fu.pipeline.stages.common import Points, Spec, canonical
 
 Files = dict[str, str | list[str]]
 Made = tuple[Spec, Files, dict[str, Any]]  # of a job: spec, inputs, resources
+STATED = ("data", "model", "training", "unlearning", "recovery", "total_rounds")  # settings on the card of oracles
 NAMED = {"train": "trained", "shadow": "trained", "unlearn": "unlearned"}  # stage -> the trial in whose name it runs
 
 
@@ -199,6 +201,17 @@ class Jobs:
         models = {"unlearned": self.of(scenario, name, "unlearn")}
         return {**models, "recovered": self.of(scenario, name, "recover")} if trial.recovers else models
 
+    @cached_property
+    def repeated(self) -> dict[str, str]:
+        """Each paper/scenario whose seeds are repeats of one request, with the trial that retrains its models."""
+        found: dict[str, str] = {}
+        for (scenario, name), trial in self.grid.trials.items():
+            data = trial.settings.data
+            once = data.one_partition and data.forget and data.forget.requests == 1
+            if once and trial.trained == ORIGINAL and retrains(trial) and not trial.recovers:
+                found.setdefault(scenario, self.grid.chosen.get((scenario, name.partition("+")[0]), name))
+        return found
+
     # ---- one function a stage: spec, inputs, resources ----------------------------------------------------------
 
     def _data(self, dataset: str) -> Made:
@@ -280,8 +293,8 @@ class Jobs:
             "request": self._requests(run),
             "models": [at(last.outputs["model"], seed) for seed in seeds],
         }
-        seconds = estimates.evaluation_seconds(planned.settings, len(seeds))
-        needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(seeds)))
+        seconds = estimates.prediction_seconds(planned.settings, len(seeds))
+        needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(seeds), estimates.AUDITED))
         return specs.of_prediction(planned), inputs, needs
 
     def _relearn(self, scenario: str, trial: str) -> Made:
@@ -330,6 +343,44 @@ class Jobs:
 
     def _examples(self, run: str) -> Made:
         return examples.Spec(**specs.network(self.trial(run), "dataset", "attack")), self._held(run), {"minutes": 10}
+
+    def _oracles(self, scenario: str) -> Made:
+        run, trials = f"{scenario}/{SEED}", (ORIGINAL, self.repeated[scenario])
+        planned, seeds = self.trial(run, ORIGINAL), self.seeds(scenario.partition("/")[0])
+        kinds = [[*self.models(scenario, trial).values()][-1] for trial in trials]
+        originals, retrained = ([at(job.outputs["model"], seed) for seed in seeds] for job in kinds)
+        predicted = [self.first("predict", scenario=scenario, trial=trial) for trial in trials]
+        inputs: Files = {
+            "data": self._dataset(planned),
+            "partition": self._partition_of(run),
+            "request": self._requests(run),
+            "original": originals,
+            "retrained": retrained,
+            "predicted": [job.outputs["predictions"] for job in predicted],
+            "costs": [at(job.outputs["cost"], seed) for job in kinds for seed in seeds],
+        }
+        number = 2 * len(seeds)
+        disk_mb = estimates.models_mb(planned.settings, number) + 4 * estimates.predictions_mb(planned.settings, number)
+        needs = {"minutes": 20, "disk_mb": disk_mb, "mem_mb": estimates.SMALL_MB + round(2 * disk_mb)}
+        spec = oracles.Spec(**specs.network(planned, "dataset", "attack"), **self._stated(scenario))
+        return spec, inputs, needs
+
+    def _stated(self, scenario: str) -> dict[str, Any]:
+        """Return what the data card of oracles says of a scenario."""
+        name, _, short = scenario.partition("/")
+        paper, where, again = self.papers[name], self.grid.where[name], self.repeated[scenario]
+        settings = self.grid.trials[scenario, ORIGINAL].settings
+        own, dataset = inherited(where, paper, short)[0]["data"]["dataset"], settings.data.dataset
+        line = line_of(where, paper, short)
+        sources = origins(self.config, self.grid.preset, name, paper.scenarios, line, again.partition("+")[0])
+        sources |= {"data.dataset": f"{self.config.preset}.yaml, in place of {own}"} if dataset != own else {}
+        shown = settings.model_dump(mode="json", include={*STATED})
+        unlearning = self.grid.trials[scenario, again].settings.model_dump(mode="json", include={"unlearning"})
+        return {
+            **{"preset": self.config.preset, "paper": name, "scenario": short},
+            "label": paper.scenarios[short].label + (f" [on {dataset}]" if dataset != own else ""),
+            **{"seeds": tuple(self.seeds(name)), "settings": {**shown, AGAIN: unlearning}, "sources": sources},
+        }
 
     def _select(self, scenario: str, method: str) -> Made:
         names = self.grid.names[scenario, method]
@@ -428,8 +479,14 @@ class Jobs:
         return {"data": self._dataset(self.trial(run)), "partition": self._partition_of(run)}
 
     def _compared(self, scenario: str, trial: str, against: str) -> Files:
-        """Return the predictions, over all seeds, of a trial's last models, of retraining, of the original training."""
-        kinds = {"unlearned": trial, "retrained": against, "original": self.grid.trials[scenario, trial].trained}
+        """Return the predictions, over all seeds, of a trial's last models, of retraining, of the original training.
+
+        In place of the original models stand those that leave all of the client in, if the retraining names them.
+        """
+        again = self.grid.trials[scenario, against].method
+        all_left = again.all_left if again else None
+        original = self.grid.names[scenario, all_left][0] if all_left else self.grid.trials[scenario, trial].trained
+        kinds = {"unlearned": trial, "retrained": against, "original": original}
         return {
             kind: self.first("predict", scenario=scenario, trial=name).outputs["predictions"]
             for kind, name in kinds.items()

@@ -41,6 +41,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
     "agree": {"agreement": "{run}/agreement/{artefact}/{trial}.csv"},
     "holdings": {"holdings": "{run}/holdings.csv"},
     "examples": {"examples": "{run}/examples.npz"},
+    "oracles": {"archive": "oracles/{scenario}.zip"},
     "publish": {
         name: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
         for name, suffix in (

@@ -211,20 +211,17 @@ def _changed(job: Job, made: Certificate) -> Reason:
 
 
 def _differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
-    """Yield what differs between two unequal specs, as deep inside as possible.
-
-    Records in a list are known by their names.
-    """
+    """Yield what differs between two specs, as deep inside as possible; records in a list are known by their names."""
     before, after = _records(old), _records(new)
     if isinstance(before, dict) and isinstance(after, dict):
         changed = [key for key in sorted({*before, *after}) if before.get(key, ABSENT) != after.get(key, ABSENT)]
         for key in changed:
             yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), (*path, key))
-        if not changed:
+        if old != new and not changed:
             yield Change(path, "another order")
     elif ABSENT in (old, new):
         yield Change(path, "removed" if new is ABSENT else "new")
-    else:
+    elif old != new:
         texts = [value if isinstance(value, str) else json.dumps(value) for value in (old, new)]
         yield Change(path, " -> ".join(texts) if max(map(len, texts)) <= LONG else "changed")
 

@@ -79,6 +79,8 @@ class Plan(Jobs):
         """Output -> stage and names of the job that makes it, for all possible jobs."""
         for paper, artefact in self.artefacts:
             self.first("publish", paper=paper, artefact=artefact)
+        for scenario in self.repeated:
+            self.first("oracles", scenario=scenario)
         producers: dict[str, tuple[str, Mapping[str, str]]] = {}
         for job in self._equal.values():
             for seed in self.seeds(job.paper) if job.names.get("run") else [0]:
@@ -106,10 +108,15 @@ class Plan(Jobs):
             yield from walk(job)
 
     def wanted(self, target: str) -> Iterator[Job]:
-        """Yield the jobs that a target names: a paper, an artefact (paper_artefact), a file; all: every artefact."""
+        """Yield the jobs that a target names: a paper, an artefact (paper_artefact), oracles (paper/scenario), a file.
+
+        all: every artefact.
+        """
         for paper, artefact in self.artefacts:
             if target in ("all", paper, f"{paper}_{artefact}"):
                 yield self.job("publish", {"paper": paper, "artefact": artefact})
+        if target in self.repeated:
+            yield self.job("oracles", {"scenario": target})
         if target in self.producers:
             yield self.job(*self.producers[target])
 
@@ -120,7 +127,7 @@ class Plan(Jobs):
             if target.startswith(f"{self.root}/"):
                 hint = nearest(target, self.producers).partition(" allowed")[0].rstrip(";")
                 raise UserError(f"there is no target {target!r}{hint} (`snakemake -n` lists all files).")
-            known = ["all", *self.papers, *("_".join(key) for key in self.artefacts)]
+            known = ["all", *self.papers, *("_".join(key) for key in self.artefacts), *self.repeated]
             raise UserError(f"there is no target {target!r}{nearest(target, known)}.")
         return [job for jobs in wanted.values() for job in jobs]
 

@@ -1,9 +1,11 @@
-"""The commands behind make's targets: list results, explain, estimate and verify them, bundle and compare runs.
+"""The commands behind make's targets: list results, explain, estimate and verify them, bundle and compare runs, audit.
 
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
 python -m fu.pipeline.show results|why|verify|plan [target ...] [key=value ...]
 python -m fu.pipeline.show bundle [target ...] [key=value ...]
 python -m fu.pipeline.show check BUNDLE
+python -m fu.pipeline.show oracles [PAPER/SCENARIO ...] [key=value ...]  (refuses what is not a scenario with repeats)
+python -m fu.pipeline.show audit ORACLES PREDICTIONS [CSV]
 python -m fu.pipeline.show compare A B [TARGET ...]  (exit code 1: numbers differ, 2: error)
 python -m fu.pipeline.show unlock  (refused while a run is active)
 python -m fu.pipeline.show version
@@ -28,7 +30,7 @@ import yaml
 from fu import gpus
 from fu.artefacts.provenance import git
 from fu.errors import UserError, nearest
-from fu.pipeline import commands, costs, explain
+from fu.pipeline import audit, commands, costs, explain
 from fu.pipeline import compare as comparison
 from fu.pipeline.bundle import check, write
 from fu.pipeline.digest import ROOT
@@ -127,6 +129,18 @@ def _chosen(plan: Plan) -> set[tuple[str, str]]:
     return chosen
 
 
+def oracles(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
+    """Raise `UserError` unless these are scenarios of which oracles can be made, one at least; yield nothing."""
+    if not targets:
+        raise UserError(
+            f"TARGETS: name a scenario with repeats; allowed: {', '.join(sorted(plan.repeated)) or 'none'}."
+        )
+    for target in targets:
+        if target not in plan.repeated:
+            raise UserError(f"TARGETS: no scenario with repeats is called {target!r}{nearest(target, plan.repeated)}.")
+    yield from ()
+
+
 def everything(plan: Plan) -> Iterator[str]:
     """Yield the artefacts, scenarios and methods of the planned papers, each with its title or label."""
     for name, paper in plan.papers.items():
@@ -177,6 +191,12 @@ def main(arguments: list[str]) -> None:
             lines = explain.why(_plan(pairs), targets)
         case ["bundle", *_]:
             lines = write.write(_plan(pairs), targets)
+        case ["oracles", *_]:
+            lines = oracles(_plan(pairs), targets)
+        case ["audit", archive, predictions, *csv] if archive and predictions:
+            lines = audit.audit(Path(archive), Path(predictions), *map(Path, csv))
+        case ["audit", *_]:
+            raise UserError("audit: needs an archive and predictions: `make audit ORACLES=... PREDICTIONS=...`.")
         case ["verify", *_]:
             plan = _plan(pairs)
             problems = list(explain.verify(plan, plan.asked(targets)))
@@ -200,7 +220,7 @@ def main(arguments: list[str]) -> None:
         case _:
             raise UserError(
                 "usage: python -m fu.pipeline.show "
-                "results|cell|why|verify|plan|bundle|check|compare|unlock|version; "
+                "results|cell|why|verify|plan|bundle|check|oracles|audit|compare|unlock|version; "
                 "`make help` lists all commands."
             )
     for line in lines:

@@ -85,15 +85,11 @@ class Sources:
                 yield "relearning", jobs.first("relearn", scenario=scope, trial=part.trial).outputs["relearned"]
             for stage, kind, output in (("assess", "audits", "audited"), ("expose", "exposed", "exposed")):
                 for audit in entry.audits if kind in entry.reads else ():
-                    names = {"trial": part.trial, "against": self._retrained(part), "audit": audit}
+                    again = jobs.grid.reference(scope, part.method, entry.against)
+                    assert again  # `checks.repeated`
+                    names = {"trial": part.trial, "against": jobs.grid.names[scope, again][0], "audit": audit}
                     yield kind, jobs.first(stage, scenario=scope, **names).outputs[output], last
             if "traces" in entry.reads:
                 traced = {ORIGINAL: part.trained, **models} if entry.from_training else models
                 yield from (("traces", job.outputs["trace"], role) for role, job in traced.items())
         yield from ((COSTS, job.outputs["cost"], role) for role, job in {**models, **traced}.items())
-
-    def _retrained(self, part: Part) -> str:
-        """Return the retraining in `against` that has the same training as a trial."""
-        again = [one for one in self.parts if one.method in self.entry.against and one.scenario == part.scenario]
-        [*_, last] = (one.trial for one in again if one.trained is part.trained)
-        return last

@@ -64,6 +64,14 @@ class Trials:
         """Return the trials of a training or a method in a paper/scenario."""
         return [self.trials[scenario, name] for name in self.names[scenario, shown]]
 
+    def reference(self, scenario: str, shown: str, against: Sequence[str]) -> str | None:
+        """Return the retraining in `against` with which audits compare a method: its own, or that of its training."""
+        trial = self.of(scenario, shown)[0]
+        if trial.method and trial.method.reference:
+            return trial.method.reference if trial.method.reference in against else None
+        trained = trial.trained.partition("+")[0]
+        return next((one for one in against if self.of(scenario, one)[0].trained.partition("+")[0] == trained), None)
+
 
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
     """Return the spec of a partition."""

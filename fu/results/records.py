@@ -18,7 +18,7 @@ from fu.pipeline.stages.publish import Spec
 
 ROLES = {"trained": ORIGINAL, "unlearned": "unlearned", "recovered": "recovered"}  # by the end of a model's name
 ORDER = ("", *ROLES.values())
-OTHERS = ("artefacts", "data", "logs")  # folders of a preset that are none of a paper
+OTHERS = ("artefacts", "data", "logs", "oracles")  # folders of a preset that are none of a paper
 
 
 class Record(NamedTuple):

@@ -9,6 +9,8 @@ import pytest
 from benchmarks.scale.__main__ import PARTS, draw, exponents, measured
 from benchmarks.scale.points import write_data
 
+pytestmark = pytest.mark.whole
+
 
 def test_an_exponent_is_that_between_the_last_two_points() -> None:
     """10 to 100 clients: 2 s to 20 s; 100 to 1,000: 20 s to 2,000 s. Of one point there is none."""

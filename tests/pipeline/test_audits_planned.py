@@ -12,7 +12,7 @@ from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper
 from tests.pipeline.test_room import changed, jobs, of
 
-CONTROLS = ["partly.0", "partly.all"]
+CONTROLS = ["partly.0", "partly.all"]  # their reference is `retraining`
 SEEDS = (0, 1, 2, 3, 4)
 ARTEFACTS = [name for name, about in read_paper("audit")["artefacts"].items() if about["kind"] != "verdicts"]
 NATURAL: dict[str, dict[str, Any]] = {name: {"scenarios": ["mnist-pat50"]} for name in ARTEFACTS}
@@ -97,23 +97,28 @@ def test_a_method_is_compared_with_the_retraining_of_its_own_training() -> None:
     assert [method.name for method in spec.methods if method.retrains] == ["retraining", "retraining.fats"]
 
 
-def test_a_control_trains_on_as_what_it_is_compared_with_does_or_is_none() -> None:
-    on = [f"{name}.on" for name in CONTROLS]
-    for against, controls, trained in (("retraining", CONTROLS, on), ("retraining.on", on, CONTROLS)):
-        plan = planned({"methods": [*CONTROLS, *on], "against": [against]})
-        spec: Any = plan.job("publish", {"paper": "audit", "artefact": "remains"}).spec
-        left = {method.name: method.left for method in spec.methods}
-        assert {name: left[name] for name in controls} == dict(
-            zip(controls, [("retrain_partly", 0), ("retrain_partly", 1)], strict=True)
-        )
-        assert [left[name] for name in trained] == [None, None]
-    names = {"run": "audit/mnist-pat50/seed3", "trial": "partly.0"}
-    job = plan.job("recover", {**names, "trial": "partly.0.on"})
-    assert job.inputs["unlearned"] == plan.paths("unlearn", "model", **names)
+def test_a_method_may_name_its_reference_and_that_what_leaves_all_of_the_client_in() -> None:
+    plan = Plan({"preset": "reduced", "papers": ["audit"]})
+    spec: Any = plan.job("publish", {"paper": "audit", "artefact": "remains"}).spec
+    references = {method.name: method.reference for method in spec.methods}
+    assert {references[name] for name in ("fedosd", "partly.0.on", "untouched.on")} == {"retraining.on"}
+    assert {references[name] for name in ("partly.0", "cheat", "stego")} == {"retraining"}
+    assert (references["fedrecovery"], references["fats"]) == ("retraining.noisy", "retraining.fats")
+    assert references["retraining.on"] == ""
+    about = {method.name: (method.plugin, method.left) for method in spec.methods}
+    assert about["partly.10.on"] == ("retrain_partly", ("retrain_partly", 0.1))
+    assert about["partly.all.on"] == ("retrain_partly", ("retrain_partly", 1))  # as what it post-trains
+    assert about["fedosd"] == ("fedosd", None)
+    scenario, names = "audit/mnist-backdoor", {"trial": "fedosd", "against": "retraining.on", "audit": "line"}
+    job = plan.job("assess", {"scenario": scenario, **names})
+    kinds = {"unlearned": "fedosd", "retrained": "retraining.on", "original": "untouched.on"}
+    assert job.inputs == {
+        kind: plan.paths("predict", "predictions", scenario=scenario, trial=trial) for kind, trial in kinds.items()
+    }
 
 
 def test_the_whole_of_smoke_stays_within_its_jobs() -> None:
-    assert len([*Plan({"preset": "smoke", "papers": ["audit"]}).jobs()]) <= 380
+    assert len([*Plan({"preset": "smoke", "papers": ["audit"]}).jobs()]) <= 410
 
 
 RATE = {"methods": {"fedosd": {"settings": {"unlearning": {"lr": 0.07}}}}}
@@ -140,24 +145,38 @@ def test_another_metric_makes_the_table_alone() -> None:
     assert changed(plain(), other, "remains") == {"publish audit remains"}
 
 
+def test_what_leaves_all_of_the_client_in_need_not_be_shown() -> None:
+    shown = {"methods": ["fedosd", "partly.0.on", "partly.all.on"], "against": ["retraining.on"]}
+    assert "predict audit/mnist-pat50 untouched.on" in jobs(planned(shown), "remains")
+
+
 ALL = ["partly.0", "partly.all", "fedosd"]
 
 
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
-        ({"seeds": [0, 1, 2, 3]}, "'nearest_position' needs at least 5 repeats, got 4 seeds"),
+        ({"seeds": [0, 1, 2]}, "'line_position' needs at least 4 repeats, got 3 seeds"),
         ({"shown": {"metrics": ["asr"]}}, "no audit has the metric 'asr'"),
         ({"shown": {"metrics": ["ulira_acu"]}}, "there is no metric 'ulira_acu'; did you mean 'ulira_auc'?"),
         ({"settings": {"data": {"one_partition": False}}}, "'mnist-pat50' needs data.one_partition: true"),
         ({"shown": {"against": ["retraining", "partly.all"]}}, "'partly.all' is not a retraining"),
-        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', from which 'fats'"),
+        ({"shown": {"against": ["lottery.8.on", "retraining.fats"]}}, "'lottery.8.on' is not a retraining"),
+        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', with which 'fats'"),
         ({"shown": {"methods": ALL, "against": []}}, "kind audit needs against"),
+        ({"shown": {"methods": [*ALL, "fedrecovery"]}}, "lists no 'retraining.noisy', with which 'fedrecovery' is"),
         (
             {"shown": {"methods": ["partly.0", "fedosd"], "against": ["retraining"]}},
             "needs two controls to validate the audits",
         ),
         ({"settings": {"data": {"forget": {"clients": 2, "requests": 2}}}}, "needs data.forget with one request"),
+        (
+            {
+                "shown": {"methods": [*ALL, "fairness"], "against": ["retraining"]},
+                "methods": {"fairness": {"params": {"variant": "as-published"}}},
+            },
+            "methods: 'fairness' reads test samples (variant: as-published), which audits probe; leave it out",
+        ),
     ],
 )
 def test_what_cannot_be_audited_is_refused(parts: dict[str, Any], sentence: str) -> None:
@@ -176,6 +195,11 @@ PLOTS = [
     (
         {"exposed": {"metrics": ["ulira_auc"]}},
         "kind exposed needs a metric of one audit that ranks samples: exposed_auc, ",
+    ),
+    (
+        {"harm": {"metrics": ["harm_near", "ulira_epsilon"]}},
+        "kind harm needs differences that have an interval and a p-value, and 'ulira_epsilon' is none; allowed: "
+        "harm_near, harm_test, members_gap.",
     ),
     ({"exposed": {"methods": ["fedosd", "mode"]}}, "methods: kind exposed needs exactly one, got fedosd, mode"),
 ]
@@ -196,10 +220,15 @@ def test_pictures_of_text_are_refused() -> None:
         "model": {"name": "lstm", "params": {"hidden": 4}},
     }
     scenarios = {"letters": {"label": "Letters", "settings": text}}
-    artefacts = {"exposed": {"scenarios": ["letters"]}}
-    laid = {"overrides": {"audit": {"scenarios": scenarios, "artefacts": artefacts}}}
-    with pytest.raises(UserError, match="kind exposed needs images, but letters of 'letters' has text\\."):
-        Plan({"preset": "smoke", "papers": ["audit"], **laid})
+    for artefact, methods, wrong in (
+        ("exposed", ["fedosd"], "kind exposed needs images, but letters of 'letters' has text."),
+        ("remains", [*CONTROLS, "stego"], "scenario letters, method stego: stego needs images, but letters has text."),
+    ):
+        artefacts = {artefact: {"scenarios": ["letters"], "methods": methods, "against": ["retraining"]}}
+        laid = {"overrides": {"audit": {"scenarios": scenarios, "artefacts": artefacts}}}
+        with pytest.raises(UserError) as caught:
+            Plan({"preset": "smoke", "papers": ["audit"], **laid})
+        assert str(caught.value).endswith(wrong)
 
 
 def test_a_plot_of_repeats_names_their_numbers_and_reads_the_same_predictions() -> None:
@@ -209,16 +238,11 @@ def test_a_plot_of_repeats_names_their_numbers_and_reads_the_same_predictions() 
     assert plan.job("publish", {"paper": "audit", "artefact": "remains"}).spec.model_dump()["firsts"] == ()
 
 
-def test_a_plot_of_repeats_shows_no_number_for_which_an_audit_has_too_few() -> None:
-    """`nearest` needs five models; every audit is run on the same numbers of repeats, so that one plot can show two."""
-    metrics = ["ulira_epsilon", "ulira_epsilon_low", "ulira_epsilon_high", "nearest_p"]
-    shown = {"overrides": {"audit": {"artefacts": {"settles": {"metrics": metrics}}}}}
-    plan = Plan({"preset": "smoke", "papers": ["audit"], "seeds": [*range(11)], **shown})
-    spec: Any = plan.job("publish", {"paper": "audit", "artefact": "settles"}).spec
-    jobs = [plan.job(*plan.producers[f"results/smoke/{one.path}"]) for one in spec.sources if one.kind == "audits"]
-    assert {job.names["audit"] for job in jobs} == {"ulira", "nearest"}
-    assert {job.spec.model_dump()["firsts"] for job in jobs} == {(2, 4, 8, 11)}
-    assert spec.firsts == (8, 11)
+def test_every_audit_is_run_on_the_same_numbers_of_repeats() -> None:
+    plan = Plan({"preset": "smoke", "papers": ["audit"], "seeds": [*range(11)]})
+    assessed = [job for job in plan.jobs() if job.stage == "assess"]
+    assert {job.names["audit"] for job in assessed} == {"ulira", "klom", "line", "runs", "harm", "members"}
+    assert {job.spec.model_dump()["firsts"] for job in assessed} == {(2, 4, 8, 11)}
 
 
 def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_and_partition() -> None:
@@ -239,5 +263,7 @@ def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_
 
 
 def test_seeds_of_the_config_are_counted_too() -> None:
-    with pytest.raises(UserError, match="'ulira_auc' needs at least 4 repeats, got 1 seed; use more seeds, or leave"):
+    with pytest.raises(
+        UserError, match="'line_position' needs at least 4 repeats, got 1 seed; use more seeds, or leave"
+    ):
         Plan({"preset": "smoke", "papers": ["audit"], "seeds": [7]})

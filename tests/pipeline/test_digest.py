@@ -314,7 +314,10 @@ def test_a_declaration_that_cannot_be_read_off_the_file_is_refused(outside: Path
 @cache
 def planned() -> dict[str, tuple[str, ...]]:
     """Return the modules that a job of each stage starts from: the first in all papers."""
-    jobs = {job.stage: job for job in reversed([*made("smoke", *PAPERS).jobs()])}
+    plan = made("smoke", *PAPERS)
+    jobs = {
+        job.stage: job for job in reversed([*plan.jobs(), plan.job("oracles", {"scenario": "audit/mnist-backdoor"})])
+    }
     return {stage: modules_of(stage, job.spec) for stage, job in jobs.items()}
 
 
@@ -340,7 +343,7 @@ COMPUTING = {"train", "unlearn", "recover", "evaluate", "shadow", "predict", "re
 @pytest.mark.parametrize(
     ("file", "changed"),
     [
-        ("data/request.py", {"request", *COMPUTING, "agree", "assess", "examples", "expose"}),
+        ("data/request.py", {"request", *COMPUTING, "agree", "assess", "examples", "expose", "oracles"}),
         ("data/sources.py", {"data"}),
         ("data/membership.py", COMPUTING),
         ("federation/driver.py", COMPUTING),

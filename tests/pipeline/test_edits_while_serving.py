@@ -19,6 +19,8 @@ from fu.pipeline.engine import fork_server
 from tests.data.files import arrays_of
 from tests.pipeline.test_fork_server import JOB, Place, until
 
+pytestmark = pytest.mark.whole
+
 
 @dataclass
 class Edited(Place):

@@ -113,7 +113,16 @@ def test_the_seconds_of_a_phase(
 @pytest.mark.usefixtures("sizes")
 def test_a_model_is_evaluated_on_what_nobody_trains_on_and_on_what_is_forgotten() -> None:
     samples = 10 * 20 + 10 * 32 + 48 + 2000  # to test, to validate, of the one forgotten client, and probes
-    assert estimates.evaluation_seconds(settings(), models=2) == pytest.approx(0.5 + 2 * samples * 0.00004 / 3)
+    found = estimates.evaluation_seconds(settings(data__attack=None), models=2)
+    assert found == pytest.approx(0.5 + 2 * samples * 0.00004 / 3)
+    triggered = samples + 10 * 20  # the same tests once more
+    assert estimates.evaluation_seconds(settings(), models=2) == pytest.approx(0.5 + 2 * triggered * 0.00004 / 3)
+
+
+@pytest.mark.usefixtures("sizes")
+def test_models_are_audited_on_a_thousand_samples_of_each_of_seven_probes() -> None:
+    assert estimates.prediction_seconds(settings(), 3) == pytest.approx(0.5 + 3 * 7000 * 0.00004 / 3)
+    assert estimates.predictions_mb(settings(), 3, 7000) == pytest.approx(0.02 + 3 * 7000 * 10 * 4 / 1e6)
 
 
 @pytest.mark.usefixtures("sizes")

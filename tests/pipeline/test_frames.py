@@ -285,7 +285,9 @@ def test_audits_are_read_of_the_numbers_of_repeats_that_are_shown(
     entry = make_entry("epsilon", rates=(0.1,), firsts=firsts, seeds=tuple(range(8)))
     sources = []
     for audit in ("ulira", "klom"):  # each states how many models there are
-        rows_to(results / f"{audit}.csv", ("first", "metric", "value"), AUDITED)
+        rows_to(
+            results / f"{audit}.csv", ("first", "metric", "run", "value"), [(*row[:2], "", row[2]) for row in AUDITED]
+        )
         sources.append(Source("audits", f"{audit}.csv", "small", "ours", "ours+lr0.1", "recovered"))
     frame = frames.read(entry, sources, results, None)
     assert frame[["first", "metric", "value"]].to_numpy().tolist() == [[*row] for row in kept]

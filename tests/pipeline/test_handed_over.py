@@ -11,6 +11,7 @@ from fu.artefacts.entry import Entry
 from fu.pipeline.plan import Plan
 from fu.pipeline.stages import compute, publish, recover, train, unlearn
 from fu.pipeline.stages.common import Options, canonical
+from fu.plugins import Choice
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import made, plan
 
@@ -131,18 +132,22 @@ class StopError(Exception):
         (train.main, "fedavg", ("training", "share")),
         (unlearn.main, "retrain", ("unlearning", "all")),
         (unlearn.main, "retrain_partly", ("unlearning", "share")),
+        (unlearn.main, "cheat", ("unlearning", "share")),
         (recover.main, "retrain_partly", ("unlearning", "all")),
     ],
 )
 def test_a_stage_draws_from_its_stream_and_marks_what_it_should(
     main: Callable[..., None], method: str, expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def seen(spec: Any, files: Any, options: Any, stream: str, poison: str) -> None:
+    def seen(spec: Any, poison: str, stream: str, seed: int, **more: Any) -> None:
         raise StopError(stream, poison)
 
+    monkeypatch.setattr(compute, "data_of", lambda spec, files, options, poison: poison)
     monkeypatch.setattr(compute, "task_of", seen)
+    needed: dict[str, dict[str, Any]] = {"retrain_partly": {"share": 0.5}, "cheat": {"steps": 1}}
+    chosen = Choice(name=method, params=needed.get(method, {}))
     with pytest.raises(StopError) as stopped:
-        main(SimpleNamespace(method=SimpleNamespace(name=method)), SimpleNamespace(), Options())
+        main(SimpleNamespace(method=chosen, seed=0), SimpleNamespace(), Options())
     assert stopped.value.args == expected
 
 

@@ -142,12 +142,8 @@ def test_an_estimate_grows_with_models_and_rounds() -> None:
             {"shown": {"metrics": ["forget_set_accuracy", "asr"]}},
             "asr needs data.attack, which 'mnist-pat50' does not have",
         ),
-        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', from which 'fats'"),
+        ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', with which 'fats'"),
         ({"shown": {"against": []}}, "kind relearning needs against"),
-        (
-            {"shown": {"against": ["retraining.fats", "retraining.again"]}, "methods": {"retraining.again": AGAIN}},
-            "against: two retrainings of 'mnist-pat50' have the same training; list only one.",
-        ),
         ({"settings": {"data": {"one_partition": False}}}, "'mnist-pat50' needs data.one_partition: true"),
         ({"settings": {"data": {"forget": {"clients": 2, "requests": 2}}}}, "needs data.forget with one request"),
     ],

@@ -112,6 +112,7 @@ def test_who_is_forgotten_is_drawn_with_the_attack_or_apart_from_who_holds_what(
         "assess",
         "expose",
         "holdings",
+        "oracles",
     }
 
 

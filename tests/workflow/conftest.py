@@ -13,7 +13,15 @@ from tests.workflow.project import Project, from_repository, with_paper, with_to
 Make = Callable[[Path], Project]
 SMALL = ("fats/fig7", "fedosd/table2", "safari/fig2")  # the cheapest of each paper that trains models
 FEW = (  # of all artefacts at smoke so many that every stage and every kind of plug-in is behind one: `make test-smoke`
-    *("audit/costs", "audit/exposed", "audit/harm", "audit/relearning", "audit/settles", "audit/verdicts"),
+    *(
+        "audit/controls",
+        "audit/costs",
+        "audit/exposed",
+        "audit/harm",
+        "audit/relearning",
+        "audit/settles",
+        "audit/verdicts",
+    ),
     *("fats/fig3", "fats/fig7", "fats/table1_as_published", "fats/table1_samples", "fats/table2"),
     *(
         "fedosd/baseline_variants",

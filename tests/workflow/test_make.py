@@ -94,6 +94,11 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         assert make.calls("verify", f"BUNDLE={value}") == [["python", "", "-m", "fu.pipeline.show", "check", value]]
         runs = make.calls("compare", f"A={value}", f"B=x{value}")
         assert runs == [["python", "", "-m", "fu.pipeline.show", "compare", value, f"x{value}"]]
+        runs = make.calls("audit", f"ORACLES={value}", f"PREDICTIONS=x{value}", f"CSV={value}")
+        assert runs == [["python", "", "-m", "fu.pipeline.show", "audit", value, f"x{value}", value]]
+        checked, *made = make.calls("oracles", f"TARGETS={value}")
+        assert checked == ["python", "", "-m", "fu.pipeline.show", "oracles", *value.split()]
+        assert made == make.calls("reproduce", f"TARGETS={value}")
         [(program, folder, *words)] = make.calls("contract", f"PLUGINS={value}")
         assert [program, folder, *words[:2], words[-1]] == ["python", value, "-m", "pytest", "tests/contract"]
     for value in WILD[::5]:
@@ -117,7 +122,7 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
     ],
 )
 def test_an_unknown_variable_is_refused_by_name(make: Make, word: str, hint: str) -> None:
-    given = "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B"
+    given = "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B ORACLES PREDICTIONS CSV"
     done = make("reproduce", "CORES=1", word)
     assert done.returncode == 2
     said = f" *** there is no variable {hint} allowed: {given}; all other settings are in config.yaml.  Stop.\n"
@@ -131,6 +136,7 @@ def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
         ["python", "", "-m", "fu.pipeline.show", "results"],
     ]
     assert make.calls("show") == [["python", "", "-m", "fu.pipeline.show", "cell", ""]]
+    assert make.calls("audit") == [["python", "", "-m", "fu.pipeline.show", "audit", "", ""]]
 
 
 def test_nothing_is_unlocked_where_a_run_lives(make: Make) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from tests.workflow.project import REPOSITORY, Project, with_toy
 
+pytestmark = pytest.mark.whole
+
 MODULE = """
 module fu:
     snakefile: "{root}/workflow/Snakefile"

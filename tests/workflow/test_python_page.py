@@ -10,6 +10,8 @@ import pytest
 from fu import results
 from tests.workflow.project import REPOSITORY, Project
 
+pytestmark = pytest.mark.whole
+
 PAGE = (REPOSITORY / "docs/python.md").read_text()
 READING, MODEL, FEDERATION = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 

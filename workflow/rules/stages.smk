@@ -251,6 +251,23 @@ use rule data as select with:
         **engine.resources("select"),
 
 
+use rule data as oracles with:
+    """Original and retrained models of a scenario as one archive, for audits without training."""
+    input:
+        engine.inputs(
+            *("oracles", "data", "partition", "request", "original", "retrained"),
+            *("predicted", "costs"),
+        ),
+    output:
+        **engine.outputs("oracles", "archive"),
+    log:
+        plan.paths.log("oracles"),
+    group:
+        engine.pack("oracles")
+    resources:
+        **engine.resources("oracles"),
+
+
 use rule data as publish with:
     """A table or figure of a paper, with its numbers."""
     input:

@@ -1,4 +1,4 @@
-# One target per paper and one per artefact: `snakemake fedosd`, `snakemake fedosd_table8`.
+# One target per paper, artefact and scenario with oracles: `snakemake fedosd fedosd_table8 audit/mnist-backdoor`.
 for paper in plan.papers:
 
     rule:
@@ -15,3 +15,12 @@ for key in plan.artefacts:
             "_".join(key)
         input:
             plan.targets(key),
+
+
+for scenario in plan.repeated:
+
+    rule:
+        name:
+            scenario
+        input:
+            plan.paths("oracles", "archive", scenario=scenario),

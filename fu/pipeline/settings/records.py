@@ -444,6 +444,16 @@ class Method(Algorithm):
         "after",
         description="after: for the remaining total_rounds; none: no post-training; own: the method runs all rounds",
     )
+    reference: Name | None = Field(
+        None,
+        description="the retraining with which audits compare it: one with the same noise, rounds and post-training; "
+        "null: the one in `against` that has the same training",
+    )
+    all_left: Name | None = Field(
+        None,
+        description="of a retraining: the method that is trained for as long and leaves all of the client in; audits "
+        "look for its traces; null: the original models",
+    )
     settings: dict[str, Any] = Field(default_factory=dict, description="merged into the scenario's settings")
 
     @model_validator(mode="after")

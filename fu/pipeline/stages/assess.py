@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fu import plugins
@@ -13,8 +14,8 @@ from fu.plugins import Kind
 if TYPE_CHECKING:
     from fu.audits.models import Models
 
-COLUMNS = ("first", "metric", "value")
-REPEATS, FOUND = "repeats", "found"  # metrics: how many models did not diverge; whether the audit finds anything
+COLUMNS = ("first", "metric", "run", "value")
+REPEATS = "repeats"  # metric: how many models did not diverge
 
 
 class Spec(Base):
@@ -54,26 +55,27 @@ class Files(Predicted):
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Write a row for each number of repeats and metric.
+    """Write a row for each number of repeats and metric, and for all repeats what the audit says of each run.
 
-    Results are not corrected for the number of methods, so that controls and methods are judged by one rule, and a
-    further method changes nothing for the others.
+    Results are not corrected for the number of methods, so that a further method changes nothing for the others.
     """
-    models = files.models()
-    rows = [row for first in spec.firsts for row in _rows(spec.audit, first, models.first(first))]
+    models, audit = files.models(), plugins.load("audits", spec.audit)
+    rows = [row for first in spec.firsts for row in _rows(audit, first, models.first(first))]
+    if hasattr(audit, "runs") and min(models.repeats.values()) >= audit.LEAST:
+        rows += [
+            {"first": spec.firsts[-1], "metric": f"{spec.audit}: {name}", "run": run, "value": value}
+            for name, values in audit.runs(models).items()
+            for run, value in enumerate(values)
+        ]
     with atomic_outputs(options, files.audited) as (part,):
         write_rows(part, rows, COLUMNS)
 
 
-def _rows(name: str, first: int, models: "Models") -> Iterator[dict[str, Any]]:
-    """Yield the number of models and, if enough did not diverge, the metrics and whether the audit finds anything."""
-    audit = plugins.load("audits", name)
+def _rows(audit: ModuleType, first: int, models: "Models") -> Iterator[dict[str, Any]]:
+    """Yield the number of models and, if enough did not diverge, the metrics."""
     values = {REPEATS: models.repeats["unlearned"]}
     if min(models.repeats.values()) >= audit.LEAST:
-        found = audit.audit(models)
-        values |= found
-        if hasattr(audit, "found"):
-            values[f"{name}.{FOUND}"] = int(audit.found(found))
+        values |= audit.audit(models)
     yield from ({"first": first, "metric": metric, "value": value} for metric, value in values.items())
 
 

@@ -24,7 +24,7 @@ from fu.data.partition import Partition
 from fu.data.request import Request
 from fu.federation import model_files
 from fu.federation.flat import Layout
-from fu.federation.local import Federation, LocalTraining
+from fu.federation.local import Federation, LocalTraining, Updates
 from fu.federation.task import State, Task, initial_parameters
 from fu.pipeline.stages import common
 from fu.pipeline.stages.common import Options
@@ -118,6 +118,19 @@ def make_task(stream: str, poison: Poison, exception: tuple[int, float] | None =
 def model(number: int) -> Tensor:
     """Return a model of its own for each number."""
     return initial_parameters(BUILD, "scene", number)
+
+
+def noted_tests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets, whenever clients train, how many test and held-out samples their data name."""
+    found, train = list[int](), Federation.local_updates
+
+    def noted(self: Federation, *given: Any, **more: Any) -> Updates:
+        part = self.data.partition
+        found.append(sum(map(len, [*part.test, part.held_out, part.global_test])))
+        return train(self, *given, **more)
+
+    monkeypatch.setattr(Federation, "local_updates", noted)
+    return found
 
 
 def loop(theta: Tensor, step: Callable[[State, int], State], rounds: range) -> list[Tensor]:

@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from fu.artefacts.audit import MODELS
-from fu.audits import exposed, members, nearest, ulira
+from fu.audits import exposed, line, members, ulira
 from fu.audits.models import FORGOTTEN, Models
 from fu.evaluation import predictions
 from fu.pipeline.stages import assess, expose
 from fu.pipeline.stages.common import Options
-from tests.artefacts.factories import make_audit
 from tests.audits.synthetic import PROBES, labels_of, logits_of
 from tests.factories import CLASSES, MARK
 from tests.pipeline.results_folder import IMAGES, LABELS, PART, make_results
@@ -58,12 +57,24 @@ def test_an_audit_is_of_the_first_repeats(files: dict[str, Path]) -> None:
     found = assessed(files, "ulira", 4, 9)
     for first in (4, 9):
         rows = found.loc[first].set_index("metric")["value"].to_dict()
-        expected = ulira.audit(models(files).first(first))
-        found_any = expected["ulira_epsilon_low"] > 0
-        assert rows == {MODELS: first, **expected, make_audit("ulira").found: found_any}
+        assert rows == {MODELS: first, **ulira.audit(models(files).first(first))}
+    assert found["run"].isna().all()
 
 
-def test_an_audit_that_only_describes_finds_nothing(files: dict[str, Path]) -> None:
+def test_what_an_audit_says_of_each_run_is_of_all_repeats(files: dict[str, Path]) -> None:
+    found = assessed(files, "line", 4, 9).reset_index()
+    each = found[found["run"].notna()]
+    assert {*each["first"]} == {9}
+    assert [*found[found["run"].isna()].groupby("first").size()] == [3, 3]
+    expected = line.runs(models(files))
+    assert {name.removeprefix("line: ") for name in each["metric"]} == {*expected}
+    for name, values in expected.items():
+        rows = each[each["metric"] == f"line: {name}"]
+        assert rows["run"].tolist() == [*range(9)]
+        assert rows["value"].tolist() == pytest.approx(values.tolist())
+
+
+def test_an_audit_that_only_describes(files: dict[str, Path]) -> None:
     rows = assessed(files, "members", 9).set_index("metric")["value"].to_dict()
     assert rows == {"repeats": 9, **members.audit(models(files))}
 
@@ -71,7 +82,8 @@ def test_an_audit_that_only_describes_finds_nothing(files: dict[str, Path]) -> N
 def test_too_few_models_give_their_number_alone(files: dict[str, Path]) -> None:
     few = {probe: says[:3] for probe, says in predictions.load(files["retrained"], predictions.REPEATS).items()}
     edit(files["retrained"], **few)
-    assert assessed(files, "ulira", 9).to_numpy().tolist() == [["repeats", 9]]
+    for audit in ("ulira", "line"):
+        assert assessed(files, audit, 9).drop(columns="run").to_numpy().tolist() == [["repeats", 9]]
 
 
 def test_a_repeat_with_infinite_logits_counts_as_diverged(files: dict[str, Path]) -> None:
@@ -83,11 +95,6 @@ def test_a_repeat_with_infinite_logits_counts_as_diverged(files: dict[str, Path]
     kept = {probe: np.delete(logits, 2, 0) for probe, logits in of.unlearned.items()}
     expected = ulira.audit(Models(of.labels, kept, of.retrained, of.original))
     assert {name: found[name] for name in ("repeats", *expected)} == {"repeats": 8, **expected}
-
-
-def test_a_p_value_is_the_audits_own(files: dict[str, Path]) -> None:
-    p = assessed(files, "nearest", 9).set_index("metric")["value"]["nearest_p"]
-    assert p == nearest.audit(models(files))["nearest_p"] > 0
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What the models of a trial say of the probes: all logits in the order of seeds, without models that diverged."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from fu.data.request import Request
 from fu.evaluation import predictions
 from fu.pipeline.stages import predict
 from fu.pipeline.stages.common import Options
 from tests.factories import make_partition
 from tests.pipeline.stages.scene import BUILD, LABELS, MODEL, NORMALISED, OPTIONS, Scene, make_data, make_scene, model
 
-PROBES = ("forgotten", "held_out", "retained_train", "retained_test")
+PROBES = ("forgotten", "held_out", "retained_train", "retained_test", "augmented", "triggered", "triggered_altered")
 SPEC = predict.Spec(**{name: MODEL[name] for name in ("dataset", "attack", "model")})
 
 
@@ -64,14 +66,15 @@ def test_the_probes_are_who_they_say_they_are() -> None:
     assert torch.equal(probes["retained_train"][1], labels[stay])
     assert torch.equal(probes["retained_train"][0], NORMALISED[stay].permute(0, 3, 1, 2))
     assert torch.equal(probes["retained_test"][1], labels[np.concatenate([part.test[0], part.test[2]])])
-    tested = labels[np.concatenate([part.test[k] for k in (1, 0, 2)])]
-    assert torch.equal(probes["held_out"][1], tested[torch.isin(tested, y)])
+    assert torch.equal(probes["held_out"][1], labels[part.test[1]])
+    assert torch.equal(probes["triggered"][1], (probes["retained_test"][1] + 5) % 10)
 
 
-def test_held_out_samples_are_of_the_forgotten_classes_alone() -> None:
+def test_held_out_samples_are_of_the_forgotten_classes_alone_where_clients_have_no_tests() -> None:
     part = make_partition((7, 2, 9), trigger=False)
-    data = make_data("share", part, request=None)
-    data.forgotten, data.retained = [1], [0, 2]
+    tests = np.concatenate(part.test)
+    part = replace(part, test=[tests[:0]] * 3, global_test=tests)
+    data = make_data("share", part, request=Request(np.array([1])))
     probes = predictions.audited(data)
     own = {*probes["forgotten"][1].tolist()}
     assert {*probes["held_out"][1].tolist()} <= own
@@ -81,4 +84,5 @@ def test_held_out_samples_are_of_the_forgotten_classes_alone() -> None:
 @pytest.mark.parametrize("most", [3, 5])
 def test_a_probe_has_so_many_samples_at_most(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictions, "MOST", most)
-    assert {len(y) for _, y in predictions.audited(make_data("share")).values()} == {most}
+    found = {name: len(y) for name, (_, y) in predictions.audited(make_data("share")).items()}
+    assert found == {**dict.fromkeys(PROBES, most), "held_out": 3}  # of the forgotten client's own test samples

@@ -13,7 +13,7 @@ from fu.federation.network import Network
 from fu.federation.relearning import ATTACKS, relearned, shared_out
 from fu.federation.task import Task
 from fu.pipeline.stages import relearn
-from tests.pipeline.stages.scene import BUILD, LOCAL, MODEL, OPTIONS, Scene, make_data, make_scene, model
+from tests.pipeline.stages.scene import BUILD, LOCAL, MODEL, OPTIONS, Scene, make_data, make_scene, model, noted_tests
 
 SEEDS = (5, 3)
 ABOUT: dict[str, Any] = {"local": LOCAL, "rounds": 2, "samples": 4, "seeds": SEEDS}
@@ -78,6 +78,12 @@ def test_round_0_is_the_trial_s_model_as_it_is_under_both_attacks(scene: Scene) 
 def test_a_seed_in_which_a_model_diverged_is_left_out(scene: Scene, lost: str) -> None:
     whole, rows = made(scene), made(scene, (lost,))
     assert rows == [row for row in whole if row["seed"] == "3"]
+
+
+def test_no_client_trains_on_data_that_name_a_test_sample(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = noted_tests(monkeypatch)
+    made(scene)
+    assert set(found) == {0}
 
 
 def test_as_many_clients_train_as_are_drawn(scene: Scene) -> None:

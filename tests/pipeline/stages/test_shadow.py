@@ -33,6 +33,7 @@ from tests.pipeline.stages.scene import (
     SEED,
     Scene,
     make_scene,
+    noted_tests,
 )
 
 PART = make_partition((7, 12, 9), trigger=False, server=4, held_out=2)
@@ -95,6 +96,12 @@ def test_each_shadow_trains_as_the_scenario_does_on_half_of_the_retained_data(sc
             assert np.array_equal(getattr(found, f"{name}_logits")[number], said), name
     assert not torch.equal(first[0], first[1])
     assert not np.array_equal(found.inside[0], found.inside[1])
+
+
+def test_no_shadow_trains_on_data_that_name_a_test_sample(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = noted_tests(monkeypatch)
+    made(scene)
+    assert set(found) == {0}
 
 
 def test_the_sets_have_no_more_than_asked_for(scene: Scene) -> None:

@@ -27,7 +27,18 @@ from fu.plugins import Choice
 from fu.projections import away_from_original
 from fu.training import fedavg
 from tests.factories import KINDS, default_params
-from tests.pipeline.stages.scene import LAYOUT, OPTIONS, PHASE, ROUNDS, Scene, loop, make_scene, make_task, model
+from tests.pipeline.stages.scene import (
+    LAYOUT,
+    OPTIONS,
+    PHASE,
+    ROUNDS,
+    Scene,
+    loop,
+    make_scene,
+    make_task,
+    model,
+    noted_tests,
+)
 
 ASR, R_ACC = ("asr",), ("r_acc", "r_acc_std", "r_acc_worst", "r_acc_best")
 COUNTS = (
@@ -256,6 +267,22 @@ def test_post_training_goes_on_from_the_unlearned_model_with_the_retained_client
     assert counts(rows[-1])["samples"] == ROUNDS * 2 * (7 + 9)
     read = [*scene.shared.values(), scene("original.safetensors"), scene("unlearned.safetensors")]
     assert scene.cost("recovered")["inputs"] == [checksum(path) for path in read]
+
+
+def test_no_stage_trains_on_data_that_name_a_test_sample_but_for_a_method_that_says_so(
+    scene: Scene, recorded: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its 11 test and held-out samples, three of each client and two of nobody, the published code gets all."""
+    found = noted_tests(monkeypatch)
+    trained(scene, "samples", ("last_local_models",))
+    unlearned(scene, "fedosd")
+    unlearned(scene, "fairness")
+    recovered(scene, "samples", None, None)
+    assert len(found) > 5 * ROUNDS
+    assert set(found) == {0}
+    found.clear()
+    unlearned(scene, "fairness", watch=None, variant="as-published")
+    assert set(found) == {11}
 
 
 # ---- what they share -----------------------------------------------------------------------------------------------
