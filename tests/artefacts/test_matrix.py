@@ -136,6 +136,7 @@ def share_outside(noise: str, seeds: int, repeats: int, pairwise: bool) -> float
     return outside / DRAWS
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("noise", NOISES)
 def test_of_further_repeats_five_of_a_hundred_lie_outside_at_most_where_values_share_pairs(noise: str) -> None:
     levels = {(n, s): share_outside(noise, s, n, pairwise=True) for n in range(3, 9) for s in (1, 2, 3)}

@@ -124,6 +124,7 @@ def test_the_interval_is_at_the_level_that_decides() -> None:
     assert one.high == pytest.approx(0.310, abs=1e-3)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("mean", "region"), [(0.9, ABOVE), (-0.7, ABOVE), (0.5, WITHIN), (1.5, WITHIN)], ids=["holds", "not", "in", "out"]
 )

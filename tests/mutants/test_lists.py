@@ -54,6 +54,7 @@ def test_an_unknown_list_gets_the_nearest_name() -> None:
     has(sentence(lambda: read("evaluations")), "there is no list of mutants 'evaluations'; did you mean 'evaluation'?")
 
 
+@pytest.mark.whole
 def test_a_mutant_that_tests_notice_is_killed_another_survives_and_the_file_is_restored(root: Path) -> None:
     before = (root / "fu/sums.py").read_bytes()
     lines = [("a + b", "a - b"), ("a + a", "a - a"), ("a + b", "a * b")]
@@ -62,6 +63,7 @@ def test_a_mutant_that_tests_notice_is_killed_another_survives_and_the_file_is_r
     assert (root / "fu/sums.py").read_bytes() == before
 
 
+@pytest.mark.whole
 def test_tests_that_pass_only_after_others_are_told(root: Path) -> None:
     (root / "test_first.py").write_text("import fu\nfu.seen = 1\n\n\ndef test_it():\n    pass\n")
     (root / "test_second.py").write_text("import fu\n\n\ndef test_it():\n    assert fu.seen\n")

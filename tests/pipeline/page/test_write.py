@@ -228,6 +228,7 @@ def test_the_page_is_written_whole_where_it_differs_and_an_error_is_one_sentence
     assert [file.name for file in ROOT.iterdir() if file.is_file()] == ["index.html"]
 
 
+@pytest.mark.whole
 def test_sixty_artefacts_are_one_page_of_a_sensible_size() -> None:
     stem = put(make_entry("curves"))
     for k in range(59):
