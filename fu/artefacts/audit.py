@@ -20,6 +20,7 @@ from fu.artefacts.auditing import (
     FOUND,
     LINE,
     MARGIN,
+    MODELS,
     UNDECIDED,
     UNJUDGED,
     Judged,
@@ -40,7 +41,6 @@ from fu.audits.models import SEARCHED
 INPUTS = ("audits",)
 NEEDS = ("against",)
 BY_SEED = ("found", "passes")  # 1 or 0
-MODELS = "repeats"  # the row of the frame that says how many models did not diverge
 KINDS = ("unlearned", "retrained", "original")
 GREY, BAND = "0.65", "0.88"
 POINT: dict[str, Any] = {"marker": "o", "markersize": 3, "linestyle": "none"}
@@ -52,20 +52,8 @@ SIGNS = {
     UNJUDGED: {**BLACK, "color": GREY, "marker": "x"},
 }
 LEGEND = {FOUND: FOUND, BOUNDED: f"{BOUNDED} {MARGIN:.0%}", UNDECIDED: UNDECIDED, UNJUDGED: UNJUDGED}
-COLUMNS = [
-    "scenario",
-    "method",
-    "reference",
-    "left",
-    "audit",
-    "metric",
-    "value",
-    "p",
-    "found",
-    "fails",
-    "verdict",
-    "bound",
-]
+COLUMNS = ["scenario", "method", "reference", "left", "audit", "metric", "value"]
+COLUMNS += ["p", "found", "fails", "verdict", "bound"]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
@@ -178,7 +166,7 @@ def _chance(p: float | None) -> str:
 
 
 def _words(entry: Entry, judged: list[Judged], left: Left) -> list[str]:
-    """Say which audits judge no method, and how little of the client would be found."""
+    """Return which audits judge no method, and the resolution of every probe, as sentences."""
     labels = {method.name: method.label for method in entry.methods}
     several = [text for audit in judged for text in silent(entry, audit.audit.label, audit.fails)]
     for reference, probes in left.resolution.items():

@@ -19,8 +19,7 @@ LEVEL = 0.05
 MARGIN = 0.1  # the largest share of the client that may be left in a method that passes
 LINE = "line"  # the audit whose projections bound the share
 FOUND, BOUNDED, UNDECIDED, UNJUDGED = "found", "bounded below", "undecided", "not judged"
-
-
+MODELS = "repeats"  # the row of the frame that says how many models did not diverge
 Places = dict[str, Floats]
 
 
@@ -46,8 +45,8 @@ class Left(NamedTuple):
 
     `power`: control -> probe -> how often so many models like its own are found. `resolution`: reference -> probe ->
     the least share that is found with a power of 95%, None: not even the largest. `bound`: method -> the share that is
-    left at most, None: it may be all; methods whose reference has no probe with a resolution within the margin are
-    missing.
+    left at most, None: it may be all, as where a model has diverged; methods whose reference has no probe with a
+    resolution within the margin are missing.
     """
 
     power: dict[str, dict[str, float]]
@@ -158,10 +157,11 @@ def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
             left.resolution[reference] = least
         sharp = left.sharp(reference)
         known = {probe: {of[name]: places[name]["unlearned"][probe] for name in of} for probe in sharp}
-        for method in tested(entry):
-            if sharp and method.reference == reference and method.name in places:
-                bounds = [share.bound(places[method.name]["unlearned"][probe], known[probe]) for probe in sharp]
-                left.bound[method.name] = max((one for one in bounds if one), default=None) if all(bounds) else None
+        for method in (one for one in tested(entry) if sharp and one.reference == reference and one.name in places):
+            own = places[method.name]["unlearned"]
+            bounds = [share.bound(own[probe], known[probe]) for probe in sharp]
+            whole = all(bounds) and len(own[sharp[0]]) >= len(entry.seeds)  # a model that diverged may have kept all
+            left.bound[method.name] = max(filter(None, bounds)) if whole else None
     return left
 
 

@@ -1,4 +1,4 @@
-"""Harm to the retained clients: how much worse unlearned models are than retrained ones, and which methods are.
+"""Harm to the retained clients: how many more errors unlearned models make than retrained ones.
 
 `metrics` names differences of which the audit also gives both ends (`_low`, `_high`), the chance of being worse
 (`_worse`) and a p-value (`_p`). P-values are adjusted by Holm's method for all that are shown: metrics, methods and
@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.audit import BLACK, MODELS
-from fu.artefacts.auditing import tested
+from fu.artefacts.auditing import MODELS, tested
 from fu.artefacts.entry import Entry, Metric, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
@@ -30,7 +29,8 @@ NEEDS = ("against",)
 DIFFERENCES = True
 LEVEL = 0.05
 COLUMNS = ["scenario", "method", "metric", "difference", "low", "high", "worse", "p", "adjusted"]
-SIGNS: dict[str, dict[str, Any]] = {
+BLACK: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": 3, "linestyle": "none"}
+SIGNS = {
     "worse than retraining": BLACK,
     "not shown to be worse": {**BLACK, "markerfacecolor": "white"},
 }

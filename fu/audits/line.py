@@ -51,7 +51,7 @@ METRICS = {
         "unit": "fraction",
         "better": "lower",
         "formula": "mean position of unlearned models on the line from retrained (0) to original models (1), the "
-        "largest over the probes on which these two are apart; omitted if there is none",
+        "largest over the probes on which original models lie beyond all retrained ones; omitted if there is none",
         "source": "our choice",
     },
     "line_p": {
@@ -119,10 +119,9 @@ def _kinds(models: Models) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]
 
 
 def _position(unlearned: Floats, retrained: Floats, original: Floats) -> float | None:
-    """Return the mean position; None where held-out original and retrained models are not two standard errors apart."""
+    """Return the mean position; None where original models do not lie beyond all retrained ones."""
     u, r, o = projected(unlearned, retrained, original)
-    error = np.sqrt(r.var(ddof=1) / len(r) + o.var(ddof=1) / len(o))
-    return float(u.mean() / o.mean()) if o.mean() > 2 * error else None
+    return float(u.mean() / o.mean()) if o.min() > r.max() else None
 
 
 def _differences(unlearned: Floats, retrained: Floats, original: Floats) -> Floats:

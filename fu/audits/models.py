@@ -175,7 +175,7 @@ def labellings(n_unlearned: int, n_retrained: int) -> NDArray[np.bool_]:
 
 @cache
 def labellings_by_half(n_unlearned: int, n_retrained: int) -> tuple[Booleans, Booleans]:
-    """Return relabellings within the models of even and of odd number (`halves`), bool [P, N / 2] each, as above."""
+    """Return relabellings within each half of the models (`halves`), bool [P, N / 2] each, as `labellings` does."""
     sizes = [(n_unlearned + 1) // 2, (n_retrained + 1) // 2], [n_unlearned // 2, n_retrained // 2]
     each = [labellings(*size) for size in sizes]
     number = len(each[0]) * len(each[1])

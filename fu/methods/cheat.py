@@ -28,7 +28,7 @@ BATCH = 100  # samples of each loss in a step
 
 
 class Params(BaseModel):
-    """Those of the training count, too."""
+    """Hyper-parameters beside those of the training."""
 
     model_config = ConfigDict(extra="forbid")
     steps: int = Field(ge=0, examples=[20], description="steps of Adam (our choice)")

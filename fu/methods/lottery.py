@@ -19,7 +19,7 @@ DRAWS = 4_000  # names its draws, so that they are those of no other repeat of r
 
 
 class Params(BaseModel):
-    """Those of the training count, too."""
+    """Hyper-parameters beside those of the training."""
 
     model_config = ConfigDict(extra="forbid")
     period: int = Field(ge=1, examples=[8], description="one run in so many does nothing (our choice: 4 and 8)")

@@ -15,7 +15,7 @@ ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often
 
 
 class Params(BaseModel):
-    """Those of the training count, too."""
+    """Hyper-parameters beside those of the training."""
 
     model_config = ConfigDict(extra="forbid")
     repeat: int = Field(

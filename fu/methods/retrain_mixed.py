@@ -18,7 +18,7 @@ DRAWS = 2_000  # names its draws, so that they are those of no other repeat of r
 
 
 class Params(BaseModel):
-    """Those of the training count, too."""
+    """Hyper-parameters beside those of the training."""
 
     model_config = ConfigDict(extra="forbid")
     weight: float = Field(

@@ -19,7 +19,7 @@ DRAWS = 6_000  # names its draws, so that they are those of no other repeat of r
 
 
 class Params(BaseModel):
-    """Those of the training count, too."""
+    """Hyper-parameters beside those of the training."""
 
     model_config = ConfigDict(extra="forbid")
     noise_std: float = Field(0.01, ge=0, description="s: our choice, as the default of FedRecovery's noise_std")

@@ -29,7 +29,7 @@ DRAWS = 5_000  # names its draws, so that they are those of no other repeat of r
 
 
 class Params(BaseModel):
-    """Those of the training count."""
+    """None beside those of the training."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -164,3 +164,10 @@ def test_the_largest_bound_over_probes_counts() -> None:
     assert (left.bound["good"], left.bound["none"]) == (0.5, 0.1)
     more.loc[hidden, "value"] += 70
     assert remaining(pd.concat([rows, more]), entry, entry.scenarios[0]).bound["good"] is None
+
+
+def test_nothing_bounds_what_a_model_that_diverged_has_kept() -> None:
+    entry, rows = make_audit(seeds=tuple(range(8))), make_rows()
+    assert said(rows, entry)["good"] == "bounded below 10%"
+    lost = rows[~((rows["method"] == "good") & (rows["run"] == 7) & rows["metric"].str.endswith("unlearned"))]
+    assert said(lost, entry)["good"] == "undecided"

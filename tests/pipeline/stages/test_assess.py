@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from fu.artefacts.audit import MODELS
+from fu.artefacts.auditing import MODELS
 from fu.audits import exposed, line, members, ulira
 from fu.audits.models import FORGOTTEN, Models
 from fu.evaluation import predictions
