@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fu.data.partition import Indices
 from fu.federation.flat import Layout, tensors_of
 from fu.federation.kept import KeptModels
-from fu.federation.local import Federation
+from fu.federation.local import Federation, generator
 from fu.federation.participation import participants
 from fu.seeds import derive_integer
 
@@ -97,6 +97,11 @@ class Task:
         name = "repeat", number
         seed, memory = derive_integer(self.seed, *name), self.memory.setdefault(name, {})
         return replace(self, seed=seed, federation=self.federation.seeded(seed), memory=memory)
+
+    def noisy(self, state: State, std: float) -> State:
+        """Return a state whose parameters have N(0, std^2) added, seeded by the task."""
+        drawn = torch.randn(len(state.theta), generator=generator(self.seed, "noise")).to(state.theta.device)
+        return replace(state, theta=state.theta + std * drawn)
 
     @property
     def population(self) -> list[int]:

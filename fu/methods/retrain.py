@@ -24,6 +24,12 @@ class Params(BaseModel):
         description="which of several independent retrainings, each with its own initial model and draws: our choice, "
         "as they show the spread of retraining over seeds; 0: the paper's",
     )
+    noise_std: float = Field(
+        0,
+        ge=0,
+        description="standard deviation of the noise on all weights after the last round: our choice, for the model to "
+        "which FedRecovery's guarantee refers (Zhang et al. 2023); 0: none",
+    )
 
 
 def start(task: Task, p: Params) -> State:
@@ -33,6 +39,8 @@ def start(task: Task, p: Params) -> State:
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Train one round on retained clients."""
+    """Train one round on retained clients; after the last add the noise."""
     assert task.training is not None
-    return task.training.step(task.repeated(p.repeat), state, round)
+    again = task.repeated(p.repeat)
+    found = task.training.step(again, state, round)
+    return again.noisy(found, p.noise_std) if p.noise_std and round == task.rounds - 1 else found

@@ -9,10 +9,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from fu.federation.local import generator
 from fu.federation.task import State, Task
 from fu.seeds import derive_integer
 
@@ -53,10 +51,7 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     assert task.training is not None
     again = _partly(task, p.share)
     found = task.training.step(again, state, round)
-    if not p.noise_std or round < task.rounds - 1:
-        return found
-    drawn = torch.randn(len(found.theta), generator=generator(again.seed, "noise")).to(found.theta.device)
-    return replace(found, theta=found.theta + p.noise_std * drawn)
+    return again.noisy(found, p.noise_std) if p.noise_std and round == task.rounds - 1 else found
 
 
 def _partly(task: Task, share: float) -> Task:

@@ -1,4 +1,4 @@
-"""Retraining with FedRecovery's noise: one more retraining, and the noise after its last round."""
+"""Retraining with noise: that of the same draws, and the noise after its last round."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.methods import fedrecovery, retrain, retrain_noisy
+from fu.methods import fedrecovery, retrain
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import make_federation, make_task, params_of
@@ -15,11 +15,11 @@ from tests.factories import make_federation, make_task, params_of
 def added(std: float, seed: int = 3) -> Tensor:
     """Return by how much a run ends beside the retraining of the same draws [d]."""
     task = replace(make_task(make_federation(seed=seed)), training=training_of(Choice(name="fedavg")))
-    p, again = params_of(retrain_noisy, noise_std=std), params_of(retrain, repeat=retrain_noisy.DRAWS)
-    state, alone = retrain_noisy.start(task, p), retrain.start(task, again)
+    p, again = params_of(retrain, repeat=1, noise_std=std), params_of(retrain, repeat=1)
+    state, alone = retrain.start(task, p), retrain.start(task, again)
     for round in range(task.rounds):
         assert torch.equal(state.theta, alone.theta)
-        state, alone = retrain_noisy.step(task, p, state, round), retrain.step(task, again, alone, round)
+        state, alone = retrain.step(task, p, state, round), retrain.step(task, again, alone, round)
     return state.theta - alone.theta
 
 
@@ -37,7 +37,3 @@ def test_every_seed_has_noise_of_its_own_and_none_that_fedrecovery_draws() -> No
     theirs = fedrecovery.step(task, p, fedrecovery.start(task, p), 0).theta - task.original_model
     assert theirs.std() == pytest.approx(1, abs=0.1)
     assert torch.corrcoef(torch.stack([added(1.0), added(1.0, seed=4), theirs])).triu(1).abs().max() < 0.15
-
-
-def test_it_adds_as_much_as_fedrecovery_unless_told_otherwise() -> None:
-    assert params_of(retrain_noisy).noise_std == params_of(fedrecovery).noise_std
