@@ -171,3 +171,15 @@ def test_nothing_bounds_what_a_model_that_diverged_has_kept() -> None:
     assert said(rows, entry)["good"] == "bounded below 10%"
     lost = rows[~((rows["method"] == "good") & (rows["run"] == 7) & rows["metric"].str.endswith("unlearned"))]
     assert said(lost, entry)["good"] == "undecided"
+
+
+def test_an_independent_retraining_that_is_found_counts_against_its_own_reference_alone() -> None:
+    entry, rows = make_audit(against=["again", "other"]), make_rows({"none": 0.0005})
+    moved = [method(name, reference="other") for name in ("none", "nothing")]
+    stay = [one for one in entry.methods if one.name not in ("none", "nothing")]
+    known = [
+        method("other", retrains=True, reference=""),
+        method("zero", reference="again", left=("retrain_partly", 0.0)),
+    ]
+    entry = entry.model_copy(update={"methods": (*stay, *known, *moved)})
+    assert judged(entry, rows)["ulira"].fails == {"other": "“None” fails it"}

@@ -118,11 +118,12 @@ def test_of_many_models_9999_labellings_are_drawn() -> None:
 
 
 def test_relabellings_within_halves_are_all_pairs_of_those_of_each() -> None:
-    even, odd = labellings_by_half(5, 4)  # three and two, two and two
+    even, odd = labellings_by_half(4, 5)  # two and three, two and two
     assert (even.shape, odd.shape) == ((60, 5), (60, 4))
     assert len({(*one, *other) for one, other in zip(even.tolist(), odd.tolist(), strict=True)}) == 60
-    assert (even[0].tolist(), odd[0].tolist()) == ([True] * 3 + [False] * 2, [True] * 2 + [False] * 2)
-    assert ({*even.sum(1)}, {*odd.sum(1)}) == ({3}, {2})
+    assert (even[0].tolist(), odd[0].tolist()) == ([True] * 2 + [False] * 3, [True] * 2 + [False] * 2)
+    assert ({*even.sum(1)}, {*odd.sum(1)}) == ({2}, {2})
+    assert labellings_by_half(5, 4)[0].sum(1).tolist() == [3] * 60
 
 
 @pytest.mark.parametrize("number", [12, 32])

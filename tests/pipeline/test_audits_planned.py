@@ -109,6 +109,8 @@ def test_a_method_may_name_its_reference_and_that_what_leaves_all_of_the_client_
     assert about["partly.10.on"] == ("retrain_partly", ("retrain_partly", 0.1))
     assert about["partly.all.on"] == ("retrain_partly", ("retrain_partly", 1))  # as what it post-trains
     assert about["fedosd"] == ("fedosd", None)
+    flags = {method.name: (method.control, method.hides) for method in spec.methods}
+    assert (flags["untouched"], flags["cheat"], flags["fedosd"]) == ((True, False), (False, True), (False, False))
     scenario, names = "audit/mnist-backdoor", {"trial": "fedosd", "against": "retraining.on", "audit": "line"}
     job = plan.job("assess", {"scenario": scenario, **names})
     kinds = {"unlearned": "fedosd", "retrained": "retraining.on", "original": "untouched.on"}
