@@ -1,7 +1,6 @@
 """One-line mutants, a YAML list for each part of the program: what is broken, and which tests must then fail."""
 
 import ast
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,11 +66,6 @@ def read(part: str, root: Path = ROOT, lists: Path = LISTS) -> list[Mutant]:
     return found
 
 
-@cache
-def _tree(source: str) -> str:
-    return ast.dump(ast.parse(source))
-
-
 def _problem(mutant: Mutant, root: Path) -> str | None:
     path = root / mutant.file
     if not path.is_file():
@@ -84,7 +78,7 @@ def _problem(mutant: Mutant, root: Path) -> str | None:
     if times != 1:
         return f"{mutant.line!r} must occur exactly once in {mutant.file}, but occurs {times} times"
     try:
-        old, new = _tree(text), _tree(mutant.applied(text))
+        ast.parse(mutant.applied(text))
     except SyntaxError as error:
         return f"{mutant.broken!r} leaves {mutant.file} invalid: {error.msg} in line {error.lineno}"
-    return f"{mutant.broken!r} changes nothing" if old == new else None
+    return None  # one that changes nothing survives

@@ -8,6 +8,7 @@ import yaml
 from tests.mistakes import has, sentence
 from tests.mutants import Mutant, parts, read
 from tests.mutants.__main__ import Verdict, check_unbroken, judge, report
+from tests.mutants.child import log_of
 
 GOOD = {"file": "fu/sums.py", "line": "a + b", "broken": "a - b", "tests": "test_sums.py"}
 
@@ -42,7 +43,6 @@ def root(tmp_path: Path) -> Path:
         ([{**GOOD, "line": "a * b"}], "'a * b' must occur exactly once in fu/sums.py, but occurs 0 times."),
         ([{**GOOD, "line": "return a + "}], "'return a + ' must occur exactly once in fu/sums.py, but occurs 2 times."),
         ([{**GOOD, "broken": "a +"}], "'a +' leaves fu/sums.py invalid: invalid syntax in line 2."),
-        ([{**GOOD, "line": "# two", "broken": "# three"}], "mutant 1: '# three' changes nothing."),
     ],
 )
 def test_a_list_that_does_not_fit_is_told_in_one_sentence(content: object, words: str, root: Path) -> None:
@@ -61,6 +61,18 @@ def test_a_mutant_that_tests_notice_is_killed_another_survives_and_the_file_is_r
     mutants = [Mutant.model_validate({**GOOD, "line": line, "broken": broken}) for line, broken in lines]
     assert judge(mutants, [root]) == ["killed", "survived", "killed"]
     assert (root / "fu/sums.py").read_bytes() == before
+
+
+@pytest.mark.whole
+def test_the_quickest_test_that_was_measured_runs_first(root: Path) -> None:
+    slow = "import time\nfrom fu.sums import add\n\n\ndef test_slow():\n    time.sleep(1)\n    assert add(1, 2) == 3\n"
+    quick = "\n\ndef test_quick():\n    assert add(1, 2) == 3\n"
+    (root / "test_sums.py").write_text(slow + quick)
+    check_unbroken([root], ["test_sums.py"])
+    assert judge([Mutant.model_validate(GOOD)], [root]) == ["killed"]
+    log = log_of(root).read_text()
+    assert "test_quick" in log
+    assert "test_slow" not in log  # which would have failed, too
 
 
 @pytest.mark.whole
