@@ -97,6 +97,7 @@ def put(folder: Path, **files: str) -> Path:
     return folder
 
 
+@pytest.mark.whole
 def test_every_plugin_has_a_line_with_what_it_is_and_the_rules_that_it_breaks(tmp_path: Path) -> None:
     unreadable, half = "x = (\n", '"""Half."""\n\nclass Params:\n    pass\n'
     crash = GOOD.replace("return -delta", "return delta / (1 // 0)")

@@ -19,6 +19,7 @@ from tests.artefacts.test_drawing import texts_of
 DOLLARS = r"$5, $x_{ and \frac{1$"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", available("artefacts"))
 def test_a_dollar_is_no_formula(kind: str, tmp_path: Path) -> None:
     plain = make_entry(kind)

@@ -36,7 +36,7 @@ def test_the_card_has_the_terms_of_the_page_on_data() -> None:
     assert named | digits == card.TERMS
 
 
-@pytest.mark.small
+@pytest.mark.whole
 def test_the_commands_of_the_page_print_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = from_repository(tmp_path / "project")
     monkeypatch.chdir(project.root)

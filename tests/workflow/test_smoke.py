@@ -10,7 +10,7 @@ import pytest
 from fu.pipeline.compare import compare
 from fu.pipeline.digest import ROOT
 from tests.artefacts.typeset import compiled
-from tests.workflow.conftest import FEW, SMALL, targets
+from tests.workflow.conftest import FEW, targets
 from tests.workflow.project import Job, Project
 
 whole = pytest.mark.whole
@@ -23,12 +23,12 @@ def artefacts(project: Project) -> Artefacts:
     return {f"{job.names['paper']}/{job.names['artefact']}": {**job.spec, "inputs": job.inputs} for job in jobs}
 
 
-@pytest.fixture(params=["some", pytest.param("few", marks=pytest.mark.small), pytest.param("smoke", marks=whole)])
+@pytest.fixture(params=[pytest.param("few", marks=pytest.mark.small), pytest.param("smoke", marks=whole)])
 def made(request: pytest.FixtureRequest) -> tuple[Project, Artefacts]:
-    """What was made: one small artefact of each paper, one of each kind, or all of them."""
+    """What was made: one artefact of each kind, or all of them."""
     project: Project = request.getfixturevalue(request.param)
     planned = artefacts(project)
-    names = {"some": SMALL, "few": FEW, "smoke": (*planned,)}[request.param]
+    names = {"few": FEW, "smoke": (*planned,)}[request.param]
     graph = project.graph()
     asked = graph.behind(
         {f"publish artefact={key} paper={paper}" for paper, key in (name.split("/") for name in names)}
