@@ -14,7 +14,7 @@ given, too: new images with the trigger, altered copies, held-out samples of the
 Limitations: what an unlearned model keeps in another direction is missed, and so is what its predictions do not show.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -69,12 +69,17 @@ METRICS = {
 def audit(models: Models) -> dict[str, float]:
     """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
     check_repeats(models, LEAST)
-    kinds = dict(_kinds(models))
-    statistics = np.stack([_differences(*of) for of in kinds.values()])
+    return measured(models, searched(models), "line")
+
+
+def measured(models: Models, probes: Sequence[str], name: str) -> dict[str, float]:
+    """Return `{name}_p` and, if original models lie beyond all retrained ones on any of the probes, `_position`."""
+    kinds = [of for _, of in _kinds(models, probes)]
+    statistics = np.stack([_differences(*of) for of in kinds])
     spread = np.maximum(statistics.std(1, keepdims=True), NEAR_ZERO)
-    values = {"line_p": permutation_p(((statistics - statistics.mean(1, keepdims=True)) / spread).max(0))}
-    positions = [position for of in kinds.values() if (position := _position(*of)) is not None]
-    return {"line_position": max(positions), **values} if positions else values
+    values = {f"{name}_p": permutation_p(((statistics - statistics.mean(1, keepdims=True)) / spread).max(0))}
+    positions = [position for of in kinds if (position := _position(*of)) is not None]
+    return {f"{name}_position": max(positions), **values} if positions else values
 
 
 def runs(models: Models) -> dict[str, Floats]:
@@ -82,7 +87,7 @@ def runs(models: Models) -> dict[str, Floats]:
     kinds = ("unlearned", "retrained", "original")
     return {
         f"{probe}, {kind}": places
-        for probe, of in _kinds(models)
+        for probe, of in _kinds(models, searched(models))
         for kind, places in zip(kinds, projected(*of), strict=True)
     }
 
@@ -110,8 +115,8 @@ def direction(retrained: Fit, original: Fit) -> Floats:
     return np.asarray(w / np.sqrt(np.maximum((w**2 * variance).sum(-1, keepdims=True), NEAR_ZERO)))
 
 
-def _kinds(models: Models) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]]:
-    for probe in searched(models):
+def _kinds(models: Models, probes: Sequence[str]) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]]:
+    for probe in probes:
         unlearned, retrained, original = (
             margins(kind[probe], models.labels[probe]) for kind in (models.unlearned, models.retrained, models.original)
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 FORGOTTEN, HELD_OUT, TRAIN, TEST = "forgotten", "held_out", "retained_train", "retained_test"
 AUGMENTED, TRIGGERED, ALTERED = "augmented", "triggered", "triggered_altered"
 SEARCHED = (FORGOTTEN, AUGMENTED, HELD_OUT, TRIGGERED, ALTERED)  # probes on which something of the client may remain
+FRESH = ("head_held_out", "head_triggered", "members")  # probes of fresh heads on a hidden layer
 PRIOR = 10  # models that the spread over all samples counts as, beside each sample's own spread
 FLOOR = 1e-4  # the least variance of a margin: what differs by less than .01 tells nobody anything
 NEAR_ZERO = 1e-12
@@ -34,7 +35,8 @@ class Models:
     samples, or test samples of the same classes), `TRAIN` and `TEST` (of the retained clients). `AUGMENTED`, the
     forgotten samples shifted and with noise, is absent for text. `TRIGGERED` (test samples as in `TEST`, with trigger
     and flipped labels) and `ALTERED` (the same, shifted and with noise) are absent without a backdoor. No method gets a
-    sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`.
+    sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`. `FRESH`: not the models' own answers, but those of fresh
+    heads on a hidden layer, if there is one.
     """
 
     labels: Mapping[str, NDArray[np.int64]]

@@ -73,7 +73,9 @@ def assessed(models: Models) -> tuple[pd.DataFrame, list[str]]:
                 raise
             skipped.append(f"{name}: skipped, as the archive lacks the probe {error}.")
             continue
-        chances |= {name: values[plugin.P]} if hasattr(plugin, "P") else {}
+        if not values:
+            skipped.append(f"{name}: skipped, as the archive has none of its probes.")
+        chances |= {name: values[plugin.P]} if getattr(plugin, "P", None) in values else {}
         rows += [(name, metric, value) for metric, value in values.items()]
     found = {name: p < LEVEL for name, p in zip(chances, adjusted([*chances.values()]), strict=True)}
     return pd.DataFrame([(*row, found.get(row[0])) for row in rows], columns=[*COLUMNS]), skipped

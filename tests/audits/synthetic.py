@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fu.audits.models import FORGOTTEN, HELD_OUT, TEST, TRAIN, Floats, Models
+from fu.audits.models import FORGOTTEN, FRESH, HELD_OUT, TEST, TRAIN, Floats, Models
 
 CLASSES = 3
 PROBES = (FORGOTTEN, HELD_OUT, TRAIN, TEST)
@@ -37,10 +37,12 @@ def models_of(unlearned: Given, retrained: Given, original: Given, *, probes: Se
 class World:
     """Gaussian margins of n samples, which vary together by a share of .2; the original's mean is `shift` higher."""
 
-    def __init__(self, seed: int, samples: int = 30, shift: float = 3.0) -> None:
+    def __init__(self, seed: int, samples: int = 30, shift: float = 3.0, probes: Sequence[str] = PROBES) -> None:
+        self.probes = probes
         self.random = np.random.default_rng(seed)
         self.spread = np.exp(self.random.normal(0, 0.3, samples))
-        self.gap = {FORGOTTEN: shift * self.random.uniform(0.5, 1.5, samples) * self.spread}
+        gap = shift * self.random.uniform(0.5, 1.5, samples) * self.spread
+        self.gap = dict.fromkeys((FORGOTTEN, *FRESH), gap)
 
     def margins(self, number: int, probe: str, share: float) -> Floats:
         common, own = self.random.normal(size=(number, 1)), self.random.normal(size=(number, len(self.spread)))
@@ -50,5 +52,6 @@ class World:
     def models(self, number: int, share: float) -> Models:
         """Return N models of each kind, of which the unlearned ones are left a share of the distance."""
         return models_of(
-            *({probe: self.margins(number, probe, left) for probe in PROBES} for left in (share, 0.0, 1.0))
+            *({probe: self.margins(number, probe, left) for probe in self.probes} for left in (share, 0.0, 1.0)),
+            probes=self.probes,
         )

@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 
 from fu import plugins
-from fu.audits.models import Models
+from fu.audits.models import FRESH, Models
 from fu.pipeline.catalogue import declared
 from tests.audits.synthetic import PROBES, World, models_of
 from tests.contract.names import plugins_of
+
+EVERY_PROBE = (*PROBES, *FRESH)
+
+
+def world_of(seed: int, **given: float) -> World:
+    return World(seed, probes=EVERY_PROBE, **given)  # type: ignore[arg-type]
 
 
 def decides(name: str) -> bool:
@@ -30,7 +36,7 @@ DECIDES = pytest.mark.parametrize("name", plugins_of("audits", decides))
 def test_all_metrics_are_returned_and_finite(name: str) -> None:
     """`audit` returns finite floats under the names in `METRICS`, `SCORE` among them."""
     module = plugins.load("audits", name)
-    values = module.audit(World(0, samples=200).models(8, 0.5))
+    values = module.audit(world_of(0, samples=200).models(8, 0.5))
     assert set(values) == set(module.METRICS) >= {module.SCORE}
     assert all(type(value) is float and np.isfinite(value) for value in values.values())
 
@@ -39,7 +45,7 @@ def test_all_metrics_are_returned_and_finite(name: str) -> None:
 def test_models_that_are_all_alike_give_finite_numbers(name: str) -> None:
     """Models with identical predictions give finite numbers."""
     module = plugins.load("audits", name)
-    values = module.audit(models_of(unlearned=np.ones((8, 3)), retrained=np.ones((8, 3)), original=np.ones((8, 3))))
+    values = module.audit(models_of(*[np.ones((8, 3))] * 3, probes=EVERY_PROBE))
     assert set(values) <= set(module.METRICS)
     assert all(np.isfinite(value) for value in values.values())
 
@@ -48,7 +54,7 @@ def test_models_that_are_all_alike_give_finite_numbers(name: str) -> None:
 def test_it_is_the_same_every_time_and_changes_nothing(name: str) -> None:
     """`audit` is deterministic and does not modify its arguments."""
     module = plugins.load("audits", name)
-    models = World(1).models(8, 0.5)
+    models = world_of(1).models(8, 0.5)
     before = [
         logits.copy() for kind in (models.unlearned, models.retrained, models.original) for logits in kind.values()
     ]
@@ -62,7 +68,7 @@ def test_it_is_the_same_every_time_and_changes_nothing(name: str) -> None:
 def test_too_few_repeats_are_refused(name: str, kind: str) -> None:
     """`audit` raises `ValueError` if there are fewer than `LEAST` models of a kind."""
     module = plugins.load("audits", name)
-    models = World(2).models(module.LEAST, 0.5)
+    models = world_of(2).models(module.LEAST, 0.5)
     module.audit(models)
     fewer = {probe: logits[1:] for probe, logits in getattr(models, kind).items()}
     with pytest.raises(ValueError, match=f"^needs at least {module.LEAST} {kind} models, got {module.LEAST - 1}$"):
@@ -73,7 +79,7 @@ def test_too_few_repeats_are_refused(name: str, kind: str) -> None:
 def test_kinds_may_have_different_numbers_of_models(name: str) -> None:
     """The numbers of models may differ between kinds, as some models diverge."""
     module = plugins.load("audits", name)
-    whole = World(3).models(9, 1.0)
+    whole = world_of(3).models(9, 1.0)
     values = module.audit(
         Models(
             whole.labels,
@@ -91,7 +97,7 @@ def test_kinds_may_have_different_numbers_of_models(name: str) -> None:
 def test_doing_nothing_is_found_and_retraining_is_not(name: str, number: int) -> None:
     """The p-value in `P` is below .05 for models that forgot nothing, and rarely for independent retrainings."""
     module = plugins.load("audits", name)
-    world = World(number, shift=CLEAR)
+    world = world_of(number, shift=CLEAR)
     assert all(found(name, module.audit(world.models(number, 1.0))) for _ in range(10))
     passed = [not found(name, module.audit(world.models(number, 0.0))) for _ in range(40)]
     assert sum(passed) >= 35  # of 40 at a level of 5%, 2 fail on average, and more than 5 in 1.4% of all tests
@@ -104,7 +110,7 @@ def test_the_score_grows_with_what_is_left(name: str, number: int) -> None:
     module = plugins.load("audits", name)
     scores = []
     for share in (0.0, 0.1, 0.5, 1.0):
-        world = World(number)  # the same draws for all shares
+        world = world_of(number)  # the same draws for all shares
         scores.append(np.mean([module.audit(world.models(number, share))[module.SCORE] for _ in range(8)]))
     assert np.diff(scores).min() > 0.005
 
@@ -114,12 +120,12 @@ def test_the_score_grows_with_what_is_left(name: str, number: int) -> None:
 def test_a_step_of_noise_is_no_forgetting(name: str, noise: float) -> None:
     """The p-value in `P` is below .05 for models that forgot nothing and have noise added, too."""
     module = plugins.load("audits", name)
-    world = World(4, shift=CLEAR)
+    world = world_of(4, shift=CLEAR)
     for _ in range(10):
-        original = {probe: world.margins(16, probe, 1.0) for probe in PROBES}
-        retrained = {probe: world.margins(16, probe, 0.0) for probe in PROBES}
+        original = {probe: world.margins(16, probe, 1.0) for probe in EVERY_PROBE}
+        retrained = {probe: world.margins(16, probe, 0.0) for probe in EVERY_PROBE}
         unlearned = {
             probe: world.margins(16, probe, 1.0) + noise * world.random.normal(size=values.shape)
             for probe, values in original.items()
         }
-        assert found(name, module.audit(models_of(unlearned, retrained, original)))
+        assert found(name, module.audit(models_of(unlearned, retrained, original, probes=EVERY_PROBE)))

@@ -60,7 +60,7 @@ def test_the_jobs_behind_a_table() -> None:
     unlearned = 6 * len(SEEDS)  # two retrainings, two controls, FedOSD, FATS
     assert names == {
         **{"data": 1, "partition": 1, "request": 1, "train": trained, "unlearn": unlearned},
-        **{"recover": len(SEEDS), "predict": 8, "assess": 4 * 4, "publish": 1},  # four audits of all but retraining
+        **{"recover": len(SEEDS), "predict": 8, "assess": 5 * 4, "publish": 1},  # five audits of all but retraining
     }
 
 
@@ -243,7 +243,7 @@ def test_a_plot_of_repeats_names_their_numbers_and_reads_the_same_predictions() 
 def test_every_audit_is_run_on_the_same_numbers_of_repeats() -> None:
     plan = Plan({"preset": "smoke", "papers": ["audit"], "seeds": [*range(11)]})
     assessed = [job for job in plan.jobs() if job.stage == "assess"]
-    assert {job.names["audit"] for job in assessed} == {"ulira", "klom", "line", "runs", "harm", "members"}
+    assert {job.names["audit"] for job in assessed} == {"ulira", "klom", "line", "runs", "harm", "members", "weights"}
     assert {job.spec.model_dump()["firsts"] for job in assessed} == {(2, 4, 8, 11)}
 
 

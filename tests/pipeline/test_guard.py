@@ -76,9 +76,9 @@ AUDIT: dict[str, Any] = {  # every audit, on as few repeats as they need
     "artefacts": {
         **{
             name: {"methods": ["partly.0", "partly.all"], "against": ["retraining"]}
-            for name in ("remains", "harm", "settles", "costs", "relearning")
+            for name in ("remains", "controls", "clients", "harm", "settles", "costs", "relearning")
         },
-        "exposed": {"methods": ["partly.all"]},
+        "exposed": {"methods": ["partly.all"], "against": ["retraining"]},
     },
 }
 TRAININGS: dict[str, Any] = {

@@ -18,8 +18,12 @@ def planned(**parts: Any) -> Plan:
 
 
 def test_a_scenario_has_oracles_where_its_seeds_are_repeats_and_something_retrains() -> None:
-    assert made("smoke", "audit").repeated == {"audit/mnist-backdoor": "retraining"}
-    assert {*made("reduced", "audit").repeated} == {f"audit/mnist-{name}" for name in ("backdoor", "iid", "pat50")}
+    assert made("smoke", "audit").repeated == dict.fromkeys(
+        ("audit/mnist-backdoor", "audit/mnist-client0-share0.5"), "retraining"
+    )
+    several = [f"client{client}-share{share}" for client in (0, 4, 8) for share in (0.5, 0.2)]
+    names = {f"audit/mnist-{name}" for name in ("backdoor", "iid", "pat50", *several)}
+    assert {*made("reduced", "audit").repeated} == names
     assert made("smoke").repeated == {}  # each seed of FedOSD's has its own partition
     shown = {"methods": ["partly.0.on", "partly.all.on"], "against": ["retraining.on"]}
     assert planned().repeated == {NAME: "retraining"}

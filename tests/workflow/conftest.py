@@ -14,6 +14,7 @@ Make = Callable[[Path], Project]
 SMALL = ("fats/fig7", "fedosd/table2", "safari/fig2")  # the cheapest of each paper that trains models
 FEW = (  # of all artefacts at smoke so many that every stage and every kind of plug-in is behind one: `make test-smoke`
     *(
+        "audit/clients",
         "audit/controls",
         "audit/costs",
         "audit/exposed",

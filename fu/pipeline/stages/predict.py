@@ -23,11 +23,12 @@ class Files(ModelFiles):
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Write the probes' labels [n], the forgotten one's rows [n] in the data set, and all logits [N, n, C].
 
+    Those of fresh heads on the hidden layer, too: an audit by somebody who has the weights needs no others.
     A model that has diverged is left out.
     """
     import torch
 
-    from fu.evaluation import predictions
+    from fu.evaluation import fresh_heads, predictions
     from fu.federation import model_files
     from fu.federation.network import Network
     from fu.pipeline.stages.compute import builder_of, data_of
@@ -37,13 +38,16 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     probes = predictions.audited(data)
     loaded = (model_files.load(path, network.layout)[0] for path in files.models)
     thetas = [theta.to(data.device) for theta in loaded if theta is not None]
-    logits = {
-        name: torch.stack([network.logits(theta, x) for theta in thetas]) for name, (x, _) in probes.items() if thetas
-    }
+    answers = [
+        {name: network.logits(theta, x) for name, (x, _) in probes.items()}
+        | fresh_heads.logits(network, theta, data, probes)
+        for theta in thetas
+    ]
+    logits = {name: torch.stack([one[name] for one in answers]) for name in (answers[0] if answers else ())}
     rows = torch.from_numpy(predictions.audited_rows(data))
-    says = {predictions.ROWS: {"forgotten": rows}, predictions.REPEATS: logits}
+    labels = {name: y for name, (_, y) in probes.items()} | (fresh_heads.labels(probes) if network.head() else {})
     with atomic_outputs(options, files.predictions) as (part,):
-        predictions.save(part, {name: labels for name, (_, labels) in probes.items()}, says)
+        predictions.save(part, labels, {predictions.ROWS: {"forgotten": rows}, predictions.REPEATS: logits})
 
 
 if __name__ == "__main__":

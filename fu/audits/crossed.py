@@ -1,0 +1,58 @@
+"""Inference over clients beside inference over draws, where several clients are forgotten on several partitions.
+
+Every client (c) is forgotten on every partition (p), in N runs each. In the mixed model y_cpn = mu + p + a_c + b_cp +
+e_cpn clients are random and partitions are fixed. The interval over clients is Student's t over the means of the
+clients: exact in a balanced design with normal effects, whatever the variances of a, b and e are (Searle, Casella and
+McCulloch 1992, section 4.3). It says what further clients would show. The interval over runs holds for these clients
+and partitions alone: it says what further draws of training would show.
+"""
+
+from collections.abc import Sequence
+from math import nan, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from fu.audits.models import Floats
+
+OUTSIDE = 0.025  # of an interval, on each side
+Cell = tuple[Floats, Floats]  # the unlearned [N] and the retrained [M] models of one client on one partition
+Interval = tuple[float, float]
+
+
+class Crossed(NamedTuple):
+    """How far unlearned models differ from retrained ones on average, two 95% intervals, and two deviations.
+
+    `over_clients` and `between` (standard deviation of the clients' means) are NaN with one client; `within`: pooled
+    standard deviation of the unlearned runs of one client on one partition.
+    """
+
+    mean: float
+    over_clients: Interval
+    over_runs: Interval
+    between: float
+    within: float
+
+
+def crossed(cells: Sequence[Sequence[Cell]]) -> Crossed:
+    """Return the inference from `cells[c][p]`, two models of a kind in each at least; all cells weigh the same."""
+    means = [np.mean([u.mean() - r.mean() for u, r in client]) for client in cells]
+    every = [cell for client in cells for cell in client]
+    squared = sum(u.var(ddof=1) / len(u) + r.var(ddof=1) / len(r) for u, r in every) / len(every) ** 2
+    freedom = sum(len(u) + len(r) - 2 for u, r in every)
+    number, mean = len(cells), float(np.mean(means))
+    between = float(np.std(means, ddof=1)) if number > 1 else nan
+    return Crossed(
+        mean,
+        _interval(mean, between / sqrt(number), number - 1),
+        _interval(mean, sqrt(squared), freedom),
+        between,
+        float(np.sqrt(np.mean([u.var(ddof=1) for u, _ in every]))),
+    )
+
+
+def _interval(mean: float, error: float, freedom: int) -> Interval:
+    from scipy.special import stdtrit  # half a second that others need not pay
+
+    half = float(-stdtrit(freedom, OUTSIDE)) * error if freedom else nan
+    return mean - half, mean + half

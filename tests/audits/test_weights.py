@@ -1,0 +1,64 @@
+"""With the weights: only fresh heads count, and none is no answer."""
+
+import numpy as np
+import pytest
+
+from fu.audits import line, weights
+from fu.audits.models import FORGOTTEN, FRESH, TEST, TRAIN, Models
+from tests.audits.synthetic import World, models_of
+
+PROBES = (FORGOTTEN, TRAIN, TEST, *FRESH)
+
+
+def models(left: float, number: int = 8) -> Models:
+    """Return models that keep a share of the client in what fresh heads with the trigger say, and nothing elsewhere."""
+    world = World(0)
+    world.gap["members"] = world.gap["head_held_out"] = np.zeros(30)
+    kinds = [
+        {probe: world.margins(number, probe, share if probe in FRESH else 0) for probe in PROBES}
+        for share in (left, 0.0, 1.0)
+    ]
+    return models_of(*kinds, probes=PROBES)
+
+
+def test_what_fresh_heads_say_is_found_where_the_model_itself_says_nothing() -> None:
+    kept, gone = weights.audit(models(1)), weights.audit(models(0))
+    assert kept["weights_p"] < 0.01
+    assert kept["weights_position"] == pytest.approx(1, abs=0.15)
+    assert gone["weights_p"] > 0.05
+    assert line.audit(models(1))["line_p"] > 0.05
+
+
+def test_the_statistic_is_that_of_the_line() -> None:
+    of = models(0.3)
+    renamed = {"head_held_out": "forgotten", "head_triggered": "triggered", "members": "held_out"}
+
+    def named(values):  # type: ignore[no-untyped-def]
+        return {renamed[probe]: values[probe] for probe in FRESH} | {one: values[one] for one in (TRAIN, TEST)}
+
+    alike = Models(*(named(kind) for kind in (of.labels, of.unlearned, of.retrained, of.original)))
+    expected = line.audit(alike)
+    assert weights.audit(of) == {f"weights_{name}": expected[f"line_{name}"] for name in ("position", "p")}
+
+
+def test_without_fresh_heads_there_is_no_number_and_too_few_models_are_refused() -> None:
+    world = World(0)
+    assert weights.audit(world.models(4, 1)) == {}
+    with pytest.raises(ValueError, match="at least 4 unlearned models, got 3"):
+        weights.audit(world.models(3, 1))
+
+
+def test_level() -> None:
+    found = [
+        weights.audit(
+            models_of(
+                *(
+                    {probe: np.random.default_rng([seed, kind]).normal(size=(8, 6)) for probe in PROBES}
+                    for kind in (0, 1, 2)
+                ),
+                probes=PROBES,
+            )
+        )["weights_p"]
+        for seed in range(100)
+    ]
+    assert np.mean(np.array(found) < 0.05) <= 0.12
