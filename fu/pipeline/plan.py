@@ -88,6 +88,11 @@ class Plan(Jobs):
                 producers.update((at(path, seed), (job.stage, names)) for path in job.outputs.values())
         return producers
 
+    def job(self, stage: str, names: Mapping[str, str]) -> Job:
+        """Return the job with these names; equal ones are the first of the whole plan, whatever is asked for first."""
+        _ = self.producers  # which goes through the whole plan, in its order
+        return super().job(stage, names)
+
     def jobs(self, *artefacts: tuple[str, str]) -> Iterator[Job]:
         """Yield every job behind the artefacts (default: all), dependencies first."""
         return self.behind(self.job("publish", {"paper": p, "artefact": a}) for p, a in artefacts or self.artefacts)

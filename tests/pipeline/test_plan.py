@@ -94,6 +94,13 @@ def test_an_artefact_alone_asks_for_what_it_rests_on_and_for_nothing_else() -> N
     assert set(both) < set(planned.targets())
 
 
+def test_equal_jobs_have_the_same_names_whatever_is_asked_for_first() -> None:
+    """The scenario of `clients` at `smoke` is that of `remains`, which stands before it."""
+    alone = Plan({"preset": "smoke", "papers": ["audit"]})
+    found = {job.certificate for job in alone.behind(alone.asked(["audit_clients"]))}
+    assert found <= {job.certificate for job in made("smoke", "audit").jobs()}
+
+
 def test_artefacts_alone_are_asked_for() -> None:
     expected = {path for job in made().jobs() for path in job.outputs.values() if job.stage == "publish"}
     assert set(made().targets()) == expected
