@@ -113,7 +113,7 @@ def test_coordinates_of_scenarios_are_columns(few: Project) -> None:
     assert [[*frame][:2], {*[*frame][2:5]}, [*frame][5]] == [["paper", "scenario"], {"n", "p", "s"}, "training"]
     server = frame[frame.n.notna()]  # the others are files of scenarios that nothing shows here
     assert {*server.p} == {1, 10}
-    assert [*server.scenario] == [f"mnist-server-p{row.p}-s{row.s}-n{row.n:.0f}" for row in server.itertuples()]
+    assert [*server.scenario] == [f"mnist-server-p{row.p:.0f}-s{row.s:.0f}-n{row.n:.0f}" for row in server.itertuples()]
     all_of_them = results.evaluations(root=root)
     assert all_of_them[all_of_them.paper == "fedosd"][["p", "s"]].isna().all(axis=None)
     fats = results.evaluations(paper="fats", root=root)
