@@ -35,7 +35,7 @@ class Models:
     samples, or test samples of the same classes), `TRAIN` and `TEST` (of the retained clients). `AUGMENTED`, the
     forgotten samples shifted and with noise, is absent for text. `TRIGGERED` (test samples as in `TEST`, with trigger
     and flipped labels) and `ALTERED` (the same, shifted and with noise) are absent without a backdoor. No method gets a
-    sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`. `FRESH`: not the models' own answers, but those of fresh
+    sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`. `FRESH`: not the models' own outputs, but those of fresh
     heads on a hidden layer, if there is one.
     """
 

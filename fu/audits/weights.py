@@ -1,15 +1,15 @@
-"""With the weights: does a model's hidden layer still hold the client, whatever its own head answers?
+"""With the weights: does a model's hidden layer still hold the client, even where its head does not?
 
-As `line`, on the answers of fresh linear heads that were fitted to each model's last hidden layer: heads that learn the
-forgotten samples again, measured on held-out samples of the client and, with a backdoor, on others' test samples with
-the trigger; and a classifier that tells the client's training samples from its held-out ones. What the model's head
-unlearned but its hidden layer did not comes back so; what retrained models show, too, is not counted.
+The test of `line`, on the outputs of fresh linear heads that are fitted to each model's last hidden layer
+(`fu/evaluation/fresh_heads.py`): one relearns the forgotten samples and is evaluated on held-out samples of the client
+and, with a backdoor, on others' test samples with the trigger; another separates the client's training samples from its
+held-out ones. Retrained models get fresh heads, too, so that only what exceeds theirs counts.
 
 Attacker model: has the weights of the model, the client's samples, and can train retrained and original models.
 
-Limitations: reads the last hidden layer alone, linearly. What is hidden elsewhere in the weights, as by the control
-`stego`, is not seen. Distances of weights are no evidence: a method that starts from the original model ends nearer to
-it than retraining does, whatever it forgot.
+Limitations: reads only the last hidden layer, and only linearly. Anything hidden elsewhere in the weights, as by the
+control `stego`, is missed. Distances between weights are no evidence: a method that starts from the original model ends
+nearer to it than retraining does, whatever it forgot.
 """
 
 from fu.audits import line
@@ -17,8 +17,8 @@ from fu.audits.models import FRESH, Models, check_repeats
 
 LABEL = "With the weights"
 CAVEAT = (
-    "With the weights: as along the line, by the answers of fresh linear heads on each model's last hidden layer; what "
-    "is hidden elsewhere in the weights is not seen."
+    "With the weights: the same test on the outputs of fresh linear heads on each model's last hidden layer; anything "
+    "hidden elsewhere in the weights is missed."
 )
 LEAST = 4
 SCORE = "weights_position"
@@ -30,14 +30,14 @@ METRICS = {
         "label": "Position, fresh heads",
         "unit": "fraction",
         "better": "lower",
-        "formula": "as Position, by the answers of fresh linear heads on each model's last hidden layer",
+        "formula": "as Position, on the outputs of fresh linear heads on each model's last hidden layer",
         "source": "our choice, with linear probes as of Alain and Bengio 2016",
     },
     "weights_p": {
         "label": "Position, fresh heads, p",
         "unit": "probability",
         "better": "neither",
-        "formula": "as Position, p, by the answers of these heads; omitted for a model without a linear layer",
+        "formula": "as Position, p, on the outputs of these heads; omitted for a model without a linear layer",
         "source": "our choice",
     },
 }

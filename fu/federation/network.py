@@ -90,18 +90,3 @@ class Network:
         if not x.is_floating_point():
             return torch.cat([self.model(piece.long()) for piece in x.split(min(batch, TEXT_BATCH))])
         return torch.cat([self.model(piece) for piece in x.split(batch)])
-
-    def head(self) -> nn.Linear | None:
-        """Return the last linear layer, in the order in which the model lists its layers; None: there is none."""
-        return next((layer for layer in reversed([*self.model.modules()]) if isinstance(layer, nn.Linear)), None)
-
-    def hidden(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Return what the head is given [n, h] at theta for images or text [n, ...], as `logits` takes them."""
-        head, found = self.head(), list[Tensor]()
-        assert head is not None
-        hook = head.register_forward_pre_hook(lambda _, given: found.append(given[0].flatten(1)))
-        try:
-            self.logits(theta, x)
-        finally:
-            hook.remove()
-        return torch.cat(found)

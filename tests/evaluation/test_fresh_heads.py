@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fu.audits.models import FRESH
 from fu.evaluation import fresh_heads, predictions
 from fu.evaluation.fresh_heads import fitted
 from fu.federation.network import Network
@@ -41,23 +42,23 @@ def test_the_head_is_given_what_the_hidden_layer_holds() -> None:
     network, theta = network_of(builder(hidden=8)())
     probes = predictions.audited(data)
     x = probes["forgotten"][0]
-    head = network.head()
+    head = fresh_heads.head_of(network)
     assert head is not None
     expected = network.logits(theta, x)
-    torch.testing.assert_close(network.hidden(theta, x) @ head.weight.T + head.bias, expected)
+    torch.testing.assert_close(fresh_heads.hidden(network, theta, x) @ head.weight.T + head.bias, expected)
 
 
 def test_fresh_heads_ignore_the_model_s_own_head() -> None:
     data = make_data(make_partition(), poison="share", asked=[1])
     network, theta = network_of(builder(hidden=8)())
-    probes, head = predictions.audited(data), network.head()
+    probes, head = predictions.audited(data), fresh_heads.head_of(network)
     assert head is not None
     says = fresh_heads.logits(network, theta, data, probes)
-    labels = fresh_heads.labels(probes)
-    assert {*says} == {"head_held_out", "head_triggered", "members"} == {*labels}
+    labels = fresh_heads.labels(network, probes)
+    assert {*says} == {*labels} == {*FRESH}
     assert all(len(says[name]) == len(labels[name]) for name in says)
     x, y = probes["forgotten"]
-    hidden = [network.hidden(theta, of) for of in (x, probes["triggered"][0])]
+    hidden = [fresh_heads.hidden(network, theta, of) for of in (x, probes["triggered"][0])]
     torch.testing.assert_close(says["head_triggered"], fitted(hidden[0], y, data.classes, hidden[1]))
     gone = theta.clone()
     gone[-(head.weight.numel() + data.classes) :] = 0
@@ -70,14 +71,14 @@ def test_a_member_is_classified_by_a_head_that_was_not_fitted_to_it() -> None:
     data = make_data(make_partition((20, 20, 20)), asked=[1])
     network, theta = network_of(builder(hidden=30)())
     probes = predictions.audited(data)
-    member = fresh_heads.labels(probes)["members"]
+    member = fresh_heads.labels(network, probes)["members"]
     sizes = [len(probes[name][1]) for name in ("forgotten", "held_out")]
     assert member.tolist() == [1] * sizes[0] + [0] * sizes[1]
     says = fresh_heads.logits(network, theta, data, probes)["members"]
     both = torch.cat(
         [
-            network.hidden(theta, data.clean(predictions.audited_rows(data))[0]),
-            network.hidden(theta, probes["held_out"][0]),
+            fresh_heads.hidden(network, theta, data.clean(predictions.audited_rows(data))[0]),
+            fresh_heads.hidden(network, theta, probes["held_out"][0]),
         ]
     )
     for k in (0, 1, len(member) - 1):
@@ -90,4 +91,5 @@ def test_a_model_without_a_linear_layer_has_none() -> None:
     data = make_data(make_partition(), asked=[1])
     convolution = nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten())
     network, theta = network_of(convolution)
-    assert fresh_heads.logits(network, theta, data, predictions.audited(data)) == {}
+    probes = predictions.audited(data)
+    assert fresh_heads.logits(network, theta, data, probes) == fresh_heads.labels(network, probes) == {}

@@ -23,8 +23,7 @@ class Files(ModelFiles):
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Write the probes' labels [n], the forgotten one's rows [n] in the data set, and all logits [N, n, C].
 
-    Those of fresh heads on the hidden layer, too: an audit by somebody who has the weights needs no others.
-    A model that has diverged is left out.
+    Also the outputs of fresh heads on the hidden layer. A model that has diverged is left out.
     """
     import torch
 
@@ -45,7 +44,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     ]
     logits = {name: torch.stack([one[name] for one in answers]) for name in (answers[0] if answers else ())}
     rows = torch.from_numpy(predictions.audited_rows(data))
-    labels = {name: y for name, (_, y) in probes.items()} | (fresh_heads.labels(probes) if network.head() else {})
+    labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(network, probes)
     with atomic_outputs(options, files.predictions) as (part,):
         predictions.save(part, labels, {predictions.ROWS: {"forgotten": rows}, predictions.REPEATS: logits})
 
