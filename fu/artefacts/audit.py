@@ -15,33 +15,30 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.auditing import (
+from fu.artefacts.auditing import MODELS, Judged, audits, family, silent, tested
+from fu.artefacts.bounding import (
     BOUNDED,
     FOUND,
-    LINE,
     MARGIN,
-    MODELS,
     UNDECIDED,
     UNJUDGED,
-    Judged,
     Left,
-    audits,
-    family,
+    Places,
+    positions,
+    projections,
     remaining,
-    silent,
-    tested,
+    separated,
     verdict,
 )
 from fu.artefacts.entry import Entry, Method, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
-from fu.audits.models import SEARCHED
+from fu.audits.models import Floats
 
 INPUTS = ("audits",)
 NEEDS = ("against",)
 BY_SEED = ("found", "passes")  # 1 or 0
-KINDS = ("unlearned", "retrained", "original")
 GREY, BAND = "0.65", "0.88"
 POINT: dict[str, Any] = {"marker": "o", "markersize": 3, "linestyle": "none"}
 BLACK = {"color": "0.25", **POINT}
@@ -57,7 +54,7 @@ COLUMNS += ["p", "found", "fails", "verdict", "bound"]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return what every audit says of every method, the verdicts, and a picture of where the models lie."""
+    """Return the results of every audit for every method, the verdicts, and a picture of the models' positions."""
     judged = {scenario.name: audits(frame, entry, scenario) for scenario in entry.scenarios}
     left = {scenario.name: remaining(frame, entry, scenario) for scenario in entry.scenarios}
     shown = [(one.label, _panel(entry, frame, one, judged[one.name], left[one.name])) for one in entry.scenarios]
@@ -70,7 +67,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return the shown metrics of each method, and whether it is found or passes; of undecided ones neither.
 
-    An audit that judges no method says nothing of them. Of controls `found` is the share of the audits that find
+    An audit that judges no method gives no number of them. Of controls `found` is the share of the audits that find
     something, of those that are fit or claim to see them.
     """
     shown = {metric.name for metric in entry.metrics}
@@ -118,16 +115,16 @@ def tidy(entry: Entry, judged: Mapping[str, list[Judged]], left: Mapping[str, Le
             for one in several:
                 p = one.p.get(method.name)
                 found = None if p is None else one.found(method.name)
-                says = {"p": p, "found": found, "fails": one.fails.get(method.reference, "")}
+                result = {"p": p, "found": found, "fails": one.fails.get(method.reference, "")}
                 rows += [
-                    {**about, "audit": one.audit.plugin, "metric": metric, "value": value, **says, **end}
+                    {**about, "audit": one.audit.plugin, "metric": metric, "value": value, **result, **end}
                     for metric, value in one.values.get(method.name, {}).items()
                 ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, judged: list[Judged], left: Left) -> pd.DataFrame:
-    """Return a row for each method: its reference, its verdict, and what the audits say."""
+    """Return a row for each method: its reference, its verdict, and the results of the audits."""
     counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
     repeats = dict(zip(counted["method"], counted["value"], strict=True))
     labels, rows = {method.name: method.label for method in entry.methods}, []
@@ -166,7 +163,7 @@ def _chance(p: float | None) -> str:
 
 
 def _words(entry: Entry, judged: list[Judged], left: Left) -> list[str]:
-    """Return which audits judge no method, and the resolution of every probe, as sentences."""
+    """Return sentences on the audits that judge no method, and on the resolution of each probe."""
     labels = {method.name: method.label for method in entry.methods}
     several = [text for audit in judged for text in silent(entry, audit.audit.label, audit.fails)]
     for reference, probes in left.resolution.items():
@@ -206,10 +203,10 @@ def _picture(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged
     used = set[str]()
     for axis, scenario in zip(axes, entry.scenarios, strict=True):
         several, of = judged[scenario.name], left[scenario.name]
-        places = positions(frame, scenario, of, methods)
-        says = {method.name: verdict(entry, method, several, of) for method in methods}
-        used |= {BOUNDED if one.startswith(BOUNDED) else one for one in says.values()}
-        _draw(axis, methods, places, says)
+        places = furthest(projections(frame, scenario), of, methods)
+        verdicts = {method.name: verdict(entry, method, several, of) for method in methods}
+        used |= {BOUNDED if one.startswith(BOUNDED) else one for one in verdicts.values()}
+        _draw(axis, methods, places, verdicts)
         drawing.head(axis, entry.heading_of(scenario.label))
     axes[-1].set_xlabel("position from retrained (0) to original models (1)")
     signs = [*drawing.signs({LEGEND[one] for one in used}, {LEGEND[one]: style for one, style in SIGNS.items()})]
@@ -217,39 +214,30 @@ def _picture(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged
     return figure
 
 
-def positions(
-    frame: pd.DataFrame, scenario: Scenario, left: Left, methods: list[Method]
-) -> dict[str, tuple[pd.Series, pd.Series]]:
-    """Return where each method's unlearned and retrained models lie, on the probe where the unlearned lie furthest.
+def furthest(
+    places: Mapping[str, Mapping[str, Places]], left: Left, methods: list[Method]
+) -> dict[str, tuple[Floats, Floats]]:
+    """Return the positions of each method's unlearned and retrained models, on the probe where they are largest.
 
-    Of the probes that would show a share within the margin, or else of those where original models lie beyond all
-    retrained ones.
+    Of the probes that would show a share within the margin, or else of those that separate original models.
     """
-    here = frame[(frame["scenario"] == scenario.name) & frame["run"].notna()]
-    rows = {key: part["value"] for key, part in here.groupby(["method", "metric"])}
-    found = {}
+    largest = {}
     for method in methods:
-        several = []
-        sharp = left.sharp(method.reference)
-        for probe in sharp or SEARCHED:
-            kinds = [rows.get((method.name, f"{LINE}: {probe}, {kind}")) for kind in KINDS]
-            if not any(kind is None for kind in kinds):
-                unlearned, retrained, original = (kind for kind in kinds if kind is not None)
-                if sharp or original.min() > retrained.max():
-                    several.append((unlearned / original.mean(), retrained / original.mean()))
-        if several:
-            found[method.name] = max(several, key=lambda pair: pair[0].mean())
-    return found
+        sharp, probes = left.sharp(method.reference), places.get(method.name, {})
+        usable = [positions(of) for probe, of in probes.items() if (probe in sharp if sharp else separated(of))]
+        if usable:
+            largest[method.name] = max(usable, key=lambda pair: float(pair[0].mean()))
+    return largest
 
 
 def _draw(
-    axis: Axes, methods: list[Method], places: Mapping[str, tuple[pd.Series, pd.Series]], says: Mapping[str, str]
+    axis: Axes, methods: list[Method], places: Mapping[str, tuple[Floats, Floats]], verdicts: Mapping[str, str]
 ) -> None:
     for k, method in enumerate(methods):
         if method.name in places:
             unlearned, retrained = places[method.name]
             axis.fill_betweenx([k - 0.5, k + 0.5], retrained.min(), retrained.max(), color=BAND, linewidth=0)
-            sign = BOUNDED if says[method.name].startswith(BOUNDED) else says[method.name]
+            sign = BOUNDED if verdicts[method.name].startswith(BOUNDED) else verdicts[method.name]
             axis.plot(unlearned, [k] * len(unlearned), **SIGNS[sign])
     axis.set_yticks(range(len(methods)), [method.marked for method in methods])
     axis.set_ylim(len(methods) - 0.5, -0.5)

@@ -1,4 +1,4 @@
-"""Verdicts of audits: which methods are found, how much of the client is left at most, and which audits are fit to say.
+"""Audits of a table: which methods they find, and which of them may judge.
 
 Of controls it is known how much of the client is left. Every method is compared with a retraining, its reference, and
 judged by the controls that are compared with the same one. P-values are corrected by Holm over all methods, audits and
@@ -11,16 +11,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from fu.artefacts.entry import Audit, Entry, Method, Scenario
-from fu.audits import share
-from fu.audits.models import Floats
 from fu.claims.correction import adjusted
 
 LEVEL = 0.05
-MARGIN = 0.1  # the largest share of the client that may be left in a method that passes
-LINE = "line"  # the audit whose projections bound the share
-FOUND, BOUNDED, UNDECIDED, UNJUDGED = "found", "bounded below", "undecided", "not judged"
 MODELS = "repeats"  # the row of the frame that says how many models did not diverge
-Places = dict[str, Floats]
 
 
 class Judged(NamedTuple):
@@ -38,25 +32,6 @@ class Judged(NamedTuple):
     def judges(self, method: Method) -> bool:
         """Whether the controls that are compared with the method's reference let the audit judge it."""
         return method.reference not in self.fails
-
-
-class Left(NamedTuple):
-    """How much of the client is left.
-
-    `power`: control -> probe -> how often so many models like its own are found. `resolution`: reference -> probe ->
-    the least share that is found with a power of 95%, None: not even the largest. `bound`: method -> the share that is
-    left at most, None: it may be all, as where a model has diverged; methods whose reference has no probe with a
-    resolution within the margin are missing.
-    """
-
-    power: dict[str, dict[str, float]]
-    resolution: dict[str, dict[str, float | None]]
-    bound: dict[str, float | None]
-
-    def sharp(self, reference: str) -> list[str]:
-        """Return the probes on which a share within the margin would be found."""
-        known = self.resolution.get(reference, {})
-        return [probe for probe, least in known.items() if least is not None and least <= MARGIN]
 
 
 def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged]:
@@ -98,7 +73,7 @@ def unfit(entry: Entry, reference: str, found: Mapping[str, bool], sees: Collect
 
 
 def silent(entry: Entry, name: str, fails: Mapping[str, str]) -> list[str]:
-    """Say with which references a test judges no method, and why."""
+    """Return sentences on the references with which a test judges no method, and why."""
     labels = {method.name: method.label for method in entry.methods}
     where = {one: f" against {labels[one]}" if len(entry.against) > 1 else " here" for one in fails}
     return [f"{name} judges no method{where[reference]}: {why}." for reference, why in fails.items()]
@@ -131,59 +106,6 @@ def marked(entry: Entry, method: Method, judged: bool = True) -> str:
 def tested(entry: Entry) -> list[Method]:
     """Return the audited methods: all except those they are compared with."""
     return [method for method in entry.methods if method.name not in entry.against]
-
-
-def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
-    """Return how much of the client is left in each method, and how little of it would be found."""
-    here = frame[(frame["scenario"] == scenario.name) & frame["metric"].astype(str).str.startswith(f"{LINE}: ")]
-    level = LEVEL / max(len(family(frame, entry)), 1)
-    places: dict[str, dict[str, Places]] = {}  # method -> kind of model -> probe -> projections
-    for (method, metric), rows in here.groupby(["method", "metric"], sort=False):
-        probe, _, kind = str(metric).removeprefix(f"{LINE}: ").rpartition(", ")
-        places.setdefault(str(method), {}).setdefault(kind, {})[probe] = rows["value"].to_numpy()
-    left = Left({}, {}, {})
-    for reference in entry.against:
-        of = {one.name: one.left[1] for one in _with_a_share(entry, reference) if one.left and one.name in places}
-        probes = next((places[name]["unlearned"] for name in of), {})
-        for name in of:
-            left.power[name] = {
-                probe: share.power(
-                    places[name]["unlearned"][probe], places[name]["retrained"][probe], level / len(probes)
-                )
-                for probe in probes
-            }
-        least = {probe: share.resolution({of[name]: left.power[name][probe] for name in of}) for probe in probes}
-        if least:
-            left.resolution[reference] = least
-        sharp = left.sharp(reference)
-        known = {probe: {of[name]: places[name]["unlearned"][probe] for name in of} for probe in sharp}
-        for method in (one for one in tested(entry) if sharp and one.reference == reference and one.name in places):
-            own = places[method.name]["unlearned"]
-            bounds = [share.bound(own[probe], known[probe]) for probe in sharp]
-            whole = all(bounds) and len(own[sharp[0]]) >= len(entry.seeds)  # a model that diverged may have kept all
-            left.bound[method.name] = max(filter(None, bounds)) if whole else None
-    return left
-
-
-def _with_a_share(entry: Entry, reference: str) -> list[Method]:
-    """Return the controls that are trained with a share of the client, the plug-in that has the most shares."""
-    known = [one for one in controls(entry, reference) if one.left and one.left[1]]
-    several = [[one for one in known if one.plugin == plugin] for plugin in dict.fromkeys(one.plugin for one in known)]
-    return max(several, key=len, default=[])
-
-
-def verdict(entry: Entry, method: Method, judged: list[Judged], left: Left) -> str:
-    """Return what is said of a method: found, bounded below a share, undecided; or that nothing can be said."""
-    deciding = [audit for audit in judged if audit.audit.p]
-    if method.name in uncontrolled(entry) or not deciding:
-        return UNJUDGED
-    fit = [audit for audit in deciding if audit.judges(method)]
-    if any(audit.found(method.name) for audit in fit):
-        return FOUND
-    bound = left.bound.get(method.name)
-    if len(fit) == len(deciding) and bound is not None and bound <= MARGIN:
-        return f"{BOUNDED} {bound:.0%}"
-    return UNDECIDED
 
 
 def _values(frame: pd.DataFrame, scenario: Scenario) -> dict[str, dict[str, float]]:

@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 
 from fu.artefacts import notes
-from fu.artefacts.auditing import Judged, audits, controls, family, remaining
+from fu.artefacts.auditing import Judged, audits, controls, family
+from fu.artefacts.bounding import remaining
 from fu.artefacts.entry import Entry, Method, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from fu.artefacts import auditing
-from fu.artefacts.auditing import Judged, audits, family, remaining, verdict
+from fu.artefacts.auditing import Judged, audits, family
+from fu.artefacts.bounding import remaining, verdict
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.pipeline import catalogue
 from tests.artefacts.factories import make_audit as audit_named

@@ -31,7 +31,7 @@ def rows(p: dict[str, float] | None = None, **at: dict[str, float]) -> pd.DataFr
 
 def test_positions_are_shares_of_the_way_from_retrained_to_original_models() -> None:
     entry, frame = make_entry(), rows(a={"good": 10}, b={"good": 30})
-    cells = clients.positions(frame, entry)
+    cells = clients.cells_of(frame, entry)
     unlearned, retrained = cells["b", "good"]
     assert unlearned.mean() == pytest.approx(0.3)
     assert retrained.std() == pytest.approx(np.std([-1.5, -0.5, 0, 0, 0, 0, 0.5, 1.5]) / 100)
@@ -47,14 +47,14 @@ def test_the_probe_that_no_method_got_counts() -> None:
     forgotten = frame[frame["metric"].str.startswith("line: triggered")].assign(
         metric=lambda rows: rows["metric"].str.replace("triggered", "forgotten"), value=lambda rows: rows["value"] + 50
     )
-    cells = clients.positions(pd.concat([forgotten, frame], ignore_index=True), entry)
+    cells = clients.cells_of(pd.concat([forgotten, frame], ignore_index=True), entry)
     assert cells["a", "good"][0].mean() == pytest.approx(0.1)
 
 
 def test_partitions_of_one_client_are_no_further_clients() -> None:
     entry, frame = make_entry(clients=1), rows(a={"good": 10}, b={"good": 30})
     good = next(one for one in entry.methods if one.name == "good")
-    found = clients.over_clients(entry, good, clients.positions(frame, entry))
+    found = clients.over_clients(entry, good, clients.cells_of(frame, entry))
     assert found is not None
     assert found.mean == pytest.approx(0.2)
     assert np.isnan(found.between)
@@ -64,7 +64,7 @@ def test_where_original_models_lie_among_retrained_ones_there_is_no_position() -
     entry, frame = make_entry(), rows()
     original = (frame["metric"] == "line: triggered, original") & (frame["scenario"] == "b")
     frame.loc[original, "value"] = frame.loc[original, "value"] - 99
-    cells = clients.positions(frame, entry)
+    cells = clients.cells_of(frame, entry)
     assert {scenario for scenario, _ in cells} == {"a"}
     good = next(one for one in entry.methods if one.name == "good")
     assert clients.over_clients(entry, good, cells) is None
@@ -89,7 +89,18 @@ def test_verdicts_of_all_scenarios_are_one_family_and_are_counted() -> None:
     )
 
 
-def test_one_client_says_nothing_of_others() -> None:
+def test_how_many_models_did_not_diverge_stands_beside_their_position() -> None:
+    frame = rows()
+    gone = (frame["run"] == 7) & (frame["scenario"] == "b") & (frame["method"] == "good")
+    panels = clients.make(frame[~gone], make_entry().model_copy(update={"seeds": tuple(range(8))})).panels
+    assert panels
+    (good,) = (row for row in panels[1][1].to_dict("records") if str(row["", "Method"]).startswith("Good"))
+    assert good["", "Small (a)"] == "bounded below 10%, 0.00"  # scenarios of one label are told by their names
+    assert good["", "Small (b)"].endswith("(7 models)")
+    assert good["", "Small (b)"].startswith("undecided")  # a model that diverged may have kept all of the client
+
+
+def test_one_client_gives_no_interval_over_clients() -> None:
     frame = rows()
     result = clients.make(frame[frame["scenario"] == "a"], make_entry(("a",)))
-    assert "Over clients: nothing, as one client says nothing of others." in result.notes
+    assert "Over clients: no interval, as one client gives none." in result.notes
