@@ -266,16 +266,18 @@ def coordinates(
 
 
 def sampled(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs.
-
-    Each needs the axis; a line or a panel may be a coordinate of some of them.
-    """
+    """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs."""
     for scenario in entry.scenarios:
         training = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.training
         if training.clients_per_round is None or training.local_steps is None:
             raise UserError(
                 f"{where}: kind {entry.kind} needs settings.training.clients_per_round and local_steps of {scenario!r}."
             )
+    placed(grid, name, entry, where)
+
+
+def placed(grid: Trials, name: str, entry: Artefact, where: str) -> None:
+    """Raise `UserError` where the axis is no coordinate of every scenario, or a line or panel of none."""
     places = [grid.at[f"{name}/{scenario}"] for scenario in entry.scenarios]
     for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
         for key in wanted:
@@ -344,6 +346,7 @@ def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], wher
                 f"{where}: metrics: kind {entry.kind} needs differences that have an interval and a p-value, and "
                 f"{wrong!r} is none; allowed: {', '.join(sorted(differences))}."
             )
+    placed(grid, name, entry, where)
     pictures = "exposed" in catalogue.reads(entry.kind)
     if pictures:
         pictured(entry, home, where)

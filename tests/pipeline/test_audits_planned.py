@@ -17,6 +17,7 @@ SEEDS = (0, 1, 2, 3, 4)
 ARTEFACTS = [name for name, about in read_paper("audit")["artefacts"].items() if about["kind"] != "verdicts"]
 NATURAL: dict[str, dict[str, Any]] = {name: {"scenarios": ["mnist-pat50"]} for name in ARTEFACTS}
 NATURAL["relearning"]["metrics"] = ["forget_set_accuracy"]
+NATURAL["clients"] = {"scenarios": ["mnist-client0-share0.5"]}
 
 
 def overrides(shown: dict[str, Any] | None = None, **parts: Any) -> dict[str, Any]:
@@ -150,6 +151,19 @@ def test_another_metric_makes_the_table_alone() -> None:
 def test_what_leaves_all_of_the_client_in_need_not_be_shown() -> None:
     shown = {"methods": ["fedosd", "partly.0.on", "partly.all.on"], "against": ["retraining.on"]}
     assert "predict audit/mnist-pat50 untouched.on" in jobs(planned(shown), "remains")
+
+
+@pytest.mark.parametrize(
+    ("clients", "sentence"),
+    [
+        ({"x": "clint"}, "x: 'clint' is not a coordinate of 'mnist-client0-share0.5'; did you mean 'client'?"),
+        ({"scenarios": ["mnist-backdoor"]}, "x: 'client' is not a coordinate of 'mnist-backdoor'"),
+    ],
+)
+def test_who_is_forgotten_is_a_coordinate_of_every_scenario(clients: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Plan({"preset": "smoke", "papers": ["audit"], "overrides": {"audit": {"artefacts": {"clients": clients}}}})
+    assert sentence in str(caught.value)
 
 
 ALL = ["partly.0", "partly.all", "fedosd"]

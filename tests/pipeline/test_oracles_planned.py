@@ -26,10 +26,10 @@ def test_a_scenario_has_oracles_where_its_seeds_are_repeats_and_something_retrai
     assert {*made("reduced", "audit").repeated} == names
     assert made("smoke").repeated == {}  # each seed of FedOSD's has its own partition
     shown = {"methods": ["partly.0.on", "partly.all.on"], "against": ["retraining.on"]}
-    assert planned().repeated == {NAME: "retraining"}
-    assert planned(shown=shown).repeated == {NAME: "retraining"}  # from which the continued one starts
+    assert planned().repeated[NAME] == "retraining"
+    assert planned(shown=shown).repeated[NAME] == "retraining"  # from which the continued one starts
     other = {"against": ["retraining.fats", "retraining"]}
-    assert planned(shown=other).repeated == {NAME: "retraining"}  # of the original training, whichever is named first
+    assert planned(shown=other).repeated[NAME] == "retraining"  # of the original training, whichever is named first
 
 
 def test_the_job_reads_a_model_of_each_kind_and_seed_and_what_they_predict() -> None:
