@@ -38,8 +38,8 @@ SHOWN = 1000  # samples that a model is shown at a time (`Network.logits`)
 SMALL_MB = 1500  # memory for a data set, a partition, a figure
 SMALL_FILES_MB = 0.02  # on disk: certificate, log, numbers
 DRAWN_MB = 0.4
-PROBED = 2000  # samples on which an evaluation keeps predictions: forgotten ones and tests
-AUDITED = 7000  # samples on which audits need predictions: of each of seven probes at most a thousand
+PROBED = 2000  # samples for which an evaluation stores predictions: forgotten and test samples, a thousand each
+AUDITED = 11_000  # samples for which audits need predictions: a thousand of each probe, four thousand for fresh heads
 
 
 def size(settings: Settings) -> catalogue.Size:
@@ -111,7 +111,7 @@ def evaluation_seconds(settings: Settings, models: int) -> float:
 
 
 def prediction_seconds(settings: Settings, models: int) -> float:
-    """Return the seconds of what models say on an audit's probes."""
+    """Return the seconds that predictions on an audit's probes take."""
     return _seconds(settings, models * AUDITED)
 
 
