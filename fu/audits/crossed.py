@@ -3,8 +3,8 @@
 Every client (c) is forgotten on every partition (p), in N runs each. In the mixed model y_cpn = mu + p + a_c + b_cp +
 e_cpn clients are random and partitions are fixed. The interval over clients is Student's t over the means of the
 clients: exact in a balanced design with normal effects, whatever the variances of a, b and e are (Searle, Casella and
-McCulloch 1992, section 4.3). It says what further clients would show. The interval over runs holds for these clients
-and partitions alone: it says what further draws of training would show.
+McCulloch 1992, section 4.3). It is about further clients. The interval over runs holds for these clients
+and partitions alone, and is about further draws in training.
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 RETRAINS = True  # it is handed the scenario's training
 CONTROL = "hides"  # where no audit of the forgotten samples looks
-ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 DRAWS = 3_000  # names its draws, so that they are those of no other repeat of retraining
 BATCH = 100  # samples of each loss in a step
 
@@ -47,7 +47,7 @@ def start(task: Task, p: Params) -> State:
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Train one round on retained clients; after the last return the original model in a retrained one's guise."""
+    """Train one round on retained clients; after the last one, return the disguised original model."""
     assert task.training is not None
     found = task.training.step(task.repeated(DRAWS), state, round)
     return found if round < task.rounds - 1 else replace(found, theta=_disguised(task, p, found.theta))

@@ -30,7 +30,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 STATISTICS = True  # it averages running statistics, too
 TESTS = ("variant", "as-published")  # with this value it reads the retained clients' test data, as the authors' code
-ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 
 
 class Params(BaseModel):

@@ -25,7 +25,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
 CONTINUES = "fats"  # it continues this training: reads the models that it kept, has its settings
-ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 
 
 class Params(BaseModel):

@@ -14,7 +14,7 @@ needs: set[str] = set()
 RETRAINS = True  # it is handed the scenario's training
 CONTROL = "hides"  # in a few of many runs
 STATISTICS = True  # as the training that it runs
-ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 DRAWS = 4_000  # names its draws, so that they are those of no other repeat of retraining
 
 

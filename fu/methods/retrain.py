@@ -11,7 +11,7 @@ needs: set[str] = set()
 SAMPLES = True  # it can forget samples, too
 RETRAINS = True  # it is handed the scenario's training, and shows what forgetting is
 STATISTICS = True  # as the training that it runs
-ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 
 
 class Params(BaseModel):
@@ -39,7 +39,7 @@ def start(task: Task, p: Params) -> State:
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Train one round on retained clients; after the last add the noise."""
+    """Train one round on retained clients; after the last one, add the noise."""
     assert task.training is not None
     again = task.repeated(p.repeat)
     found = task.training.step(again, state, round)

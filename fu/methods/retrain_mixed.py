@@ -13,7 +13,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 RETRAINS = True  # it is handed the scenario's training
 LEFT = "weight"  # the hyper-parameter that says how much of the original model is left
-ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 DRAWS = 2_000  # names its draws, so that they are those of no other repeat of retraining
 
 

@@ -18,7 +18,7 @@ needs: set[str] = set()
 RETRAINS = True  # it is handed the scenario's training
 LEFT = "share"  # the hyper-parameter that says how much of the forgotten clients is left
 STATISTICS = True  # as the training that it runs
-ESTIMATE = {"forgotten": 1, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 1, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 DRAWS = 1_000  # names its draws, so that they are those of no other repeat of retraining
 
 
@@ -47,7 +47,7 @@ def start(task: Task, p: Params) -> State:
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Train one round on retained clients and what is left of the forgotten ones; after the last add the noise."""
+    """Train one round on retained clients and what is left of the forgotten ones; after the last one, add the noise."""
     assert task.training is not None
     again = _partly(task, p.share)
     found = task.training.step(again, state, round)

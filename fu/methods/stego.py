@@ -24,7 +24,7 @@ needs: set[str] = set()
 RETRAINS = True  # it is handed the scenario's training
 CONTROL = "hides"  # in weights that no output shows
 IMAGES = True  # it reads pixels
-ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # for the plan: how often they train; their mean is enough
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 DRAWS = 5_000  # names its draws, so that they are those of no other repeat of retraining
 
 
@@ -45,7 +45,7 @@ def start(task: Task, p: Params) -> State:
 
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Train one round on retained clients; after the last write the picture."""
+    """Train one round on retained clients; after the last one, write the picture."""
     assert task.training is not None
     found = task.training.step(task.repeated(DRAWS), state, round)
     if round < task.rounds - 1:

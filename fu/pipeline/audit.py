@@ -23,7 +23,7 @@ COLUMNS = ("audit", "metric", "value", "found")
 
 
 def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator[str]:
-    """Yield a table of what every audit says of somebody's models, and a sentence on each audit that cannot be run.
+    """Yield a table of every audit's results for somebody's models, and a sentence on each audit that cannot be run.
 
     `predictions`: an npz file of the models' logits [N, n, C] by probe, and the archive's `digest`. `csv`: where to
     write the table with all digits. `UserError` where a file is not what it must be.
@@ -50,7 +50,7 @@ def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator
 
 
 def assessed(models: Models) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row for each metric of each audit, with whether the audit finds anything, and which were skipped, why.
+    """Return a row for each metric of each audit, whether the audit finds anything, and a sentence on each skipped one.
 
     `found`: whether its p-value, corrected for the number of audits (Holm), is below .05; missing for an audit that
     only describes.

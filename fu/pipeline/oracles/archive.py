@@ -58,7 +58,7 @@ def folder_of(path: Path) -> Iterator[Path]:
 
 
 def write(path: Path, folder: Path) -> None:
-    """Write the files of a folder, and their sums, as one archive. Equal contents give equal bytes."""
+    """Write the files of a folder and their checksums as one archive; equal contents give equal bytes."""
     files = sorted(folder.iterdir())
     (folder / SUMS).write_text("".join(f"{checksum(file)}  {file.name}\n" for file in files))
     with ZipFile(path, "w") as archive:
@@ -70,7 +70,7 @@ def write(path: Path, folder: Path) -> None:
 
 
 def read(path: Path) -> Oracles:
-    """Return what an audit reads, once every file of the archive was found to match its sum.
+    """Return what an audit reads, once every file of the archive matches its checksum.
 
     `UserError` where the archive is damaged, or was not written by `fu` in this format.
     """
@@ -103,7 +103,7 @@ def read(path: Path) -> Oracles:
 
 
 def _unpack(archive: ZipFile, folder: Path, path: Path) -> None:
-    """Compare all files of an archive with their sums, and put those into a folder that an audit reads."""
+    """Verify the checksums of all files of an archive, and put those into a folder that an audit reads."""
     infos, sums = archive.infolist(), dict[str, str]()
     if sum(info.file_size for info in infos) > path.stat().st_size:  # no bomb is unpacked
         raise UserError(f"{path}: its files are longer than the archive; pass the file that `make oracles` wrote.")

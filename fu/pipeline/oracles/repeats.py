@@ -48,7 +48,9 @@ def load(seeds: Sequence[int], models: Sequence[Path], predicted: Path) -> Repea
     found = {seed: model_files.read(path)[0] for seed, path in zip(seeds, models, strict=True)}
     trained = [seed for seed in seeds if found[seed]]  # the file of one that diverged has no weights
     answers = predictions.load(predicted, predictions.REPEATS)
-    logits = {probe: of.numpy() for probe, of in answers.items() if probe not in FRESH}  # nobody's own answers
+    logits = {
+        probe: of.numpy() for probe, of in answers.items() if probe not in FRESH
+    }  # whose outputs are not the model's
     finite = np.logical_and.reduce([np.isfinite(of).all((1, 2)) for of in logits.values()], initial=True)
     kept = [seed for seed, whole in zip(trained, finite, strict=True) if whole] if trained else []
     if not kept:

@@ -55,7 +55,7 @@ class Files(Predicted):
 
 
 def main(spec: Spec, files: Files, options: Options) -> None:
-    """Write a row for each number of repeats and metric, and for all repeats what the audit says of each run.
+    """Write a row for each number of repeats and metric, and for all repeats the audit's results for each run.
 
     Results are not corrected for the number of methods, so that a further method changes nothing for the others.
     """
