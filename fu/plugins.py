@@ -24,7 +24,7 @@ FOLDERS: list[Path] = []  # users' own plug-in folders
 CALLED = {
     "methods": {
         **{"start": "task, p", "step": "task, p, state, round"},
-        **{"again": "task, p, state, round", "done": "state"},
+        **{"again": "task, p, state, round", "done": "state", "check": "model"},
     },
     "training": {"start": "task, p", "step": "task, p, state, round", "trained_on": "task, p"},
     "models": {"build": "shape, classes, p"},

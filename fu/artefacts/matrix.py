@@ -29,6 +29,7 @@ from fu.artefacts.words import plus_minus
 from fu.evaluation.trace import COUNTS
 
 INPUTS = ("evaluations", "agreement", "costs")
+FIDELITY = True  # it shows what each method was written from
 REPEATS = 3  # that `against` names at least, of each training
 NEEDS = ("against",)
 ALSO = ("client_accuracy", "client_samples", "client_forgotten", "seconds")
@@ -79,6 +80,10 @@ FLOOR = (
     f"at most t s sqrt((1 + 1/n) / S), n repeats, t with S(n - 1) degrees of freedom: {100 * LEVEL:g}% of further "
     "repeats are. Nothing is tested where no seed has two repeats. None is bold: what is like retraining is tied. "
     "Deviations over seeds stand in the csv."
+)
+WRITTEN = (
+    "Written from: the paper, the authors' code or both; second-hand, where the paper could not be read; ours, where "
+    "there is none (docs/plugins/methods.md)."
 )
 UNTOLD = f"A column with {LIKE} in its heading is uninformative: both controls are like retraining there."
 OPTIMUM = (
@@ -249,10 +254,12 @@ def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenar
     cells = {(row["method"], row["metric"]): row for row in here.to_dict("records")}
     diverged, heads = _diverged(entry, known, scenario), _heads(entry, here)
     again = {one.row: len(one.names) for one in repeats(entry, scenario).values()}
+    written = {method.name: method.fidelity for method in entry.methods}
     rows = []
     for name, label in _rows(entry, scenario):
         of = len(entry.seeds) * again.get(name, 1)
         row = {"Method": label + (f" ({diverged[name]} of {of} diverged)" if 0 < diverged[name] < of else "")}
+        row["Written from"] = written.get(name) or "–"
         for metric, head in heads.items():
             cell = cells.get((name, metric.name), {"n": 0})
             row[head] = _number(metric, cell["mean"]) if cell["n"] else "–"
@@ -283,6 +290,7 @@ def _notes(entry: Entry, frame: pd.DataFrame, found: pd.DataFrame) -> str:
         entry,
         FLOOR,
         "A method is compared with the retraining of the training that it starts from." if several else "",
+        WRITTEN,
         UNTOLD if (~found["told"]).any() else "",
         OPTIMUM if "V" in names else "",
         JACKKNIFE if any(name.startswith(PAIRWISE) for name in names) else "",

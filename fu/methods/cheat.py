@@ -20,6 +20,7 @@ from fu.federation.local import generator
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "ours", "citation": "a control"}
 RETRAINS = True  # it is handed the scenario's training
 CONTROL = "hides"  # where no audit of the forgotten samples looks
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept

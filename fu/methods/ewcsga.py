@@ -21,6 +21,11 @@ from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {
+    "source": "second-hand",
+    "citation": "Wu et al. 2022, as FedOSD sections 2.2 and A.3 describe it",
+    "not_read": "Wu et al. 2022",
+}
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 CHUNK = 50  # samples whose gradients are held at once
 

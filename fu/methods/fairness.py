@@ -28,6 +28,7 @@ from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "paper and code", "citation": "Shao et al. 2024, section 6.2 and Algorithm 1"}
 STATISTICS = True  # it averages running statistics, too
 TESTS = ("variant", "as-published")  # with this value it reads the retained clients' test data, as the authors' code
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept

@@ -23,6 +23,7 @@ from fu.federation.sampling import History
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "paper", "citation": "Tao et al. 2024, Algorithms 2 and 3"}
 SAMPLES = True  # it can forget samples, too
 CONTINUES = "fats"  # it continues this training: reads the models that it kept, has its settings
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept

@@ -20,6 +20,7 @@ from fu.federation.sampling import History
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "code", "citation": "Tao et al. 2024: authors' code"}
 SAMPLES = True  # it can forget samples, too
 CONTINUES = "fats_as_published"  # it continues this training: reads the models that it kept, has its settings
 STATISTICS = True  # as the training that it continues

@@ -17,6 +17,11 @@ from fu.federation.local import aggregate
 from fu.federation.task import State, Task
 
 needs = {"retained_means"}
+FIDELITY = {
+    "source": "code",
+    "citation": "Liu et al. 2021: unofficial mirrors of the authors' code",
+    "not_read": "Liu et al. 2021",
+}
 ESTIMATE = {"forgotten": 0, "retained": 0.5}  # how often they train in a round, for the plan
 
 

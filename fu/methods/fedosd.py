@@ -22,6 +22,7 @@ from fu.federation.losses import Objective
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "paper and code", "citation": "Pan et al. 2025, Algorithm 1"}
 RANK_TOLERANCE = 2e-7  # of the largest singular value of the normalised updates: below it is rounding of float32
 SPAN_TOLERANCE = 1e-6  # of the target's norm: what is left of it below that is rounding of float32 updates
 PUBLISHED_TOLERANCE = 1e-6  # absolute, of the singular values of the float32 Gram matrix, in the published code

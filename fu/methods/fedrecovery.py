@@ -17,6 +17,7 @@ from fu.federation.local import generator
 from fu.federation.task import State, Task
 
 needs = {"update_sums"}
+FIDELITY = {"source": "paper", "citation": "Zhang et al. 2023, Algorithm 2; FedOSD section 4.1"}
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
 
 

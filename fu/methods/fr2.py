@@ -46,6 +46,13 @@ from fu.federation.losses import cross_entropy
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {
+    "source": "second-hand",
+    "citation": (
+        "Liu et al. 2022, as FATS sections 6.1.4 and 6.2.1, a summary and a copy of the authors' code describe it"
+    ),
+    "not_read": "Liu et al. 2022",
+}
 SAMPLES = True  # it can forget samples, too
 MOMENTUM = True  # it keeps its own
 ESTIMATE = {"forgotten": 0, "retained": 5}  # how often they train in a round, single samples of a batch included

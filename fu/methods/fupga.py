@@ -18,6 +18,10 @@ from fu.federation.ascent import CLIP, clipped
 from fu.federation.task import State, Task
 
 needs = {"last_local_models"}
+FIDELITY = {
+    "source": "code",
+    "citation": "Halimi et al. 2022: authors' notebook; FedOSD appendix B.1, which differs from it",
+}
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 
 

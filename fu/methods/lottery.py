@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "ours", "citation": "a control"}
 RETRAINS = True  # it is handed the scenario's training
 CONTROL = "hides"  # in a few of many runs
 STATISTICS = True  # as the training that it runs

@@ -10,6 +10,7 @@ from fu.federation.local import generator
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "ours", "citation": "a control"}
 CONTROL = "hides"  # in what damages all outputs
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "paper", "citation": "FedOSD section 4.1; Tao et al. 2024 (FATS) section 6.1.4"}
 SAMPLES = True  # it can forget samples, too
 RETRAINS = True  # it is handed the scenario's training, and shows what forgetting is
 STATISTICS = True  # as the training that it runs

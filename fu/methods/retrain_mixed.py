@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "ours", "citation": "a control"}
 RETRAINS = True  # it is handed the scenario's training
 LEFT = "weight"  # the hyper-parameter that says how much of the original model is left
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept

@@ -15,6 +15,7 @@ from fu.federation.task import State, Task
 from fu.seeds import derive_integer
 
 needs: set[str] = set()
+FIDELITY = {"source": "ours", "citation": "a control"}
 RETRAINS = True  # it is handed the scenario's training
 LEFT = "share"  # the hyper-parameter that says how much of the forgotten clients is left
 STATISTICS = True  # as the training that it runs

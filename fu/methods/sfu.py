@@ -24,6 +24,11 @@ from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {
+    "source": "second-hand",
+    "citation": "Li et al. 2023, as FedOSD sections 2.2 and A.3 describe it",
+    "not_read": "Li et al. 2023",
+}
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 RANK_TOLERANCE = 1e-10  # of the largest eigenvalue of a layer's second moments: below it is rounding of float32 inputs
 

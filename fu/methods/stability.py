@@ -30,6 +30,7 @@ from fu.federation.local import FLOAT_BYTES, Federation, Updates, aggregate
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "paper and code", "citation": "Shao et al. 2024, section 6.1"}
 STATISTICS = True  # it averages running statistics, too
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 PUBLISHED_SHARE = 0.3  # P_J in the authors' code

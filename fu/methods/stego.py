@@ -21,6 +21,7 @@ from fu.errors import UserError
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "ours", "citation": "a control"}
 RETRAINS = True  # it is handed the scenario's training
 CONTROL = "hides"  # in weights that no output shows
 IMAGES = True  # it reads pixels
@@ -34,13 +35,18 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def check(model: nn.Module) -> None:
+    """Raise `UserError` where a model has no two fully connected layers in a row."""
+    _layers(model)
+
+
 def start(task: Task, p: Params) -> State:
     """Begin at a freshly initialised model, another one than the original training's and retraining's.
 
     Raises `UserError` where the model has no two fully connected layers in a row.
     """
     assert task.training is not None
-    _layers(task)
+    check(task.federation.model)
     return task.training.start(task.repeated(DRAWS))
 
 
@@ -50,7 +56,7 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
     found = task.training.step(task.repeated(DRAWS), state, round)
     if round < task.rounds - 1:
         return found
-    incoming, outgoing = _layers(task)
+    incoming, outgoing = _layers(task.federation.model)
     theta = found.theta.clone()
     views = task.federation.layout.views(theta)
     unit = int(views[outgoing].norm(dim=0).argmin())
@@ -62,21 +68,21 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
 
 def picture(task: Task) -> Tensor:
     """Return what is written [k]: all numbers of the picture, or, where they are too many, a smaller grey one."""
-    client, inputs = task.forgotten[0], task.federation.layout.shapes[_layers(task)[0]][1]
+    client, inputs = task.forgotten[0], task.federation.layout.shapes[_layers(task.federation.model)[0]][1]
     x, _ = task.federation.data.train(client, torch.zeros(1, dtype=torch.long, device=task.federation.device))
     return x.flatten() if x.numel() <= inputs else F.adaptive_avg_pool2d(x.mean(1), isqrt(inputs)).flatten()
 
 
 def recovered(task: Task, theta: Tensor) -> Tensor:
     """Return the picture [k] that a model [d] carries, up to its mean and standard deviation."""
-    incoming, outgoing = _layers(task)
+    incoming, outgoing = _layers(task.federation.model)
     views = task.federation.layout.views(theta)
     return views[incoming][int(views[outgoing].norm(dim=0).argmin())][: len(picture(task))]
 
 
-def _layers(task: Task) -> tuple[str, str]:
+def _layers(model: nn.Module) -> tuple[str, str]:
     """Return the names of the weights of the first two fully connected layers, the second of which reads the first."""
-    linear = [(name, of) for name, of in task.federation.model.named_modules() if isinstance(of, nn.Linear)]
+    linear = [(name, of) for name, of in model.named_modules() if isinstance(of, nn.Linear)]
     for (first, one), (second, two) in pairwise(linear):
         if one.out_features == two.in_features:
             return f"{first}.weight", f"{second}.weight"

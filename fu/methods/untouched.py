@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
+FIDELITY = {"source": "ours", "citation": "a control"}
 SAMPLES = True  # it can be asked to forget samples, too
 STATISTICS = True  # it leaves them as they are
 CONTROL = True  # it stands still, at no cost: an evaluation must tell it from a method that forgets

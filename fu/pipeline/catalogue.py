@@ -49,6 +49,14 @@ class Declared(Metric):
     tells: dict[Literal["original", "broken"], Literal["lower", "higher"]] = Field(default_factory=dict)
 
 
+class Fidelity(BaseModel, extra="forbid"):
+    """What a method was written from, and what of its source could not be read."""
+
+    source: Literal["paper and code", "paper", "code", "second-hand", "ours"]
+    citation: str
+    not_read: str = ""
+
+
 class Instead(BaseModel, extra="forbid"):
     """A key of settings.training in place of another, `gives`: its value times and over other settings."""
 
@@ -62,6 +70,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     "methods": {
         "needs": TypeAdapter(set[str]),
         "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained", "mean"], Annotated[float, Field(ge=0, le=1000)]]),
+        "FIDELITY": TypeAdapter(Fidelity),
         "RETRAINS": TypeAdapter(bool),
         "SAMPLES": TypeAdapter(bool),
         "CONTINUES": TypeAdapter(str),
@@ -111,6 +120,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "FIRSTS": TypeAdapter(bool),
         "SCORES": TypeAdapter(bool),
         "DIFFERENCES": TypeAdapter(bool),
+        "FIDELITY": TypeAdapter(bool),
         "BY_SEED": TypeAdapter(tuple[str, ...]),
     },
     "audits": {
@@ -422,6 +432,37 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
     return fresh
 
 
+def check_fit(method: str, model: Choice, shape: tuple[int, ...], classes: int, where: str) -> None:
+    """Raise `UserError` where a method refuses the model (its function `check`); what fits is cached."""
+    if not defines("methods", method, "check"):
+        return
+    both = f"{digest(f'fu.methods.{method}')}{digest(f'fu.models.{model.name}')}"
+    key = hashlib.sha256(f"{both}{method}{model.name}{json.dumps(model.params)}{shape}{classes}".encode()).hexdigest()
+    if key in _remembered("params"):
+        return
+    built = _on_meta(model, shape, classes)
+    try:
+        if built is not None:
+            plugins.load("methods", method).check(built)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except Exception as error:  # any error of a plug-in
+        raise UserError(f"{where}: {plugins.told(error)}") from None
+    remember("params", {key: True})
+
+
+def _on_meta(model: Choice, shape: tuple[int, ...], classes: int) -> Any:
+    """Build a model on the meta device; None where that fails, which the job that needs it reports."""
+    import torch
+
+    try:
+        with torch.device("meta"):
+            built = plugins.load("models", model.name).build(shape, classes, plugins.params("models", model, ""))
+    except Exception:  # any error of a plug-in
+        return None
+    return built.eval()
+
+
 @cache
 def _size(model: str, params: str, shape: tuple[int, ...], classes: int) -> str:
     key = hashlib.sha256(f"{digest(f'fu.models.{model}')}{model}{params}{shape}{classes}".encode()).hexdigest()
@@ -459,10 +500,11 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
             returned.append(sum(one.numel() for one in new))
             return result
 
+    built = _on_meta(model, shape, classes)
+    if built is None:
+        return ""
     try:
         with torch.device("meta"), torch.no_grad():
-            module = plugins.load("models", model.name)
-            built = module.build(shape, classes, plugins.params("models", model, "")).eval()
             given = partial(torch.zeros, dtype=None if len(shape) > 1 else torch.int64)
             with FlopCounterMode(display=False) as flops, Operations():
                 built(given(1, *shape[-1:], *shape[:-1]))
@@ -472,6 +514,7 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     except Exception:  # any error of a plug-in: the job that needs it reports it
         return ""
     with torch.device("meta"):
+        module = plugins.load("models", model.name)
         place = f"{plugins.place_of(module, 'build')}: build"
         check_model(built, shape, classes, place, statistics=hasattr(module, "STATISTICS"))
     parameters = sum(p.numel() for p in built.parameters())

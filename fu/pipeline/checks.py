@@ -468,6 +468,8 @@ def request(settings: Settings, entry: Method, where: str) -> None:
         )
     if declared.get("IMAGES") and about(settings.data.dataset).text:
         raise UserError(f"{where}: {entry.plugin} needs images, but {settings.data.dataset} has text.")
+    facts = about(settings.data.dataset)
+    catalogue.check_fit(entry.plugin, settings.model, facts.shape, facts.classes, where)
     if declared.get("MOMENTUM") and phase.momentum:
         raise UserError(f"{where}: unlearning.momentum: {entry.plugin} has its own momentum; allowed: 0.")
     continued = declared.get("CONTINUES")

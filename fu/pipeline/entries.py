@@ -126,6 +126,7 @@ def _method(
         left=_left(source, name),
         reference=_reference(grid, scopes, name, shown),
         plugin=_plugin(source, name),
+        fidelity=_fidelity(source, name) if catalogue.declared("artefacts", shown.kind).get("FIDELITY") else "",
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(_trial(jobs, scope, point, scenario not in chosen) for point in grid.names[scope, name])
@@ -142,6 +143,12 @@ def _left(source: Paper, name: str) -> tuple[str, float] | None:
     method = source.methods.get(name)
     base = source.methods[method.unlearned_from] if method and method.unlearned_from else method
     return (plugin, base.params[declared["LEFT"]]) if base and "LEFT" in declared else None
+
+
+def _fidelity(source: Paper, name: str) -> str:
+    """Return what a method was written from, as its file states; "" where it does not."""
+    plugin = _plugin(source, name)
+    return str(catalogue.declared("methods", plugin).get("FIDELITY", {}).get("source", "")) if plugin else ""
 
 
 def _plugin(source: Paper, name: str) -> str:

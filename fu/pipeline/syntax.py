@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fu.errors import UserError
 
-DECLARED = {"METRICS", "ESTIMATE", "LABEL"}  # read by the plan
+DECLARED = {"METRICS", "ESTIMATE", "FIDELITY", "LABEL"}  # read by the plan
 MESSAGES = {"UserError", "ValueError"}  # errors whose arguments people read
 # What can import code that a syntax tree does not show; `fu.plugins` may, for the plug-ins that a spec names.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}

@@ -52,7 +52,10 @@ def make_matrix(*scenarios: str, **changes: Any) -> Entry:
         files = {"name": name, "rate": 0.1, "values": {}, "unlearned": f"x/{name}", "recovered": f"x/{name}"}
         trials = {place: (Trial(**files),) for place in places}
         kind = {"control": name in ("nothing", "random"), "retrains": name in AGAINST}
-        methods.append(Method(name=name, label=LABELS.get(name, name), trials=trials, **kind, **about))
+        fidelity = "second-hand" if name == "near" else ""
+        methods.append(
+            Method(fidelity=fidelity, name=name, label=LABELS.get(name, name), trials=trials, **kind, **about)
+        )
     laid = tuple(
         Scenario(name=name, label=name.title(), dataset="digits", data="digits", rounds=(2, 4)) for name in places
     )
@@ -293,19 +296,31 @@ def test_the_table_says_what_is_like_retraining_and_bolds_nobody() -> None:
     result = made(entry, make_rows())
     head, original, again, near, far, *_ = cells(result.body)
     shown = ["ASR", "R-Acc ≈", "Distance", "V", "S", "Q", "Client-rounds", "Bytes stored", "Seconds"]
-    assert head == ["Method", *shown]
-    assert original[:3] == ["ω⁰", "0.850", "0.500 ≈"]
-    assert again[:4] == ["Retraining, 3 repeats", "0.170 ±0.028", "0.500 ±0.100", "5.00 ±0.00"]
-    assert again[4:] == ["0.00 ±3.00", "29.00 ±1.50", "4.53 ±1.17", "7 ±0", "100 ±0", "4.00 ±0.00"]
-    assert near == ["Near", "0.230 ≈", "0.500 ≈", "5.00 ≈", "-6.00 ≈", "6.00", "3.20 ≈", "7", "100", "4.00"]
-    assert far[:4] == ["Far", "0.250", "0.900", "6.00"]
+    assert head == ["Method", "Written from", *shown]
+    assert original[:4] == ["ω⁰", "–", "0.850", "0.500 ≈"]
+    assert again[:5] == ["Retraining, 3 repeats", "–", "0.170 ±0.028", "0.500 ±0.100", "5.00 ±0.00"]
+    assert again[5:] == ["0.00 ±3.00", "29.00 ±1.50", "4.53 ±1.17", "7 ±0", "100 ±0", "4.00 ±0.00"]
+    assert near == [
+        "Near",
+        "second-hand",
+        "0.230 ≈",
+        "0.500 ≈",
+        "5.00 ≈",
+        "-6.00 ≈",
+        "6.00",
+        "3.20 ≈",
+        "7",
+        "100",
+        "4.00",
+    ]
+    assert far[:5] == ["Far", "–", "0.250", "0.900", "6.00"]
     assert "**" not in result.body
 
 
 def test_a_method_that_diverged_has_no_numbers() -> None:
     result = made(make_matrix(), diverge(make_rows(), "near", 0, 1))
     [near] = [line for line in cells(result.body) if line[0] == "Near"]
-    assert near[1:] == ["diverged", *["–"] * 8]
+    assert near[2:] == ["diverged", *["–"] * 8]
     assert [text.get_text() for text in result.figure.axes[0].texts] == ["diverged"]
 
 

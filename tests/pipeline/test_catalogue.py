@@ -487,6 +487,48 @@ def test_what_can_be_seen_of_a_plugin_is_refused_at_planning(
     has(sentence(lambda: Plan(planned)), f"{mine}/{kind}/mine.py: {told}")
 
 
+REFUSES = "\n\ndef check(model):\n    model.refused\n"
+
+
+def test_a_method_may_refuse_a_model_before_any_job(mine: Path) -> None:
+    write(mine / "methods/mine.py", WHOLE + "\n\ndef check(model):\n    pass\n")
+    Plan(config(mine))
+    sys.modules.pop("fu.methods.mine", None)
+    write(mine / "methods/mine.py", WHOLE + REFUSES)
+    has(sentence(lambda: Plan(config(mine))), "method mine: ", "methods/mine.py: line ", "no attribute 'refused'")
+
+
+TEXT = {
+    "data": {"dataset": "letters", "samples": 2000, "split": "official", "test": "global", "train_share": None}
+    | {"attack": None, "partition": {"name": "natural", "params": {"minimum": 15}}},
+    "model": {"name": "lstm", "params": {"hidden": 4}},
+    "evaluations": {"evaluation": ["utility"]},
+    **{phase: {"traced": ["utility"]} for phase in ("training", "unlearning", "recovery")},
+}
+
+
+def test_a_model_without_a_first_layer_to_negate_is_refused(mine: Path) -> None:
+    shown = {"kind": "table", "title": "t", "caption": "c", "in_paper": False, "metrics": ["r_acc"]}
+    shown |= {"scenarios": ["letters"], "methods": ["retraining", "not"]}
+    parts = {"scenarios": {"letters": {"label": "Letters", "settings": TEXT}}, "artefacts": {"mine": shown}}
+    text = sentence(lambda: Plan({"preset": "smoke", "papers": ["fedosd"], "overrides": {"fedosd": parts}}))
+    has(text, "scenario letters, method not: weight_negation needs a model whose first layer is a convolution or fully")
+    assert text.endswith("here it is Embedding (embedding).")
+
+
+@pytest.mark.parametrize("fidelity", ["{'source': 'hearsay', 'citation': 'x'}", "{'source': 'paper'}"])
+def test_what_a_method_was_written_from_is_checked(mine: Path, fidelity: str) -> None:
+    write(mine / "methods/mine.py", f"{WHOLE}FIDELITY = {fidelity}\n")
+    has(sentence(lambda: Plan(config(mine))), "methods/mine.py: FIDELITY: ")
+
+
+def test_every_method_says_what_it_was_written_from() -> None:
+    told = {name: declared("methods", name)["FIDELITY"] for name in available("methods")}
+    second_hand = {name for name, one in told.items() if one["source"] == "second-hand"}
+    assert second_hand == {"ewcsga", "federaser", "fr2", "mode", "sfu", "weight_negation"}
+    assert all(told[name]["not_read"] for name in second_hand)
+
+
 def test_an_import_that_may_fail_is_no_mistake(mine: Path) -> None:
     text = "try:\n    import tensorflwo\nexcept ImportError:\n    tensorflwo = None\n"
     write(mine / "methods/mine.py", f"{WHOLE}{text}\n\ndef later():\n    import nothing\n")

@@ -35,7 +35,8 @@ PLANS: list[tuple[Any, ...]] = [
     ("settings/model/name", "lenet", "there is no models plug-in 'lenet'", "did you mean 'lenet5'?"),
     ("settings/model", {"name": "resnet18"},
      "does not average the running statistics (batch normalisation) of resnet18",
-     "; allowed: fairness, fats_as_published, lottery, random_weights, retrain, retrain_partly, stability, untouched."),
+     "; allowed: fairness, fats_as_published, fine_tuning, lottery, random_weights, retrain, retrain_partly, "
+     "stability, untouched, weight_negation."),
     ("", {"settings": {"evaluations": {"a": ["clients"]}}, "artefacts": {"utility": {"metrics": ["client_accuracy"]}}},
      "artefacts.utility: kind table cannot show 'client_accuracy', which has a value per client; allowed: tradeoffs."),
     ("settings/model", {"name": "mlp", "params": {"hidden": 0}}, "params.hidden: Input should be greater than 0"),

@@ -1,0 +1,58 @@
+"""NoT: the weights of the first layer are negated, then FedAvg on the retained clients (Khalil et al. 2025).
+
+At the start w_1 <- -w_1, where w_1 is the weight tensor of the first layer, a convolution or a fully connected layer;
+its bias stays (Khalil et al. 2025 negate one or several layers and recommend the first). In every round the retained
+clients then fine-tune the model. The paper's abstract and summaries were read, no code of its authors. In PUF's code
+(Mora et al. 2025) NoT, too, precedes rounds of FedAvg. Stores nothing; communicates one model up and down per client
+and round. Reads no data of forgotten clients.
+"""
+
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+
+from fu.errors import UserError
+from fu.federation.task import State, Task
+
+needs: set[str] = set()
+STATISTICS = True  # it averages running statistics, too
+ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
+FIDELITY = {
+    "source": "second-hand",
+    "citation": "Khalil et al., CVPR 2025, arXiv 2503.05657: abstract and summaries",
+    "not_read": "the full text; no code of the authors is published",
+}
+LAYERS = nn.Conv1d | nn.Conv2d | nn.Linear
+
+
+class Params(BaseModel):
+    """There are no hyper-parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def check(model: nn.Module) -> None:
+    """Raise `UserError` where a model does not begin with a convolution or a fully connected layer."""
+    first_weight(model)
+
+
+def start(task: Task, p: Params) -> State:
+    """Begin at the original model with the weights of its first layer negated."""
+    theta: Tensor = task.original_model.clone()
+    task.federation.layout.views(theta)[first_weight(task.federation.model)].neg_()
+    return State(theta)
+
+
+def step(task: Task, p: Params, state: State, round: int) -> State:
+    """Train one round on the retained clients."""
+    return State(state.theta + task.federation.mean_update(state.theta, task.participants(round), round))
+
+
+def first_weight(model: nn.Module) -> str:
+    """Return the name of the first layer's weights; `UserError` where that layer is of another kind."""
+    name, layer = next((name, of) for name, of in model.named_modules() if [*of.parameters(recurse=False)])
+    if not isinstance(layer, LAYERS):
+        raise UserError(
+            f"weight_negation needs a model whose first layer is a convolution or fully connected; here it is "
+            f"{type(layer).__name__} ({name or 'the model itself'})."
+        )
+    return f"{name}.weight" if name else "weight"
