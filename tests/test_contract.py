@@ -185,9 +185,7 @@ def test_a_rule_is_the_docstring_of_a_test_and_stands_under_its_kinds() -> None:
     assert rules.words(contract) == "Return the status and the lines of the command behind `make contract`"
     assert rules.kinds_of(used) == list(KINDS)
     assert rules.kinds_of(documented) == ["evaluation"]
-    assert rules.kinds_of(test_attacks.test_a_mark_changes_images_and_labels_and_leaves_its_inputs_unchanged) == [
-        "attacks"
-    ]
+    assert rules.kinds_of(test_attacks.test_a_mark_changes_labels_and_leaves_its_inputs_unchanged) == ["attacks"]
     assert rules.kinds_of(test_evaluation.test_some_evaluator_tells_each_bad_model) == []
     of = rules.rules()
     assert list(of) == list(KINDS)

@@ -1,4 +1,4 @@
-"""An attack: its draw is repeatable and marks given samples; its mark changes copies of images and labels."""
+"""An attack: its draw is repeatable and marks given samples; its mark changes labels and may change images."""
 
 import numpy as np
 import pytest
@@ -45,10 +45,8 @@ def test_a_draw_is_repeatable_and_marks_a_share_of_every_clients_samples(name: s
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", plugins_of("attacks"))
-def test_a_mark_changes_images_and_labels_and_leaves_its_inputs_unchanged(
-    name: str, shape: tuple[int, int, int]
-) -> None:
-    """`mark` returns changed, finite copies of images and labels, and does not modify its arguments."""
+def test_a_mark_changes_labels_and_leaves_its_inputs_unchanged(name: str, shape: tuple[int, int, int]) -> None:
+    """`mark` returns finite copies of images and changed labels, and does not modify its arguments."""
     module, (_, what) = plugins.load("attacks", name), drawn(name, samples(), shape)
     random = torch.Generator().manual_seed(0)
     x, y = torch.randn(20, *shape, generator=random), torch.randint(CLASSES, (20,), generator=random)
@@ -58,7 +56,6 @@ def test_a_mark_changes_images_and_labels_and_leaves_its_inputs_unchanged(
     assert torch.equal(y, copies[1])
     assert (marked.shape, marked.dtype) == (x.shape, x.dtype)
     assert (flipped.shape, flipped.dtype) == (y.shape, y.dtype)
-    assert (marked != x).flatten(1).any(1).all()
     assert torch.isfinite(marked).all()
     assert (flipped != y).any()
     assert set(flipped.tolist()) <= set(range(CLASSES))

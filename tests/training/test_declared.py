@@ -22,6 +22,7 @@ PART = make_partition((5, 5), forgotten=(), trigger=False, server=5)
 CHOICES = [
     Choice(name="fedavg"),
     Choice(name="server_sgd"),
+    Choice(name="fedprox"),
     Choice(name="safari", params={"q": 0.2}),
     Choice(name="safari", params={"q": 0.8}),
 ]
@@ -58,7 +59,7 @@ EPOCH, STEPS = {"local_epochs": 1}, {"local_epochs": None, "local_steps": 2}
 
 @pytest.mark.parametrize(
     ("name", "number", "local"),
-    [("fedavg", None, EPOCH), ("fedavg", 2, EPOCH), ("fedavg", 2, STEPS), ("fats", 2, STEPS)],
+    [("fedavg", None, EPOCH), ("fedprox", 2, EPOCH), ("fedavg", 2, EPOCH), ("fedavg", 2, STEPS), ("fats", 2, STEPS)],
 )
 def test_the_rows_that_a_training_says_it_trains_on_are_those_that_pass_through_it(
     name: str, number: int | None, local: dict[str, Any], monkeypatch: pytest.MonkeyPatch
