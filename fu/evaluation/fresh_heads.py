@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from fu.data.clients import ClientData
 from fu.evaluation.predictions import audited_rows
+from fu.federation.heads import head_of
 from fu.federation.network import Network
 
 RIDGE = 0.1  # penalty per sample, for features of variance 1 (our choice)
@@ -27,7 +28,7 @@ Probes = Mapping[str, tuple[Tensor, Tensor]]
 
 def labels(network: Network, probes: Probes) -> dict[str, Tensor]:
     """Return the labels [n] of the samples that fresh heads are evaluated on; none without a linear layer."""
-    if head_of(network) is None:
+    if head_of(network.model) is None:
         return {}
     sizes = len(probes["forgotten"][1]), len(probes["held_out"][1])
     members = torch.cat([torch.ones(sizes[0]), torch.zeros(sizes[1])]).long()
@@ -67,14 +68,9 @@ def fitted(x: Tensor, y: Tensor, classes: int, of: Tensor) -> Tensor:
     return (of @ weights + target.mean(0)).float()
 
 
-def head_of(network: Network) -> nn.Linear | None:
-    """Return the linear layer that the model lists last, if it has one."""
-    return next((layer for layer in reversed([*network.model.modules()]) if isinstance(layer, nn.Linear)), None)
-
-
 def hidden(network: Network, theta: Tensor, x: Tensor) -> Tensor:
     """Return the inputs [n, h] of the head at theta [d], for images or text as `Network.logits` takes them."""
-    head, inputs = head_of(network), list[Tensor]()
+    head, inputs = head_of(network.model), list[Tensor]()
     assert head is not None
     hook = head.register_forward_pre_hook(lambda _, given: inputs.append(given[0].flatten(1)))
     try:

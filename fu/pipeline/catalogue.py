@@ -97,7 +97,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "PRETRAINED": TypeAdapter(str),
     },
     "datasets": {"LABEL": TypeAdapter(str)},
-    "histories": {"ATTACK": TypeAdapter(bool)},
+    "histories": {"ATTACK": TypeAdapter(bool), "TRAINS": TypeAdapter(bool)},
     "partitions": {"NATURAL": TypeAdapter(bool)},
     "evaluation": {
         "METRICS": TypeAdapter(dict[str, dict[str, Any]]),

@@ -141,6 +141,15 @@ def trained(trial: Trial) -> dict[str, float]:
     return ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
 
 
+def recording(settings: Settings) -> dict[str, float]:
+    """Return how often clients train in a round of training: once, and for each history that says so (`TRAINS`).
+
+    Without an attack nobody knows who will be forgotten, and all clients do.
+    """
+    more = sum(bool(catalogue.declared("histories", kind).get("TRAINS")) for kind in settings.training.history)
+    return {"forgotten": 1 + more, "retained": 1 + more * (settings.data.attack is None)}
+
+
 def models_kept(settings: Settings) -> int:
     """Return how many models a training keeps at the start of its rounds, as its file says."""
     method, rounds = settings.training.method, settings.training.rounds

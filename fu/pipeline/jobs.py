@@ -239,7 +239,7 @@ class Jobs:
         kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
         kept += estimates.models_kept(planned.settings)
         spec, choice = self._of_points(run, trial, "train")
-        seconds = estimates.training_seconds(planned.settings, "training")
+        seconds = estimates.training_seconds(planned.settings, "training", estimates.recording(planned.settings))
         return spec, {**inputs, **choice}, _needs(planned, seconds, estimates.models_mb(planned.settings, kept))
 
     def _shadow(self, run: str, trial: str) -> Made:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from fu.pipeline.catalogue import declared
 from tests.contract.names import plugins_of
 from tests.factories import KINDS, make_task
 
@@ -32,8 +33,10 @@ def test_a_second_round_is_added_to_a_history_and_leaves_the_first_unchanged(kin
 
 
 @pytest.mark.parametrize("kind", plugins_of("histories"))
-def test_recording_a_history_costs_the_clients_nothing(kind: str) -> None:
-    """`record` makes no client train or send anything."""
+def test_recording_a_history_costs_the_clients_nothing_unless_it_says_so(kind: str) -> None:
+    """`record` makes no client train or send anything; one that does declares `TRAINS = True` and counts it."""
     task = make_task()
     KINDS[kind](task, {}, task.original_model, 0)
-    assert set(task.federation.cost.record().values()) == {0}
+    costs = task.federation.cost
+    assert (costs.client_rounds > 0) == declared("histories", kind).get("TRAINS", False)
+    assert costs.client_rounds or set(costs.record().values()) == {0}

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from fu.audits.models import FRESH
 from fu.evaluation import fresh_heads, predictions
 from fu.evaluation.fresh_heads import fitted
+from fu.federation.heads import head_of
 from fu.federation.network import Network
 from tests.factories import PLACE, builder, make_data, make_partition
 
@@ -42,7 +43,7 @@ def test_the_head_is_given_what_the_hidden_layer_holds() -> None:
     network, theta = network_of(builder(hidden=8)())
     probes = predictions.audited(data)
     x = probes["forgotten"][0]
-    head = fresh_heads.head_of(network)
+    head = head_of(network.model)
     assert head is not None
     expected = network.logits(theta, x)
     torch.testing.assert_close(fresh_heads.hidden(network, theta, x) @ head.weight.T + head.bias, expected)
@@ -51,7 +52,7 @@ def test_the_head_is_given_what_the_hidden_layer_holds() -> None:
 def test_fresh_heads_ignore_the_model_s_own_head() -> None:
     data = make_data(make_partition(), poison="share", asked=[1])
     network, theta = network_of(builder(hidden=8)())
-    probes, head = predictions.audited(data), fresh_heads.head_of(network)
+    probes, head = predictions.audited(data), head_of(network.model)
     assert head is not None
     says = fresh_heads.logits(network, theta, data, probes)
     labels = fresh_heads.labels(network, probes)

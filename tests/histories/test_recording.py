@@ -5,6 +5,7 @@ from typing import Any
 
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
+from fu.pipeline.catalogue import declared
 from fu.training import fedavg
 from tests.factories import KINDS, make_federation, make_task, params_of
 
@@ -26,5 +27,10 @@ def test_recording_costs_nothing_and_trains_nobody_again(tmp_path: Path) -> None
         assert outcome.histories.keys() == set(recorders)
         return task.federation.cost.record(), calls, outcome.state.theta.tolist()
 
-    assert trained(KINDS) == trained({})
-    assert KINDS.keys() >= {"last_local_models", "update_norms", "update_sums"}
+    alone = trained({})
+    free = {kind: record for kind, record in KINDS.items() if not declared("histories", kind).get("TRAINS")}
+    assert trained(free) == alone
+    cost, _, theta = trained(KINDS)
+    assert theta == alone[2]
+    assert cost["client_rounds"] == alone[0]["client_rounds"] + 3  # an auxiliary head of one client, in three rounds
+    assert free.keys() >= {"last_local_models", "update_norms", "update_sums"}

@@ -85,6 +85,14 @@ def test_the_parameters_cost_time_once_a_step(monkeypatch: pytest.MonkeyPatch) -
 BOTH = {"forgotten": 1, "retained": 1}
 
 
+def test_a_history_may_make_clients_train_again() -> None:
+    none, heads = ("update_norms",), ("auxiliary_heads", "update_norms")
+    known: dict[str, Any] = {"data__attack": made().trials["fedosd/mnist-pat50", "original"].settings.data.attack}
+    assert estimates.recording(settings(training__history=none, **known)) == {"forgotten": 1, "retained": 1}
+    assert estimates.recording(settings(training__history=heads, **known)) == {"forgotten": 2, "retained": 1}
+    assert estimates.recording(settings(training__history=heads, data__attack=None)) == {"forgotten": 2, "retained": 2}
+
+
 @pytest.mark.parametrize(
     ("phase", "trained", "changes", "client_rounds", "measured"),
     [
