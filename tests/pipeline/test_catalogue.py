@@ -525,7 +525,7 @@ def test_what_a_method_was_written_from_is_checked(mine: Path, fidelity: str) ->
 def test_every_method_says_what_it_was_written_from() -> None:
     told = {name: declared("methods", name)["FIDELITY"] for name in available("methods")}
     second_hand = {name for name, one in told.items() if one["source"] == "second-hand"}
-    assert second_hand == {"ewcsga", "federaser", "fr2", "mode", "sfu", "weight_negation"}
+    assert second_hand == {"ewcsga", "federaser", "fr2", "fused", "mode", "sfu", "weight_negation"}
     assert all(told[name]["not_read"] for name in second_hand)
 
 
