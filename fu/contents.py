@@ -15,6 +15,14 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def verified(path: Path, sha256: str) -> Path:
+    """Return the path of a file whose content has this checksum ("": any); `UserError` where it has another."""
+    if sha256 and checksum(path) != sha256:
+        raise UserError(f"{path}: the file has changed since the plan was made; run snakemake again.")
+    require_file(path)
+    return path
+
+
 def require_file(path: Path) -> None:
     """Raise `UserError` unless this is a readable regular file: reading a pipe would block for ever."""
     try:

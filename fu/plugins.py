@@ -24,12 +24,18 @@ FOLDERS: list[Path] = []  # users' own plug-in folders
 CALLED = {
     "methods": {
         **{"start": "task, p", "step": "task, p, state, round"},
-        **{"again": "task, p, state, round", "done": "state", "check": "model"},
+        **{"again": "task, p, state, round", "done": "state", "check": "model, p"},
     },
-    "training": {"start": "task, p", "step": "task, p, state, round", "trained_on": "task, p"},
+    "training": {
+        **{"start": "task, p", "step": "task, p, state, round"},
+        **{"trained_on": "task, p", "check": "model, p"},
+    },
     "models": {"build": "shape, classes, p"},
     "datasets": {},
-    "partitions": {"check": "clients, classes, p", "deal": "labels, *, classes, clients, p, rng"},
+    "partitions": {
+        **{"check": "clients, classes, p", "check_samples": "samples, clients, p"},
+        **{"deal": "labels, *, classes, clients, p, rng"},
+    },
     "attacks": {"check": "shape, classes, p", "draw": "train, *, classes, p, rng", "mark": "drawn, x, y, *, classes"},
     "histories": {"record": "task, so_far, theta, round"},
     "projections": {"project": "task, p, theta, delta"},

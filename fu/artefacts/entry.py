@@ -161,8 +161,8 @@ class Method(Frozen):
     starts from did. `control`: it is no attempt to forget, as doing nothing. `hides`: a control that keeps something of
     the client where some audits do not see it. `left`: of a control that forgets in part, its plug-in and how much of
     the forgotten client is left. `reference`: the retraining with which audits compare it. `plugin`: what it runs,
-    before any post-training. `fidelity`: what it was written from, where the artefact shows it. `chosen`: by scenario,
-    the one chosen from several trials, whichever it will be.
+    before any post-training. `fidelity`: what it was implemented from, where the artefact shows it. `chosen`: by
+    scenario, the one chosen from several trials, whichever it will be.
     """
 
     name: str

@@ -29,7 +29,7 @@ from fu.artefacts.words import plus_minus
 from fu.evaluation.trace import COUNTS
 
 INPUTS = ("evaluations", "agreement", "costs")
-FIDELITY = True  # it shows what each method was written from
+FIDELITY = True  # it shows what each method was implemented from
 REPEATS = 3  # that `against` names at least, of each training
 NEEDS = ("against",)
 ALSO = ("client_accuracy", "client_samples", "client_forgotten", "seconds")
@@ -82,8 +82,8 @@ FLOOR = (
     "Deviations over seeds stand in the csv."
 )
 WRITTEN = (
-    "Written from: the paper, the authors' code or both; second-hand, where the paper could not be read; ours, where "
-    "there is none (docs/plugins/methods.md)."
+    "Implemented from: the paper, the authors' code or both; second-hand: from an abstract, others' descriptions or "
+    "unofficial copies; ours: no paper (docs/plugins/methods.md)."
 )
 UNTOLD = f"A column with {LIKE} in its heading is uninformative: both controls are like retraining there."
 OPTIMUM = (
@@ -95,7 +95,10 @@ JACKKNIFE = (
     "pair, s is (n - 1) / (n - 2) times the deviation of these means (the jackknife's), and seeds with fewer than "
     "three repeats do not count."
 )
-COSTS = "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested."
+COSTS = (
+    "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested. They leave "
+    "out what clients do for a method during the original training (FedAU: the forgotten one trains twice per round)."
+)
 COLOURS = (
     "Picture: red is higher than retraining, blue lower, grey like it or in an uninformative column; costs are not "
     "shown."
@@ -259,7 +262,7 @@ def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenar
     for name, label in _rows(entry, scenario):
         of = len(entry.seeds) * again.get(name, 1)
         row = {"Method": label + (f" ({diverged[name]} of {of} diverged)" if 0 < diverged[name] < of else "")}
-        row["Written from"] = written.get(name) or "–"
+        row["Implemented from"] = written.get(name) or "–"
         for metric, head in heads.items():
             cell = cells.get((name, metric.name), {"n": 0})
             row[head] = _number(metric, cell["mean"]) if cell["n"] else "–"

@@ -36,7 +36,7 @@ def check(shape: tuple[int, int, int], classes: int, p: Params) -> None:
 
 
 def draw(train: list[Indices], classes: int, p: Params, rng: np.random.Generator) -> tuple[Indices, Drawn]:
-    """Return the training samples with wrong labels, of those of the forgotten clients, and by how much these move."""
+    """Return the training samples with wrong labels, of those of the forgotten clients, and the shift of the labels."""
     chosen = [rng.permutation(rows)[: round(len(rows) * p.share)] for rows in train]
     return np.sort(np.concatenate(chosen)), {"label_shift": np.array(int(classes * p.label_shift))}
 

@@ -10,9 +10,9 @@ from fu.federation.local import Federation
 
 
 def predictor(federation: Federation, theta: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return what gives the logits [n, C] of the model theta [d] for a batch, also within another model's training.
+    """Return a function from a batch to the logits [n, C] of the fixed model theta [d].
 
-    Without dropout, and with none of its draws.
+    It may be called while another model trains. Dropout is off, and draws nothing.
     """
     views = federation.layout.views(theta)
 

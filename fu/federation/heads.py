@@ -12,7 +12,7 @@ def head_of(model: nn.Module) -> nn.Linear | None:
 
 
 def head_mask(network: Network) -> Tensor:
-    """Return which of the model's numbers [d] are the head's weights and biases (bool); none without a head."""
+    """Return which of the model's numbers [d] are the head's weights and biases (bool); all false without a head."""
     mask, head = torch.zeros(network.layout.size, device=network.device), head_of(network.model)
     own = {id(parameter) for parameter in head.parameters()} if head else set()
     views = network.layout.views(mask)

@@ -5,9 +5,9 @@ While the model was trained, the forgotten clients trained auxiliary heads W_a o
 
     W <- (1 - alpha) W + alpha mean_u W_a,
 
-where W is the last fully connected layer, weight and bias. Nobody trains; post-training follows. The authors' code and
-a re-implementation were read, of the paper (arXiv 2405.15474) the abstract. Stores a head per forgotten client;
-communicates nothing.
+where W is the last fully connected layer, weight and bias. Nobody trains; post-training follows. The authors' code was
+read, of the paper (arXiv 2405.15474) the abstract. (The code of Mora et al. 2024 trains a new head after the request
+instead, with alpha = .96.) Stores a head per forgotten client; communicates nothing.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -34,11 +34,11 @@ class Params(BaseModel):
         0.9,
         ge=0,
         le=1,
-        description="weight of the auxiliary heads (authors' script: .9; code of Mora et al. 2024: .96)",
+        description="weight of the auxiliary heads (authors' script: .9)",
     )
 
 
-def check(model: nn.Module) -> None:
+def check(model: nn.Module, p: Params) -> None:
     """Raise `UserError` where a model has no fully connected layer."""
     if head_of(model) is None:
         raise UserError("fedau needs a model with a fully connected layer (nn.Linear), and this one has none.")
@@ -46,7 +46,7 @@ def check(model: nn.Module) -> None:
 
 def start(task: Task, p: Params) -> State:
     """Begin at the original model."""
-    check(task.federation.model)
+    check(task.federation.model, p)
     return State(task.original_model)
 
 

@@ -18,7 +18,7 @@ from fu.federation.task import State, Task
 
 needs = {"retained_means"}
 FIDELITY = {
-    "source": "code",
+    "source": "second-hand",
     "citation": "Liu et al. 2021: unofficial mirrors of the authors' code",
     "not_read": "Liu et al. 2021",
 }

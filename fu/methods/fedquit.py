@@ -2,12 +2,11 @@
 
 The teacher is the original model with the logit z_y of the true class replaced by v, by default the sample's least
 logit. The forgotten clients train on KL(teacher || student) over their own samples, from the original model, for the
-rounds of unlearning (the paper: one); their models are averaged, and post-training follows. The authors' code was read,
-of the paper (arXiv 2408.07587) the abstract. The code uses Adam (learning rate 1e-4, batches of 32, one epoch); here
-the optimiser is the scenario's, at the rate that the common rule selects.
+rounds of unlearning (the authors' script: one); their models are averaged, and post-training follows. The authors' code
+was read, of the paper (arXiv 2408.07587) the abstract. The code uses Adam (learning rate 1e-4, batches of 32, one
+epoch); here the optimiser is the scenario's, at the rate that the common rule selects.
 
-Stores nothing; communicates one model up and down per forgotten client and round, and once the original model down to
-each of them.
+Stores nothing; communicates one model up and down per forgotten client and round: the first is also the teacher.
 """
 
 from typing import Literal
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from fu.federation.frozen import predictor
-from fu.federation.local import FLOAT_BYTES, aggregate
+from fu.federation.local import aggregate
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
@@ -44,7 +43,6 @@ class Params(BaseModel):
 
 def start(task: Task, p: Params) -> State:
     """Begin at the original model, which the forgotten clients keep as their teacher."""
-    task.federation.cost.add(bytes_down=len(task.forgotten) * task.federation.layout.size * FLOAT_BYTES)
     return State(task.original_model)
 
 

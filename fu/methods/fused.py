@@ -1,12 +1,13 @@
-"""FUSED: sparse adapters of the most sensitive layers learn to overwrite the forgotten (Zhong et al. 2025).
+"""FUSED: sparse adapters of the most sensitive layers overwrite the forgotten knowledge (Zhong et al. 2025).
 
-The model w is frozen. Critical layer identification: the retained clients train one round from w, and the layers whose
-weights change most, mean |Delta| over weights and clients, are the sensitive ones. Each of them gets an adapter A, zero
-at first, of which a random share of entries may change; the retained clients train A by FedAvg, and the model is w + A.
-Dropping A restores w. The abstract, summaries and the authors' code were read. That code has in place of sparse
-adapters those of low rank (LoRA, rank 16) on layers named by hand, two of LeNet-5's five; the density is ours.
+The model w is frozen. The most sensitive layers get an adapter A, zero at first, of which a random share of entries may
+change; the retained clients train A by FedAvg, and the model is w + A. Dropping A restores w. Sensitive is, in our
+reading, what changes most, mean |Delta| over weights and clients, when the clients of a round train from w. The
+abstract, summaries and the authors' code were read. That code names the layers by hand (LeNet-5: the first convolution
+and the head) and gives them low-rank adapters (LoRA, rank 16) instead, which in these two layers leave every weight
+free (`density: 1`).
 
-Stores a mask [d]; communicates one model up and down per client and round, and one more of each retained client once.
+Stores a mask [d]; communicates one model up and down per client and round, and once more per client of the first round.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +35,10 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
     layers: int = Field(2, ge=1, description="number of layers with an adapter (authors' code: two of LeNet-5's five)")
     density: float = Field(
-        0.1, gt=0, le=1, description="share of an adapter's entries that may change: our choice, as none was found"
+        0.1,
+        gt=0,
+        le=1,
+        description="share of an adapter's entries that may change: our choice, as the abstract calls adapters sparse",
     )
 
 
@@ -48,7 +52,8 @@ class Adapted(State):
 def start(task: Task, p: Params) -> Adapted:
     """Begin at the original model, with empty adapters of its most sensitive layers."""
     theta, layout = task.original_model, task.federation.layout
-    delta = task.federation.local_updates(theta, task.retained, 0).delta
+    clients = [*dict.fromkeys(task.participants(0))]
+    delta = task.federation.local_updates(theta.clone(), clients, 0).delta  # not side by side with the first round
     mask = torch.zeros_like(theta)
     views, random = layout.views(mask), generator(task.seed, "adapters")
     for name in sensitive(layout, delta)[: p.layers]:

@@ -1,7 +1,7 @@
 """Gradient ascent: the forgotten clients ascend their own cross-entropy, without a constraint (our choice: the simplest
 method that uses their data).
 
-The forgotten clients train as always, on -CE, and their updates are averaged. As CE has no upper bound, the learning
+The forgotten clients train as usual, on -CE, and their updates are averaged. As CE has no upper bound, the learning
 rate and the number of rounds alone decide where it ends. Stores nothing; communicates one model up and down per
 forgotten client and round.
 """

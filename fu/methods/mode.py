@@ -51,16 +51,16 @@ class Params(BaseModel):
         0.8,
         ge=0,
         le=1,
-        description="share of the rounds with degradation, the others consist of guidance only: our choice, as Zhao "
-        "et al. (2023) was not available to us",
+        description="share of the rounds with degradation, the others consist of guidance only: our choice, as of Zhao "
+        "et al. (2023) only the abstract was available to us",
     )
     schedule: Literal["split", "alternating", "both"] = Field(
         "split",
-        description="who trains in a round with degradation: our choice, as Zhao et al. (2023) was not available to "
-        "us; split: the retained clients train the second model, the forgotten client the first (ten trainings per "
-        "round, which fits the times of FedOSD Table 12); alternating: even rounds train the second model and "
-        "degrade, odd rounds guide (nine, ten); both: additionally, all clients guide in each round (nineteen; Mora et "
-        "al. 2024)",
+        description="who trains in a round with degradation: our choice, as of Zhao et al. (2023) only the abstract "
+        "was available to us; split: the retained clients train the second model, the forgotten client the first (ten "
+        "trainings per round, which fits the times of FedOSD Table 12); alternating: even rounds train the second "
+        "model and degrade, odd rounds guide (nine, ten); both: additionally, all clients guide in each round "
+        "(nineteen; Mora et al. 2024)",
     )
 
 

@@ -1,13 +1,13 @@
 """PUF: one round in which the forgotten clients' update is subtracted, then FedAvg (Mora et al. 2025).
 
-In the first round every client trains as always, and the server applies
+In the first round every client trains as usual, and the server applies
 
     w <- w + (sum_R n_i Delta_i - eta_u sum_U n_u Delta_u) / (sum_R n_i + sum_U n_u),
 
 with Delta a client's update, R the retained and U the forgotten clients, n numbers of samples and eta_u the unlearning
 rate. In PUF-Special the forgotten clients alone take part in that round, w <- w - eta_u sum_U n_u Delta_u / sum_U n_u.
 All other rounds are FedAvg on the retained clients. The authors' code was read; of the paper (arXiv 2504.05822) the
-abstract. Their optimiser of the local updates is that of the training, as here.
+abstract. There the learning rate continues to decay from where the training ended; here it is the scenario's.
 
 Stores nothing; communicates one model up and down per client and round.
 """

@@ -35,7 +35,7 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def check(model: nn.Module) -> None:
+def check(model: nn.Module, p: Params) -> None:
     """Raise `UserError` where a model has no two fully connected layers in a row."""
     _layers(model)
 
@@ -46,7 +46,7 @@ def start(task: Task, p: Params) -> State:
     Raises `UserError` where the model has no two fully connected layers in a row.
     """
     assert task.training is not None
-    check(task.federation.model)
+    check(task.federation.model, p)
     return task.training.start(task.repeated(DRAWS))
 
 

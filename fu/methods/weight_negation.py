@@ -1,10 +1,10 @@
 """NoT: the weights of the first layer are negated, then FedAvg on the retained clients (Khalil et al. 2025).
 
 At the start w_1 <- -w_1, where w_1 is the weight tensor of the first layer, a convolution or a fully connected layer;
-its bias stays (Khalil et al. 2025 negate one or several layers and recommend the first). In every round the retained
-clients then fine-tune the model. The paper's abstract and summaries were read, no code of its authors. In PUF's code
-(Mora et al. 2025) NoT, too, precedes rounds of FedAvg. Stores nothing; communicates one model up and down per client
-and round. Reads no data of forgotten clients.
+its bias stays (according to summaries of Khalil et al. 2025, any layers may be negated, and the first is recommended).
+In every round the retained clients then fine-tune the model. The paper's abstract and summaries were read; no code of
+its authors was found. The re-implementation in PUF's code (Mora et al. 2025) does the same. Stores nothing;
+communicates one model up and down per client and round. Reads no data of forgotten clients.
 """
 
 from pydantic import BaseModel, ConfigDict
@@ -19,7 +19,7 @@ ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client p
 FIDELITY = {
     "source": "second-hand",
     "citation": "Khalil et al., CVPR 2025, arXiv 2503.05657: abstract and summaries",
-    "not_read": "the full text; no code of the authors is published",
+    "not_read": "the full text; no code of the authors was found",
 }
 LAYERS = nn.Conv1d | nn.Conv2d | nn.Linear
 
@@ -30,7 +30,7 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def check(model: nn.Module) -> None:
+def check(model: nn.Module, p: Params) -> None:
     """Raise `UserError` where a model does not begin with a convolution or a fully connected layer."""
     first_weight(model)
 

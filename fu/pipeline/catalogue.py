@@ -50,7 +50,7 @@ class Declared(Metric):
 
 
 class Fidelity(BaseModel, extra="forbid"):
-    """What a method was written from, and what of its source could not be read."""
+    """What a method was implemented from, and what of its source could not be read."""
 
     source: Literal["paper and code", "paper", "code", "second-hand", "ours"]
     citation: str
@@ -86,6 +86,8 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "SERVER": TypeAdapter(bool),
         "STATISTICS": TypeAdapter(bool),
         "KEEPS": TypeAdapter(str),
+        "RECORDS": TypeAdapter(bool),
+        "FILE": TypeAdapter(str),
         "NEEDS": TypeAdapter(tuple[str, ...]),
         "INSTEAD": TypeAdapter(dict[str, Instead]),
     },
@@ -98,7 +100,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
     },
     "datasets": {"LABEL": TypeAdapter(str)},
     "histories": {"ATTACK": TypeAdapter(bool), "TRAINS": TypeAdapter(bool)},
-    "partitions": {"NATURAL": TypeAdapter(bool)},
+    "partitions": {"NATURAL": TypeAdapter(bool), "FILE": TypeAdapter(str)},
     "evaluation": {
         "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
         "TRACE": TypeAdapter(tuple[str, ...]),
@@ -432,18 +434,20 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
     return fresh
 
 
-def check_fit(method: str, model: Choice, shape: tuple[int, ...], classes: int, where: str) -> None:
-    """Raise `UserError` where a method refuses the model (its function `check`); what fits is cached."""
-    if not defines("methods", method, "check"):
+def check_fit(kind: str, chosen: Choice, model: Choice, shape: tuple[int, ...], classes: int, where: str) -> None:
+    """Raise `UserError` where a method or training refuses the model (its function `check`); what fits is cached."""
+    if not defines(kind, chosen.name, "check"):
         return
-    both = f"{digest(f'fu.methods.{method}')}{digest(f'fu.models.{model.name}')}"
-    key = hashlib.sha256(f"{both}{method}{model.name}{json.dumps(model.params)}{shape}{classes}".encode()).hexdigest()
+    both = f"{digest(f'fu.{kind}.{chosen.name}')}{digest(f'fu.models.{model.name}')}"
+    given = f"{chosen.model_dump_json()}{model.model_dump_json()}"
+    key = hashlib.sha256(f"{both}{kind}{given}{shape}{classes}".encode()).hexdigest()
     if key in _remembered("params"):
         return
     built = _on_meta(model, shape, classes)
+    if built is None:
+        return
     try:
-        if built is not None:
-            plugins.load("methods", method).check(built)
+        plugins.load(kind, chosen.name).check(built, plugins.params(kind, chosen, where))
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except Exception as error:  # any error of a plug-in
@@ -521,6 +525,21 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     # what one more sample returns: all else are numbers of the model's parameters
     more = [of_two - of_one for of_one, of_two in zip(returned[:number], returned[number:], strict=False)]
     return f"{parameters} {max(1, flops.get_total_flops())} {number} {sum(more)} {max(more)}"
+
+
+def with_checksum(kind: str, chosen: Choice) -> Choice:
+    """Return a choice whose `FILE` is named with its checksum, so that an edit of the file is noticed.
+
+    Raises `UserError` where there is no such file.
+    """
+    key = declared(kind, chosen.name).get("FILE") if chosen.name in available(kind) else None
+    if key is None or not isinstance(chosen.params.get(key), str):
+        return chosen
+    path = Path(chosen.params[key]).expanduser()
+    content = archive_of(path)
+    if content is None:
+        raise UserError(f"params.{key}: there is no file {str(path)!r}.")
+    return chosen.model_copy(update={"params": {**chosen.params, "sha256": content}})
 
 
 def archive_of(path: Path) -> str | None:

@@ -10,7 +10,7 @@ from fu.claims.rows import Operand, ends
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue
-from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings, Training
+from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
 from fu.pipeline.specs import RELEARNED, Trial, Trials
 from fu.plugins import Choice
 
@@ -444,9 +444,20 @@ def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
         raise UserError(f"{where}: {metric!r} needs a test set per client; set data.test: clients.")
 
 
-def training(phase: Training, where: str) -> None:
-    """Raise `UserError` where a training lacks a setting that it needs."""
-    for key in catalogue.declared("training", phase.method.name).get("NEEDS", ()):
+def fits(kind: str, chosen: Choice, settings: Settings, where: str) -> None:
+    """Raise `UserError` where a method or training refuses the scenario's model."""
+    facts = about(settings.data.dataset)
+    catalogue.check_fit(kind, chosen, settings.model, facts.shape, facts.classes, where)
+
+
+def training(settings: Settings, where: str) -> None:
+    """Raise `UserError` where a training lacks a setting that it needs, or refuses the model."""
+    phase = settings.training
+    declared = catalogue.declared("training", phase.method.name)
+    if phase.history and declared.get("RECORDS") is False:
+        raise UserError(f"{where}: training.history: no history of {phase.method.name} can be recorded; allowed: [].")
+    fits("training", phase.method, settings, where)
+    for key in declared.get("NEEDS", ()):
         if not getattr(phase, key):
             needed = "true" if getattr(phase, key) is False else "a number"
             raise UserError(f"{where}: training.{key}: {phase.method.name} needs {needed}.")
@@ -468,8 +479,7 @@ def request(settings: Settings, entry: Method, where: str) -> None:
         )
     if declared.get("IMAGES") and about(settings.data.dataset).text:
         raise UserError(f"{where}: {entry.plugin} needs images, but {settings.data.dataset} has text.")
-    facts = about(settings.data.dataset)
-    catalogue.check_fit(entry.plugin, settings.model, facts.shape, facts.classes, where)
+    fits("methods", Choice(name=entry.plugin, params=entry.params), settings, where)
     if declared.get("MOMENTUM") and phase.momentum:
         raise UserError(f"{where}: unlearning.momentum: {entry.plugin} has its own momentum; allowed: 0.")
     continued = declared.get("CONTINUES")

@@ -146,7 +146,7 @@ def _left(source: Paper, name: str) -> tuple[str, float] | None:
 
 
 def _fidelity(source: Paper, name: str) -> str:
-    """Return what a method was written from, as its file states; "" where it does not."""
+    """Return what a method was implemented from, as its file states; "" where it does not."""
     plugin = _plugin(source, name)
     return str(catalogue.declared("methods", plugin).get("FIDELITY", {}).get("source", "")) if plugin else ""
 

@@ -456,7 +456,7 @@ class Grid(Trials):
                 raise UserError(f"{where}: {phase}.traced: {evaluator!r} defines no trace; allowed: {', '.join(able)}.")
         if catalogue.declared("training", settings.training.method.name).get("SERVER") and not settings.data.server:
             raise UserError(f"{where}: {settings.training.method.name} trains on the server's data; set data.server.")
-        checks.training(settings.training, where)
+        checks.training(settings, where)
         checks.statistics(settings, entry, where)
         if entry is None:
             return Trial(settings)

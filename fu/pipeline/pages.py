@@ -77,8 +77,8 @@ def _losses() -> Iterator[str]:
 
 def _fidelity() -> Iterator[str]:
     yield (
-        "What each file was written from (`FIDELITY`). Second-hand: the paper could not be read, and others' "
-        "descriptions are followed; its results say little about the authors' own program."
+        "What each file was implemented from (`FIDELITY`). Second-hand: from an abstract, others' descriptions or "
+        "unofficial copies; such results say little about the authors' own program."
     )
     told = {name: catalogue.declared("methods", name).get("FIDELITY", {}) for name in catalogue.available("methods")}
     cells = [
@@ -87,7 +87,7 @@ def _fidelity() -> Iterator[str]:
         for name, one in told.items()
         if one.get("source") == source
     ]
-    yield rows(("method", "written from", "source", "not read"), cells)
+    yield rows(("method", "implemented from", "source", "not read"), cells)
 
 
 def _facts(kind: str, name: str) -> Iterator[str]:

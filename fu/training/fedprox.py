@@ -1,8 +1,8 @@
 """FedProx (Li et al. 2020, Algorithm 2): FedAvg whose clients stay near the global model w_t.
 
 Client k minimises F_k(w) + (mu / 2) ||w - w_t||^2, so that each of its steps has the gradient g + mu (w - w_t). All
-clients take their full number of steps; the paper also lets slow ones take fewer. At mu = 0 it is FedAvg. Communicates
-one model up and down per client and round.
+clients take their full number of steps; the paper also lets slow ones take fewer. At mu = 0 it is FedAvg. Histories
+record FedAvg's updates, so none can be recorded. Communicates one model up and down per client and round.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +12,8 @@ from fu.data.partition import Indices
 from fu.federation.local import aggregate
 from fu.federation.task import State, Task
 from fu.training import fedavg
+
+RECORDS = False  # histories would record other updates than these
 
 
 class Params(BaseModel):

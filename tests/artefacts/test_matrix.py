@@ -296,7 +296,7 @@ def test_the_table_says_what_is_like_retraining_and_bolds_nobody() -> None:
     result = made(entry, make_rows())
     head, original, again, near, far, *_ = cells(result.body)
     shown = ["ASR", "R-Acc ≈", "Distance", "V", "S", "Q", "Client-rounds", "Bytes stored", "Seconds"]
-    assert head == ["Method", "Written from", *shown]
+    assert head == ["Method", "Implemented from", *shown]
     assert original[:4] == ["ω⁰", "–", "0.850", "0.500 ≈"]
     assert again[:5] == ["Retraining, 3 repeats", "–", "0.170 ±0.028", "0.500 ±0.100", "5.00 ±0.00"]
     assert again[5:] == ["0.00 ±3.00", "29.00 ±1.50", "4.53 ±1.17", "7 ±0", "100 ±0", "4.00 ±0.00"]

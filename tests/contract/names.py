@@ -77,6 +77,11 @@ def pairs_of(*kinds: str, only: Callable[[str, str], object] = lambda kind, name
     return [case(kind, name, kind, name) for kind in kinds for name in names_of(kind) if only(kind, name)]
 
 
+def runs(kind: str, name: str) -> bool:
+    """Return whether a plug-in can be run as it is: one that reads a file of one's own (`FILE`) cannot."""
+    return "FILE" not in catalogue.declared(kind, name)
+
+
 def case(kind: str, name: str, *values: str) -> ParameterSet:
     """Return the parameters of a test that is about a plug-in."""
     return pytest.param(*values, marks=pytest.mark.plugin(kind, name))

@@ -22,7 +22,7 @@ from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import initial_parameters
 from fu.pipeline.catalogue import declared
 from tests import factories, ghost
-from tests.contract.names import FOLDER, pairs_of, plugins_of
+from tests.contract.names import FOLDER, pairs_of, plugins_of, runs
 from tests.contract.runs import KilledError, driven, rows_of
 from tests.contract.test_attacks import drawn, samples
 from tests.contract.test_evaluation import scene
@@ -80,7 +80,7 @@ def found(outcome: Outcome) -> Any:
     return contents([flat(vars(outcome.state)), outcome.histories, outcome.rows])
 
 
-@pytest.mark.parametrize(("kind", "name"), pairs_of("methods", "training"))
+@pytest.mark.parametrize(("kind", "name"), pairs_of("methods", "training", only=runs))
 def test_a_run_on_another_device_gives_the_same_bytes(
     kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

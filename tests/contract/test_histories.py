@@ -34,7 +34,7 @@ def test_a_second_round_is_added_to_a_history_and_leaves_the_first_unchanged(kin
 
 @pytest.mark.parametrize("kind", plugins_of("histories"))
 def test_recording_a_history_costs_the_clients_nothing_unless_it_says_so(kind: str) -> None:
-    """`record` makes no client train or send anything; one that does declares `TRAINS = True` and counts it."""
+    """`record` makes no client train or send anything, unless it declares `TRAINS = True`; then the work is counted."""
     task = make_task()
     KINDS[kind](task, {}, task.original_model, 0)
     costs = task.federation.cost

@@ -17,12 +17,12 @@ from fu.federation.checkpoint import flat
 from fu.federation.local import Cost, Federation
 from fu.federation.task import Task
 from fu.pipeline.catalogue import declared, needs
-from tests.contract.names import pairs_of, plugins_of
+from tests.contract.names import pairs_of, plugins_of, runs
 from tests.contract.runs import KilledError, assert_equal_states, driven, spoiled, task_for
 from tests.contract.test_documentation import documentation
 from tests.factories import KINDS, default_params
 
-WITH_STEPS = pairs_of("methods", "training")
+WITH_STEPS = pairs_of("methods", "training", only=runs)
 IDLE = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL") is True)
 RETRAINING = plugins_of(
     "methods", lambda name: {"RETRAINS"} == {"RETRAINS", "LEFT", "CONTROL"} & declared("methods", name).keys()
@@ -30,7 +30,9 @@ RETRAINING = plugins_of(
 OF_MEANS = pairs_of(
     "methods", "training", only=lambda kind, name: declared(kind, name).get("ESTIMATE", {}).get("mean", False)
 )
-WITH_ROUNDS = pairs_of("methods", "training", only=lambda kind, name: declared(kind, name).get("CONTROL") is not True)
+WITH_ROUNDS = pairs_of(
+    "methods", "training", only=lambda kind, name: runs(kind, name) and declared(kind, name).get("CONTROL") is not True
+)
 
 
 @pytest.mark.parametrize("name", plugins_of("methods"))

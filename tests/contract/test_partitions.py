@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fu import plugins
 from fu.data.partition import Indices
-from tests.contract.names import plugins_of
+from tests.contract.names import plugins_of, runs
 from tests.factories import CLASSES, default_params
 
 CLIENTS, SAMPLES = 10, 2000
@@ -23,7 +23,10 @@ def dealt(name: str, labels: NDArray[Any] = LABELS, seed: int = 0) -> list[Indic
     return found
 
 
-@pytest.mark.parametrize("name", plugins_of("partitions"))
+RUNNING = plugins_of("partitions", lambda name: runs("partitions", name))
+
+
+@pytest.mark.parametrize("name", RUNNING)
 def test_a_partition_deals_every_sample_at_most_once_and_every_client_some(name: str) -> None:
     """`deal` gives every client samples, and every sample to at most one client."""
     pools = dealt(name)
@@ -35,7 +38,7 @@ def test_a_partition_deals_every_sample_at_most_once_and_every_client_some(name:
     assert set(every.tolist()) <= set(range(SAMPLES))
 
 
-@pytest.mark.parametrize("name", plugins_of("partitions"))
+@pytest.mark.parametrize("name", RUNNING)
 def test_a_partition_is_repeatable_by_the_generator_and_leaves_the_labels_unchanged(name: str) -> None:
     """`deal` is reproducible from its generator and does not modify the labels."""
     labels = LABELS.copy()

@@ -18,10 +18,14 @@ RATE, GAMMA = 0.1, 0.9
 def by_hand(task: Task, theta: Tensor, round: int, client: int, first: Tensor) -> Tensor:
     """Return a client's head [10 * 8 + 10] after its local epochs on wrong labels, from a first one."""
     weights, bias = first[: CLASSES * 8].view(CLASSES, 8).clone(), first[CLASSES * 8 :].clone()
-    random = generator(task.seed, "wrong labels", client, round)
+    data = task.federation.data
+    shift = torch.randint(1, CLASSES, (data.size(client),), generator=generator(task.seed, "wrong labels", client))
+    images, labels = data.train(client)
     for x, y in task.federation.batches(client, round, None):
         hidden = fresh_heads.hidden(task.federation.network, theta, x)
-        wrong = (y + torch.randint(1, CLASSES, y.shape, generator=random)) % CLASSES
+        places = [int((images == one).flatten(1).all(1).nonzero()[0]) for one in x]
+        assert torch.equal(labels[places], y)
+        wrong = (y + shift[places]) % CLASSES
         assert (wrong != y).all()
         p = (hidden @ weights.T + bias).softmax(1) - F.one_hot(wrong, CLASSES)
         weights -= RATE * p.T @ hidden / len(y)
@@ -46,6 +50,7 @@ def test_two_rounds_by_hand(trigger: bool, clients: list[int]) -> None:
         torch.testing.assert_close(two["heads"][k], by_hand(task, later, 1, client, mixed), rtol=1e-4, atol=1e-5)
     cost = task.federation.cost
     assert cost.client_rounds == 2 * len(clients)
+    assert cost.time_steps == 2 * 2 * 3  # two rounds of two epochs of the largest client's twelve samples, by fives
     assert (cost.bytes_up, cost.bytes_down) == (2 * len(clients) * (CLASSES * 8 + CLASSES) * 4, 0)
 
 

@@ -38,5 +38,5 @@ def test_the_head_is_mixed_with_the_mean_auxiliary_head_and_nothing_else_changes
 
 def test_a_model_without_a_fully_connected_layer_is_refused() -> None:
     with pytest.raises(UserError, match="fedau needs a model with a fully connected layer"):
-        fedau.check(nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten()))
-    fedau.check(nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten(), nn.Linear(3, 10)))
+        fedau.check(nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten()), params_of(fedau))
+    fedau.check(nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten(), nn.Linear(3, 10)), params_of(fedau))

@@ -37,6 +37,9 @@ def test_only_a_share_of_the_most_sensitive_layers_may_change(layers: int, densi
         else:
             assert not view.any()
     assert torch.equal(fused.start(make_task(), p).mask, state.mask)
+    before = task.federation.cost.time_steps
+    fused.step(task, p, state, 0)
+    assert task.federation.cost.time_steps == 2 * before  # first the layers are found, then the adapters trained
     assert task.federation.cost.forgotten_rounds == 0
 
 

@@ -43,7 +43,7 @@ def test_the_retained_clients_then_fine_tune() -> None:
 )
 def test_a_model_that_begins_otherwise_is_refused(model: nn.Module, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        weight_negation.check(model)
+        weight_negation.check(model, params_of(weight_negation))
 
 
 def test_a_model_that_begins_with_a_convolution_or_a_fully_connected_layer_is_not() -> None:
@@ -53,6 +53,6 @@ def test_a_model_that_begins_with_a_convolution_or_a_fully_connected_layer_is_no
         nn.Linear(2, 3),
         nn.Sequential(nn.ReLU(), nn.Linear(2, 3)),
     ):
-        weight_negation.check(model)
+        weight_negation.check(model, params_of(weight_negation))
     assert weight_negation.first_weight(nn.Linear(2, 3)) == "weight"
     assert weight_negation.first_weight(nn.Sequential(nn.ReLU(), nn.Linear(2, 3))) == "1.weight"

@@ -92,6 +92,11 @@ class Data(Sharing, Strict):
         None, description="the backdoor planted in the forgotten clients' data (fu/attacks); null: none"
     )
 
+    @field_validator("partition")
+    @classmethod
+    def _with_file(cls, partition: Choice) -> Choice:
+        return _of_file("partitions", partition)
+
     @model_validator(mode="after")
     def _possible(self) -> "Data":
         try:
@@ -113,11 +118,30 @@ class Data(Sharing, Strict):
                 f"{fewest - train} for testing; both must be at least 1"
             )
         _check_plugin("partition", "partitions", self.partition, self.clients, self._groups())
+        self._check_file()
         if self.attack and facts.text:
             raise ValueError(f"attack: needs images, but {self.dataset} has text")
         if self.attack:
             _check_plugin("attack", "attacks", self.attack, facts.shape, facts.classes)
         return self
+
+    def _check_file(self) -> None:
+        """Raise `ValueError` where a partition is read from a file that lists other samples than there are."""
+        name = self.partition.name
+        if not catalogue.defines("partitions", name, "check_samples"):
+            return
+        for key, needed in (("samples", None), ("server", 0), ("held_out", 0)):
+            if getattr(self, key) != needed:
+                raise ValueError(
+                    f"partition: {name} lists all samples; set {key}: {'null' if needed is None else needed}"
+                )
+        if self.split == "official" and self.test != "global":
+            raise ValueError(f"partition: {name} lists training samples alone; set test: global, or split: merged")
+        params = plugins.params("partitions", self.partition, "partition")
+        try:
+            plugins.load("partitions", name).check_samples(self.pool, self.clients, params)
+        except ValueError as error:
+            raise ValueError(f"partition: {error}") from None
 
     def _groups(self) -> int:
         """Return how many groups the partition deals: classes, or the owners of naturally federated data."""
@@ -188,6 +212,14 @@ class Data(Sharing, Strict):
         return self.forget is not None and self.attack is None
 
 
+def _of_file(kind: str, chosen: Choice) -> Choice:
+    """Return a choice with the checksum of its file, if it has one; `ValueError` where there is none."""
+    try:
+        return catalogue.with_checksum(kind, chosen)
+    except UserError as error:
+        raise ValueError(str(error).removesuffix(".")) from None
+
+
 def _check_plugin(field: str, kind: str, chosen: Choice, *facts: Any) -> None:
     """Raise `ValueError` where a plug-in does not exist, has wrong hyper-parameters, or refuses the facts."""
     try:
@@ -229,6 +261,11 @@ class Training(Phase):
     history: Annotated[list[Name], Different] = Field(
         default_factory=list, description="histories to record for methods that need them (fu/histories)"
     )
+
+    @field_validator("method")
+    @classmethod
+    def _with_file(cls, method: Choice) -> Choice:
+        return _of_file("training", method)
 
     @model_validator(mode="after")
     def _recorded(self) -> "Training":
