@@ -73,6 +73,20 @@ def test_bytecode_is_used_where_its_source_is_the_same_and_never_for_its_time(ro
     assert bytecode.stat().st_mtime_ns > written
 
 
+def test_bytecode_is_compared_with_the_source_that_was_read_first(root: Path) -> None:
+    (root / "fu/one.py").write_text("X = 1")
+    assert run(root, "import fu.one; print(fu.one.X)") == "1\n"  # leaves bytecode
+    program = """
+from pathlib import Path
+from fu import sources
+sources.text("fu/one.py")
+Path("fu/one.py").write_text("X = 2")
+import fu.one
+print(fu.one.X, sources.edited())
+"""
+    assert run(root, program) == "1 True\n"
+
+
 def test_a_package_that_python_read_otherwise_is_refused(root: Path) -> None:
     package = root / "fu/__init__.py"
     package.write_text(package.read_text() + "X = 1\n")

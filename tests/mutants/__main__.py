@@ -22,7 +22,7 @@ from fu.errors import UserError
 from tests.mutants import ROOT, Mutant, parts, read
 from tests.mutants.child import log_of, run_pytest
 
-TIMEOUT_S = 600  # a mutant that never ends is noticed, too
+TIMEOUT_S = 240  # a mutant that never ends is noticed, too
 PRELOADED = ["pandas", "pytest", "seaborn", "torch"]  # once, in the process that those of the tests are forked from
 Verdict = Literal["killed", "survived"]
 

@@ -99,6 +99,11 @@ def test_audits_without_enough_models_are_named(files: Files) -> None:
     assert "\nline" not in table
     assert "\nharm " in table
     assert last.startswith("3 unlearned, 6 retrained, 6 original models.")
+    table, *skipped, _ = audited(
+        files, files.predict(**{probe: of[:4] for probe, of in files.models.unlearned.items()})
+    )
+    assert skipped == [UNREAD]
+    assert "\nline" in table
     *several, last = audited(files, files.predict(**{probe: of[:1] for probe, of in files.models.unlearned.items()}))
     assert [line.partition(":")[0] for line in several] == catalogue.available("audits")
 

@@ -223,9 +223,9 @@ def test_the_page_is_written_whole_where_it_differs_and_an_error_is_one_sentence
         )
         assert page.update(plan).startswith(error)
     assert INDEX.read_bytes() == before[0]
+    assert [file.name for file in ROOT.iterdir() if file.is_file()] == ["index.html"]
     assert page.update(plan) == ""
     assert b'id="toy/other"' in INDEX.read_bytes()
-    assert [file.name for file in ROOT.iterdir() if file.is_file()] == ["index.html"]
 
 
 @pytest.mark.whole

@@ -186,6 +186,8 @@ def test_equal_models_give_equal_bytes_and_nothing_is_left_beside_them(whole: Wh
     (archive.parent / ".small.zip.files").mkdir()
     (archive.parent / ".small.zip.files/left.npz").touch()  # by a job that was killed
     assert made.archive().read_bytes() == content
+    with ZipFile(archive) as whole_file:
+        assert {one.date_time for one in whole_file.infolist()} == {(1980, 1, 1, 0, 0, 0)}  # without a time
     assert {*archive.parent.iterdir()} == before
 
 
