@@ -414,7 +414,7 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
     `remember` once the whole plan is valid.
     """
     remembered = _remembered("params")
-    fresh = {}
+    fresh = {**_fitting}
     for item in sorted(set(planned)):
         if item.kind == "methods":
             lacking = sorted(needs(item.name) - set(item.history))
@@ -434,6 +434,9 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
     return fresh
 
 
+_fitting: dict[str, bool] = {}  # what fits, to be cached once a whole plan is valid
+
+
 def check_fit(kind: str, chosen: Choice, model: Choice, shape: tuple[int, ...], classes: int, where: str) -> None:
     """Raise `UserError` where a method or training refuses the model (its function `check`); what fits is cached."""
     if not defines(kind, chosen.name, "check"):
@@ -441,7 +444,7 @@ def check_fit(kind: str, chosen: Choice, model: Choice, shape: tuple[int, ...], 
     both = f"{digest(f'fu.{kind}.{chosen.name}')}{digest(f'fu.models.{model.name}')}"
     given = f"{chosen.model_dump_json()}{model.model_dump_json()}"
     key = hashlib.sha256(f"{both}{kind}{given}{shape}{classes}".encode()).hexdigest()
-    if key in _remembered("params"):
+    if key in _fitting or key in _remembered("params"):
         return
     built = _on_meta(model, shape, classes)
     if built is None:
@@ -452,7 +455,7 @@ def check_fit(kind: str, chosen: Choice, model: Choice, shape: tuple[int, ...], 
         raise UserError(f"{where}: {error}") from None
     except Exception as error:  # any error of a plug-in
         raise UserError(f"{where}: {plugins.told(error)}") from None
-    remember("params", {key: True})
+    _fitting[key] = True
 
 
 def _on_meta(model: Choice, shape: tuple[int, ...], classes: int) -> Any:

@@ -79,7 +79,7 @@ def test_the_original_model_is_shown_where_a_method_starts_from_it_itself_or_thr
 
 
 def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> None:
-    """FedRecovery trains nobody while it unlearns, and so do controls; retraining is not post-trained."""
+    """FedRecovery and FedAU train nobody while they unlearn, and so do controls; retraining is not post-trained."""
     planned = plan("smoke", methods={"mode": {"settings": {"recovery": {"lr": 0.5}}}})
     seen = set()
     for entry in entries(planned):
@@ -87,7 +87,7 @@ def test_the_rates_of_a_trial_are_those_it_unlearns_and_post_trains_with() -> No
             for scenario, trials in method.trials.items():
                 for trial in trials:
                     settings = planned.trials[f"{entry.paper}/{scenario}", trial.name].settings
-                    idle, follows = method.name.startswith("fedrecovery"), method.post_training == "after"
+                    idle, follows = method.name.startswith(("fedrecovery", "fedau")), method.post_training == "after"
                     assert settings.unlearning is not None
                     idle = idle or method.control
                     assert trial.rate == (None if idle else settings.unlearning.lr)
