@@ -9,7 +9,7 @@ from fu.artefacts.entry import FORGET_SET, ORIGINAL, Claim, Role
 from fu.claims.rows import Operand, ends
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue
+from fu.pipeline import cached, catalogue
 from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
 from fu.pipeline.specs import RELEARNED, Trial, Trials
 from fu.plugins import Choice
@@ -447,7 +447,7 @@ def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
 def fits(kind: str, chosen: Choice, settings: Settings, where: str) -> None:
     """Raise `UserError` where a method or training refuses the scenario's model."""
     facts = about(settings.data.dataset)
-    catalogue.check_fit(kind, chosen, settings.model, facts.shape, facts.classes, where)
+    cached.check_fit(kind, chosen, settings.model, facts.shape, facts.classes, where)
 
 
 def training(settings: Settings, where: str) -> None:

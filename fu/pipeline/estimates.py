@@ -17,7 +17,7 @@ from typing import Any
 from fu.data.dataset import about
 from fu.errors import UserError
 from fu.federation.sgd import AT_ONCE, TOGETHER
-from fu.pipeline import catalogue, certificate
+from fu.pipeline import cached, catalogue, certificate
 from fu.pipeline.paths import certificate_of
 from fu.pipeline.settings.records import Settings
 from fu.pipeline.specs import Trial
@@ -30,7 +30,7 @@ ATTACKS_S = 1.5  # to train the models of a hundred attacks on 2,000 samples
 OPERATION_MS = 0.08
 PARAMETERS_MS = 2.0  # for a million, which the optimiser reads and writes
 FLOPS = 60e9  # per second, for models without a measured step time
-UNKNOWN = catalogue.Size(1_000_000, 20_000_000, operations=20, outputs=1_000_000, largest=100_000)  # not measurable
+UNKNOWN = cached.Size(1_000_000, 20_000_000, operations=20, outputs=1_000_000, largest=100_000)  # not measurable
 ALL_CLIENTS = {"forgotten": 1.0, "retained": 1.0}  # how often they train in a round
 BASE_MB = 500
 GPU_MB = 600  # CUDA's context and libraries
@@ -42,17 +42,17 @@ PROBED = 2000  # samples for which an evaluation stores predictions: forgotten a
 AUDITED = 11_000  # samples for which audits need predictions: a thousand of each probe, four thousand for fresh heads
 
 
-def size(settings: Settings) -> catalogue.Size:
+def size(settings: Settings) -> cached.Size:
     """Return the size of the model in these settings."""
     facts, model = about(settings.data.dataset), settings.model
-    return catalogue.size(model.name, model.params, facts.shape, facts.classes) or UNKNOWN
+    return cached.size(model.name, model.params, facts.shape, facts.classes) or UNKNOWN
 
 
 def speed(settings: Settings) -> tuple[float, float]:
     """Return the milliseconds of a training step, and of each sample in it."""
     facts, name, here = about(settings.data.dataset), settings.model.name, size(settings)
     declared = catalogue.declared("models", name).get("ESTIMATE", {})
-    usual = catalogue.size(name, {}, facts.shape, facts.classes)
+    usual = cached.size(name, {}, facts.shape, facts.classes)
     optimiser = PARAMETERS_MS * here.parameters / 1e6
     if "step_ms" not in declared or usual is None:
         return OPERATION_MS * here.operations + optimiser, 3000 * here.flops / FLOPS

@@ -16,7 +16,7 @@ from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline import catalogue, checks, estimates
-from fu.pipeline.catalogue import Planned
+from fu.pipeline.cached import Planned
 from fu.pipeline.paths import CHOSEN
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Settings

@@ -15,7 +15,7 @@ from typing import Any
 from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.evaluation import selection
-from fu.pipeline import catalogue, certificate, digest, estimates, specs
+from fu.pipeline import cached, catalogue, certificate, digest, estimates, specs
 from fu.pipeline.checks import evaluations_with, retrains
 from fu.pipeline.grid import Grid, inherited, line_of
 from fu.pipeline.paths import CERTIFIED, SEED, Paths, at
@@ -218,7 +218,7 @@ class Jobs:
         archive = None
         if not about(dataset).embedded:
             path = Path(self.config.data_dir) / f"{dataset}.npz"
-            archive = catalogue.archive_of(path)
+            archive = cached.archive_of(path)
             made = certificate.read(Path(self.paths.certificate("data", dataset=dataset)))
             if archive is None and made:
                 archive = made.spec["archive"]  # omitting data_dir invalidates nothing

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, digest, entries, estimates, frames, published
+from fu.pipeline import cached, catalogue, digest, entries, estimates, frames, published
 from fu.pipeline.estimates import counted, lasting, working
 from fu.pipeline.grid import Grid
 from fu.pipeline.jobs import Files, Job, Jobs, Made
@@ -26,7 +26,7 @@ class Plan(Jobs):
         if config.plugins:
             catalogue.add_folder(Path(config.plugins).resolve())
         grid, checked = blamed(self._expand, config)
-        catalogue.remember("params", checked)
+        cached.remember("params", checked)
         self.trials, self.names = grid.trials, grid.names
         for trial in self.trials.values():
             estimates.size(trial.settings)  # refuses a model that cannot be trained
@@ -37,7 +37,7 @@ class Plan(Jobs):
         """Return the trials, and which hyper-parameters were found valid."""
         self.preset, self.papers, self.where, stated = resolved.preset, resolved.papers, resolved.where, resolved.stated
         grid = Grid(resolved)
-        checked = catalogue.check_params(grid.planned_params())
+        checked = cached.check_params(grid.planned_params())
         self.artefacts: dict[tuple[str, str], Artefact] = {
             (name, key): entry for name, paper in self.papers.items() for key, entry in paper.artefacts.items()
         }

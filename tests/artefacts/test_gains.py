@@ -216,6 +216,7 @@ def test_of_one_seed_the_number_stands_without_a_mark() -> None:
     found = gains_of(result)
     assert found["low"].isna().all()
     assert set(found["seeds"]) == {1}
+    assert found["beyond"].tolist() == [1, 1, 0, -1]
 
 
 def test_claims_count_a_diverged_training_as_infinitely_bad_and_its_rival_as_the_table_names_it() -> None:

@@ -24,7 +24,7 @@ from unittest.mock import patch
 import yaml
 
 from fu.errors import UserError
-from fu.pipeline import catalogue, digest
+from fu.pipeline import cached, digest
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings import papers
 
@@ -177,7 +177,7 @@ def desk() -> Iterator[Desk]:
     """Lend a desk that the plan reads instead of this repository's `workflow/`."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        with patch.object(catalogue, "CACHE", root / "plan.json"), patch.object(digest, "CACHE", root / "digests.json"):
+        with patch.object(cached, "CACHE", root / "plan.json"), patch.object(digest, "CACHE", root / "digests.json"):
             made = Desk(root)
             with patch.object(papers, "ROOT", root), patch.object(digest, "ROOT", root):
                 yield made

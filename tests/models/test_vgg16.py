@@ -15,7 +15,7 @@ from fu.data import torchvision_import
 from fu.errors import UserError
 from fu.models import vgg16, vgg16_bn
 from fu.models.vgg16 import Params
-from fu.pipeline import catalogue
+from fu.pipeline import cached
 from tests.data.files import refuse_network
 from tests.factories import COLOUR, GREY
 
@@ -57,7 +57,7 @@ def test_vgg16_bn_normalises_after_every_convolution_and_reads_no_file() -> None
 
 
 def test_the_plan_measures_vgg16_without_its_weights() -> None:
-    found = catalogue.size("vgg16", {}, COLOUR, 10)
+    found = cached.size("vgg16", {}, COLOUR, 10)
     assert found is not None
     assert found.parameters == 14_719_818
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fu import plugins
-from fu.pipeline import catalogue, digest
+from fu.pipeline import cached, catalogue, digest
 from fu.pipeline.settings import papers
 from tests.pipeline.plans import forget_what_was_read
 
@@ -24,7 +24,7 @@ TOYS = ROOT / "tests/workflow"
 def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalogue, "CACHE", folder / "plan.json")
+        patch.setattr(cached, "CACHE", folder / "plan.json")
         patch.setattr(digest, "CACHE", folder / "digests.json")
         digest._remembered.cache_clear()
         yield

@@ -14,7 +14,7 @@ import pytest
 from fu import plugins
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import catalogue, certificate, commands, digest
+from fu.pipeline import cached, catalogue, certificate, commands, digest
 from fu.pipeline.catalogue import available, declared, metrics, needs
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.digest import ROOT
@@ -480,7 +480,7 @@ def test_what_can_be_seen_of_a_plugin_is_refused_at_planning(
     planned = {**toy(**laid), "plugins": str(mine)}
     write(mine / kind / "mine.py", text)
     Plan(planned)
-    catalogue._size.cache_clear()
+    cached._size.cache_clear()
     sys.modules.pop(f"fu.{kind}.mine", None)
     assert text.count(old) == 1
     write(mine / kind / "mine.py", text.replace(old, new))
@@ -572,41 +572,41 @@ def test_a_forgotten_data_dir_undoes_nothing(tmp_path: Path, monkeypatch: pytest
 def test_an_archive_is_hashed_again_only_where_its_file_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "CACHE", tmp_path / "cache/plan.json")
+    monkeypatch.setattr(cached, "CACHE", tmp_path / "cache/plan.json")
     hashed: list[Path] = []
 
     def counted(path: Path) -> str:
         hashed.append(path)
         return checksum(path)
 
-    monkeypatch.setattr(catalogue, "checksum", counted)
+    monkeypatch.setattr(cached, "checksum", counted)
     path = tmp_path / "mnist.npz"
     path.write_bytes(b"one")
-    first = catalogue.archive_of(path)
-    assert catalogue.archive_of(path) == first == checksum(path)
+    first = cached.archive_of(path)
+    assert cached.archive_of(path) == first == checksum(path)
     assert hashed == [path]
     path.write_bytes(b"other!")
-    assert catalogue.archive_of(path) == checksum(path) != first
+    assert cached.archive_of(path) == checksum(path) != first
     assert hashed == [path, path]
     about = path.stat()
     path.write_bytes(b"longer")  # of the same size, at another time
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-    assert catalogue.archive_of(path) == checksum(path)
+    assert cached.archive_of(path) == checksum(path)
     path.write_bytes(b"longer still")  # at the same time, of another size
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-    assert catalogue.archive_of(path) == checksum(path)
+    assert cached.archive_of(path) == checksum(path)
     assert len(hashed) == 4
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damaged_memory_of_the_plan_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     cache, path = tmp_path / "cache/plan.json", tmp_path / "mnist.npz"
-    monkeypatch.setattr(catalogue, "CACHE", cache)
+    monkeypatch.setattr(cached, "CACHE", cache)
     path.write_bytes(b"an archive")
     for topic in ("archives", "params", "other"):
         damage(cache, kind, topic)
-        assert catalogue.archive_of(path) == checksum(path)
-        catalogue.remember("params", catalogue.check_params([]))
+        assert cached.archive_of(path) == checksum(path)
+        cached.remember("params", cached.check_params([]))
         shutil.rmtree(cache.parent) if cache.is_dir() else cache.unlink()
 
 
@@ -615,19 +615,19 @@ def test_a_damaged_memory_of_one_archive_or_plugin_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     cache, path = tmp_path / "cache/plan.json", tmp_path / "mnist.npz"
-    monkeypatch.setattr(catalogue, "CACHE", cache)
+    monkeypatch.setattr(cached, "CACHE", cache)
     path.write_bytes(b"an archive")
-    catalogue.archive_of(path)
+    cached.archive_of(path)
     config = toy()
-    catalogue._size.cache_clear()
+    cached._size.cache_clear()
     Plan(config)
     whole = json.loads(cache.read_text())
     assert whole["params"]
     assert whole["sizes"]
     text = {topic: dict.fromkeys(whole[topic], "?") for topic in whole}
     cache.write_text(json.dumps(text).replace('"?"', value))
-    assert catalogue.archive_of(path) == checksum(path)
-    catalogue._size.cache_clear()
+    assert cached.archive_of(path) == checksum(path)
+    cached._size.cache_clear()
     Plan(config)
     assert json.loads(cache.read_text()) == whole
 
@@ -635,19 +635,19 @@ def test_a_damaged_memory_of_one_archive_or_plugin_is_made_again(
 def test_an_archive_with_other_contents_of_the_same_size_and_time_is_hashed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "CACHE", tmp_path / "cache/plan.json")
+    monkeypatch.setattr(cached, "CACHE", tmp_path / "cache/plan.json")
     path, other = tmp_path / "mnist.npz", tmp_path / "other.npz"
     path.write_bytes(b"one")
     about = path.stat()
-    catalogue.archive_of(path)
+    cached.archive_of(path)
     time.sleep(0.02)  # longer than the file system's clock ticks
     path.write_bytes(b"two")
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
-    assert catalogue.archive_of(path) == checksum(path)
+    assert cached.archive_of(path) == checksum(path)
     other.write_bytes(b"six")
     os.utime(other, ns=(about.st_atime_ns, about.st_mtime_ns))
     other.replace(path)
-    assert catalogue.archive_of(path) == checksum(path)
+    assert cached.archive_of(path) == checksum(path)
 
 
 def test_embedded_data_have_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

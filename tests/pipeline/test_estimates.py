@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import catalogue, certificate, estimates
-from fu.pipeline.catalogue import Size
+from fu.pipeline import cached, catalogue, certificate, estimates
+from fu.pipeline.cached import Size
 from fu.pipeline.certificate import Certificate
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings.records import Settings
@@ -33,7 +33,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     def size(name: str, params: Any, shape: Any, classes: int) -> Size | None:
         return None if params.get("unknown") else Size(1000, 20 if params.get("wide") else 10, 100, 30, 20)
 
-    monkeypatch.setattr(catalogue, "size", size)
+    monkeypatch.setattr(cached, "size", size)
     monkeypatch.setattr(catalogue, "declared", lambda kind, name: TOLD[name])
     monkeypatch.setattr(estimates, "OPERATION_MS", 0.02)
     monkeypatch.setattr(estimates, "PARAMETERS_MS", 0.0)
@@ -248,11 +248,11 @@ def test_a_time_in_words(seconds: float, words: str) -> None:
 
 def test_a_model_is_measured_without_its_memory() -> None:
     shape = (28, 28, 1)
-    assert catalogue.size("mlp", {}, shape, 10) == MLP
-    wide = catalogue.size("mlp", {"hidden": 10_000_000}, shape, 10)
+    assert cached.size("mlp", {}, shape, 10) == MLP
+    wide = cached.size("mlp", {"hidden": 10_000_000}, shape, 10)
     assert wide is not None
     assert wide.parameters == 785 * 10**7 + (10**7 + 1) * 10**7 + (10**7 + 1) * 10
-    assert catalogue.size("mlp", {"hidden": 0}, shape, 10) is None
+    assert cached.size("mlp", {"hidden": 0}, shape, 10) is None
 
 
 def test_who_trains_is_what_the_method_s_file_says() -> None:

@@ -28,13 +28,18 @@ DATA: dict[str, Any] = {
 }
 
 
-def drawn(training: dict[str, Any] = {}, forget: dict[str, Any] | None = None, **artefact: Any) -> Plan:  # noqa: B006
+def drawn(
+    training: dict[str, Any] = {},  # noqa: B006
+    forget: dict[str, Any] | None = None,
+    seeds: tuple[int, ...] = (0,),
+    **artefact: Any,
+) -> Plan:
     settings = {"training": {**TRAINING, **training}, "data": {**DATA, **({"forget": forget} if forget else {})}}
     scenario = {"label": "Drawn", "base": "iid", "settings": settings}
     scenario["vary"] = {"K": {"setting": "training.clients_per_round", "values": [1, 3]}}
     about = {"kind": "unlearning_time", "title": "T", "caption": "C", "scenarios": ["drawn"], "x": "K", **artefact}
     plain = {"label": "Plain", "base": "iid", "settings": settings}
-    return Plan(toy(scenarios={"drawn": scenario, "plain": plain}, artefacts={"asked": about}))
+    return Plan(toy(scenarios={"drawn": scenario, "plain": plain}, artefacts={"asked": about}, seeds=[*seeds]))
 
 
 def entry(planned: Plan, artefact: str = "asked") -> Entry:
@@ -45,7 +50,7 @@ def entry(planned: Plan, artefact: str = "asked") -> Entry:
 
 
 def test_where_samples_are_asked_for_the_sizes_of_clients_are_read_from_the_first_seed_s_partition() -> None:
-    planned = drawn()
+    planned = drawn(seeds=(0, 1))
     *before, job = planned.jobs(("toy", "asked"))
     assert [one.stage for one in before] == ["data", "partition", "holdings"]  # of all K
     assert job.inputs["results"] == ["results/paper/toy/drawn-K1/seed0/holdings.csv"]

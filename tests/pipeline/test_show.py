@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import catalogue, digest, show
+from fu.pipeline import cached, digest, show
 from fu.pipeline.digest import ROOT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.papers import read_paper, read_yaml
@@ -200,10 +200,10 @@ def shown(folder: Path, environment: Mapping[str, str], shell: str = "") -> "sub
 
 
 def test_a_plan_imports_no_torch_once_it_has_seen_the_models(folder: Path) -> None:
-    catalogue._size.cache_clear()
+    cached._size.cache_clear()
     Plan({"preset": "smoke", "papers": ["safari"]})
     digest.remember()
-    shutil.copytree(catalogue.CACHE.parent, folder / "results/.cache")
+    shutil.copytree(cached.CACHE.parent, folder / "results/.cache")
     words = ["plan", "preset=smoke", "papers=[safari]"]
     program = f"import sys; from fu.pipeline import show; show.main({words}); print('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

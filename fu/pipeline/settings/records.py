@@ -13,7 +13,7 @@ from fu.data.forget import Forget
 from fu.data.sharing import Sharing
 from fu.errors import UserError, nearest
 from fu.federation.sgd import LocalSGD
-from fu.pipeline import catalogue
+from fu.pipeline import cached, catalogue
 from fu.pipeline.settings.types import GridKey, Names, Pattern, Seeds, Value, Word, typed
 from fu.plugins import Choice
 from fu.types import Count, Different, Name, Strict
@@ -215,7 +215,7 @@ class Data(Sharing, Strict):
 def _of_file(kind: str, chosen: Choice) -> Choice:
     """Return a choice with the checksum of its file, if it has one; `ValueError` where there is none."""
     try:
-        return catalogue.with_checksum(kind, chosen)
+        return cached.with_checksum(kind, chosen)
     except UserError as error:
         raise ValueError(str(error).removesuffix(".")) from None
 
