@@ -59,15 +59,16 @@ def family(frame: pd.DataFrame, entry: Entry) -> dict[tuple[str, str, str], floa
 def unfit(entry: Entry, reference: str, found: Mapping[str, bool], sees: Collection[str]) -> str:
     """Return why a test judges no method with a reference: what its own controls show; "" if it does.
 
-    `found`: whether it finds something, by method; `sees`: plug-ins of the controls that it must find, whatever these
-    are compared with.
+    `found`: whether it finds something, by method; `sees`: plug-ins of the controls that it must find: the reference's
+    own, or where the reference has none of a plug-in, all of this plug-in.
     """
-    own = {method.name for method in controls(entry, reference)}
+    own = {method.name: method.plugin for method in controls(entry, reference)}
     for method in (one for one in tested(entry) if one.name in found):
+        counts = method.name in own or method.plugin not in own.values()
         left = method.left[1] if method.left and method.name in own else None
         if found[method.name] and left == 0:
             return f"“{method.label}” fails it"
-        if not found[method.name] and (left == 1 or method.plugin in sees):
+        if not found[method.name] and (left == 1 or (counts and method.plugin in sees)):
             return f"“{method.label}” passes it"
     return ""
 

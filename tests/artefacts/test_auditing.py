@@ -128,7 +128,22 @@ def test_a_method_without_controls_of_its_reference_is_not_judged() -> None:
     assert (labels["good"], labels["bad"]) == ("Good (not judged: no controls)", "Bad")
 
 
-def test_a_control_that_an_audit_claims_to_find_counts_whatever_it_is_compared_with() -> None:
+def test_a_control_that_an_audit_claims_to_find_counts_against_its_own_reference() -> None:
+    entry, rows = make_audit(against=["again", "other"]), make_rows({"nothing": 0.3})
+    again = rows[rows["method"] == "nothing"].assign(method="nothing2")
+    again.loc[again["metric"].isin(["ulira_p", "line_p"]), "value"] = 0.0005
+    moved = [
+        method("other", retrains=True, reference=""),
+        method("nothing", reference="other"),
+        method("none2", reference="other", left=("retrain_partly", 0.0)),
+        method("nothing2", plugin="untouched", control=True),
+    ]
+    both = (*(one for one in entry.methods if one.name != "nothing"), *moved)
+    fails = judged(entry.model_copy(update={"methods": both}), pd.concat([rows, again]))["ulira"].fails
+    assert fails == {"other": "“Nothing” passes it"}
+
+
+def test_a_control_that_an_audit_claims_to_find_counts_where_a_reference_has_none_of_its_own() -> None:
     entry = make_audit(against=["again", "other"])
     moved = [
         method("other", retrains=True, reference=""),
