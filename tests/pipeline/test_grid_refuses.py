@@ -32,6 +32,10 @@ PLANS: list[tuple[Any, ...]] = [
      "starts from, got 1."),
     ("artefacts/utility", {"kind": "matrix", "against": ["retraining", "fedosd"]},
      "artefacts.utility: against: 'fedosd' is not a retraining; kind matrix needs repeats of one."),
+    ("artefacts/utility", {"kind": "overall", "against": ["retraining"]}, "artefacts.utility: kind overall needs x."),
+    ("artefacts/utility", {"kind": "overall", "against": ["retraining"], "x": "client"},
+     "artefacts.utility: against: kind overall needs at least 2 repeats of retraining by 'original', which 'fupga' "
+     "starts from, got 1."),
     ("settings/model/name", "lenet", "there is no models plug-in 'lenet'", "did you mean 'lenet5'?"),
     ("settings/model", {"name": "resnet18"},
      "does not average the running statistics (batch normalisation) of resnet18",

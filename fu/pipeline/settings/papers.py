@@ -279,10 +279,11 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
         groups[name] = {}
         shared = [short for short in several if short not in scenario.vary]
         for values in product(*(coordinate.values for coordinate in several.values())):
-            at = dict(zip(several, values, strict=True))
+            given = dict(zip(several, values, strict=True))
+            at = {short: _coordinate(value) for short, value in given.items()}
             settings = scenario.settings
             for short, coordinate in scenario.vary.items():
-                settings = merge(settings, _nested(coordinate.setting.split("."), at[short]))
+                settings = merge(settings, _nested(coordinate.setting.split("."), given[short]))
             label = ", ".join([scenario.label, *(f"{short} = {value}" for short, value in at.items())])
             base = scenario.base and scenario.base + coordinates({short: at[short] for short in shared})
             changed = {"label": label, "base": base, "at": {**at, **scenario.at}, "settings": settings, "vary": several}
@@ -323,6 +324,12 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
             judged += matching
         claims[key] = claim.model_copy(update={"scenarios": list(dict.fromkeys(judged))})
     return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts, "claims": claims})
+
+
+def _coordinate(value: Any) -> Any:
+    """Return the coordinate of a value: of a list of clients their numbers, joined by a sign that names may have."""
+    several = value if isinstance(value, list) else [value]
+    return several[0] if len(several) == 1 else ".".join(map(str, several))
 
 
 def _nested(keys: Sequence[str], value: Any) -> Any:

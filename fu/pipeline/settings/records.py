@@ -16,7 +16,7 @@ from fu.federation.sgd import LocalSGD
 from fu.pipeline import cached, catalogue
 from fu.pipeline.settings.types import GridKey, Names, Pattern, Seeds, Value, Word, typed
 from fu.plugins import Choice
-from fu.types import Count, Different, Name, Strict
+from fu.types import Count, Different, Held, Name, Strict
 
 
 class Config(Strict):
@@ -342,7 +342,7 @@ class Settings(Strict):
     evaluations: dict[Word, list[Name]] = Field(
         min_length=1,
         description="name -> evaluators (fu/evaluation) that run in one job and write {trial}.{name}.csv; adding a new "
-        "name does not rerun the others",
+        "name does not rerun the others; []: not run",
     )
     chosen_by: Annotated[list[Name], Different] = Field(
         ["r_acc_validation", "asr_validation"],
@@ -359,14 +359,12 @@ class Settings(Strict):
     @classmethod
     def _apart(cls, evaluations: dict[str, list[str]]) -> dict[str, list[str]]:
         several = [name for evaluators in evaluations.values() for name in evaluators]
-        if len(set(several)) < len(several) or not all(evaluations.values()):
-            raise ValueError(
-                "every evaluation needs at least one evaluator, and no evaluator may be in two evaluations"
-            )
+        if not several or len(set(several)) < len(several):
+            raise ValueError("at least one evaluator is needed, and no evaluator may be in two evaluations")
         taken = sorted(set(evaluations) & {"trained", "unlearned", "recovered"})
         if taken:
             raise ValueError(f"{taken[0]!r} is reserved for a model's trace; choose another name")
-        return evaluations
+        return {name: evaluators for name, evaluators in evaluations.items() if evaluators}
 
     @model_validator(mode="after")
     def _rounds(self) -> "Settings":
@@ -415,7 +413,9 @@ class Vary(Strict):
     setting: str = Field(
         pattern=r"^[a-z_]+(\.[A-Za-z0-9_]+)+$", description="the setting: data.absent, training.rounds, ..."
     )
-    values: Annotated[list[Value], Field(min_length=1), Different] = Field(description="its values")
+    values: Annotated[list[Value | Annotated[list[Held], Field(min_length=1)]], Field(min_length=1), Different] = Field(
+        description="its values; lists of clients for data.forget.clients: [[0], [1]] forgets each of two in turn"
+    )
     label: str | None = Field(None, description="label on axes and in columns; null: the short name")
 
 

@@ -8,7 +8,7 @@ import pytest
 from fu.pipeline.plan import Plan
 from fu.pipeline.stages import publish
 from tests.mistakes import has, sentence
-from tests.pipeline.configs import at, helped
+from tests.pipeline.configs import at, helped, toy
 
 
 def entry(planned: Plan, artefact: str) -> publish.Spec:
@@ -57,6 +57,35 @@ def test_a_fraction_and_a_word_are_parts_of_a_name(with_toy: Path) -> None:
     found = Plan(helped(scenarios=laid)).papers["helped"].scenarios
     assert [name for name in found if name.startswith("mixed")] == ["mixed-lr0.5-kmlp", "mixed-lr0.025-kmlp"]
     assert found["mixed-lr0.025-kmlp"].settings == {"training": {"lr": 0.025}, "model": {"name": "mlp"}}
+
+
+def test_a_list_of_clients_is_a_coordinate_by_their_numbers(with_toy: Path) -> None:
+    vary = {"client": {"setting": "data.forget.clients", "values": [[0], [2], [1, 3]]}}
+    plain = {"data": {"attack": None}}
+    shown = {
+        "kind": "table",
+        "title": "T",
+        "caption": "C",
+        "in_paper": False,
+        "metrics": ["r_acc"],
+        "scenarios": ["each"],
+    }
+    shown |= {"methods": ["retraining"]}
+    laid = {"each": {"label": "Each", "base": "iid", "settings": plain, "vary": vary}}
+    planned = Plan(toy(scenarios=laid, artefacts={"mine": shown}))
+    scenarios = planned.papers["toy"].scenarios
+    assert {name: about.at for name, about in scenarios.items() if name.startswith("each")} == {
+        "each-client0": {"client": 0},
+        "each-client2": {"client": 2},
+        "each-client1.3": {"client": "1.3"},
+    }
+    asked = [scenarios[name].settings["data"]["forget"]["clients"] for name in scenarios if name.startswith("each")]
+    assert asked == [[0], [2], [1, 3]]
+    stages = [job.stage for job in planned.jobs(("toy", "mine"))]
+    assert {stage: stages.count(stage) for stage in ("partition", "train", "request", "unlearn")} == {
+        **{"partition": 1, "train": 1},  # without an attack all requests share the model
+        **{"request": 3, "unlearn": 3},
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,201 @@
+"""All methods over clients by hand: five clients, two repeats of retraining, two methods and fine-tuning."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fu.artefacts.entry import Entry, Method, Scenario, Trial
+from fu.artefacts.overall import BETTER, BEYOND, LIKELY, UNDECIDED, WORSE, verdict
+from fu.artefacts.result import Result
+from fu.pipeline import catalogue
+from tests.artefacts.factories import cells, made, make_entry
+
+AGAINST = ("again.1", "again.2")
+CLIENTS = range(5)
+# Retraining's repeats are .02 below and above their mean, so s² = 5 (.02² + .02²) / 5 with 5 degrees of freedom.
+MARGIN = 2.570582 * 0.0008**0.5 * 1.5**0.5
+HALF = 5.597568 / 5**0.5  # t of 4 degrees of freedom at .05 / 10 differences, of five clients
+REPEATS = {"asr": (0.10, 0.14), "r_acc": (0.80, 0.84)}
+AWAY = {  # by client, from retraining
+    "near": {"asr": (0.01, 0.02, 0.03, 0.02, 0.02), "r_acc": (0.0,) * 5},
+    "far": {"asr": (0.28, 0.30, 0.32, 0.30, 0.30), "r_acc": (-0.30, -0.32, -0.28, -0.30, -0.30)},
+    "tuned": {"asr": (0.45, 0.55, 0.50, 0.45, 0.55), "r_acc": (0.05, 0.15, 0.10, 0.05, 0.15)},
+}
+ROUNDS = {"near": 10.0, "far": 5.0, "tuned": 20.0}
+
+
+def make_overall(*seeds: int) -> Entry:
+    """Return the table of them; every client is forgotten in a scenario of its own."""
+    places = [f"each-client{client}" for client in CLIENTS]
+    methods = []
+    for name in (*AWAY, *AGAINST):
+        trials = {place: (Trial(name=name, rate=0.1, values={}, unlearned=f"{place}/{name}"),) for place in places}
+        about = {"in_paper": True, "post_training": "none", "retrains": name in AGAINST}
+        about |= {"plugin": "fine_tuning" if name == "tuned" else name}
+        methods.append(Method(name=name, label=name.title(), trials=trials, **about))
+    laid = tuple(
+        Scenario(
+            name=place,
+            label=place,
+            family="Each",
+            dataset="digits",
+            data="digits",
+            rounds=(2, 4),
+            at={"client": client},
+        )
+        for client, place in enumerate(places)
+    )
+    known = catalogue.metrics()
+    values: dict[str, Any] = {"scenarios": laid, "methods": tuple(methods), "against": list(AGAINST), "x": "client"}
+    values |= {"metrics": tuple(known[name] for name in ("asr", "r_acc", "client_rounds")), "seeds": seeds or (0,)}
+    return make_entry("overall").model_copy(update={**values, "lines": [], "chosen": {}})
+
+
+def make_rows(*seeds: int) -> pd.DataFrame:
+    """Return the frame; what all models of a seed share is .1 more with each seed, what tells seeds apart is .01."""
+    rows: list[dict[str, Any]] = []
+    for client in CLIENTS:
+        for seed in seeds or (0,):
+            about = {"scenario": f"each-client{client}", "seed": seed, "stage": "unlearned"}
+            for metric, repeats in REPEATS.items():
+                numbers = dict(zip(AGAINST, repeats, strict=True))
+                numbers |= {name: sum(repeats) / 2 + away[metric][client] for name, away in AWAY.items()}
+                rows += [
+                    {**about, "method": name, "metric": metric, "value": value + 0.1 * seed}
+                    for name, value in numbers.items()
+                ]
+            rows += [
+                {**about, "method": name, "metric": "client_rounds", "value": value, "device": "toy"}
+                for name, value in ROUNDS.items()
+            ]
+    return pd.DataFrame(rows).assign(published=False, round=-1, model="", client=None, trial=lambda it: it["method"])
+
+
+def rows_of(result: Result, against: str) -> pd.DataFrame:
+    frame = result.frame[result.frame["against"] == against]
+    return frame.set_index(["method", "metric"])
+
+
+def row_of(result: Result, method: str, metric: str) -> dict[str, Any]:
+    """Return the difference of a method from retraining."""
+    (row,) = rows_of(result, "retraining").loc[[(method, metric)]].to_dict("records")
+    return {str(key): value for key, value in row.items()}
+
+
+def test_a_difference_is_a_mean_over_clients_with_an_interval_over_them() -> None:
+    result = made(make_overall(), make_rows())
+    near, far = row_of(result, "near", "asr"), row_of(result, "far", "r_acc")
+    assert (near["mean"], near["margin"]) == pytest.approx((0.02, MARGIN))
+    half = HALF * 0.00005**0.5  # deviations .01, 0, .01, 0, 0
+    assert (near["low"], near["high"]) == pytest.approx((0.02 - half, 0.02 + half), rel=1e-5)
+    half = HALF * 0.0002**0.5
+    assert (far["low"], far["mean"], far["high"]) == pytest.approx((-0.3 - half, -0.3, -0.3 + half), rel=1e-5)
+    assert {near["clients"], far["clients"]} == {5}
+
+
+def test_verdicts() -> None:
+    result = made(make_overall(), make_rows())
+    found = rows_of(result, "retraining")["verdict"].to_dict()
+    assert found == {
+        ("near", "asr"): LIKELY,
+        ("near", "r_acc"): UNDECIDED,  # all clients are equal: no spread to judge by
+        ("far", "asr"): BEYOND,
+        ("far", "r_acc"): BEYOND,
+        ("tuned", "asr"): BEYOND,
+        ("tuned", "r_acc"): UNDECIDED,
+    }
+    tuned = rows_of(result, "baseline")
+    assert tuned["verdict"].to_dict() == {
+        ("near", "asr"): BETTER,
+        ("near", "r_acc"): UNDECIDED,
+        ("far", "asr"): BETTER,
+        ("far", "r_acc"): WORSE,
+    }
+    assert tuned["mean"].tolist() == pytest.approx([-0.48, -0.2, -0.1, -0.4])
+    assert tuned["margin"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "better", "word"),
+    [
+        (-0.1, 0.1, 0, LIKELY),
+        (-0.11, 0.1, 0, UNDECIDED),
+        (-0.1, 0.11, 0, UNDECIDED),
+        (0.11, 0.2, 0, BEYOND),
+        (-0.2, -0.11, 0, BEYOND),
+        (0.01, 0.2, 0, UNDECIDED),  # not 0, but within the margin in part
+        (0.01, 0.2, 1, BETTER),
+        (0.01, 0.2, -1, WORSE),
+        (-0.2, -0.01, -1, BETTER),
+        (-0.2, 0.0, -1, UNDECIDED),
+        (float("nan"), float("nan"), 0, UNDECIDED),
+        (float("nan"), float("nan"), 1, UNDECIDED),
+    ],
+)
+def test_an_interval_has_one_verdict(low: float, high: float, better: int, word: str) -> None:
+    assert verdict(low, high, 0.1, better) == word
+
+
+def test_seeds_are_compared_within_and_averaged_for_each_client() -> None:
+    rows = make_rows(0, 1)
+    rows.loc[(rows["method"] == "near") & (rows["metric"] == "asr"), "value"] += 0.01 * (2 * rows["seed"] - 1)
+    one, two = (rows_of(made(make_overall(*s), f), "retraining") for s, f in (((0,), make_rows()), ((0, 1), rows)))
+    for column in ("mean", "low", "high"):
+        assert two[column].to_list() == pytest.approx(one[column].to_list(), nan_ok=True)
+    assert set(two["runs"]) == {10}
+    assert two["margin"].iloc[0] == pytest.approx(2.228139 * 0.0008**0.5 * 1.5**0.5)  # ten degrees of freedom
+
+
+def test_the_first_panel_names_metrics_by_verdict_and_marks_the_front_of_costs() -> None:
+    result = made(make_overall(), make_rows())
+    head, *lines = cells(result.body.partition("difference from")[0])
+    assert head[1:5] == ["Like retraining in", "Beyond retraining in", "Better than fine-tuning in", "Worse in"]
+    assert head[5:] == ["Client rounds", "× fine-tuning", "Seconds", "Points"]
+    assert lines == [
+        ["Near", "ASR", "–", "ASR", "–", "**10**", "0.50", "–", "1"],
+        ["Far", "–", "ASR, R-Acc", "ASR", "R-Acc", "**5**", "0.25", "–", "1"],
+        ["Tuned", "–", "ASR", "–", "–", "20", "1.00", "–", "1"],
+    ]
+
+
+def test_cells_show_the_difference_the_interval_and_the_verdict() -> None:
+    _, retraining, tuned = made(make_overall(), make_rows()).body.split("## Each: difference")
+    near, far, _ = cells(retraining)[1:]
+    assert near == ["Near", "0.020 (0.002 to 0.038) ≈", "0.000"]
+    assert far[1] == "**0.300 (0.265 to 0.335)**"
+    near, far = cells(tuned)[1:]
+    assert near[1] == "**-0.480 (-0.600 to -0.360)**"
+    assert far[2].endswith(" (worse)")
+
+
+def test_a_client_of_whom_nothing_is_left_takes_the_verdict() -> None:
+    rows = make_rows()
+    gone = (rows["method"] == "near") & (rows["scenario"] == "each-client3")
+    lost = rows[gone].head(1).assign(metric="diverged_round", value=1.0)
+    result = made(make_overall(), pd.concat([rows[~gone], lost]))
+    found = row_of(result, "near", "asr")
+    assert (found["verdict"], found["clients"]) == (UNDECIDED, 4)
+    assert found["mean"] == pytest.approx(0.02)
+    assert "| Near (1 of 5 diverged)" in result.body
+    assert "A client of whom" in result.notes
+    assert "A client of whom" not in made(make_overall(), make_rows()).notes
+
+
+def test_four_clients_are_too_few() -> None:
+    entry = make_overall()
+    fewer = entry.model_copy(update={"scenarios": entry.scenarios[:4]})
+    found = rows_of(made(fewer, make_rows()), "retraining")
+    assert found["low"].isna().all()
+    assert set(found["verdict"]) == {UNDECIDED}
+
+
+def test_without_fine_tuning_there_is_no_such_panel() -> None:
+    entry = make_overall()
+    methods = tuple(one for one in entry.methods if one.name != "tuned")
+    result = made(entry.model_copy(update={"methods": methods}), make_rows())
+    assert [label for label, _ in result.panels or ()] == [
+        "Each: verdicts",
+        "Each: difference from retraining",
+    ]
+    assert "fine-tuning" not in result.body
