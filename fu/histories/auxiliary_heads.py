@@ -35,7 +35,7 @@ def record(task: Task, so_far: Record, theta: Tensor, round: int) -> Record:
             began[head] = (1 - GAMMA) * theta[head] + GAMMA * so_far["heads"][k]
 
         def wrong(x: Tensor, y: Tensor, shift: Iterator[int] = shift) -> Tensor:
-            return (y + y.new_tensor([*islice(shift, len(y))])) % data.classes
+            return (y + torch.tensor([*islice(shift, len(y))], device=y.device)) % data.classes
 
         def hold(weights: Tensor, began: Tensor = began) -> None:
             weights.copy_(torch.where(head, weights, began))

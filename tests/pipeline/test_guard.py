@@ -9,6 +9,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fu import plugins
@@ -62,6 +63,7 @@ LONE: dict[str, Any] = {"unlearning.lr": []}
 GLOBAL: dict[str, Any] = {"split": "official", "test": "global", "train_share": None}
 SAMPLED = "guard-drawn"  # of which nothing is trained
 KEPT = "guard-kept"
+OWN = "guard-own"
 OFFICIAL: dict[str, Any] = {
     "samples": 900,
     "split": "official",
@@ -103,10 +105,13 @@ def scenarios() -> dict[str, Any]:
     Where a server helps, it has data of its own. Text has owners, and no attack.
     """
     texts = [name for name in available("models") if declared("models", name).get("TEXT")]
-    natural = [name for name in available("partitions") if declared("partitions", name).get("NATURAL")]
+    apart = [name for name in available("partitions") if {"NATURAL", "FILE"} & declared("partitions", name).keys()]
+    natural = [name for name in apart if declared("partitions", name).get("NATURAL")]
     models = sorted({*available("models")} - {*texts}, key=lambda name: (name != "lenet5", name))
-    deals = [name for name in available("partitions") if name not in natural]
-    ways = [way for way in available("training") if not declared("training", way).get("KEEPS")]
+    deals = [name for name in available("partitions") if name not in apart]
+    ways = [way for way in available("training") if not {"KEEPS", "FILE"} & declared("training", way).keys()]
+    recording = [way for way in ways if declared("training", way).get("RECORDS", True)]
+    ways = [*recording, *(way for way in ways if way not in recording)]
     attacks = available("attacks")
     number = max(map(len, (models, ways, deals, attacks)))
     rows = islice(zip(cycle(models), cycle(ways), cycle(deals), cycle(attacks), strict=False), number)
@@ -122,7 +127,7 @@ def scenarios() -> dict[str, Any]:
             "settings": {
                 "data": {
                     "dataset": "digits",
-                    "samples": 300,
+                    "samples": 900,
                     "clients": 5,  # who share ten classes in any way
                     "partition": plugin("partitions", deal),
                     "attack": plugin("attacks", attack),
@@ -133,7 +138,7 @@ def scenarios() -> dict[str, Any]:
                     **PHASE,
                     "method": plugin("training", way),
                     "rounds": 1,
-                    "history": available("histories"),
+                    "history": available("histories") if way in recording else [],
                     "traced": traced,
                 },
                 "unlearning": {**PHASE, "rounds": 1, "conflicts": True},
@@ -186,6 +191,27 @@ def scenarios() -> dict[str, Any]:
     return {**found, "guard-asked": asked, **owned, SAMPLED: drawn, KEPT: kept}
 
 
+def own(folder: Path) -> dict[str, Any]:
+    """Return a scenario whose model and split are files of one's own, which are written."""
+    import torch
+
+    lenet = plugins.load("models", "lenet5")
+    model, split = folder / "model.pt", folder / "split.npz"
+    torch.save(lenet.build((20, 20, 1), 10, lenet.Params()).state_dict(), model)
+    parts = np.array_split(np.arange(1540), 5)
+    np.savez(split, **{str(client): rows for client, rows in enumerate(parts)})  # type: ignore[arg-type]
+    measured = {"traced": ["accuracy"]}
+    data = {**GLOBAL, "samples": None, "partition": {"name": "given", "params": {"file": str(split)}}}
+    settings = {
+        "data": data,
+        "training": {"method": {"name": "checkpoint", "params": {"file": str(model)}}, "history": [], **measured},
+        "unlearning": {**measured, "conflicts": False},
+        "recovery": measured,
+        "evaluations": {"evaluation": ["accuracy"]},
+    }
+    return {OWN: {"label": "Guard, own", "base": "guard-asked", "settings": settings}}
+
+
 def methods() -> dict[str, Any]:
     """Every method, one of them with a grid, and every projection after that one."""
     alone = {
@@ -236,7 +262,8 @@ def artefacts() -> dict[str, Any]:
         if not reads(kind):
             needs = declared("artefacts", kind).get("NEEDS", ())
             about = {"scenarios": [SAMPLED], "x": "k" if "x" in needs else None} if "scenarios" in needs else {}
-        if kind == "matrix":
+        if kind in ("matrix", "overall"):
+            about |= {"x": "k"} if kind == "overall" else {}
             about |= {"methods": tuned, "against": [name for name in all_methods if name.startswith("guard.again")]}
         if kind == "tradeoffs":
             about |= {"methods": ["guard.retrain"], "against": ["guard.fedavg", "guard.again1"]}
@@ -247,6 +274,7 @@ def artefacts() -> dict[str, Any]:
     about = {"trainings": ["kept.fats"], "scenarios": [SAMPLED], "metrics": ["accuracy"], "stages": ["original"]}
     found["guard_stability"] |= {"methods": [], **about}
     found["guard_kept"] = {"kind": "table", "scenarios": [KEPT], "methods": kept, "metrics": ["steps"]}
+    found["guard_own"] = {"kind": "table", "scenarios": [OWN], "methods": ["guard.retrain"], "metrics": ["accuracy"]}
     metrics = ["r_acc", "steps"]
     found["guard_rest"] = {"kind": "table", "scenarios": others, "methods": ["guard.retrain"], "metrics": metrics}
     del found["guard_verdicts"]["methods"], found["guard_verdicts"]["metrics"], found["guard_verdicts"]["scenarios"]
@@ -278,7 +306,7 @@ def planned(mine: Path) -> Plan:
     (mine / "methods/mine.py").write_text((ROOT / "fu/methods/retrain.py").read_text())
     config = {"preset": "smoke", "papers": ["fedosd", "audit"], "plugins": str(mine), "device": "cpu"}
     Plan(config)  # knows the folder now
-    laid = {"scenarios": scenarios(), "methods": methods(), "artefacts": artefacts()}
+    laid = {"scenarios": {**scenarios(), **own(mine)}, "methods": methods(), "artefacts": artefacts()}
     plan = Plan({**config, "overrides": {"fedosd": {**laid, "trainings": TRAININGS}, "audit": AUDIT}})
     plan.papers["fedosd"] = plan.papers["fedosd"].model_copy(
         update={"claims": claims()}
