@@ -30,6 +30,7 @@ FEW = (  # of all artefacts at smoke so many that every stage and every kind of 
         "fedosd/fig5",
         "fedosd/fig7",
         "fedosd/matrix",
+        "fedosd/overall",
         "fedosd/mlp_classes",
         "fedosd/table12",
     ),
