@@ -105,7 +105,7 @@ def test_verdicts() -> None:
         ("tuned", "asr"): BEYOND,
         ("tuned", "r_acc"): UNDECIDED,
     }
-    tuned = rows_of(result, "baseline")
+    tuned = rows_of(result, "fine-tuning")
     assert tuned["verdict"].to_dict() == {
         ("near", "asr"): BETTER,
         ("near", "r_acc"): UNDECIDED,
