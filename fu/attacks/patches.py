@@ -21,7 +21,7 @@ CORNERS = ((1, 1), (0, 0), (0, 1), (1, 0))  # lower right first, as `patch`: whe
 class Params(patch.Params):
     """Hyper-parameters."""
 
-    triggers: int = Field(4, ge=2, le=len(CORNERS), description="number of triggers, each in a corner (our choice)")
+    triggers: int = Field(4, ge=2, le=len(CORNERS), description="number of triggers (our choice: one for each corner)")
 
 
 def check(shape: tuple[int, int, int], classes: int, p: Params) -> None:
