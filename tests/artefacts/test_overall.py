@@ -25,9 +25,9 @@ AWAY = {  # by client, from retraining
 ROUNDS = {"near": 10.0, "far": 5.0, "tuned": 20.0}
 
 
-def make_overall(*seeds: int) -> Entry:
+def make_overall(*seeds: int, clients: int = len(CLIENTS)) -> Entry:
     """Return the table of them; every client is forgotten in a scenario of its own."""
-    places = [f"each-client{client}" for client in CLIENTS]
+    places = [f"each-client{client}" for client in range(clients)]
     methods = []
     for name in (*AWAY, *AGAINST):
         trials = {place: (Trial(name=name, rate=0.1, values={}, unlearned=f"{place}/{name}"),) for place in places}
@@ -180,6 +180,19 @@ def test_a_client_of_whom_nothing_is_left_takes_the_verdict() -> None:
     assert "| Near (1 of 5 diverged)" in result.body
     assert "A client of whom" in result.notes
     assert "A client of whom" not in made(make_overall(), make_rows()).notes
+
+
+def test_five_clients_of_six_give_no_verdict() -> None:
+    found = row_of(made(make_overall(clients=6), make_rows()), "far", "asr")
+    assert (found["verdict"], found["clients"]) == (UNDECIDED, 5)
+    assert found["mean"] == pytest.approx(0.3)
+
+
+def test_an_asr_far_below_retraining_s_is_as_far_as_one_above() -> None:
+    rows = make_rows()
+    rows.loc[(rows["method"] == "near") & (rows["metric"] == "asr"), "value"] -= 0.6
+    near, far, _ = cells(made(make_overall(), rows).body.partition("difference from")[0])[1:]
+    assert (near[5], far[5]) == ("10", "**5**")
 
 
 def test_four_clients_are_too_few() -> None:
