@@ -22,7 +22,7 @@ def fraction(value: Any) -> Any:
 
 
 def _different(values: Listed) -> Listed:
-    if any(value in values[:k] for k, value in enumerate(values)):
+    if len(set(values)) < len(values):
         raise ValueError("must differ from each other")
     return values
 

@@ -59,8 +59,8 @@ def family(frame: pd.DataFrame, entry: Entry) -> dict[tuple[str, str, str], floa
 def unfit(entry: Entry, reference: str, found: Mapping[str, bool], sees: Collection[str]) -> str:
     """Return why a test judges no method with a reference: what its own controls show; "" if it does.
 
-    `found`: whether it finds something, by method; `sees`: plug-ins of the controls that it must find: the reference's
-    own, or where the reference has none of a plug-in, all of this plug-in.
+    `found`: whether it finds something, by method. `sees`: plug-ins of the controls that it must find: those compared
+    with this reference, or all controls of a plug-in that this reference lacks.
     """
     own = {method.name: method.plugin for method in controls(entry, reference)}
     for method in (one for one in tested(entry) if one.name in found):

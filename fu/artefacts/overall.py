@@ -1,9 +1,9 @@
-"""All methods over several forgotten clients: like retraining or not, better than fine-tuning or not, at what cost.
+"""All methods over several forgotten clients: like retraining or not, better than fine-tuning or not, and their costs.
 
-`x` names the coordinate of scenarios that tells which client is forgotten; scenarios of one client differ in their
-partition. `against` names repeats of retraining. A difference is that of one client, partition and seed: from the mean
-of the repeats that share them, or from fine-tuning. A method is judged by its mean for each client; intervals are
-Student's t over clients, at 95% for all differences of the table together (Bonferroni).
+`x` names the coordinate of scenarios that says which client is forgotten; scenarios of one client differ in their
+partition. `against` names repeats of retraining. Differences are paired by client, partition and seed: from the mean of
+the repeats, and from fine-tuning. Each client counts with its mean. Confidence intervals are Student's t over clients,
+with a simultaneous level of 95% for all differences of the table (Bonferroni).
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.audit import BLACK
 from fu.artefacts.entry import Entry, Method, Metric
 from fu.artefacts.floor import DIGITS, gap, noise_floor
 from fu.artefacts.matrix import final, repeats
@@ -30,36 +29,43 @@ from fu.artefacts.statistics import evaluated
 from fu.artefacts.words import plus_minus
 
 INPUTS = ("evaluations", "costs")
-REPEATS = 2  # that `against` names at least, of each training
+REPEATS = 2  # the least number of repeats per training in `against`
 NEEDS = ("against", "x")
 ALSO = ("client_rounds", "seconds")
 BASELINE = "fine_tuning"  # the plug-in that a method should beat
-OUTSIDE = 0.05  # chance that any of the table's intervals misses its mean
-FROM_RETRAINING, FROM_BASELINE = "retraining", "fine-tuning"
-LIKELY, BEYOND, BETTER, WORSE, UNDECIDED = "like retraining", "beyond retraining", "better", "worse", "undecided"
+ERROR = 0.05  # family-wise error rate of the intervals
+RETRAINING, FINE_TUNING = "retraining", "fine-tuning"  # what a difference is from
+SIMILAR, UNLIKE, BETTER, WORSE, UNDECIDED = "like retraining", "unlike retraining", "better", "worse", "undecided"
 COLUMNS = ["method", "metric", "against", "mean", "low", "high", "margin", "verdict", "clients", "runs"]
-BAND = "0.9"
-SIGNS: dict[str, dict[str, Any]] = {
-    BEYOND: BLACK,
-    LIKELY: {**BLACK, "markerfacecolor": "0.7"},
+BLACK: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": 3, "linestyle": "none"}
+SIGNS = {
+    UNLIKE: BLACK,
+    SIMILAR: {**BLACK, "markerfacecolor": "0.7"},
     UNDECIDED: {**BLACK, "markerfacecolor": "white"},
 }
+LINE: dict[str, Any] = {"color": "0.25", "linewidth": 1}
+BAND: dict[str, Any] = {"color": "0.9", "linewidth": 0}
 READ = (
-    "Differences: mean over {clients} clients of the mean over seeds and partitions. In parentheses: their intervals "
-    "over clients, 95% for all {number} differences together. Margin: how far one further retraining lies from the "
-    f"others with 95%. {LIKE}, grey: like retraining, as the interval lies within the margin. Bold: beyond it. Plain: "
-    "undecided."
+    "Differences are means over {clients} clients. In parentheses: confidence intervals over clients, 95% for all "
+    "{number} differences of the table together. Another retraining differs from the mean of the repeats by at most "
+    f"the margin, with 95%. {LIKE}, grey: like retraining, the interval lies within the margin. Bold: unlike "
+    "retraining, it lies outside. Otherwise undecided."
 )
-BEATS = "Against fine-tuning, bold: better, as the interval excludes 0. “(worse)”: the other way round."
+BEATS = "Differences from fine-tuning: bold if better, marked if worse, as the interval excludes 0."
 COST = (
-    "Costs add up unlearning and post-training, mean over clients and seeds. Bold: on the front of client rounds "
-    "against the distance from retraining in {metric}. Points: how many settings of its grid a method was chosen from."
+    "Costs are those of unlearning and post-training, means over runs. Bold: on the Pareto front of client rounds and "
+    "the distance from retraining in {metric}. Grid: number of settings from which each method's were chosen."
 )
-LOST = "A client of whom a method has no model that did not diverge leaves it without a verdict."
+LOST = "A method is not judged if for some client all of its runs diverged."
+
+Runs = dict[tuple[str, int], float]  # a metric by scenario and seed
+Values = Mapping[tuple[str, str], Runs]  # by method and metric
+Costs = Mapping[str, Mapping[str, float]]  # mean costs by method
+Labels = Mapping[str, str]  # of the methods
 
 
 class Difference(NamedTuple):
-    """Mean difference of a method, its interval over clients, the margin (NaN: none), the verdict, and numbers."""
+    """Mean difference of a method over clients, its confidence interval, the margin (NaN: none) and the verdict."""
 
     mean: float
     low: float
@@ -70,236 +76,234 @@ class Difference(NamedTuple):
     runs: int
 
 
-Runs = dict[tuple[str, int], float]  # values by scenario and seed
-Values = Mapping[tuple[str, str], Runs]  # of a method and a metric
-Labels = Mapping[str, str]
-Found = dict[tuple[str, str, str], Difference]  # by method, metric and what it is compared with
+Differences = dict[tuple[str, str, str], Difference]  # by method, metric and what they are from
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return verdicts, differences and costs of every method, and a picture of the differences from retraining."""
     values = values_of(frame, entry)
-    found = differences(values, entry)
-    rows = [{"method": key[0], "metric": key[1], "against": key[2], **one._asdict()} for key, one in found.items()]
+    known = differences(values, entry)
     costs = {method.name: _costs(values, method) for method in _shown(entry)}
+    rows = [{"method": key[0], "metric": key[1], "against": key[2], **one._asdict()} for key, one in known.items()]
     rows += [
-        {"method": name, "metric": metric, "mean": value} for name, of in costs.items() for metric, value in of.items()
+        {"method": name, "metric": metric, "mean": cost} for name, of in costs.items() for metric, cost in of.items()
     ]
     labels = _labels(entry, values)
     tables = {
-        "verdicts": _verdicts(entry, labels, found, costs),
-        "difference from retraining": _table(entry, labels, found, FROM_RETRAINING),
+        "verdicts": _verdicts(entry, labels, known, costs),
+        "difference from retraining": _table(entry, labels, known, RETRAINING),
     }
     if _baseline(entry):
-        tables["difference from fine-tuning"] = _table(entry, labels, found, FROM_BASELINE)
+        tables["difference from fine-tuning"] = _table(entry, labels, known, FINE_TUNING)
     shown = [(f"{_family(entry)}: {label}", table) for label, table in tables.items()]
     names = tuple(label.replace(" ", "-") for label in tables)
-    clients = len({_client(entry, scenario.name) for scenario in entry.scenarios})
+    clients = len(_clients(entry))
     text = notes.joined(
         entry,
-        READ.format(clients=clients, number=len(found)),
+        READ.format(clients=clients, number=len(known)),
         BEATS if _baseline(entry) else "",
-        COST.format(metric=entry.metrics[0].label),
-        LOST if any(one.clients < clients for one in found.values()) else "",
+        COST.format(metric=_tested(entry)[0].label),
+        LOST if any(one.clients < clients for one in known.values()) else "",
         notes.no_backdoor(entry, notes.original_asr(frame)),
     )
-    return of_table(pd.DataFrame(rows, columns=COLUMNS), shown, text, names=names, figure=_picture(entry, found))
+    return of_table(pd.DataFrame(rows, columns=COLUMNS), shown, text, names=names, figure=_picture(entry, known))
 
 
 def values_of(frame: pd.DataFrame, entry: Entry) -> Values:
-    """Return the values of every final model, and its costs, by method and metric; without seeds that diverged."""
-    known, values = evaluated(frame).rows, dict[tuple[str, str], Runs]()
+    """Return the metrics and costs of all final models, without runs that diverged."""
+    rows, values = evaluated(frame).rows, dict[tuple[str, str], Runs]()
     for scenario in entry.scenarios:
-        here = known[known["scenario"] == scenario.name]
+        of_scenario = rows[rows["scenario"] == scenario.name]
         for method in entry.methods:
             trial = entry.trial(scenario.name, method)
-            last = final(here[(here["method"] == method.name) & (here["trial"] == trial.name)], trial)
+            chosen = of_scenario[(of_scenario["method"] == method.name) & (of_scenario["trial"] == trial.name)]
+            last = final(chosen, trial)
             last = last[last["client"].isna() & last["value"].notna()]
             for metric, seed, value in zip(last["metric"], last["seed"], last["value"], strict=True):
                 values.setdefault((method.name, metric), {})[scenario.name, seed] = value
     return values
 
 
-def differences(values: Values, entry: Entry) -> Found:
-    """Return every method's differences from retraining and from fine-tuning, judged together."""
-    own, margins, shown = {}, {}, _shown(entry)
+def differences(values: Values, entry: Entry) -> Differences:
+    """Return the differences of all methods from retraining and from fine-tuning, with simultaneous intervals."""
+    paired: dict[tuple[str, str, str], Runs] = {}
+    margins: dict[tuple[str, str], float] = {}
     baseline = _baseline(entry)
-    again = {method.name: _repeats(entry, method) for method in shown}
-    for metric in _judged(entry):
-        for method in shown:
-            runs, key = values.get((method.name, metric.name), {}), (method.name, metric.name)
-            several = [values.get((name, metric.name), {}) for name in again[method.name]]
-            common = {run: [one[run] for one in several if run in one] for run in runs}
-            margins[key] = _margin([one for one in common.values() if one])
-            own[*key, FROM_RETRAINING] = {run: runs[run] - fmean(one) for run, one in common.items() if one}
-            if baseline and baseline != method and metric.better != "neither":
-                least = values.get((baseline.name, metric.name), {})
-                own[*key, FROM_BASELINE] = {run: value - least[run] for run, value in runs.items() if run in least}
-    better = {metric.name: 1 if metric.better == "higher" else -1 for metric in entry.metrics}
-    wanted = len({_client(entry, scenario.name) for scenario in entry.scenarios})
-    found: Found = {}
-    for (name, of, against), paired in own.items():
-        clients: dict[Any, list[float]] = {}
-        for (place, _), value in paired.items():
-            clients.setdefault(_client(entry, place), []).append(value)
-        means = [fmean(values) for values in clients.values()]
-        low, high = _interval(means, OUTSIDE / len(own)) if len(means) == wanted else (nan, nan)
-        from_retraining = against == FROM_RETRAINING
-        margin = margins[name, of] if from_retraining else nan
-        word = verdict(low, high, margin, 0 if from_retraining else better[of])
+    for metric in _tested(entry):
+        for method in _shown(entry):
+            key = (method.name, metric.name)
+            runs, again = values.get(key, {}), _retrained(values, entry, method, metric)
+            paired[*key, RETRAINING] = {run: runs[run] - fmean(again[run]) for run in runs if run in again}
+            margins[key] = _margin([again[run] for run in runs if run in again])
+            if baseline and baseline.name != method.name and metric.better != "neither":
+                tuned = values.get((baseline.name, metric.name), {})
+                paired[*key, FINE_TUNING] = {run: runs[run] - tuned[run] for run in runs if run in tuned}
+    signs = {metric.name: 1 if metric.better == "higher" else -1 for metric in entry.metrics}
+    known: Differences = {}
+    for (name, metric_name, reference), runs in paired.items():
+        means = _by_client(entry, runs)
+        low, high = _interval(means, ERROR / len(paired)) if len(means) == len(_clients(entry)) else (nan, nan)
+        if reference == RETRAINING:
+            margin = margins[name, metric_name]
+            word = similar(low, high, margin)
+        else:
+            margin = nan
+            word = better(low, high, signs[metric_name])
         mean = fmean(means) if means else nan
-        found[name, of, against] = Difference(mean, low, high, margin, word, len(means), len(paired))
-    return found
+        known[name, metric_name, reference] = Difference(mean, low, high, margin, word, len(means), len(runs))
+    return known
 
 
-def verdict(low: float, high: float, margin: float, better: int) -> str:
-    """Return the verdict of an interval: against a margin around 0, or where `better` is a sign against 0 itself."""
-    if better:
-        low, high = (low, high) if better > 0 else (-high, -low)
-        return BETTER if low > 0 else WORSE if high < 0 else UNDECIDED
+def similar(low: float, high: float, margin: float) -> str:
+    """Return whether an interval shows a method to be like retraining, unlike it, or neither."""
     if -margin <= low and high <= margin:
-        return LIKELY
-    return BEYOND if low > margin or high < -margin else UNDECIDED
+        return SIMILAR
+    return UNLIKE if low > margin or high < -margin else UNDECIDED
 
 
-def _interval(means: list[float], outside: float) -> tuple[float, float]:
-    """Return the interval of a mean over clients; NaN of too few, or where all are equal."""
+def better(low: float, high: float, sign: int) -> str:
+    """Return whether an interval shows a method to be better or worse; `sign`: that of an improvement."""
+    low, high = (low, high) if sign > 0 else (-high, -low)
+    return BETTER if low > 0 else WORSE if high < 0 else UNDECIDED
+
+
+def _retrained(values: Values, entry: Entry, method: Method, metric: Metric) -> dict[tuple[str, int], list[float]]:
+    """Return the values of all repeats of retraining by scenario and seed, for the training of a method."""
+    first = entry.scenarios[0]
+    names = repeats(entry, first)[entry.trial(first.name, method).trained].names
+    by_run: dict[tuple[str, int], list[float]] = {}
+    for name in names:
+        for run, value in values.get((name, metric.name), {}).items():
+            by_run.setdefault(run, []).append(value)
+    return by_run
+
+
+def _by_client(entry: Entry, runs: Runs) -> list[float]:
+    """Return the mean of each client, over its partitions and seeds."""
+    by_client: dict[Any, list[float]] = {}
+    for (scenario, _), value in runs.items():
+        by_client.setdefault(entry.scenario(scenario).at[str(entry.x)], []).append(value)
+    return [*map(fmean, by_client.values())]
+
+
+def _interval(means: list[float], error: float) -> tuple[float, float]:
+    """Return the confidence interval of the mean over clients; NaN for fewer than `LEAST`, or if all are equal."""
     from fu.claims.testing import LEAST, Mean  # half a second that others need not pay
 
-    return Mean(np.array(means).round(DIGITS)).ends(outside / 2) if len(means) >= LEAST else (nan, nan)
+    return Mean(np.array(means).round(DIGITS)).ends(error / 2) if len(means) >= LEAST else (nan, nan)
 
 
 def _margin(several: list[list[float]]) -> float:
-    """Return how far one further repeat lies from the mean of the others at most, with 95%."""
+    """Return by how much one more repeat differs from the mean of the others at most, with 95%."""
     floor = noise_floor(dict(enumerate(several)))
     return max((gap(floor, {run: mean}).half_width for run, mean in floor.means.items()), default=nan)
 
 
 def _family(entry: Entry) -> str:
-    """Return what the scenarios are called without their coordinates."""
+    """Return the label that the scenarios share."""
     return entry.scenarios[0].family or entry.scenarios[0].label
 
 
-def _client(entry: Entry, scenario: str) -> Any:
-    return entry.scenario(scenario).at[str(entry.x)]
+def _clients(entry: Entry) -> set[Any]:
+    return {scenario.at[str(entry.x)] for scenario in entry.scenarios}
 
 
 def _shown(entry: Entry) -> list[Method]:
     return [method for method in entry.methods if method.name not in entry.against]
 
 
-def _judged(entry: Entry) -> list[Metric]:
-    """Return the metrics that are no costs, which are not tested."""
-    return [metric for metric in entry.metrics if metric.name not in SPENT]
-
-
-def _labels(entry: Entry, values: Values) -> dict[str, str]:
-    """Return the methods' labels, each with how many of its runs diverged."""
-    first, wanted, labels = _judged(entry)[0].name, len(entry.scenarios) * len(entry.seeds), {}
-    for method in _shown(entry):
-        lost = wanted - len(values.get((method.name, first), {}))
-        labels[method.name] = method.marked + (f" ({lost} of {wanted} diverged)" if lost else "")
-    return labels
+def _tested(entry: Entry) -> list[Metric]:
+    return [metric for metric in entry.metrics if metric.name not in SPENT]  # costs are not tested
 
 
 def _baseline(entry: Entry) -> Method | None:
     return next((method for method in _shown(entry) if method.plugin == BASELINE), None)
 
 
-def _repeats(entry: Entry, method: Method) -> list[str]:
-    """Return the repeats of retraining of the training that a method starts from."""
-    scenario = entry.scenarios[0]
-    return repeats(entry, scenario)[entry.trial(scenario.name, method).trained].names
+def _labels(entry: Entry, values: Values) -> dict[str, str]:
+    """Return the labels of the methods, with the number of runs that diverged."""
+    planned, labels = len(entry.scenarios) * len(entry.seeds), {}
+    for method in _shown(entry):
+        diverged = planned - len(values.get((method.name, _tested(entry)[0].name), {}))
+        labels[method.name] = method.marked + (f" ({diverged} of {planned} diverged)" if diverged else "")
+    return labels
 
 
 def _costs(values: Values, method: Method) -> dict[str, float]:
-    several = {metric: values.get((method.name, metric), {}).values() for metric in ALSO}
-    return {metric: fmean(of) for metric, of in several.items() if of}
+    costs = {metric: values.get((method.name, metric), {}).values() for metric in ALSO}
+    return {metric: fmean(of) for metric, of in costs.items() if of}
 
 
-def _verdicts(entry: Entry, labels: Labels, found: Found, costs: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """Return a row for each method: where it is like retraining, beyond it, better than fine-tuning; its costs."""
-    first, rows = _judged(entry)[0].name, []
+def _verdicts(entry: Entry, labels: Labels, known: Differences, costs: Costs) -> pd.DataFrame:
+    """Return a row for each method: the metrics with each verdict, its costs, and the size of its grid."""
+    first, baseline = _tested(entry)[0].name, _baseline(entry)
+    rounds = {name: of["client_rounds"] for name, of in costs.items() if "client_rounds" in of}
+    away = {method: abs(one.mean) for (method, *key), one in known.items() if key == [first, RETRAINING]}
     points = [
-        Point(method, costs[method.name]["client_rounds"], abs(found[method.name, first, FROM_RETRAINING].mean))
-        for method in _shown(entry)
-        if "client_rounds" in costs[method.name]
+        Point(method, rounds[method.name], away[method.name]) for method in _shown(entry) if method.name in rounds
     ]
     best = {point.method.name for point in front(point for point in points if not isnan(point.left))}
-    baseline = _baseline(entry)
-    least = costs[baseline.name].get("client_rounds") if baseline else None
+    rows = []
     for method in _shown(entry):
         row = {"Method": labels[method.name]}
-        row["Like retraining in"] = _where(entry, found, method, FROM_RETRAINING, LIKELY)
-        row["Beyond retraining in"] = _where(entry, found, method, FROM_RETRAINING, BEYOND)
-        if least:
-            row["Better than fine-tuning in"] = _where(entry, found, method, FROM_BASELINE, BETTER)
-            row["Worse in"] = _where(entry, found, method, FROM_BASELINE, WORSE)
-        rounds, seconds = (costs[method.name].get(metric, nan) for metric in ALSO)
-        text = _amount(rounds, "{:.4g}")
+        row |= {f"{word.capitalize()} in": _where(entry, known, method, RETRAINING, word) for word in (SIMILAR, UNLIKE)}
+        if baseline:
+            row["Better than fine-tuning in"] = _where(entry, known, method, FINE_TUNING, BETTER)
+            row["Worse in"] = _where(entry, known, method, FINE_TUNING, WORSE)
+        text = f"{rounds[method.name]:.4g}" if method.name in rounds else "–"
         row["Client rounds"] = f"**{text}**" if method.name in best else text
-        if least:
-            row["× fine-tuning"] = _amount(rounds / least, "{:.2f}")
-        row["Seconds"] = _amount(seconds, "{:.3g}")
-        row["Points"] = str(max(map(len, method.trials.values())))
+        if baseline:
+            both = method.name in rounds and rounds.get(baseline.name)
+            row["× fine-tuning"] = f"{rounds[method.name] / rounds[baseline.name]:.2f}" if both else "–"
+        seconds = costs[method.name].get("seconds")
+        row["Seconds"] = "–" if seconds is None else f"{seconds:.3g}"
+        row["Grid"] = str(max(map(len, method.trials.values())))
         rows.append(row)
     return grid(rows)
 
 
-def _where(entry: Entry, found: Found, method: Method, against: str, word: str) -> str:
-    """Return the metrics in which a method has a verdict."""
-    of = {metric.label: found.get((method.name, metric.name, against)) for metric in _judged(entry)}
+def _where(entry: Entry, known: Differences, method: Method, reference: str, word: str) -> str:
+    """Return the labels of the metrics for which a method has this verdict."""
+    of = {metric.label: known.get((method.name, metric.name, reference)) for metric in _tested(entry)}
     return ", ".join(label for label, one in of.items() if one and one.verdict == word) or "–"
 
 
-def _amount(value: float, form: str) -> str:
-    return "–" if isnan(value) else form.format(value)
-
-
-def _table(entry: Entry, labels: Labels, found: Found, against: str) -> pd.DataFrame:
+def _table(entry: Entry, labels: Labels, known: Differences, reference: str) -> pd.DataFrame:
     rows = []
     for method in _shown(entry):
-        row = {"Method": labels[method.name]}
-        for metric in _judged(entry):
-            if (one := found.get((method.name, metric.name, against))) is not None:
-                row[metric.label] = _cell(metric, one)
-        if len(row) > 1:
-            rows.append(row)
+        of = {metric: known.get((method.name, metric.name, reference)) for metric in _tested(entry)}
+        cells = {metric.label: _cell(metric, one) for metric, one in of.items() if one}
+        rows += [{"Method": labels[method.name], **cells}] if cells else []
     return grid(rows)
 
 
 def _cell(metric: Metric, one: Difference) -> str:
     digits = 3 if metric.unit == "fraction" else 2
     low, mean, high = (plus_minus(value, digits=digits) for value in (one.low, one.mean, one.high))
-    text = f"{mean} ({low} to {high})" if not isnan(one.low) else mean
-    if one.verdict in (BEYOND, BETTER):
+    text = mean if isnan(one.low) else f"{mean} ({low} to {high})"
+    if one.verdict in (UNLIKE, BETTER):
         return f"**{text}**"
-    return text + {LIKELY: f" {LIKE}", WORSE: " (worse)"}.get(one.verdict, "")
+    return text + {SIMILAR: f" {LIKE}", WORSE: " (worse)"}.get(one.verdict, "")
 
 
-def _picture(entry: Entry, found: Found) -> Figure:
-    """Draw the differences from retraining with their intervals, over the margin, a panel for each metric."""
-    methods, metrics = _shown(entry), _judged(entry)
-    tall = 0.2 * len(methods) + 0.9
-    figure, cells = drawing.panels(len(metrics), 1, tall)
+def _picture(entry: Entry, known: Differences) -> Figure:
+    """Draw the differences from retraining with their intervals and margins, a panel for each metric."""
+    methods, metrics = _shown(entry), _tested(entry)
+    figure, cells = drawing.panels(len(metrics), 1, 0.2 * len(methods) + 0.9)
     for [axis], metric in zip(cells, metrics, strict=True):
-        margins = [found[method.name, metric.name, FROM_RETRAINING].margin for method in methods]
-        for place, (method, margin) in enumerate(zip(methods, margins, strict=True)):
-            one = found[method.name, metric.name, FROM_RETRAINING]
-            if not isnan(margin):
-                axis.fill_betweenx([place - 0.5, place + 0.5], -margin, margin, color=BAND, linewidth=0, zorder=0)
+        for place, method in enumerate(methods):
+            one = known[method.name, metric.name, RETRAINING]
+            if not isnan(one.margin):
+                axis.fill_betweenx([place - 0.5, place + 0.5], -one.margin, one.margin, zorder=0, **BAND)
             if not isnan(one.low):
-                axis.hlines(place, one.low, one.high, color="0.25", linewidth=1)
+                axis.hlines(place, one.low, one.high, **LINE)
             axis.plot(one.mean, place, **SIGNS[one.verdict])
         axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
         axis.set_yticks(range(len(methods)), [method.marked for method in methods])
         axis.set_ylim(len(methods) - 0.5, -0.5)
         drawing.head(axis, entry.heading_of(f"{_family(entry)}: {metric.label}"))
         axis.set_xlabel("difference from retraining")
-    marks = [
-        *(Line2D([], [], label=word, **sign) for word, sign in SIGNS.items()),
-        Line2D([], [], label="interval over clients", color="0.25", linewidth=1),
-        Patch(color=BAND, label="95% of further retrainings"),
-    ]
-    drawing.legend(figure, marks)
+    signs = [Line2D([], [], label=word, **sign) for word, sign in SIGNS.items()]
+    lines = [Line2D([], [], label="interval over clients", **LINE), Patch(label="margin: 95% of retrainings", **BAND)]
+    drawing.legend(figure, [*signs, *lines])
     return figure

@@ -1,7 +1,7 @@
-"""Backdoor of several triggers that the forgotten clients share, each a random pattern in a corner of its own.
+"""Backdoor with several triggers, all shared by the forgotten clients: random patterns in different corners.
 
-An image of label y carries trigger y mod T, and its label is flipped as by `patch`. Our choice: a method that removes
-one trigger has not removed the others.
+The label y of an image selects trigger y mod T and is flipped as by `patch`. Our choice: a method that removes one
+trigger may leave the others.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from fu.data.partition import Drawn, Indices
 if TYPE_CHECKING:
     from torch import Tensor
 
-CORNERS = ((1, 1), (0, 0), (0, 1), (1, 0))  # lower right first, as `patch`: whether at the bottom, at the right
+CORNERS = ((1, 1), (0, 0), (0, 1), (1, 0))  # (bottom, right); the first is that of `patch`
 
 
 class Params(patch.Params):
@@ -25,7 +25,7 @@ class Params(patch.Params):
 
 
 def check(shape: tuple[int, int, int], classes: int, p: Params) -> None:
-    """Raise `ValueError` where triggers do not fit the image (height, width, channels) side by side or flip nothing."""
+    """Raise `ValueError` if patches do not fit the image (height, width, channels), or if a trigger has no label."""
     patch.check(shape, classes, p)
     if 2 * (p.size + p.margin) > min(shape[:2]):
         raise ValueError(f"two patches of {p.size} with margins of {p.margin} do not fit {min(shape[:2])} pixels")
@@ -34,9 +34,9 @@ def check(shape: tuple[int, int, int], classes: int, p: Params) -> None:
 
 
 def draw(train: list[Indices], classes: int, p: Params, rng: np.random.Generator) -> tuple[Indices, Drawn]:
-    """Return the training samples that are marked, of those of the forgotten clients, and patterns and labels.
+    """Return which training samples of the forgotten clients are marked, and what `mark` needs.
 
-    `trigger`: bool [T, p, p], true where the pixel is set to `value`; the rest as in `patch`.
+    `trigger`: bool [T, p, p], true where a pixel is set to `value`; all else as in `patch`.
     """
     marked, drawn = patch.draw(train, classes, p, rng)
     more = [patch.draw(train, classes, p, rng)[1]["trigger"] for _ in range(p.triggers - 1)]
@@ -44,11 +44,11 @@ def draw(train: list[Indices], classes: int, p: Params, rng: np.random.Generator
 
 
 def mark(drawn: Drawn, x: "Tensor", y: "Tensor", classes: int) -> "tuple[Tensor, Tensor]":
-    """Return a copy of images [n, h, w, c], each with its pattern, and the flipped labels [n]."""
-    marked, flipped = x.clone(), y
+    """Return a copy of images [n, h, w, c], each with the trigger of its label, and the flipped labels [n]."""
+    marked, flipped = x.clone(), y.clone()
     for k, (trigger, (bottom, right)) in enumerate(zip(drawn["trigger"], CORNERS, strict=False)):
-        own = y % len(drawn["trigger"]) == k
-        turned = [axis for axis, far in ((1, bottom), (2, right)) if not far]
-        one, flipped = patch.mark({**drawn, "trigger": trigger}, x.flip(turned), y, classes)
-        marked[own] = one.flip(turned)[own]
+        chosen = y % len(drawn["trigger"]) == k
+        axes = [axis for axis, far in ((1, bottom), (2, right)) if not far]  # `patch` marks the lower right corner
+        images, flipped[chosen] = patch.mark({**drawn, "trigger": trigger}, x[chosen].flip(axes), y[chosen], classes)
+        marked[chosen] = images.flip(axes)
     return marked, flipped

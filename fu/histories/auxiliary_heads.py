@@ -30,12 +30,12 @@ def record(task: Task, so_far: Record, theta: Tensor, round: int) -> Record:
     for k, client in enumerate(clients):
         began, random = theta.clone(), generator(task.seed, "wrong labels", client)
         shifts = torch.randint(1, data.classes, (data.size(client),), generator=random)
-        shift = iter(shifts[torch.cat([*federation.orders(client, round)])].tolist())  # in the order of the batches
+        shift = iter(shifts[torch.cat([*federation.orders(client, round)])].split(1))  # in the order of the batches
         if so_far:
             began[head] = (1 - GAMMA) * theta[head] + GAMMA * so_far["heads"][k]
 
-        def wrong(x: Tensor, y: Tensor, shift: Iterator[int] = shift) -> Tensor:
-            return (y + torch.tensor([*islice(shift, len(y))], device=y.device)) % data.classes
+        def wrong(x: Tensor, y: Tensor, shift: Iterator[Tensor] = shift) -> Tensor:
+            return (y + torch.cat([*islice(shift, len(y))]).to(y.device)) % data.classes
 
         def hold(weights: Tensor, began: Tensor = began) -> None:
             weights.copy_(torch.where(head, weights, began))

@@ -1,6 +1,4 @@
-"""What is slow to find out and cached in `results/.cache`: whether hyper-parameters are valid and models fit, sizes of
-models, checksums of archives.
-"""
+"""Slow checks of the plan, cached in `results/.cache`: hyper-parameters, models, their sizes, checksums of files."""
 
 import hashlib
 import json
@@ -48,7 +46,7 @@ class Planned(NamedTuple):
 
 
 def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
-    """Check that every planned plug-in can be called, its hyper-parameters, and that its histories are recorded.
+    """Check that plug-ins can be called, their hyper-parameters are valid, and the histories they need are recorded.
 
     Imports a plug-in only where the same file and values are not cached as valid; returns the newly valid ones, to
     `remember` once the whole plan is valid.
@@ -99,7 +97,7 @@ def check_fit(kind: str, chosen: Choice, model: Choice, shape: tuple[int, ...], 
 
 
 def _on_meta(model: Choice, shape: tuple[int, ...], classes: int) -> Any:
-    """Build a model on the meta device; None where that fails, which the job that needs it reports."""
+    """Build a model on the meta device; None if that fails: the job that needs it reports the error."""
     import torch
 
     try:

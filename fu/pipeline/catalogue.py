@@ -1,4 +1,4 @@
-"""What plug-ins declare, read from their files without importing them."""
+"""Declarations of plug-ins, read from their files without importing them."""
 
 import ast
 import contextlib

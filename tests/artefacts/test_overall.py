@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
-from fu.artefacts.overall import BETTER, BEYOND, LIKELY, UNDECIDED, WORSE, verdict
+from fu.artefacts.overall import BETTER, SIMILAR, UNDECIDED, UNLIKE, WORSE, better, similar
 from fu.artefacts.result import Result
 from fu.pipeline import catalogue
 from tests.artefacts.factories import cells, made, make_entry
@@ -98,11 +98,11 @@ def test_verdicts() -> None:
     result = made(make_overall(), make_rows())
     found = rows_of(result, "retraining")["verdict"].to_dict()
     assert found == {
-        ("near", "asr"): LIKELY,
+        ("near", "asr"): SIMILAR,
         ("near", "r_acc"): UNDECIDED,  # all clients are equal: no spread to judge by
-        ("far", "asr"): BEYOND,
-        ("far", "r_acc"): BEYOND,
-        ("tuned", "asr"): BEYOND,
+        ("far", "asr"): UNLIKE,
+        ("far", "r_acc"): UNLIKE,
+        ("tuned", "asr"): UNLIKE,
         ("tuned", "r_acc"): UNDECIDED,
     }
     tuned = rows_of(result, "fine-tuning")
@@ -116,25 +116,40 @@ def test_verdicts() -> None:
     assert tuned["margin"].isna().all()
 
 
+NONE = float("nan")
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "better", "word"),
+    ("low", "high", "word"),
     [
-        (-0.1, 0.1, 0, LIKELY),
-        (-0.11, 0.1, 0, UNDECIDED),
-        (-0.1, 0.11, 0, UNDECIDED),
-        (0.11, 0.2, 0, BEYOND),
-        (-0.2, -0.11, 0, BEYOND),
-        (0.01, 0.2, 0, UNDECIDED),  # not 0, but within the margin in part
+        (-0.1, 0.1, SIMILAR),
+        (-0.11, 0.1, UNDECIDED),
+        (-0.1, 0.11, UNDECIDED),
+        (0.11, 0.2, UNLIKE),
+        (-0.2, -0.11, UNLIKE),
+        (0.01, 0.2, UNDECIDED),  # it excludes 0, but part of it is within the margin
+        (NONE, NONE, UNDECIDED),
+    ],
+)
+def test_an_interval_within_the_margin_is_like_retraining_and_one_outside_is_unlike(
+    low: float, high: float, word: str
+) -> None:
+    assert similar(low, high, 0.1) == word
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sign", "word"),
+    [
         (0.01, 0.2, 1, BETTER),
         (0.01, 0.2, -1, WORSE),
         (-0.2, -0.01, -1, BETTER),
+        (-0.2, -0.01, 1, WORSE),
         (-0.2, 0.0, -1, UNDECIDED),
-        (float("nan"), float("nan"), 0, UNDECIDED),
-        (float("nan"), float("nan"), 1, UNDECIDED),
+        (NONE, NONE, 1, UNDECIDED),
     ],
 )
-def test_an_interval_has_one_verdict(low: float, high: float, better: int, word: str) -> None:
-    assert verdict(low, high, 0.1, better) == word
+def test_an_interval_on_one_side_of_0_is_better_or_worse(low: float, high: float, sign: int, word: str) -> None:
+    assert better(low, high, sign) == word
 
 
 def test_seeds_are_compared_within_and_averaged_for_each_client() -> None:
@@ -150,8 +165,8 @@ def test_seeds_are_compared_within_and_averaged_for_each_client() -> None:
 def test_the_first_panel_names_metrics_by_verdict_and_marks_the_front_of_costs() -> None:
     result = made(make_overall(), make_rows())
     head, *lines = cells(result.body.partition("difference from")[0])
-    assert head[1:5] == ["Like retraining in", "Beyond retraining in", "Better than fine-tuning in", "Worse in"]
-    assert head[5:] == ["Client rounds", "× fine-tuning", "Seconds", "Points"]
+    assert head[1:5] == ["Like retraining in", "Unlike retraining in", "Better than fine-tuning in", "Worse in"]
+    assert head[5:] == ["Client rounds", "× fine-tuning", "Seconds", "Grid"]
     assert lines == [
         ["Near", "ASR", "–", "ASR", "–", "**10**", "0.50", "–", "1"],
         ["Far", "–", "ASR, R-Acc", "ASR", "R-Acc", "**5**", "0.25", "–", "1"],
@@ -178,8 +193,8 @@ def test_a_client_of_whom_nothing_is_left_takes_the_verdict() -> None:
     assert (found["verdict"], found["clients"]) == (UNDECIDED, 4)
     assert found["mean"] == pytest.approx(0.02)
     assert "| Near (1 of 5 diverged)" in result.body
-    assert "A client of whom" in result.notes
-    assert "A client of whom" not in made(make_overall(), make_rows()).notes
+    assert "all of its runs diverged" in result.notes
+    assert "all of its runs diverged" not in made(make_overall(), make_rows()).notes
 
 
 def test_five_clients_of_six_give_no_verdict() -> None:

@@ -196,6 +196,13 @@ def test_an_evaluation_is_told_the_roles_of_the_models_it_is_given() -> None:
     ]
 
 
+def test_an_evaluation_without_evaluators_is_not_run() -> None:
+    planned = plan("smoke", scenarios={"mnist-pat20": {"settings": {"evaluations": {"own": ["forgotten"]}}}})
+    without = plan("smoke", scenarios={"mnist-pat20": {"settings": {"evaluations": {"own": []}}}})
+    settings = [one.trials["fedosd/mnist-pat20", "original"].settings.evaluations for one in (planned, without)]
+    assert [*settings[1]] == [name for name in settings[0] if name != "own"] != []
+
+
 def test_evaluators_apart_are_jobs_apart_and_made_where_an_artefact_shows_them() -> None:
     apart = {"evaluation": ["backdoor", "utility", "distance", "cost"], "clashes": ["conflicts"]}
     planned = plan("smoke", settings={"evaluations": apart})

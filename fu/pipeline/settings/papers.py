@@ -280,7 +280,7 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
         shared = [short for short in several if short not in scenario.vary]
         for values in product(*(coordinate.values for coordinate in several.values())):
             given = dict(zip(several, values, strict=True))
-            at = {short: _coordinate(value) for short, value in given.items()}
+            at = {short: _named(value) for short, value in given.items()}
             settings = scenario.settings
             for short, coordinate in scenario.vary.items():
                 settings = merge(settings, _nested(coordinate.setting.split("."), given[short]))
@@ -326,14 +326,16 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
     return paper.model_copy(update={"scenarios": scenarios, "artefacts": artefacts, "claims": claims})
 
 
-def _coordinate(value: Any) -> Any:
-    """Return the coordinate of a value: of a list of clients their numbers, joined by a sign that names may have."""
-    several = value if isinstance(value, list) else [value]
-    return several[0] if len(several) == 1 else ".".join(map(str, several))
+def _named(value: Any) -> Any:
+    """Return a value as a coordinate: a client by its number, several clients by theirs, separated by dots."""
+    clients = value if isinstance(value, tuple) else (value,)
+    return clients[0] if len(clients) == 1 else ".".join(map(str, clients))
 
 
 def _nested(keys: Sequence[str], value: Any) -> Any:
-    return {keys[0]: _nested(keys[1:], value)} if keys else value
+    if not keys:
+        return [*value] if isinstance(value, tuple) else value
+    return {keys[0]: _nested(keys[1:], value)}
 
 
 def coordinates(at: Mapping[str, Any]) -> str:

@@ -14,9 +14,9 @@ from fu.data.sharing import Sharing
 from fu.errors import UserError, nearest
 from fu.federation.sgd import LocalSGD
 from fu.pipeline import cached, catalogue
-from fu.pipeline.settings.types import GridKey, Names, Pattern, Seeds, Value, Word, typed
+from fu.pipeline.settings.types import GridKey, Names, Pattern, Seeds, Value, Varied, Word, typed
 from fu.plugins import Choice
-from fu.types import Count, Different, Held, Name, Strict
+from fu.types import Count, Different, Name, Strict
 
 
 class Config(Strict):
@@ -413,8 +413,8 @@ class Vary(Strict):
     setting: str = Field(
         pattern=r"^[a-z_]+(\.[A-Za-z0-9_]+)+$", description="the setting: data.absent, training.rounds, ..."
     )
-    values: Annotated[list[Value | Annotated[list[Held], Field(min_length=1)]], Field(min_length=1), Different] = Field(
-        description="its values; lists of clients for data.forget.clients: [[0], [1]] forgets each of two in turn"
+    values: Annotated[list[Varied], Field(min_length=1), Different] = Field(
+        description="its values; for data.forget.clients lists of clients: [[0], [1]] forgets each of two in turn"
     )
     label: str | None = Field(None, description="label on axes and in columns; null: the short name")
 

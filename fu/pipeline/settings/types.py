@@ -4,9 +4,16 @@ import contextlib
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from fu.types import WORD, Different, Name
+from fu.types import WORD, Different, Held, Name
 
 NUMBERS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "bool"))
 RESOLVER = yaml.resolver.Resolver()
@@ -14,6 +21,14 @@ RESOLVER = yaml.resolver.Resolver()
 
 def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _varied(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Read a value that a scenario varies; a list of clients becomes a tuple, which can be compared."""
+    try:
+        return read(tuple(value) if isinstance(value, list) else value)
+    except ValidationError:
+        raise ValueError("must be a number, text, or a list of clients (counted from 0)") from None
 
 
 def typed(value: Any) -> Any:
@@ -45,4 +60,5 @@ Names = Annotated[list[Name], BeforeValidator(_listed), Different]
 Seed = Annotated[int, Field(ge=0)]
 Seeds = Annotated[list[Seed], Field(min_length=1), Different]
 Value = float | int | str
+Varied = Annotated[Value | Annotated[tuple[Held, ...], Field(min_length=1)], WrapValidator(_varied)]
 GridKey = Annotated[str, AfterValidator(_grid_key)]

@@ -51,6 +51,8 @@ CONFIGS: list[tuple[Any, ...]] = [
     ("settings/data/attack/name", "pach", "data: attack.name: there is no attacks plug-in 'pach'"),
     ("scenarios/iid/vary", {"client": {"setting": "data.forget.clients", "values": [[0], [0]]}},
      "scenarios.iid.vary.client.values: must differ from each other"),
+    ("scenarios/iid/vary", {"client": {"setting": "data.forget.clients", "values": [[0], [-1]]}},
+     "vary.client.values.1: must be a number, text, or a list of clients (counted from 0), got [-1]."),
     ("settings/evaluations", {"evaluation": []},
      "at least one evaluator is needed, and no evaluator may be in two evaluations"),
     ("settings/evaluations", {"evaluation": ["utility"], "recovered": ["cost"]},
