@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing, notes
 from fu.artefacts.entry import Entry, Method, Metric
@@ -287,23 +288,36 @@ def _cell(metric: Metric, one: Difference) -> str:
 
 
 def _picture(entry: Entry, known: Differences) -> Figure:
-    """Draw the differences from retraining with their intervals and margins, a panel for each metric."""
+    """Draw the differences from retraining with their intervals and margins, a panel for each metric.
+
+    Controls do not set the scale; those that lie outside are arrows at its edge.
+    """
     methods, metrics = _shown(entry), _tested(entry)
     figure, cells = drawing.panels(len(metrics), 1, 0.2 * len(methods) + 0.9)
     for [axis], metric in zip(cells, metrics, strict=True):
-        for place, method in enumerate(methods):
-            one = known[method.name, metric.name, RETRAINING]
+        every = [known[method.name, metric.name, RETRAINING] for method in methods]
+        scaled = [one for method, one in zip(methods, every, strict=True) if not method.control] or every
+        ends = [value for one in scaled for value in (one.low, one.mean, one.high, one.margin, -one.margin)]
+        left, right = np.nanmin([0, *ends]), np.nanmax([0, *ends])
+        around = 0.05 * (right - left) or 1
+        axis.set_xlim(left - around, right + around)
+        for place, one in enumerate(every):
             if not isnan(one.margin):
                 axis.fill_betweenx([place - 0.5, place + 0.5], -one.margin, one.margin, zorder=0, **BAND)
             if not isnan(one.low):
                 axis.hlines(place, one.low, one.high, **LINE)
-            axis.plot(one.mean, place, **SIGNS[one.verdict])
+            sign = SIGNS[one.verdict]
+            if not left <= one.mean <= right:
+                sign = {**sign, "marker": "<" if one.mean < left else ">", "markersize": 5}
+            axis.plot(np.clip(one.mean, left, right), place, **sign)
         axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
         axis.set_yticks(range(len(methods)), [method.marked for method in methods])
         axis.set_ylim(len(methods) - 0.5, -0.5)
         drawing.head(axis, entry.heading_of(f"{_family(entry)}: {metric.label}"))
         axis.set_xlabel("difference from retraining")
+        axis.xaxis.set_major_locator(MaxNLocator(5))
     signs = [Line2D([], [], label=word, **sign) for word, sign in SIGNS.items()]
+    off = Line2D([], [], label="control, off the scale", **{**BLACK, "marker": "<", "markersize": 5})
     lines = [Line2D([], [], label="interval over clients", **LINE), Patch(label="margin: 95% of retrainings", **BAND)]
-    drawing.legend(figure, [*signs, *lines])
+    drawing.legend(figure, [*signs, *([off] if any(method.control for method in methods) else []), *lines])
     return figure

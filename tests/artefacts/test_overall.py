@@ -210,6 +210,15 @@ def test_an_asr_far_below_retraining_s_is_as_far_as_one_above() -> None:
     assert (near[5], far[5]) == ("10", "**5**")
 
 
+def test_a_control_does_not_set_the_scale_of_the_picture() -> None:
+    entry = make_overall()
+    controls = tuple(one.model_copy(update={"control": True}) if one.name == "tuned" else one for one in entry.methods)
+    asr, r_acc = made(entry.model_copy(update={"methods": controls}), make_rows()).figure.axes
+    assert asr.get_xlim()[1] < 0.45 < made(entry, make_rows()).figure.axes[0].get_xlim()[1]
+    marks = [[line.get_marker() for line in axis.lines[:3]] for axis in (asr, r_acc)]
+    assert marks == [["o", "o", ">"], ["o", "o", ">"]]
+
+
 def test_four_clients_are_too_few() -> None:
     entry = make_overall()
     fewer = entry.model_copy(update={"scenarios": entry.scenarios[:4]})
