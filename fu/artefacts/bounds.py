@@ -19,6 +19,7 @@ from fu.artefacts.rows import FORMULAS
 from fu.seeds import derive_integer
 
 INPUTS = ()
+TABLE = True
 BY_SEED = (  # the statements: 1 where one holds, 0 where it is false
     "Lemma 5.6",
     "Lemma 5.8",

@@ -12,6 +12,7 @@ from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 
 INPUTS = ("audits",)
+TABLE = True
 NEEDS = ("against",)
 COLUMNS = ["scenario", "method", "reference", "left", "audit", "p", "found", "claimed"]
 POWER = "power"

@@ -21,6 +21,7 @@ from fu.artefacts.words import in_a_row, plus_minus
 from fu.errors import UserError
 
 INPUTS = ("evaluations",)
+TABLE = True
 ALSO = ("accuracy",)  # of the last round alone
 NEEDS = ("x", "lines", "against")
 PUBLISHED = {"metrics": ("gain", "within")}  # within: the paper prints '-', its error bar in points is the value

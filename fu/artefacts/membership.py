@@ -19,6 +19,7 @@ from fu.artefacts.table import collect
 from fu.artefacts.words import in_a_row
 
 INPUTS = ("evaluations",)
+TABLE = True
 ALSO = (
     "mia_undefined",
     "mia_members",

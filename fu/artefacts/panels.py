@@ -1,4 +1,4 @@
-"""Panels of a table as Markdown, HTML, LaTeX and pictures; numbers stand below each other at the decimal point."""
+"""Panels of a table as Markdown, HTML and LaTeX; numbers stand below each other at the decimal point."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,22 +7,18 @@ from itertools import groupby
 from typing import Any
 
 import pandas as pd
-from matplotlib import rcParams
-from matplotlib.figure import Figure
 
 from fu.artefacts import escaping
 from fu.artefacts.escaping import inline, paragraph
-from fu.artefacts.wrapping import HARD, width
+from fu.artefacts.wrapping import HARD
 
 # The label of each panel, and its cells by (group, column): text, bold between **.
 Panels = list[tuple[str, pd.DataFrame]]
 Words = Sequence[list[str]]  # sentences on each panel
 OURS = "ours"  # the column of a group that Markdown calls by the group's name
-FAINT = ("paper", "diff")
 LIKE = "≈"  # behind a cell, or a column's name: like what it is compared with, so grey
 SEVERAL = 2  # paragraphs below a panel of a page
 SPACE = "\u2007"  # as wide as a digit
-GAP = 8  # points between two columns of a picture
 SYMBOLS = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -127,33 +123,6 @@ def tex(text: str) -> str:
     """
     escaped = re.sub(r"\$\\rho\$\\_([A-Za-z0-9])", r"$\\rho_{\1}$", text.translate(SYMBOLS))
     return UNKNOWN.sub(lambda sign: f"(U+{ord(sign[0]):04X})", re.sub(r"\s+", " ", escaped))
-
-
-def picture(panels: Panels) -> Figure:
-    """Draw the panels below each other, as wide as their cells are."""
-    size = rcParams["font.size"]
-    line, high = 1.6 * size, [len(rows) + 2.6 + _grouped(rows) for _, rows in panels]
-    heads = [[(f"{group}\n{name}" if group else name, False) for group, name in _columns(rows)] for _, rows in panels]
-    cells = [[head, *_lines(rows)] for head, (_, rows) in zip(heads, panels, strict=True)]
-    widths = [[max(width(text, size) for text, _ in one) + GAP for one in zip(*panel, strict=True)] for panel in cells]
-    wide, tall = max(*map(sum, widths), *(width(label, size + 1) for label, _ in panels)), line * sum(high)
-    figure = Figure(figsize=(wide / 72, tall / 72))
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, wide), ylim=(tall, 0))
-    axes.axis("off")
-    for k, (label, rows) in enumerate(panels):
-        top, head = line * (sum(high[:k]) + 1.6), line * (1 + _grouped(rows))
-        axes.text(0, top - 0.7 * line, label, fontsize=size + 1, weight="bold", va="center")
-        ends = [top, top + head, top + head + line * len(rows)]
-        axes.hlines(ends, 0, sum(widths[k]), color="0", linewidth=0.6)
-        for row, texts in enumerate(cells[k]):
-            y = top + head + (row - 0.5) * line if row else top + head / 2
-            for column, (text, bold) in enumerate(texts):
-                math = "$" not in text and bool(RHO.search(text))
-                shown = RHO.sub(r"$\\rho_{\1}$", text) if math else text
-                colour = "0.4" if _columns(rows)[column][1] in FAINT else "0"
-                weight = "bold" if bold else "normal"
-                axes.text(sum(widths[k][:column]), y, shown, va="center", weight=weight, color=colour, parse_math=math)
-    return figure
 
 
 def marked(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a kind of artefact returns, and how it is written: numbers, pages to read, LaTeX and pictures for a paper."""
+"""What a kind of artefact returns, and how it is written: numbers, pages, LaTeX, and of a figure pictures."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 import pandas as pd
 from matplotlib import rc_context, rcParams
-from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -35,20 +34,18 @@ img { max-width: 100%; height: auto }
 
 @dataclass(frozen=True)
 class Result:
-    """Tidy numbers, a Markdown body and a figure without heading; a table also has its panels and its notes.
+    """Tidy numbers and a Markdown body; a figure without heading, the panels of a table, or both.
 
-    `names`: those of the panels in LaTeX's labels (default: the scenarios'). `beside`: the figure is not a picture of
-    the panels, but stands beside them.
+    `names`: those of the panels in LaTeX's labels (default: the scenarios').
     """
 
     frame: pd.DataFrame
     body: str
-    figure: Figure
+    figure: Figure | None = None
     panels: Panels | None = None
     notes: str = ""
     words: Words = ()
     names: tuple[str, ...] = ()
-    beside: bool = False
 
 
 def of_table(
@@ -59,12 +56,12 @@ def of_table(
     names: tuple[str, ...] = (),
     figure: Figure | None = None,
 ) -> Result:
-    """Return the result of a kind that shows numbers in panels, with a figure beside them or as a picture of them.
+    """Return the result of a kind that shows numbers in panels, and perhaps a figure beside them.
 
     `names`: those of the panels, where there is not one for each scenario.
     """
     body = f"{panels.markdown(shown, words)}\n{paragraph(notes)}\n"
-    return Result(frame, body, figure or panels.picture(shown), shown, notes, words, names, beside=bool(figure))
+    return Result(frame, body, figure, shown, notes, words, names)
 
 
 def of_figure(frame: pd.DataFrame, shown: Panels, notes: str, figure: Figure, words: Words = ()) -> Result:
@@ -72,30 +69,17 @@ def of_figure(frame: pd.DataFrame, shown: Panels, notes: str, figure: Figure, wo
     return Result(frame, f"{panels.markdown(shown, words)}\n{paragraph(notes)}\n", figure, notes=notes)
 
 
-def write(
-    result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Path, pdf: Path, svg: Path, png: Path
-) -> None:
-    """Write the seven files; they carry no dates, so that equal numbers give equal bytes.
+def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Path, *pictures: Path) -> None:
+    """Write the files; they carry no dates, so that equal numbers give equal bytes.
 
-    Pictures hold panels and legend alone, as a paper needs them; the PDF of a table has a page for each panel.
+    `pictures`: of a figure the pdf, svg and png, which hold panels and legend alone, as a paper needs them.
     """
     result.frame.to_csv(csv, index=False, float_format="%.6g", lineterminator="\n")
     md.write_text(markdown(result, entry), encoding="utf-8")
     tex.write_text(latex(result, entry), encoding="utf-8")
-    box = _laid_out(result.figure, entry)
-    several = result.panels if result.panels and len(result.panels) > 1 and not result.beside else []
-    pages = [panels.picture([panel]) for panel in several]
-    with PdfPages(pdf, metadata={"CreationDate": None, "ModDate": None}) as file:
-        for page, around in [(page, _laid_out(page, entry)) for page in pages] or [(result.figure, box)]:
-            file.savefig(page, bbox_inches=around)
-    result.figure.savefig(svg, bbox_inches=box, metadata={"Date": None})
-    dpi = max(100, min(200, SIZE[0] / box.width, SIZE[1] / box.height))
-    result.figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
     shown = panels.html(result.panels, result.words) if result.panels else ""
-    if result.beside or not result.panels:
-        shown += f"<p>{_embedded(svg, _in_words(result.figure))}</p>"
-    else:
-        shown += f"<details><summary>As a picture</summary>{_embedded(svg, 'The same as a picture.')}</details>"
+    if result.figure:
+        shown += f"<p>{_embedded(_draw(result.figure, entry, *pictures), _in_words(result.figure))}</p>"
     parts = [f"<p>{marked(entry.caption)}</p>", shown, folded("How to read this", result.notes, entry.definitions)]
     title = escape(entry.heading)
     html.write_text(
@@ -103,6 +87,16 @@ def write(
         f"<main>\n<h1>{title}</h1>\n" + "\n".join([*parts, folded(MADE, _about(entry))]) + "\n</main>\n</html>\n",
         encoding="utf-8",
     )
+
+
+def _draw(figure: Figure, entry: Entry, pdf: Path, svg: Path, png: Path) -> Path:
+    """Write a figure in three formats, and return the one for pages."""
+    box = _laid_out(figure, entry)
+    figure.savefig(pdf, bbox_inches=box, metadata={"CreationDate": None, "ModDate": None})
+    figure.savefig(svg, bbox_inches=box, metadata={"Date": None})
+    dpi = max(100, min(200, SIZE[0] / box.width, SIZE[1] / box.height))
+    figure.savefig(png, bbox_inches=box, dpi=dpi, metadata={"Software": None})
+    return svg
 
 
 def markdown(result: Result, entry: Entry) -> str:
@@ -143,22 +137,23 @@ def latex(result: Result, entry: Entry) -> str:
     title = title[:1].upper() + title[1:]
     name = f"{entry.paper}-{entry.artefact}"
     about = f"{entry.caption} {entry.setting}"
-    share = min(1, result.figure.get_figwidth() / rcParams["figure.figsize"][0])
-    size = f"width={share:.3g}\\linewidth,height=.8\\textheight,keepaspectratio"
-    figure = (
-        "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
-        f"  \\includegraphics[{size}]{{{entry.artefact}.pdf}}\n"
-        f"  \\caption{{{tex(f'{title}. {about} {result.notes}'.strip())}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
-    )
-    if not result.panels:
-        return figure
-    names = result.names or [scenario.name for scenario in entry.scenarios]
-    floats = [
-        panels.latex(rows, f"{title}: {label}. {about}", f"tab:{name}-{panel}", result.notes)
-        for panel, (label, rows) in zip(names, result.panels, strict=True)
-    ]
-    tables = "% needs \\usepackage{booktabs,adjustbox}\n" + "\n".join(floats)
-    return f"{figure}\n{tables}" if result.beside else tables
+    figure, tables = "", ""
+    if result.figure:
+        share = min(1, result.figure.get_figwidth() / rcParams["figure.figsize"][0])
+        size = f"width={share:.3g}\\linewidth,height=.8\\textheight,keepaspectratio"
+        caption = tex(f"{title}. {about} {result.notes}".strip())
+        figure = (
+            "% needs \\usepackage{graphicx}\n\\begin{figure}\n  \\centering\n"
+            f"  \\includegraphics[{size}]{{{entry.artefact}.pdf}}\n"
+            f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{figure}}\n"
+        )
+    if result.panels:
+        names = result.names or [scenario.name for scenario in entry.scenarios]
+        tables = "% needs \\usepackage{booktabs,adjustbox}\n" + "\n".join(
+            panels.latex(rows, f"{title}: {label}. {about}", f"tab:{name}-{panel}", result.notes)
+            for panel, (label, rows) in zip(names, result.panels, strict=True)
+        )
+    return "\n".join(filter(None, [figure, tables]))
 
 
 def _embedded(svg: Path, alt: str) -> str:

@@ -17,6 +17,7 @@ from fu.artefacts.statistics import KEYS, printed, summaries
 from fu.artefacts.words import plus_minus
 
 INPUTS = ("traces", "costs")
+TABLE = True
 # Of a trace: what adds up over rounds.
 COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
 PUBLISHED = {"stages": ("total",), "metrics": ("seconds", "seconds_std")}

@@ -13,6 +13,7 @@ from fu.artefacts.words import plus_minus
 from fu.errors import UserError
 
 INPUTS = ()
+TABLE = True
 NEEDS = ("scenarios",)
 SYMBOLS = {
     "clients": "M",

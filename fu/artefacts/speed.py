@@ -21,6 +21,7 @@ from fu.artefacts.statistics import printed, summaries, unfinished
 from fu.artefacts.words import plus_minus
 
 INPUTS = ("traces", "costs")
+TABLE = True
 RETRAINS = True  # one of its methods must
 POINTS = True  # each point of a grid is a row
 PUBLISHED = {"metrics": ("faster", "faster_std")}

@@ -19,6 +19,7 @@ from fu.artefacts.statistics import KEYS, evaluated, printed, summaries
 from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
 
 INPUTS = ("evaluations",)
+TABLE = True  # unless `marks` says otherwise
 ALSO = ("asr", "distance")  # who forgot, and whether a model comes back to the original one
 PUBLISHED = {"metrics": ("reverts",)}  # the paper's mark behind an ASR
 MARKS = {"bars": ("unlearned", "recovered")}  # the stages that have a panel each

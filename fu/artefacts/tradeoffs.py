@@ -26,6 +26,7 @@ from fu.artefacts.statistics import MODEL, evaluated, printed, summaries
 from fu.artefacts.words import plus_minus
 
 INPUTS = ("evaluations",)
+TABLE = True  # unless `marks` says otherwise
 CLIENTS = True  # it shows numbers of single clients
 OPTIMA = True  # `against` has a training and a method that retrains, of as many rounds as any other model
 POINTS = True  # each point of a grid is a row

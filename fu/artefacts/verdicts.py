@@ -18,6 +18,7 @@ from fu.claims.judging import NO_SEED, Judged, Region, judge, overall, stands
 from fu.claims.testing import LEAST, MOST, unseen
 
 INPUTS = ("artefacts",)
+TABLE = True
 ALL = ""  # in place of a scenario: all of them
 COLUMNS = ["claim", "scenario", "verdict", "over", "mean", "low", "high", "n", "needed", "needed_90", "note"]
 COLUMNS += ["published", "published_value", "reason", "against", "text", "place", "artefact", "kind"]

@@ -105,6 +105,7 @@ CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
         "TRACED": TypeAdapter(tuple[str, ...]),
         "NEEDS": TypeAdapter(tuple[str, ...]),
         "MARKS": TypeAdapter(dict[str, tuple[str, ...]]),
+        "TABLE": TypeAdapter(bool),
         "OPTIMA": TypeAdapter(bool),
         "POINTS": TypeAdapter(bool),
         "REQUESTS": TypeAdapter(bool),
@@ -359,6 +360,11 @@ def measured(kind: str) -> bool:
 def audited(kind: str) -> bool:
     """Return whether an artefact kind shows audits, or samples that an audit ranks."""
     return bool({"audits", "exposed"}.intersection(reads(kind)))
+
+
+def drawn(kind: str, marks: str = "") -> bool:
+    """Return whether an artefact kind draws a figure, as its `marks` say, rather than a table alone."""
+    return bool(marks) or not declared("artefacts", kind).get("TABLE", False)
 
 
 def also(kind: str) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ def shown(entry: Artefact, where: str) -> None:
     marks = declared.get("MARKS", {})
     if entry.marks and entry.marks not in marks:
         raise UserError(f"{where}: marks: kind {entry.kind} has no {entry.marks!r}{nearest(entry.marks, marks)}.")
+    if entry.highlight and not catalogue.drawn(entry.kind, entry.marks):
+        raise UserError(f"{where}: highlight: kind {entry.kind} shows a table; a highlight is a figure.")
     for field in declared.get("NEEDS", ()):
         if not getattr(entry, field):
             raise UserError(f"{where}: kind {entry.kind} needs {field}.")

@@ -13,7 +13,7 @@ def words(plan: Plan, job: Job, threads: int) -> list[str]:
     given = {"root": plan.root, "data_dir": plan.config.data_dir, **job.outputs, **job.inputs}
     command = [module.__name__, "--spec", job.json, "--certificate", job.certificate]
     for name in [field.name for field in fields(module.Files)]:
-        value = given[name]
+        value = given.get(name, [])  # a table has no pictures
         command += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
     if job.inputs.get("chosen"):
         command += ["--chosen", *job.listed["chosen"], "--points", *job.listed["points"]]

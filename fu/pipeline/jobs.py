@@ -18,7 +18,7 @@ from fu.evaluation import selection
 from fu.pipeline import cached, catalogue, certificate, digest, estimates, specs
 from fu.pipeline.checks import evaluations_with, retrains
 from fu.pipeline.grid import Grid, inherited, line_of
-from fu.pipeline.paths import CERTIFIED, SEED, Paths, at
+from fu.pipeline.paths import CERTIFIED, FORMATS, SEED, Paths, at
 from fu.pipeline.settings.origins import AGAIN, origins
 from fu.pipeline.settings.records import Artefact, Config, Paper
 from fu.pipeline.specs import MAKES, Trial
@@ -101,6 +101,11 @@ class Job:
         return self.certificate.removesuffix(CERTIFIED)
 
     @property
+    def formats(self) -> str:
+        """The files of an artefact to read or look at, as a shell writes them."""
+        return f"{self.stem}.{{{','.join(name for name in FORMATS if name in self.outputs)}}}"
+
+    @property
     def certificate(self) -> str:
         """The certificate file, which says what the outputs were made from."""
         return self.outputs["certificate"]
@@ -160,7 +165,7 @@ class Jobs:
         key = stage, *sorted(names.items())
         if key not in self._named:
             spec, inputs, needs = getattr(self, f"_{stage}")(**names)
-            job = Job(stage, names, spec, inputs, self.paths.outputs(stage, names), **needs)
+            job = Job(stage, names, spec, inputs, **{"outputs": self.paths.outputs(stage, names), **needs})
             others = (name for place, name in names.items() if place not in ("run", "scenario"))
             equal = job.paper, stage, *others, job.json, *map(str, inputs.items())
             self._named[key] = self._equal.setdefault(equal, job)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+PICTURES = ("pdf", "svg", "png")  # of a figure; a table has none
+FORMATS = ("md", "csv", "html", "tex", *PICTURES)  # of an artefact, for people
 # Stage -> its outputs by name, below results/{preset}. The stage's `Files` have the same names.
 OUTPUTS: dict[str, dict[str, str]] = {
     "data": {"archive": "data/{dataset}.npz"},
@@ -45,12 +47,11 @@ OUTPUTS: dict[str, dict[str, str]] = {
     "publish": {
         name: f"artefacts/{{paper}}/{{artefact}}.{suffix}"
         for name, suffix in (
-            *(("csv", "csv"), ("rows", "rows.csv"), ("md", "md"), ("html", "html")),
-            *(("tex", "tex"), ("pdf", "pdf"), ("svg", "svg"), ("png", "png"), ("json", "json")),
+            *(("csv", "csv"), ("rows", "rows.csv"), ("md", "md"), ("html", "html"), ("tex", "tex"), ("json", "json")),
+            *((picture, picture) for picture in PICTURES),
         )
     },
 }
-ARTEFACT = tuple(path.partition("{artefact}.")[2] for path in OUTPUTS["publish"].values())  # what its files end with
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
 MAKERS = {"trained": "train", "unlearned": "unlearn", "recovered": "recover"}  # end of a model's name -> stage

@@ -10,7 +10,7 @@ from fu.pipeline import cached, catalogue, digest, entries, estimates, frames, p
 from fu.pipeline.estimates import counted, lasting, working
 from fu.pipeline.grid import Grid
 from fu.pipeline.jobs import Files, Job, Jobs, Made
-from fu.pipeline.paths import at
+from fu.pipeline.paths import PICTURES, at
 from fu.pipeline.settings.papers import Resolved, blamed, configured, files
 from fu.pipeline.settings.records import Artefact
 
@@ -58,7 +58,15 @@ class Plan(Jobs):
         inputs: Files = {role: [*map(str, paths)] for role, paths in behind.items()}
         inputs["published"] = numbers
         needs = {"minutes": 10, "estimate": estimates.JOB_S + estimates.DRAWING_S, "disk_mb": estimates.DRAWN_MB}
+        if (paper, artefact) in self.tables:
+            outputs = self.paths.outputs("publish", {"paper": paper, "artefact": artefact})
+            needs["outputs"] = {name: path for name, path in outputs.items() if name not in PICTURES}
         return spec, inputs, needs
+
+    @cached_property
+    def tables(self) -> list[tuple[str, str]]:
+        """The artefacts without a figure."""
+        return [key for key, entry in self.artefacts.items() if not catalogue.drawn(entry.kind, entry.marks)]
 
     def published(self, paper: str, artefact: str) -> list[str]:
         """The file with the paper's own numbers, if the artefact has one."""
@@ -71,6 +79,11 @@ class Plan(Jobs):
         if not (digest.ROOT / path).is_file():
             raise UserError(f"{self.where[paper]}: artefacts.{artefact}: published is true, but {path} does not exist.")
         return [path]
+
+    def folder(self, tables: bool) -> str:
+        """Return the pattern of a paper's folder before the files of a table, or of a figure."""
+        names = "|".join("/".join(key) for key in self.tables)
+        return rf"(?{'=' if tables else '!'}(?:{names})\.)[^/]+"
 
     # ---- the graph -------------------------------------------------------------------------------------------
 
@@ -139,7 +152,7 @@ class Plan(Jobs):
     def targets(self, *artefacts: tuple[str, str]) -> list[str]:
         """Return the files of artefacts (default: all); their dependencies are made as needed."""
         named = ({"paper": paper, "artefact": artefact} for paper, artefact in artefacts or self.artefacts)
-        return sorted(path for names in named for path in self.paths.outputs("publish", names).values())
+        return sorted(path for names in named for path in self.job("publish", names).outputs.values())
 
     def overview(self, jobs: Iterable[Job], cores: int) -> str:
         """Return one line on the jobs to run: how many, and about how much time and disk space they take.

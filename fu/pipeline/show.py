@@ -55,7 +55,7 @@ def results(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
                 yield from (f"  {path}" for path in made)
             elif (path := Path(job.outputs["md"])) in made:
                 shown[path] = plan.artefacts[job.names["paper"], job.names["artefact"]]
-                yield f"  {path.with_suffix('')}.{{md,csv,html,tex,pdf,svg,png}}   {shown[path].title}"
+                yield f"  {job.formats}   {shown[path].title}"
         tables = [path for path, entry in shown.items() if entry.kind in ("table", "gains")]
         if tables or (targets and shown):
             looks.append(first_look((tables or [*shown])[0]))

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import inf, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from fu import plugins
 from fu.artefacts.entry import HELD, ORIGINAL, Asked, Audit, Claim, Entry, Method, Relearning, Sampling, Scenario, Trial
 from fu.artefacts.result import Result, write
 from fu.pipeline import catalogue
+from fu.pipeline.paths import PICTURES
 from fu.seeds import derive_integer
 
 COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]
@@ -349,16 +351,23 @@ def diverge(frame: pd.DataFrame, trial: str = CHOSEN, seeds: tuple[int, ...] = (
     return pd.concat([frame[~here], lost], ignore_index=True)
 
 
-def made(entry: Entry, frame: pd.DataFrame | None = None) -> Result:
+class Drawn(Result):
+    """What a kind made whose figure a test looks at."""
+
+    figure: Figure
+
+
+def made(entry: Entry, frame: pd.DataFrame | None = None) -> Drawn:
     """Return the artefact of an entry, from its own frame unless another is given."""
-    found: Result = plugins.load("artefacts", entry.kind).make(make_frame(entry) if frame is None else frame, entry)
+    found = plugins.load("artefacts", entry.kind).make(make_frame(entry) if frame is None else frame, entry)
     assert not re.search(r"\b(nan|inf)\b", found.body, re.IGNORECASE)
-    return found
+    return cast(Drawn, found)
 
 
 def written(result: Result, entry: Entry, folder: Path) -> list[Path]:
     """Write the files into a folder."""
-    files = [folder / f"thing.{suffix}" for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png")]
+    suffixes = ("csv", "md", "html", "tex", *(PICTURES if result.figure else ()))
+    files = [folder / f"thing.{suffix}" for suffix in suffixes]
     folder.mkdir(exist_ok=True)
     write(result, entry, *files)
     return files

@@ -22,7 +22,6 @@ from fu.pipeline.bundle import write
 from fu.pipeline.bundle.check import METADATA, check
 from fu.pipeline.digest import ROOT as REPOSITORY
 from fu.pipeline.page import write as page
-from fu.pipeline.paths import ARTEFACT
 from fu.pipeline.plan import Plan
 from tests.artefacts.factories import make_entry
 from tests.mistakes import has, sentence
@@ -93,7 +92,7 @@ def test_a_bundle_is_a_crate_of_artefacts_certificates_settings_versions_and_how
     files, crate = contents(made), ROCrate(made)
     project = {"config.yaml", "Snakefile", "envs/lock.txt", "LICENSE", "CITATION.cff", METADATA}
     project |= {"workflow/papers/toy.yaml", "workflow/presets/smoke.yaml", f"{ROOT}/index.html"}
-    own = {f"{ROOT}/artefacts/toy/numbers.{suffix}" for suffix in ARTEFACT}
+    own = {f"{ROOT}/artefacts/toy/numbers.{suffix}" for suffix in ("csv", "rows.csv", "md", "html", "tex", "json")}
     assert {*files} == project | own | {MADE, EVALUATED, TRAINED}
     assert files["envs/lock.txt"] == (REPOSITORY / "envs/lock.txt").read_bytes()
     assert files["config.yaml"] == b"preset: smoke\npapers:\n- toy\n"

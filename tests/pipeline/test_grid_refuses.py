@@ -103,6 +103,8 @@ PLANS: list[tuple[Any, ...]] = [
      "artefacts.rates: x: 'recovery.lr' is neither a coordinate of 'iid' nor in a grid"),
     ("artefacts/bars/marks", "bar",
      "artefacts.bars: marks: kind table has no 'bar'; did you mean 'bars'? allowed: bars"),
+    ("artefacts/numbers/highlight", True,
+     "artefacts.numbers: highlight: kind table shows a table; a highlight is a figure."),
     ("artefacts/rounds/marks", "bars", "artefacts.rounds: marks: kind curves has no 'bars'; allowed: none"),
     ("settings/evaluations/evaluation", ["backdoor", "distance", "cost"],
      "artefacts.numbers: no evaluation of 'iid' has the metric 'r_acc'; add its evaluator"),

@@ -2,17 +2,20 @@
 
 import csv
 import json
+import re
 import shlex
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline import commands, estimates
 from fu.pipeline.digest import ROOT
-from fu.pipeline.paths import LOGS, OUTPUTS, certificate_of
+from fu.pipeline.paths import LOGS, OUTPUTS, PICTURES, certificate_of
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings import papers
 from fu.pipeline.stages import publish
@@ -104,6 +107,30 @@ def test_equal_jobs_have_the_same_names_whatever_is_asked_for_first() -> None:
 def test_artefacts_alone_are_asked_for() -> None:
     expected = {path for job in made().jobs() for path in job.outputs.values() if job.stage == "publish"}
     assert set(made().targets()) == expected
+
+
+def test_a_figure_has_pictures_a_table_none_and_each_a_rule_of_its_own() -> None:
+    planned, tables = made("smoke"), set()
+    for paper, artefact in planned.artefacts:
+        job = planned.job("publish", {"paper": paper, "artefact": artefact})
+        pictures = {*PICTURES} & {*job.outputs}
+        assert pictures in ({*PICTURES}, set())
+        tables |= {artefact} if not pictures else set()
+        name = f"{paper}/{artefact}.md"
+        assert [re.fullmatch(f"{planned.folder(of)}/[^/]+", name) is None for of in (True, False)] == [
+            bool(pictures),
+            not pictures,
+        ]
+    assert {"table1", "table8", "table12", "verdicts"} <= tables
+    assert tables.isdisjoint({"fig3", "fig5", "fig6", "fig7", "matrix"})
+
+
+def test_a_name_that_begins_with_another_or_stands_in_another_paper_is_neither() -> None:
+    plan = cast(Plan, SimpleNamespace(tables=[("toy", "one"), ("toy", "two")]))
+    tables = ("toy/one.rows.csv", "toy/two.md")
+    for name in (*tables, "toy/onetwo.md", "my/one.md", "toy/a.one.md"):
+        found = [of for of in (True, False) if re.fullmatch(f"{Plan.folder(plan, of)}/[^/]+", name)]
+        assert found == [name in tables]
 
 
 def test_a_chosen_point_is_copied_where_points_are_compared_and_computed_on_other_seeds() -> None:

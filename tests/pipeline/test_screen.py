@@ -183,12 +183,16 @@ def test_every_reason_stands_once_and_last_and_none_of_what_worked_when_tried_ag
 
 
 def test_an_artefact_is_named_when_it_is_made(shown: Shown) -> None:
-    table = made("smoke").job("publish", {"paper": "fedosd", "artefact": "table8"})
-    shown.screen.begin([*JOBS, table], cores=1)
-    shown.start(1, table)
-    shown.now += 2.5
-    shown.log("", event="job_finished", job_id=1)
-    assert shown.lines == [f"12:00:00 {table.stem}.{{md,csv,html,tex,pdf,svg,png}} (2.5 s)"]
+    table, figure = (made("smoke").job("publish", {"paper": "fedosd", "artefact": name}) for name in ("table8", "fig5"))
+    shown.screen.begin([*JOBS, table, figure], cores=1)
+    for job in (table, figure):
+        shown.start(1, job)
+        shown.now += 2.5
+        shown.log("", event="job_finished", job_id=1)
+    assert shown.lines == [
+        f"12:00:00 {table.stem}.{{md,csv,html,tex}} (2.5 s)",
+        f"12:00:00 {figure.stem}.{{md,csv,html,tex,pdf,svg,png}} (2.5 s)",
+    ]
 
 
 def test_a_log_file_has_few_lines(shown: Shown) -> None:

@@ -359,7 +359,7 @@ def test_the_chosen_point_is_what_its_own_job_makes_on_seeds_that_compare_nothin
 
 def test_one_artefact_can_be_asked_for_by_name(project: Project) -> None:
     for name in ("losses", "utility"):
-        (project.root / f"results/toy/artefacts/toy/{name}.png").unlink()
+        (project.root / f"results/toy/artefacts/toy/{name}.html").unlink()
     graph = project.graph("toy_losses")
     assert graph.due == graph.where(of_artefacts("losses"))
     project.expect_run(graph.due, "toy_losses")

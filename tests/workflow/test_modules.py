@@ -53,7 +53,7 @@ def test_a_module_under_other_names_runs_the_same_and_names_a_missing_profile(tm
     profile = ("--workflow-profile", f"{project.root}/profiles/default")
     for words, warned in (((), True), (profile, False), (("--rerun-triggers", "mtime", "--"), False)):
         done = mine.snakemake("-n", *words, "mine")
-        assert "rule fu_publish:" in done.stdout
+        assert "rule fu_tabulate:" in done.stdout
         assert done.stderr.count("warning: Snakemake's own records can rerun jobs that are up to date") == warned
         assert "localrules directive" not in done.stdout + done.stderr
 
@@ -82,7 +82,7 @@ def test_a_module_makes_the_same_bytes_in_the_folder_that_it_runs_in(toy: Projec
         "2",
     )  # -P: as the program `snakemake`
     mine.run(*program, *profile, "mine")
-    for suffix in ("csv", "md", "rows.csv", "svg"):
+    for suffix in ("csv", "md", "rows.csv", "html"):
         assert (mine.root / f"{NUMBERS}.{suffix}").read_bytes() == (toy.root / f"{NUMBERS}.{suffix}").read_bytes()
     assert (mine.root / "mine.csv").read_bytes() == (mine.root / f"{NUMBERS}.csv").read_bytes()
     assert (mine.root / "results/toy/index.html").exists()

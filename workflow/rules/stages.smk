@@ -269,17 +269,32 @@ use rule data as oracles with:
 
 
 use rule data as publish with:
-    """A table or figure of a paper, with its numbers."""
+    """A figure, with its numbers."""
     input:
         engine.inputs("publish", "results", "published", "costs"),
     output:
         **engine.outputs(
-            *("publish", "csv", "rows", "md", "html", "tex", "pdf", "svg", "json"),
+            *("publish", "csv", "rows", "md", "html", "tex", "json", "pdf", "svg"),
             png=lambda path: report(
                 path, caption="../report/artefact.rst", category="{paper}"
             ),
         ),
     log:
         plan.paths.log("publish"),
+    wildcard_constraints:
+        paper=plan.folder(tables=False),
     resources:
         **engine.resources("publish"),
+
+
+use rule publish as tabulate with:
+    """A table, with its numbers."""
+    output:
+        **engine.outputs(
+            *("publish", "csv", "rows", "md", "tex", "json"),
+            html=lambda path: report(
+                path, caption="../report/artefact.rst", category="{paper}"
+            ),
+        ),
+    wildcard_constraints:
+        paper=plan.folder(tables=True),

@@ -23,7 +23,7 @@ from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, submitted
 from fu.pipeline.engine.screen import Screen, refused
 from fu.pipeline.engine.snakemake import SYSTEM_ERROR, Account, Snakemake, ancient, unpack, update
-from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.paths import OUTPUTS, PICTURES
 from fu.pipeline.pending import Pending
 from fu.pipeline.plan import Job, Plan
 from fu.pipeline.settings import papers
@@ -206,9 +206,14 @@ class Engine:
         return unpack(inputs)
 
     def outputs(self, stage: str, *names: str, **flags: Callable[[Any], Any]) -> dict[str, Any]:
-        """Return the outputs of a stage, which survive if the job that would replace them fails; some with a flag."""
-        _named(stage, "outputs", {*names, *flags}, OUTPUTS[stage])
-        files = {name: update(path) for name, path in self.plan.paths.outputs(stage).items()}
+        """Return the outputs of a stage, which survive if the job that would replace them fails; some with a flag.
+
+        With pictures or, for tables, without.
+        """
+        named, pictures = {*names, *flags}, {*PICTURES}
+        _named(stage, "outputs", named, OUTPUTS[stage].keys() - (pictures if named.isdisjoint(pictures) else {}))
+        paths = self.plan.paths.outputs(stage)
+        files = {name: update(paths[name]) for name in [*names, *flags, "certificate"]}
         return {name: flags[name](path) if name in flags else path for name, path in files.items()}
 
     def command(self, made: Any, threads: int) -> str:

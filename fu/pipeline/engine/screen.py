@@ -88,7 +88,7 @@ class Screen:
             self.spent += running.job.seconds
             if running.job.stage == "publish":
                 took = time.monotonic() - running.began
-                self._say(f"{running.job.stem}.{{md,csv,html,tex,pdf,svg,png}} ({took:.1f} s)")
+                self._say(f"{running.job.formats} ({took:.1f} s)")
             self._show()
 
     def wrong(self, sentence: str) -> None:

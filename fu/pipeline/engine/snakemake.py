@@ -24,7 +24,8 @@ from fu.pipeline.engine.screen import Screen
 
 __all__ = ["Account", "Asked", "Snakemake", "ancient", "submits", "unpack", "update"]
 
-Asked = tuple[str, dict[str, str]]  # a rule's name, and the wildcards of a job
+Asked = tuple[str, dict[str, str]]  # a stage, and the wildcards of a job
+STAGES = {"tabulate": "publish"}  # of rules that have another name than their stage
 
 # What its log says and a person need not read: an account of jobs, which the screen gives, ...
 ACCOUNT = {"run_info", "workflow_started", "shellcmd", "job_started", "resources_info", "progress", "rulegraph"}
@@ -88,7 +89,8 @@ class Snakemake:
     @property
     def assigned(self) -> list[Asked]:
         """The jobs assigned to a submitted process; Snakemake may ask its rules about others, too."""
-        return [(job.rulename, job.wildcards_dict) for job in self._workflow.dag_settings.target_jobs]
+        jobs = self._workflow.dag_settings.target_jobs
+        return [(STAGES.get(job.rulename, job.rulename), job.wildcards_dict) for job in jobs]
 
     @property
     def runs_here(self) -> bool:
@@ -122,7 +124,7 @@ class Snakemake:
 
     def to_run(self, stages: Iterable[str]) -> list[Asked]:
         """Return what it is about to run of these rules: also what a person forces, which the plan does not know."""
-        ours = {self._rename(stage): stage for stage in stages}
+        ours = {self._rename(rule): STAGES.get(rule, rule) for rule in (*stages, *STAGES)}
         jobs = self._workflow.dag.needrun_jobs()
         return [(ours[job.rule.name], job.wildcards_dict) for job in jobs if job.rule.name in ours]
 
@@ -200,7 +202,8 @@ class Account(logging.Handler):
         with self.screen.lock:
             match event := str(field("event") or ""):
                 case "job_info":
-                    self.screen.started(field("jobid"), field("rule_name"), field("wildcards") or {}, field("log"))
+                    stage = STAGES.get(field("rule_name"), field("rule_name"))
+                    self.screen.started(field("jobid"), stage, field("wildcards") or {}, field("log"))
                 case "job_finished":
                     self.screen.finished(field("job_id"))
                 case "group_error":

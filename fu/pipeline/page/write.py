@@ -22,7 +22,6 @@ from fu.artefacts.panels import boxed
 from fu.pipeline.digest import module_file
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.page.made import Artefact, read
-from fu.pipeline.paths import ARTEFACT
 from fu.pipeline.plan import Plan
 from fu.pipeline.settings.records import Paper
 
@@ -32,7 +31,6 @@ ROWS = 100  # of numbers that have no table of their own
 WHAT = ["metric", "quantity"]  # columns that say what a number measures
 COLOURS = 128  # of a picture on the page: half the size of an SVG, and as sharp as the artefact's own PNG
 SMALL = 800  # pixels across a picture on the first screen
-TABLE = re.compile(r"<details><summary>As a picture</summary><img [^>]*></details>")  # which the page shows as a table
 IMAGE = re.compile(r'(<img [^>]*)src="[^"]*">')
 
 
@@ -80,7 +78,6 @@ def render(
         methods=_methods(papers, artefacts),
         costs={path: cost["seconds"] for artefact in artefacts for path, cost in artefact.about["costs"].items()},
         lasting=lasting,
-        suffixes=ARTEFACT,
         style=Markup(style),
         script=Markup(script),
         digest=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -166,7 +163,7 @@ def _claims(verdicts: Artefact, made: Mapping[str, Artefact], plugins: Mapping[s
 def _card(artefact: Artefact, plugins: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page shows of an artefact besides its provenance."""
     spec, (heading, body), path = artefact.about["spec"], artefact.page, "/".join(artefact.key)
-    body = re.sub(r"<(/?)h2>", r"<\1h4>", TABLE.sub("", body))
+    body = re.sub(r"<(/?)h2>", r"<\1h4>", body)
     if IMAGE.search(body):
         body = IMAGE.sub(rf'<a href="artefacts/{path}.svg">\1src="{_picture(artefact)}"></a>', body)
     return {

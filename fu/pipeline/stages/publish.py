@@ -1,4 +1,4 @@
-"""Make one table or figure: csv, md, html, tex, pdf, svg, png, its per-seed rows, and its provenance as json."""
+"""Make one table or figure: csv, md, html, tex, of a figure pictures, its per-seed rows, and its provenance as json."""
 
 import json
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from fu.artefacts.entry import Entry
 from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline import frames
+from fu.pipeline.paths import PICTURES
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 
@@ -22,7 +23,10 @@ class Spec(Entry, Base):
 
 @dataclass(frozen=True)
 class Files:
-    """`root`: the folder of the preset, with the sources; `published`: the paper's own numbers."""
+    """`root`: the folder of the preset, with the sources; `published`: the paper's own numbers.
+
+    `pdf`, `svg`, `png`: one file each; none of a table.
+    """
 
     root: Path
     published: list[Path]
@@ -31,9 +35,9 @@ class Files:
     md: Path
     html: Path
     tex: Path
-    pdf: Path
-    svg: Path
-    png: Path
+    pdf: list[Path]
+    svg: list[Path]
+    png: list[Path]
     json: Path
 
 
@@ -53,13 +57,20 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     frame = frames.read(entry, spec.sources, files.root, files.published[0] if files.published else None)
     behind = reads(spec, files)
     inputs = dict(zip(map(str, behind["results"]), options.contents(behind["results"]), strict=True))
-    written = (files.csv, files.md, files.html, files.tex, files.pdf, files.svg, files.png)
+    pictures = [*files.pdf, *files.svg, *files.png]
+    written = (files.csv, files.md, files.html, files.tex, *pictures, files.rows, files.json)
     kind = plugins.load("artefacts", spec.kind)
-    with drawing.styled(entry.figures), atomic_outputs(options, *written, files.rows, files.json) as outputs:
+    with drawing.styled(entry.figures), atomic_outputs(options, *written) as outputs:
         *parts, seeds, about = outputs
-        result.write(kind.make(frame, entry), entry, *parts)
+        made = kind.make(frame, entry)
+        if bool(made.figure) is not bool(pictures):
+            why = "a figure, which TABLE excludes" if made.figure else "no figure; add TABLE = True"
+            raise UserError(f"{spec.kind}.py (artefacts): `make` returns {why} (docs/adding-a-figure.md).")
+        result.write(made, entry, *parts)
         rows.write(rows.rows(frame, entry, getattr(kind, "by_seed", None)), seeds)
         about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, behind["costs"]), indent=2) + "\n")
+    for left in [] if pictures else PICTURES:  # by an earlier version, which drew tables, too
+        files.csv.with_suffix(f".{left}").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from fu.artefacts.result import Result, write
 from fu.contents import checksum
 from fu.pipeline import certificate
 from fu.pipeline.certificate import SEAL, Certificate
-from fu.pipeline.paths import CERTIFIED
+from fu.pipeline.paths import CERTIFIED, PICTURES
 from fu.pipeline.settings.records import Paper
 from tests.artefacts.factories import made
 
@@ -75,8 +75,9 @@ def put(entry: Entry, result: Result | None = None, **about: Any) -> Path:
             certify(evaluation.with_name(name), stage, {"models": models})
     stem = ROOT / "artefacts" / entry.paper / entry.artefact
     stem.parent.mkdir(parents=True, exist_ok=True)
-    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("csv", "md", "html", "tex", "pdf", "svg", "png")]
-    write(result or made(entry), entry, *files)
+    shown: Result = result or made(entry)
+    suffixes = ("csv", "md", "html", "tex", *(PICTURES if shown.figure else ()))
+    write(shown, entry, *(stem.with_name(f"{stem.name}.{suffix}") for suffix in suffixes))
     stem.with_name(f"{stem.name}.rows.csv").write_text("seed,value\n")
     costs = {EVALUATION: {"seconds": 7200.0}}
     described = {"commit": "abcdef" * 6, "clean": True, "preset": "smoke", "versions": VERSIONS, "seconds": 7200.0}

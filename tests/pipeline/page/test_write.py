@@ -58,11 +58,11 @@ def test_a_card_has_its_table_its_files_and_how_it_was_made() -> None:
     put(make_entry("table"), clean=False)
     [card] = re.findall(r"<article.*?</article>", shown(toy=TOY), re.DOTALL)
     assert card.count("<table>") == 1
-    assert "<img" not in card  # a table as a picture is a file beside the page
+    assert "<img" not in card
     for provenance in ("TARGETS=toy_thing", "abcdefabcdef, edited", "c0de", "torch 2.13.0", "2 h 0 min on toy", "0, 1"):
         assert provenance in card
     files = re.findall(r'<a href="(artefacts/[^"]*)">', card)
-    assert len(files) == 10
+    assert len(files) == 7
     assert all((ROOT / file).is_file() for file in files)
 
 
@@ -121,7 +121,7 @@ def test_whatever_a_person_writes_is_text_and_nothing_is_loaded(kind: str) -> No
     entry = hostile(kind)
     result = made(entry)
     frame = result.frame.assign(**{result.frame.columns[0]: HOSTILE, HOSTILE: HOSTILE})
-    put(entry, Result(frame, result.body, result.figure, result.panels, result.notes, beside=result.beside))
+    put(entry, Result(frame, result.body, result.figure, result.panels, result.notes))
     claim = dict.fromkeys(("claim", "verdict", "reason", "text", "place", "artefact"), HOSTILE)
     stem = judged(ROOT / "artefacts/toy/thing")
     pd.DataFrame([{"scenario": "", **claim}]).to_csv(stem.with_suffix(".csv"), index=False)
@@ -184,7 +184,7 @@ def rewritten(name: str, text: str) -> Callable[[Path], None]:
         (lambda stem: stem.with_name("thing.made.json").unlink(), "thing.made.json is missing or damaged."),
         (certified('"outputs": {', '"outputs": {"thing.a": 1,'), "thing.made.json was not written by fu ("),
         (lambda stem: stem.with_name("thing.csv").write_text("x"), "thing.csv is not as its job wrote it."),
-        (lambda stem: stem.with_name("thing.pdf").unlink(), "thing.pdf is missing."),
+        (lambda stem: stem.with_name("thing.tex").unlink(), "thing.tex is missing."),
         (rewritten("thing.csv", ""), "thing.csv was not written by fu (EmptyDataError)."),
         (rewritten("thing.csv", 'a,b\n"1'), "thing.csv was not written by fu (ParserError)."),
         (rewritten("thing.json", "[" * 100_000), "thing.json was not written by fu (RecursionError)."),

@@ -23,9 +23,8 @@ def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path:
     numbers.write_text("scenario,method,stage,metric,value\n")
     spec = made("smoke").job("publish", {"paper": "fedosd", "artefact": "table8"}).spec
     assert isinstance(spec, publish.Spec)
-    names = ("rows", "md", "html", "tex", "pdf", "svg", "png", "json")
-    outputs = {name: tmp_path / f"table8.{name}" for name in names}
-    files = publish.Files(tmp_path, [numbers], csv=tmp_path / "made.csv", **outputs)
+    outputs = {name: tmp_path / f"table8.{name}" for name in ("rows", "md", "html", "tex", "json")}
+    files = publish.Files(tmp_path, [numbers], csv=tmp_path / "made.csv", **outputs, pdf=[], svg=[], png=[])
     with pytest.raises(UserError, match=r"table8\.csv: the file was edited after this job was planned; run snakemake"):
         publish.main(spec, files, Options())
     assert list(contents(tmp_path)) == ["table8.csv"]
@@ -44,12 +43,15 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
 
     monkeypatch.setattr(table, "make", spied)
     entry = entry_of("table", chosen={}, published=checksum(numbers))
-    names = ("csv", "rows", "md", "html", "tex", "pdf", "svg", "png", "json")
-    outputs = {name: tmp_path / f"thing.{name}" for name in names}
-    files = publish.Files(root, [numbers], **outputs)
+    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "rows", "md", "html", "tex", "json")}
+    files = publish.Files(root, [numbers], **outputs, pdf=[], svg=[], png=[])
+    old = [tmp_path / f"{name}.png" for name in ("thing", "other")]
+    for file in old:  # of a version that drew tables, too
+        file.touch()
     spec = publish.Spec(**dict(entry), sources=sources_of(entry))
     behind = publish.reads(spec, files)
     publish.main(spec, files, Options(code="the code"))
+    assert [file.exists() for file in old] == [False, True]
     ((frame, shown),) = given
     assert shown.chosen == {"small": {"ours": CHOSEN}}
     assert set(frame["trial"].dropna()) == {"original", "scratch", CHOSEN}
@@ -63,3 +65,19 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
     assert list(about["costs"]) == [*map(str, behind["costs"])]
     assert about["code"] == "the code"
     assert about["seconds"] == round(sum(json.loads(Path(path).read_text())["seconds"] for path in about["costs"]), 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pictures", "why"),
+    [("curves", False, "a figure, which TABLE excludes"), ("table", True, "no figure; add TABLE = True")],
+)
+def test_a_kind_that_draws_what_it_did_not_say_is_refused_and_nothing_is_left(
+    kind: str, pictures: bool, why: str, tmp_path: Path
+) -> None:
+    root, entry = make_results(tmp_path / "results"), entry_of(kind)
+    outputs = {name: tmp_path / f"made/thing.{name}" for name in ("csv", "rows", "md", "html", "tex", "json")}
+    drawn = {name: [tmp_path / f"made/thing.{name}"] * pictures for name in ("pdf", "svg", "png")}
+    spec = publish.Spec(**dict(entry), sources=sources_of(entry))
+    with pytest.raises(UserError, match=rf"^{kind}\.py \(artefacts\): `make` returns {why} \(docs/adding-a-figure"):
+        publish.main(spec, publish.Files(root, [], **outputs, **drawn), Options())
+    assert not contents(tmp_path / "made")
