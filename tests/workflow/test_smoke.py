@@ -126,7 +126,8 @@ def test_in_every_panel_the_backdoor_takes_hold_and_retraining_learns_the_task_w
     before = relearned[(relearned["attack"] == "original") & (relearned["metric"] == "asr")]["mean"]
     assert before.round(3).nunique() == 2  # of either training
     assert before.min() > 0.7
-    assert again.keys() == trained.keys() - {f"fedosd/mnist-mlp-{name}/seed0" for name in ("pat20", "pat50")}
+    without = "fedosd/mnist-mlp-", "fedosd/mnist-pat50-each-"  # of which the latter have repeats of retraining
+    assert again.keys() == {run for run in trained if not run.startswith(without)}
     assert {
         run: (row["asr"], row["r_acc"])
         for run, row in trained.items()
