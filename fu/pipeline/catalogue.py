@@ -362,7 +362,7 @@ def audited(kind: str) -> bool:
     return bool({"audits", "exposed"}.intersection(reads(kind)))
 
 
-def drawn(kind: str, marks: str = "") -> bool:
+def drawn(kind: str, marks: str | None = None) -> bool:
     """Return whether an artefact kind draws a figure, as its `marks` say, rather than a table alone."""
     return bool(marks) or not declared("artefacts", kind).get("TABLE", False)
 

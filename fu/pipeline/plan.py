@@ -57,7 +57,11 @@ class Plan(Jobs):
         behind = frames.behind(spec.sources, spec.seeds, Path(self.root))
         inputs: Files = {role: [*map(str, paths)] for role, paths in behind.items()}
         inputs["published"] = numbers
-        needs = {"minutes": 10, "estimate": estimates.JOB_S + estimates.DRAWING_S, "disk_mb": estimates.DRAWN_MB}
+        needs: dict[str, Any] = {
+            "minutes": 10,
+            "estimate": estimates.JOB_S + estimates.DRAWING_S,
+            "disk_mb": estimates.DRAWN_MB,
+        }
         if (paper, artefact) in self.tables:
             outputs = self.paths.outputs("publish", {"paper": paper, "artefact": artefact})
             needs["outputs"] = {name: path for name, path in outputs.items() if name not in PICTURES}

@@ -76,8 +76,8 @@ def test_a_kind_that_draws_what_it_did_not_say_is_refused_and_nothing_is_left(
 ) -> None:
     root, entry = make_results(tmp_path / "results"), entry_of(kind)
     outputs = {name: tmp_path / f"made/thing.{name}" for name in ("csv", "rows", "md", "html", "tex", "json")}
-    drawn = {name: [tmp_path / f"made/thing.{name}"] * pictures for name in ("pdf", "svg", "png")}
+    pdf, svg, png = ([tmp_path / f"made/thing.{name}"] * pictures for name in ("pdf", "svg", "png"))
     spec = publish.Spec(**dict(entry), sources=sources_of(entry))
     with pytest.raises(UserError, match=rf"^{kind}\.py \(artefacts\): `make` returns {why} \(docs/adding-a-figure"):
-        publish.main(spec, publish.Files(root, [], **outputs, **drawn), Options())
+        publish.main(spec, publish.Files(root, [], **outputs, pdf=pdf, svg=svg, png=png), Options())
     assert not contents(tmp_path / "made")
