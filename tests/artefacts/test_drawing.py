@@ -15,12 +15,11 @@ from fu.artefacts.drawing import (
     show_shares,
 )
 from fu.artefacts.entry import Method
-from fu.pipeline.catalogue import available
+from fu.pipeline.catalogue import available, drawn
 from fu.pipeline.settings.papers import files, read_yaml
 from tests.artefacts.factories import made, make_entry, make_scratch
 
-TABLES = ("bounds", "gains", "membership", "runtime", "sampling_table", "table")
-DRAWN = [kind for kind in available("artefacts") if kind not in TABLES]
+DRAWN = [kind for kind in available("artefacts") if drawn(kind)]
 
 
 def methods(*names: str) -> list[Method]:
@@ -118,7 +117,7 @@ def test_every_scenario_is_named(kind: str) -> None:
     plain = make_entry(kind)
     (small,) = plain.scenarios
     entry = plain.model_copy(update={"scenarios": (small.model_copy(update={"label": "Other data"}),)})
-    figure = made(entry).figure
-    assert any("Other data" in text.get_text() for text in texts_of(figure))
+    found = made(entry)
+    assert any("Other data" in text.get_text() for text in texts_of(found.figure))
     if kind != "images":
-        assert "Other data" in made(entry).body
+        assert "Other data" in found.body
