@@ -49,6 +49,12 @@ def test_every_table_and_figure_has_expected_numbers_of_a_megabyte_in_all() -> N
     assert sum(path.stat().st_size for path in FOLDER.rglob("*")) < 1e6
 
 
+def test_the_page_for_evaluators_counts_them() -> None:
+    text, number = (ROOT / "docs/artefact-evaluation.md").read_text(), len(entries())
+    assert f"all {number} tables and figures (42 of the papers, {number - 42} of our own)" in text
+    assert f"{len(FILES)} of the {number} have expected numbers" in text
+
+
 def test_expected_columns_and_rows_are_those_of_the_plan() -> None:
     for name in FILES:
         entry, found = entries()[name], rows(name)

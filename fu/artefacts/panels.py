@@ -1,4 +1,4 @@
-"""Panels of a table as Markdown, HTML and LaTeX; numbers stand below each other at the decimal point."""
+"""Panels of a table as Markdown, HTML and LaTeX; numbers are aligned at the decimal point."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

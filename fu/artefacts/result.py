@@ -1,4 +1,4 @@
-"""What a kind of artefact returns, and how it is written: numbers, pages, LaTeX, and of a figure pictures."""
+"""What a kind of artefact returns, and how it is written: numbers, pages, LaTeX, and the pictures of a figure."""
 
 import re
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def of_table(
     names: tuple[str, ...] = (),
     figure: Figure | None = None,
 ) -> Result:
-    """Return the result of a kind that shows numbers in panels, and perhaps a figure beside them.
+    """Return the result of a kind that shows numbers in panels, optionally with a figure.
 
     `names`: those of the panels, where there is not one for each scenario.
     """
@@ -72,7 +72,7 @@ def of_figure(frame: pd.DataFrame, shown: Panels, notes: str, figure: Figure, wo
 def write(result: Result, entry: Entry, csv: Path, md: Path, html: Path, tex: Path, *pictures: Path) -> None:
     """Write the files; they carry no dates, so that equal numbers give equal bytes.
 
-    `pictures`: of a figure the pdf, svg and png, which hold panels and legend alone, as a paper needs them.
+    `pictures`: the pdf, svg and png of a figure, without heading and caption, as a paper needs them.
     """
     result.frame.to_csv(csv, index=False, float_format="%.6g", lineterminator="\n")
     md.write_text(markdown(result, entry), encoding="utf-8")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from fu import plugins
 from fu.artefacts import entry as artefacts
 from fu.artefacts.entry import ORIGINAL, Display
+from fu.artefacts.style import Figures
 from fu.contents import checksum
 from fu.data.forget import Forget
 from fu.errors import UserError
@@ -15,6 +16,8 @@ from fu.pipeline.paths import SEED
 from fu.pipeline.settings.records import Artefact, Paper, Preset, Settings
 from fu.pipeline.sources import Sources
 from fu.pipeline.stages import publish
+
+PLAIN = Figures()  # type: ignore[call-arg]  # of tables: no setting of figures draws them again
 
 
 def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list[str]) -> publish.Spec:
@@ -42,7 +45,7 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
         paper=paper,
         artefact=artefact,
         preset=jobs.config.preset,
-        figures=jobs.config.figures,
+        figures=jobs.config.figures if catalogue.drawn(shown.kind, shown.marks) else PLAIN,
         reads=reads,  # type: ignore[arg-type]
         firsts=_firsts(jobs.firsts(paper), audits) if declared.get("FIRSTS") else (),
         chooses=chooses,

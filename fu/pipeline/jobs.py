@@ -102,7 +102,7 @@ class Job:
 
     @property
     def formats(self) -> str:
-        """The files of an artefact to read or look at, as a shell writes them."""
+        """The files of an artefact that people open, with their suffixes in braces: table8.{md,csv,html,tex}."""
         return f"{self.stem}.{{{','.join(name for name in FORMATS if name in self.outputs)}}}"
 
     @property

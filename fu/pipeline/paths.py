@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 PICTURES = ("pdf", "svg", "png")  # of a figure; a table has none
-FORMATS = ("md", "csv", "html", "tex", *PICTURES)  # of an artefact, for people
+FORMATS = ("md", "csv", "html", "tex", *PICTURES)  # the files of an artefact that people open
 # Stage -> its outputs by name, below results/{preset}. The stage's `Files` have the same names.
 OUTPUTS: dict[str, dict[str, str]] = {
     "data": {"archive": "data/{dataset}.npz"},

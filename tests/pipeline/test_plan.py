@@ -127,6 +127,12 @@ def test_a_figure_has_pictures_a_table_none_and_each_a_rule_of_its_own() -> None
     assert tables.isdisjoint({"fig3", "fig5", "fig6", "fig7", "matrix"})
 
 
+def test_an_edit_of_how_figures_look_draws_no_table_again() -> None:
+    wide = Plan({"preset": "smoke", "papers": ["fedosd"], "figures": {"width": 3.25}})
+    for before in (job for job in made("smoke").jobs() if job.stage == "publish"):
+        assert (before.json == wide.job("publish", before.names).json) is ("png" not in before.outputs)
+
+
 def test_a_name_that_begins_with_another_or_stands_in_another_paper_is_neither() -> None:
     plan = cast(Plan, SimpleNamespace(tables=[("toy", "one"), ("toy", "two")]))
     tables = ("toy/one.rows.csv", "toy/two.md")

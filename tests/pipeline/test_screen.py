@@ -55,7 +55,12 @@ class Shown:
         self.logger.handle(record)
 
     def start(self, number: int, job: Job, *logs: Path) -> None:
-        about = {"rule_name": job.stage, "wildcards": dict(job.names), "log": [*map(str, logs)]}
+        is_table = job.stage == "publish" and "png" not in job.outputs
+        about = {
+            "rule_name": "tabulate" if is_table else job.stage,
+            "wildcards": dict(job.names),
+            "log": [*map(str, logs)],
+        }
         self.log("", logging.INFO, event="job_info", jobid=number, **about)
 
     def fail(self, tmp_path: Path, *texts: str | None, group: bool = False) -> list[set[int]]:

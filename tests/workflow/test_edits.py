@@ -220,7 +220,7 @@ def test_a_style_draws_all_pictures_again_and_runs_nothing_else(project: Project
     style = project.root / "my.mplstyle"
     style.write_text("axes.grid: True\n")
     project.edit("config.yaml", "figures: {}", "figures: {width: 3.25, style: my.mplstyle}")
-    follows(project, of_stages("publish"))
+    follows(project, lambda job: any(path.endswith(".png") for path in job.outputs))  # no table
     project.snakemake("toy_losses")
     for text, due in (("# grid lines\naxes.grid: True\n", False), ("axes.grid: False\n", True)):
         style.write_text(text)

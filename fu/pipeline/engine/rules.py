@@ -208,7 +208,7 @@ class Engine:
     def outputs(self, stage: str, *names: str, **flags: Callable[[Any], Any]) -> dict[str, Any]:
         """Return the outputs of a stage, which survive if the job that would replace them fails; some with a flag.
 
-        With pictures or, for tables, without.
+        Tables have no pictures.
         """
         named, pictures = {*names, *flags}, {*PICTURES}
         _named(stage, "outputs", named, OUTPUTS[stage].keys() - (pictures if named.isdisjoint(pictures) else {}))

@@ -47,6 +47,11 @@ class Artefact:
         """The versions of Python and the libraries that made it."""
         return ", ".join(f"{name} {version}" for name, version in self.about["versions"].items())
 
+    @property
+    def has_picture(self) -> bool:
+        """Whether it is a figure, or a table with one."""
+        return f"{self.path.name}.png" in self.made.outputs
+
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The numbers."""

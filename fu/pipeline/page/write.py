@@ -23,7 +23,6 @@ from fu.pipeline.digest import module_file
 from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.page.made import Artefact, read
 from fu.pipeline.plan import Plan
-from fu.pipeline.settings.records import Artefact as Entry
 from fu.pipeline.settings.records import Paper
 
 HERE = Path(__file__).parent
@@ -142,14 +141,13 @@ def _paper(name: str, paper: Paper | None, artefacts: list[Artefact]) -> dict[st
         "links": {"Paper": paper.url, "Authors' code": paper.code} if paper else {},
         "claims": [*_claims(made[VERDICTS], made, plugins)] if VERDICTS in made else [],
         "cards": [_card(made[key], plugins) for key in order],
-        "highlights": {key: _picture(made[key], SMALL) for key in order if _is_highlight(made[key], planned.get(key))},
+        "highlights": {
+            key: _picture(made[key], SMALL)
+            for key in order
+            if key in planned and planned[key].highlight and made[key].has_picture
+        },
         "unmade": {key: entry.title for key, entry in planned.items() if key not in made},
     }
-
-
-def _is_highlight(artefact: Artefact, planned: Entry | None) -> bool:
-    """Return whether the paper highlights an artefact, and its picture is there."""
-    return planned is not None and planned.highlight and f"{artefact.path.name}.png" in artefact.made.outputs
 
 
 def _claims(verdicts: Artefact, made: Mapping[str, Artefact], plugins: Mapping[str, str]) -> Iterator[dict[str, Any]]:

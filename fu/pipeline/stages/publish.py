@@ -1,4 +1,4 @@
-"""Make one table or figure: csv, md, html, tex, of a figure pictures, its per-seed rows, and its provenance as json."""
+"""Make one table or figure: csv, md, html, tex, the pictures of a figure, rows by seed, provenance as json."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Spec(Entry, Base):
 class Files:
     """`root`: the folder of the preset, with the sources; `published`: the paper's own numbers.
 
-    `pdf`, `svg`, `png`: one file each; none of a table.
+    `pdf`, `svg`, `png`: one file each for a figure, none for a table.
     """
 
     root: Path
@@ -69,7 +69,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         result.write(made, entry, *parts)
         rows.write(rows.rows(frame, entry, getattr(kind, "by_seed", None)), seeds)
         about.write_text(json.dumps(provenance.describe(spec, options.code, inputs, behind["costs"]), indent=2) + "\n")
-    for left in [] if pictures else PICTURES:  # by an earlier version, which drew tables, too
+    for left in [] if pictures else PICTURES:  # by a version of fu that also drew tables
         files.csv.with_suffix(f".{left}").unlink(missing_ok=True)
 
 
