@@ -139,10 +139,12 @@ docs: .venv/installed
 	@$(BIN)/python -m fu.pipeline.pages
 	@$(BIN)/python -m tests.contract.rules
 
-# Without rules that read their own kind, and without the way back from `select`, which would tangle it.
+# Without rules that read their own kind, and without the way back from `select`, which would tangle it; `tabulate` reads
+# the same as `publish`.
 FORWARD := E[tail == head || (tail.label == "select" && head.label != "publish")] {delete($$G, $$)}
 rulegraph: .venv/installed
-	$(BIN)/snakemake --forceall --rulegraph | gvpr -c '$(FORWARD)' | tred | dot -Grankdir=LR -Tsvg > docs/rulegraph.svg
+	$(BIN)/snakemake --forceall --rulegraph | gvpr -c 'N[label == "tabulate"] {delete($$G, $$)}' | gvpr -c '$(FORWARD)' | tred \
+	  | sed 's/label=publish\b/label="publish, tabulate"/' | dot -Grankdir=LR -Tsvg > docs/rulegraph.svg
 
 version: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show version
