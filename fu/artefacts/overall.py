@@ -48,8 +48,8 @@ LINE: dict[str, Any] = {"color": "0.25", "linewidth": 1}
 BAND: dict[str, Any] = {"color": "0.9", "linewidth": 0}
 READ = (
     "Differences are means over {clients} clients. In parentheses: confidence intervals over clients, 95% for all "
-    "{number} differences of the table together. Another retraining differs from the mean of the repeats by at most "
-    f"the margin, with 95%. {LIKE}, grey: like retraining, the interval lies within the margin. Bold: unlike "
+    "{number} differences of the table together. In 95% of cases another retraining differs from the mean of the "
+    f"repeats by at most the margin. {LIKE}, grey: like retraining, the interval lies within the margin. Bold: unlike "
     "retraining, it lies outside. Otherwise undecided."
 )
 BEATS = "Differences from fine-tuning: bold if better, marked if worse, as the interval excludes 0."
@@ -195,7 +195,7 @@ def _interval(means: list[float], error: float) -> tuple[float, float]:
 
 
 def _margin(several: list[list[float]]) -> float:
-    """Return by how much one more repeat differs from the mean of the others at most, with 95%."""
+    """Return the margin within which one more repeat lies around the mean of the others in 95% of cases."""
     floor = noise_floor(dict(enumerate(several)))
     return max((gap(floor, {run: mean}).half_width for run, mean in floor.means.items()), default=nan)
 

@@ -95,7 +95,7 @@ def test_of_a_style_the_content_counts(tmp_path: Path) -> None:
     style = tmp_path / "my.mplstyle"
     style.write_text('\n# mine\naxes.grid : True # a grid\naxes.facecolor: "#eeeeee"  # light\n')
     planned = Plan(config(figures={"width": "3.25", "style": str(style)}))
-    figures = planned.job("publish", {"paper": "toy", "artefact": "numbers"}).spec.figures  # type: ignore[attr-defined]
+    figures = planned.job("publish", {"paper": "toy", "artefact": "bars"}).spec.figures  # type: ignore[attr-defined]
     assert figures == planned.config.figures
     assert (figures.width, figures.font) == (3.25, 8)
     assert figures.style == {"axes.grid": "True", "axes.facecolor": "#eeeeee"}
