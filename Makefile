@@ -8,6 +8,7 @@
 # make verify         check that no result was changed and that every table and figure matches its inputs
 # make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
 # make verify BUNDLE=...    check a bundle: no file changed, none missing
+# make keep RUN=...   copy tables and figures into docs/measurements (docs/sharing.md)   TARGETS
 # make compare A=... B=...  show how two runs differ: results folders (results/smoke) or bundles   TARGETS
 # make oracles        zip original and retrained models for audits without training (docs/oracles.md)   TARGETS
 # make audit          audit your models' logits from such an archive   ORACLES=... PREDICTIONS=... CSV=...
@@ -37,7 +38,7 @@ CORES ?= all
 BIN := .venv/bin
 
 # User input is plain text: neither make nor the shell evaluates it.
-GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B ORACLES PREDICTIONS CSV
+GIVEN := PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE RUN A B ORACLES PREDICTIONS CSV
 UNKNOWN := $(filter-out $(GIVEN),$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 define line_break
 
@@ -60,7 +61,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
+.PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle keep compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -154,6 +155,9 @@ help:
 
 why bundle plan: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
+
+keep: .venv/installed
+	@$(BIN)/python -m fu.pipeline.show keep $(call quoted,$(RUN)) $(targets) $(CONFIG)
 
 verify: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $(if $(BUNDLE),check $(call quoted,$(BUNDLE)),verify $(targets) $(CONFIG))

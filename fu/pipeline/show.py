@@ -4,6 +4,7 @@ python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key
 python -m fu.pipeline.show results|why|verify|plan [target ...] [key=value ...]
 python -m fu.pipeline.show bundle [target ...] [key=value ...]
 python -m fu.pipeline.show check BUNDLE
+python -m fu.pipeline.show keep RUN [target ...] [key=value ...]
 python -m fu.pipeline.show oracles [PAPER/SCENARIO ...] [key=value ...]  (refuses what is not a scenario with repeats)
 python -m fu.pipeline.show audit ORACLES PREDICTIONS [CSV]
 python -m fu.pipeline.show compare A B [TARGET ...]  (exit code 1: numbers differ, 2: error)
@@ -30,7 +31,7 @@ import yaml
 from fu import gpus
 from fu.artefacts.provenance import git
 from fu.errors import UserError, nearest
-from fu.pipeline import audit, commands, costs, explain
+from fu.pipeline import audit, commands, costs, explain, kept
 from fu.pipeline import compare as comparison
 from fu.pipeline.bundle import check, write
 from fu.pipeline.digest import ROOT
@@ -191,6 +192,8 @@ def main(arguments: list[str]) -> None:
             lines = explain.why(_plan(pairs), targets)
         case ["bundle", *_]:
             lines = write.write(_plan(pairs), targets)
+        case ["keep", name, *_]:
+            lines = kept.keep(_plan(pairs), targets[1:], name)
         case ["oracles", *_]:
             lines = oracles(_plan(pairs), targets)
         case ["audit", archive, predictions, *csv] if archive and predictions:
@@ -220,7 +223,7 @@ def main(arguments: list[str]) -> None:
         case _:
             raise UserError(
                 "usage: python -m fu.pipeline.show "
-                "results|cell|why|verify|plan|bundle|check|oracles|audit|compare|unlock|version; "
+                "results|cell|why|verify|plan|bundle|check|keep|oracles|audit|compare|unlock|version; "
                 "`make help` lists all commands."
             )
     for line in lines:

@@ -1,6 +1,5 @@
 """The page of verdicts, from what runs on real data have judged."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,7 +7,9 @@ import pytest
 
 from fu.pipeline import reproduced
 from fu.pipeline.digest import ROOT
+from fu.pipeline.kept import kept
 from fu.pipeline.settings.papers import read_paper
+from tests.pipeline.kept_runs import write
 
 HEAD = (
     "claim,scenario,verdict,over,mean,low,high,n,needed,note,"
@@ -28,13 +29,11 @@ ROWS = [
 SCENARIOS = {"cifar10": "CIFAR-10", "mnist-iid": "MNIST, IID", "mnist-pat50": "MNIST, Pat-50"}
 
 
-def run_of(folder: Path, lines: list[str]) -> reproduced.Run:
-    (folder / "fedosd-mine.csv").write_text("\n".join([HEAD, *lines]) + "\n")
-    scenarios = [{"name": name, "label": label, "data": label.split(",")[0]} for name, label in SCENARIOS.items()]
-    about = {"commit": "abcdef0123", "preset": "reduced", "spec": {"scenarios": scenarios, "seeds": [0, 1, 2]}}
-    (folder / "fedosd-mine.json").write_text(json.dumps(about))
-    (run,) = reproduced.runs(folder)
-    return run
+def run_of(folder: Path, lines: list[str], name: str = "mine", seeds: int = 3) -> reproduced.Run:
+    labels = {key: {"label": label, "data": label.split(",")[0]} for key, label in SCENARIOS.items()}
+    text = "\n".join([HEAD, *lines]) + "\n"
+    write(folder, "fedosd", name, {reproduced.CSV: text}, scenarios=labels, seeds=[*range(seeds)])
+    return next(run for run in reproduced.runs(kept(folder)) if run.of.name == name)
 
 
 @pytest.mark.parametrize(
@@ -74,5 +73,39 @@ def test_the_readme_counts_the_verdicts() -> None:
         (ROOT / "README.md").read_text(),
     )
     assert counted
-    several = [reproduced.counted(run, own=False) for run in reproduced.runs() if run.paper != "audit"]  # which is ours
+    papers = reproduced.by_paper(reproduced.runs())
+    several = [reproduced.counted(of_paper, own=False) for paper, of_paper in papers.items() if paper != "audit"]
     assert [*map(int, counted.groups())] == [sum(column) for column in zip(*several, strict=True)]
+
+
+def test_a_claim_is_counted_once_as_judged_with_the_most_seeds(tmp_path: Path) -> None:
+    few = [f"a,{where},undecided,,,,,3,9,,,,,,A.,section 1,table8,limit" for where in ("", "mnist-iid")]
+    few += [f"b,{where},holds,,,,,3,,,,,,,B.,section 2,table8,limit" for where in ("", "mnist-iid")]
+    many = [f"a,{where},does not hold,,,,,10,,,,,,,A.,section 1,table8,limit" for where in ("", "mnist-iid")]
+    two = [run_of(tmp_path, few), run_of(tmp_path, many, "more", 10)]
+    number = sum(not place.startswith("our ") for place in two[0].claims)
+    assert reproduced.counted(two, own=False) == [number, 2, 1, 1, 0]
+    assert reproduced.counted(two[::-1], own=False) == [number, 2, 1, 1, 0]
+    scale = "MNIST, IID; preset reduced, "
+    assert f"{scale}3 seeds / {scale}10 seeds |" in reproduced.page(two)
+
+
+def test_the_page_of_results_links_every_file_and_says_what_was_edited(tmp_path: Path) -> None:
+    texts = {"fig3.csv": "a\n", "fig3.rows.csv": "a\n", "fig3.png": "", "table8.csv": "a\n"}
+    folder = write(tmp_path, "fedosd", "mine", texts, remark="On a loaded machine.", edited=True)
+    lines = reproduced.results(kept(tmp_path)).splitlines()
+    assert "| fedosd | [mine](#fedosd-mine) | preset reduced, 2 seeds | 1.5 | cpu | fig3, table8 |" in lines
+    place = "measurements/fedosd/mine"
+    assert lines[-9:] == [
+        *("## fedosd: mine", "", "Commit c0ffee, edited. On a loaded machine.", ""),
+        f"`fedosd_fig3`: [csv]({place}/fig3.csv), [png]({place}/fig3.png), [rows.csv]({place}/fig3.rows.csv)",
+        *("", f"![fig3]({place}/fig3.png)", "", f"`fedosd_table8`: [csv]({place}/table8.csv)"),
+    ]
+    (folder / "table8.csv").write_text("b\n")
+    assert "**Not as it was kept**: table8.csv was edited." in reproduced.results(kept(tmp_path)).splitlines()
+
+
+def test_verdicts_that_were_edited_since_are_not_counted(tmp_path: Path) -> None:
+    run_of(tmp_path, ROWS)
+    (tmp_path / "fedosd/mine" / reproduced.CSV).write_text("\n".join([HEAD, *ROWS[:-2]]) + "\n")
+    assert reproduced.runs(kept(tmp_path)) == []

@@ -96,6 +96,8 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         assert runs == [["python", "", "-m", "fu.pipeline.show", "compare", value, f"x{value}"]]
         runs = make.calls("audit", f"ORACLES={value}", f"PREDICTIONS=x{value}", f"CSV={value}")
         assert runs == [["python", "", "-m", "fu.pipeline.show", "audit", value, f"x{value}", value]]
+        (called,) = make.calls("keep", f"RUN={value}", f"TARGETS=x {value}")
+        assert called == ["python", "", "-m", "fu.pipeline.show", "keep", value, "x", *value.split()]
         checked, *made = make.calls("oracles", f"TARGETS={value}")
         assert checked == ["python", "", "-m", "fu.pipeline.show", "oracles", *value.split()]
         assert made == make.calls("reproduce", f"TARGETS={value}")
@@ -122,7 +124,9 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
     ],
 )
 def test_an_unknown_variable_is_refused_by_name(make: Make, word: str, hint: str) -> None:
-    given = "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE A B ORACLES PREDICTIONS CSV"
+    given = (
+        "PYTHON CORES PROFILE PRESET PAPERS DATA_DIR TARGETS PLUGINS CELL PARTS BUNDLE RUN A B ORACLES PREDICTIONS CSV"
+    )
     done = make("reproduce", "CORES=1", word)
     assert done.returncode == 2
     said = f" *** there is no variable {hint} allowed: {given}; all other settings are in config.yaml.  Stop.\n"
