@@ -5,6 +5,7 @@
 # make show CELL=...  print the command that makes a result, or list the results in fedosd/mnist-pat50, fedosd_table8
 # make why            list the jobs that would run, and why       TARGETS
 # make plan           estimate jobs, hours, memory, disk space and downloads   TARGETS
+# make decide         list what would decide each claim that is open on real data, and its core hours   PAPERS
 # make verify         check that no result was changed and that every table and figure matches its inputs
 # make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
 # make verify BUNDLE=...    check a bundle: no file changed, none missing
@@ -61,7 +62,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle keep compare plan benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
+.PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle keep compare plan decide benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -153,7 +154,7 @@ version: .venv/installed
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
-why bundle plan: .venv/installed
+why bundle plan decide: .venv/installed
 	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
 
 keep: .venv/installed

@@ -4,12 +4,13 @@
 artefact, and run.yaml, which states what they were made from. What was edited since is named wherever a run is shown.
 """
 
+import gzip
 import hashlib
 import json
 import os
 import re
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ FOLDER = ROOT / "docs/measurements"
 ABOUT = "run.yaml"
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SUFFIXES = ("csv", "rows.csv", "md", "png")
+ROWS = "rows.csv"  # kept compressed: those of curves take megabytes
 CONFIG = {"preset", "papers", "seeds", "choose_on", "plugins", "overrides"}  # settings that change numbers
 
 
@@ -118,16 +120,16 @@ def keep(plan: Plan, targets: Sequence[str], name: str, below: Path = FOLDER) ->
     if len(papers) != 1:
         raise UserError(f"TARGETS: a run is kept for one paper; these are of {', '.join(papers) or 'none'}.")
     artefacts, folder = _artefacts(plan, list(jobs.values())), below / papers[0] / name
-    about = _about(plan, papers[0], artefacts)
+    contents = dict(chain.from_iterable(map(_files, artefacts)))
+    about = _about(plan, papers[0], artefacts, contents)
     if folder.exists():
         _replaces(_read(folder), about)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".part-", dir=folder.parent) as part:
         new = Path(part, name)
         new.mkdir()
-        for artefact in artefacts:
-            for file in _files(artefact):
-                shutil.copyfile(file, new / file.name)
+        for name, content in contents.items():
+            (new / name).write_bytes(content)
         text = yaml.safe_dump(about.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
         (new / ABOUT).write_text(text, encoding="utf-8")
         if folder.exists():
@@ -162,11 +164,16 @@ def _artefacts(plan: Plan, jobs: Sequence[Job]) -> list[Artefact]:
     return found
 
 
-def _files(artefact: Artefact) -> list[Path]:
-    return [file for suffix in SUFFIXES if (file := artefact.file(suffix)).name in artefact.made.outputs]
+def _files(artefact: Artefact) -> Iterator[tuple[str, bytes]]:
+    """Yield what is kept of an artefact: the name of each file, and its content."""
+    for suffix in SUFFIXES:
+        file = artefact.file(suffix)
+        if file.name in artefact.made.outputs:
+            content = file.read_bytes()
+            yield (f"{file.name}.gz", gzip.compress(content, mtime=0)) if suffix == ROWS else (file.name, content)
 
 
-def _about(plan: Plan, paper: str, artefacts: Sequence[Artefact]) -> About:
+def _about(plan: Plan, paper: str, artefacts: Sequence[Artefact], contents: Mapping[str, bytes]) -> About:
     every = [artefact.about for artefact in artefacts]
     costs = {path: cost["seconds"] for about in every for path, cost in about["costs"].items()}
     scenarios = {one["name"]: one for about in every for one in about["spec"]["scenarios"]}
@@ -181,7 +188,7 @@ def _about(plan: Plan, paper: str, artefacts: Sequence[Artefact]) -> About:
         hours=round(sum(costs.values()) / 3600, 3),
         devices=sorted({device for about in every for device in about["devices"]}),
         versions={name: version for about in every for name, version in about["versions"].items()},
-        files={file.name: checksum(file) for artefact in artefacts for file in _files(artefact)},
+        files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
     ).sealed()
 
 

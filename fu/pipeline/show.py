@@ -2,6 +2,7 @@
 
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
 python -m fu.pipeline.show results|why|verify|plan [target ...] [key=value ...]
+python -m fu.pipeline.show decide [key=value ...]
 python -m fu.pipeline.show bundle [target ...] [key=value ...]
 python -m fu.pipeline.show check BUNDLE
 python -m fu.pipeline.show keep RUN [target ...] [key=value ...]
@@ -29,9 +30,9 @@ from typing import Any
 import yaml
 
 from fu import gpus
-from fu.artefacts.provenance import git
+from fu.artefacts.provenance import edited, git
 from fu.errors import UserError, nearest
-from fu.pipeline import audit, commands, costs, explain, kept
+from fu.pipeline import audit, commands, costs, decide, explain, kept
 from fu.pipeline import compare as comparison
 from fu.pipeline.bundle import check, write
 from fu.pipeline.digest import ROOT
@@ -167,8 +168,8 @@ def version() -> Iterator[str]:
         raise UserError(
             f"{path}: the file is missing or damaged; restore it with `git checkout {path.name}`."
         ) from None
-    commit, changed = (git(*words) for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno")))
-    yield f"fu {number}" + ("" if commit is None else f", commit {commit}{', edited' if changed else ''}")
+    commit = git("rev-parse", "--short", "HEAD")
+    yield f"fu {number}" + ("" if commit is None else f", commit {commit}{', edited' * bool(edited())}")
     libraries = ", ".join(f"{name} {installed(name)}" for name in ("torch", "snakemake"))
     yield f"Python {platform.python_version()}, {libraries}"
     devices = [f"GPU: {gpu.kind}, {gpu.memory_mb / 1000:.0f} GB" for gpu in gpus.found()]
@@ -188,6 +189,8 @@ def main(arguments: list[str]) -> None:
             lines = results(_plan(pairs), targets)
         case ["plan", *_]:
             lines = [costs.table(_plan(pairs), targets)]
+        case ["decide", *_]:
+            lines = [decide.table(_plan(pairs))]
         case ["why", *_]:
             lines = explain.why(_plan(pairs), targets)
         case ["bundle", *_]:
@@ -223,7 +226,7 @@ def main(arguments: list[str]) -> None:
         case _:
             raise UserError(
                 "usage: python -m fu.pipeline.show "
-                "results|cell|why|verify|plan|bundle|check|keep|oracles|audit|compare|unlock|version; "
+                "results|cell|why|verify|plan|decide|bundle|check|keep|oracles|audit|compare|unlock|version; "
                 "`make help` lists all commands."
             )
     for line in lines:

@@ -15,13 +15,15 @@ def test_the_commit_is_clean_until_a_file_of_it_is_edited(tmp_path: Path, monkey
     monkeypatch.setattr(provenance, "CODE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert commit() == {"commit": None, "clean": None}
-    (tmp_path / "file").write_text("one")
+    for name in ("file", "config.yaml"):
+        (tmp_path / name).write_text("one")
     who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    for arguments in (["init", "-q"], ["add", "file"], [*who, "commit", "-qm", "One"]):
+    for arguments in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "One"]):
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
     made = commit()
     assert (len(made["commit"]), made["clean"]) == (40, True)
     (tmp_path / "other").write_text("not part of it")
+    (tmp_path / "config.yaml").write_text("settings, which the spec has")
     assert commit() == made
     (tmp_path / "file").write_text("two")
     assert commit() == {**made, "clean": False}

@@ -98,7 +98,7 @@ def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept
     about = yaml.safe_load((folder / kept.ABOUT).read_text())
     assert (about["commits"], about["edited"], about["hours"]) == (["abcdef" * 6], False, 2.0)
     assert about["files"] == {name: checksum(folder / name) for name in about["files"]}
-    assert {*about["files"]} == {"numbers.csv", "numbers.rows.csv", "numbers.md"}
+    assert {*about["files"]} == {"numbers.csv", "numbers.rows.csv.gz", "numbers.md"}
     [line] = kept.keep(plan, ["toy_numbers", "toy_utility"], "mine", tmp_path / "kept")  # more of the same
     assert "kept 2 tables and figures" in line
     assert yaml.safe_load((folder / kept.ABOUT).read_text())["hours"] == 2.0  # of what both are made from, once

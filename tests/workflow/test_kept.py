@@ -1,5 +1,6 @@
 """A run's tables and figures are kept in the repository without its models, as they were made, or not at all."""
 
+import gzip
 from pathlib import Path
 
 import yaml
@@ -29,10 +30,13 @@ def test_what_was_made_is_kept_and_what_was_not_is_refused(project: Project) -> 
     assert one.about.config == {"preset": "toy", "papers": ["toy"]}
     assert one.about.scenarios["iid"] == kept.Label(label="IID", data="digits")
     artefacts = project.root / "results/toy/artefacts/toy"
-    ends = {"numbers": ("csv", "rows.csv", "md"), "bars": ("csv", "rows.csv", "md", "png")}
-    for name in [f"{name}.{end}" for name, several in ends.items() for end in several]:
-        assert (folder / name).read_bytes() == (artefacts / name).read_bytes()
-    assert len([*folder.iterdir()]) == 1 + sum(map(len, ends.values()))
+    ends = {"numbers": ("csv", "md"), "bars": ("csv", "md", "png")}
+    for name, several in ends.items():
+        for end in several:
+            assert (folder / f"{name}.{end}").read_bytes() == (artefacts / f"{name}.{end}").read_bytes()
+        rows = (folder / f"{name}.rows.csv.gz").read_bytes()
+        assert gzip.decompress(rows) == (artefacts / f"{name}.rows.csv").read_bytes()
+    assert len([*folder.iterdir()]) == 1 + 7
     costs = {path: cost["seconds"] for name in ends for path, cost in provenance(artefacts, name).items()}
     assert one.about.hours == round(sum(costs.values()) / 3600, 3)
 
@@ -41,7 +45,7 @@ def test_what_was_made_is_kept_and_what_was_not_is_refused(project: Project) -> 
     assert (folder / "run.yaml").read_bytes() == before
     assert keep(project, "toy_numbers") == (
         2,
-        f"error: {FOLDER}: also keeps bars.csv, bars.md, bars.png, bars.rows.csv; "
+        f"error: {FOLDER}: also keeps bars.csv, bars.md, bars.png, bars.rows.csv.gz; "
         "name their tables and figures in TARGETS, too.",
     )
     (artefacts / "bars.csv").write_text("edited\n")

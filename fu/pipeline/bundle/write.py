@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import yaml
 
-from fu.artefacts.provenance import git
+from fu.artefacts.provenance import edited, git
 from fu.contents import require_file
 from fu.errors import UserError
 from fu.pipeline import certificate
@@ -137,8 +137,7 @@ def _metadata(plan: Plan, artefacts: Sequence[Artefact], contents: Mapping[str, 
         results = [entities[str(artefact.path.with_name(name))] for name in artefact.made.outputs]
         action = crate.add_action(entities["Snakefile"], f"#{target}", entities["config.yaml"], results, about)
         crate.root_dataset.append_to("mentions", action)
-    edited = ", edited" if git("status", "--porcelain", "--untracked-files=no") else ""
-    made_by = f"fu {version('fu')}, commit {git('rev-parse', 'HEAD') or 'unknown'}{edited}"
+    made_by = f"fu {version('fu')}, commit {git('rev-parse', 'HEAD') or 'unknown'}{', edited' * bool(edited())}"
     papers = {name: plan.papers[name] for name in dict.fromkeys(artefact.key[0] for artefact in artefacts)}
     licence = yaml.safe_load(contents["CITATION.cff"])["license"]
     remark = f" Not what these settings and this code would make: {', '.join(old)}." if old else ""

@@ -1,0 +1,156 @@
+"""What would decide the claims that are undecided or not judged on real data, and what it costs: `make decide`.
+
+A claim that a kept run left undecided would be decided by more seeds of that run: as many as its verdict says, with a
+chance of one half and of nine tenths, if mean and deviation stay as they are seen. A claim that no run has judged needs
+the fewest seeds that can decide a mean, in the cheapest scenario in which it can be judged; its chance is unknown.
+"""
+
+import json
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import chain
+from math import inf, isinf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tabulate import tabulate  # type: ignore[import-untyped]
+
+from fu.artefacts.entry import Claim, Scenario
+from fu.claims.testing import LEAST, MOST
+from fu.pipeline import catalogue, frames, reproduced
+from fu.pipeline.estimates import counted
+from fu.pipeline.kept import Kept
+from fu.pipeline.plan import Plan
+from fu.pipeline.reproduced import Run
+from fu.pipeline.stages import publish
+
+SMALL = "smoke"  # on stand-in data, which decide nothing
+FEW, MANY = LEAST, 2 * LEAST  # seeds between which costs are taken as linear
+CHANCES = 0.5, 0.9  # of a decision with the seeds that a verdict states
+SECOND = 1 / 3600
+NOT_JUDGED = "not judged"
+
+
+class Option(NamedTuple):
+    """A run that may decide a claim."""
+
+    paper: str
+    claim: str
+    state: str
+    command: str
+    where: str  # a scenario, or the kept run that takes more seeds
+    seeds: tuple[float, ...]  # for a chance of one half, and of nine tenths
+    hours: tuple[float, ...]  # of a core, for each of these
+
+    @property
+    def rate(self) -> float:
+        """Claims decided per core hour, with the better number of seeds."""
+        return max(chance / max(hours, SECOND) for chance, hours in zip(CHANCES, self.hours, strict=False))
+
+    @property
+    def row(self) -> list[str]:
+        """The line of the table."""
+        seeds = dict.fromkeys(f"more than {MOST:,}" if isinf(n) else f"{n:.0f}" for n in self.seeds)
+        hours = dict.fromkeys("–" if isinf(n) else f"{n:,.1f}" for n in self.hours)
+        rate = f"{self.rate:.2g}" if self.rate else "–"
+        about = self.state, self.command, self.where, " to ".join(seeds), " to ".join(hours), rate
+        return [f"{self.paper}: {self.claim}", *about]
+
+
+def table(plan: Plan, runs: Iterable[Run] | None = None) -> str:
+    """Return the table of what would decide the claims of the planned papers, the most claims per core hour first.
+
+    `runs`: what has judged them (default: the kept runs).
+    """
+    of_paper = reproduced.by_paper([*(reproduced.runs() if runs is None else runs)])
+    preset = "reduced" if plan.config.preset == SMALL else plan.config.preset
+    options, number = list[Option](), 0
+    for paper in plan.papers:
+        claims = _plan({"preset": preset, "papers": [paper]}, None).papers[paper].claims
+        options += _options(paper, claims, of_paper.get(paper, []), preset)
+        number += len(claims)
+    options.sort(key=lambda one: (-one.rate, one.paper, one.claim))
+    undecided = sum(one.state != NOT_JUDGED for one in options)
+    heads = ("claim", "now", "make reproduce", "where", "seeds", "core hours", "claims per hour")
+    return (
+        f"On real data {number - len(options)} of {counted(number, 'claim')} are decided, {undecided} undecided, "
+        f"{len(options) - undecided} not judged.\n\n"
+        f"{tabulate([one.row for one in options], heads, disable_numparse=True)}\n\n"
+        "Seeds and core hours: for a chance of one half, and of nine tenths, if mean and deviation stay as they are "
+        f"seen. A claim not judged yet gets as few seeds as decide a mean ({LEAST}); this counts as one half. Claims "
+        "about one table share its jobs. A kept run has its settings in docs/measurements/{paper}/{run}/run.yaml. "
+        "`make plan` says what of a run is made already."
+    )
+
+
+def _options(paper: str, claims: Mapping[str, Claim], runs: list[Run], preset: str) -> Iterator[Option]:
+    judged = {str(row["claim"]): row for row in reproduced.judged(runs).to_dict("records")} if runs else {}
+    of = {run.of.name: run.of for run in runs}
+    for name, claim in claims.items():
+        row = judged.get(name)
+        if row is None:
+            yield _first(paper, name, claim, preset)
+        elif row["verdict"] == "undecided":
+            yield _again(paper, name, claim, of[row["run"]], row)
+
+
+def _again(paper: str, name: str, claim: Claim, one: Kept, row: Mapping[Hashable, Any]) -> Option:
+    """Return the run that left a claim undecided, with more seeds."""
+    needed = tuple(float(row[key] or inf) for key in ("needed", "needed_90"))
+    config = {**one.about.config, "preset": one.about.preset, "papers": [paper]}
+    low, high = (_hours(_plan(config, n), claim.artefact) for n in (FEW, MANY))
+    hours = tuple(low + (high - low) / (MANY - FEW) * (n - FEW) for n in needed)
+    state, command = f"undecided, {counted(int(row['n']), 'seed')}", _command(one.about.preset, paper, claim.artefact)
+    return Option(paper, name, state, command, f"run {one.name}", needed, hours)
+
+
+def _first(paper: str, name: str, claim: Claim, preset: str) -> Option:
+    """Return the cheapest run that judges a claim for the first time."""
+    without_noise = {"EXACT", "INTERVAL"} & catalogue.declared("claims", claim.kind).keys()
+    plan = _plan({"preset": preset, "papers": [paper]}, None if without_noise else FEW)
+    shown = _spec(plan, claim.artefact).scenarios
+    units = _units(claim, [one for one in shown if one.name in claim.scenarios])
+    costs = {label: _hours(plan, claim.artefact, names) for label, names in units.items()}
+    label, command = min(costs, key=lambda one: costs[one]), _command(preset, paper, claim.artefact)
+    return Option(paper, name, NOT_JUDGED, command, label, (len(plan.seeds(paper)),), (costs[label],))
+
+
+def _command(preset: str, paper: str, artefact: str) -> str:
+    return f"PRESET={preset} TARGETS={paper}_{artefact}"
+
+
+def _units(claim: Claim, shown: Iterable[Scenario]) -> dict[str, list[str]]:
+    """Return the scenarios of each unit in which a claim is judged, by label: one, or all along its coordinate."""
+    along, units = claim.params.get("along"), dict[str, list[str]]()
+    for one in shown:
+        beside = ", ".join(f"{key} = {value}" for key, value in one.at.items() if key != along)
+        label = ", ".join(filter(None, (one.family, beside))) if along in one.at else one.label
+        units.setdefault(label or one.label, []).append(one.name)
+    return units or {"formulas": []}
+
+
+@cache
+def _planned(config: str, seeds: int | None) -> Plan:
+    return Plan({**json.loads(config), **({"seeds": [*range(seeds)]} if seeds else {})})
+
+
+def _plan(config: Mapping[str, Any], seeds: int | None) -> Plan:
+    """Return the plan of a paper with so many seeds; None: with its own."""
+    return _planned(json.dumps(config, sort_keys=True), seeds)
+
+
+def _spec(plan: Plan, artefact: str) -> publish.Spec:
+    """Return the spec of an artefact of the one paper of a plan."""
+    [paper] = plan.papers
+    spec = plan.job("publish", {"paper": paper, "artefact": artefact}).specs[0]
+    assert isinstance(spec, publish.Spec)
+    return spec
+
+
+def _hours(plan: Plan, artefact: str, scenarios: Collection[str] = ()) -> float:
+    """Return the core hours of all jobs behind an artefact, or behind what it shows of some scenarios."""
+    [paper] = plan.papers
+    sources = [one for one in _spec(plan, artefact).sources if not scenarios or one.scenario in scenarios]
+    files = chain(*frames.behind(sources, plan.seeds(paper), Path(plan.root)).values())
+    jobs = [plan.job(*plan.producers[str(path)]) for path in files]
+    return sum(one.seconds for one in {one.certificate: one for one in plan.behind(jobs)}.values()) / 3600
