@@ -15,7 +15,7 @@ from fu.pipeline.pending import Reason
 from fu.pipeline.plan import Job, Plan
 from tests.artefacts.factories import make_entry
 from tests.pipeline.kept_runs import about_of, write
-from tests.pipeline.page.folder import copied, put
+from tests.pipeline.page.folder import EVALUATION, put
 
 TEXT = {"numbers.csv": "a\n1\n", "numbers.md": "# A table\n"}
 
@@ -91,7 +91,9 @@ def test_bad_names_and_targets_are_refused(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept(plan: Plan, tmp_path: Path) -> None:
-    copied(put(make_entry("table", artefact="numbers", seeds=(0,))), "utility")
+    put(make_entry("table", artefact="numbers", seeds=(0,)))
+    costs = {EVALUATION: {"seconds": 7200.0}, "another": {"seconds": 3600.0}}
+    put(make_entry("table", artefact="utility", seeds=(0,)), costs=costs)
     [line] = kept.keep(plan, ["toy_numbers"], "mine", tmp_path / "kept")
     folder = tmp_path / "kept/toy/mine"
     assert line == "kept/toy/mine: kept 1 table or figure with 1 seed; `make docs` lists the run."
@@ -101,7 +103,7 @@ def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept
     assert {*about["files"]} == {"numbers.csv", "numbers.rows.csv.gz", "numbers.md"}
     [line] = kept.keep(plan, ["toy_numbers", "toy_utility"], "mine", tmp_path / "kept")  # more of the same
     assert "kept 2 tables and figures" in line
-    assert yaml.safe_load((folder / kept.ABOUT).read_text())["hours"] == 2.0  # of what both are made from, once
+    assert yaml.safe_load((folder / kept.ABOUT).read_text())["hours"] == 3.0  # of what both are made from, once
     job = plan.job("publish", {"paper": "toy", "artefact": "numbers"})
     late[job.certificate] = Reason("code", "fu.methods.fedosd")
     assert sentence(plan, ["toy_numbers"], "mine", tmp_path / "kept") == (
