@@ -44,7 +44,7 @@ def test_the_generated_pages_are_current() -> None:
     found = pages.pages()
     stale = [name for name, text in found.items() if not (DOCS / name).is_file() or (DOCS / name).read_text() != text]
     assert stale == []
-    there = {f"{path.parent.name}/{path.name}" for path in DOCS.glob("p*/*.md")}
+    there = {f"{path.parent.name}/{path.name}" for path in DOCS.glob("[pr]*/*.md")}
     assert there == {*found} - {"config.md", reproduced.RESULTS, reproduced.VERDICTS}
 
 

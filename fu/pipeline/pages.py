@@ -11,7 +11,7 @@ from fu import plugins
 from fu.claims.rows import Operand
 from fu.data.dataset import about
 from fu.federation.losses import OBJECTIVES
-from fu.pipeline import catalogue, kept, reproduced
+from fu.pipeline import catalogue, kept, reports, reproduced
 from fu.pipeline.digest import ROOT
 from fu.pipeline.settings import papers, reference
 from fu.pipeline.settings.records import Paper, Scenario
@@ -31,6 +31,7 @@ def pages() -> dict[str, str]:
     runs = kept.kept()
     texts = {"config.md": reference.text(), reproduced.RESULTS: reproduced.results(runs)}
     texts[reproduced.VERDICTS] = reproduced.page(reproduced.runs(runs))
+    texts |= reports.reports(runs)
     texts |= {f"plugins/{kind}.md": plugins_page(kind) for kind in catalogue.KINDS}
     return texts | {f"papers/{name}.md": paper_page(name) for name in papers.files("papers")}
 

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Judge the papers' claims, the most per hour first, and keep what is judged (docs/gpu.md).
+#
+#   config/claims/run.sh [MINUTES]    stops after as many minutes (default: 10); run it again to go on
+#
+# DATA_DIR is the folder with archives (default: data). config.yaml is set aside while it runs.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+minutes=${1:-10}
+[[ $minutes =~ ^[1-9][0-9]{0,4}$ ]] || { echo "error: MINUTES: a whole number from 1 to 99999, got '$minutes'." >&2; exit 1; }
+end=$((SECONDS + 60 * minutes))
+aside=config.yaml.aside
+[ -e "$aside" ] || cp config.yaml "$aside" # after a kill it is still the user's
+trap 'mv "$aside" config.yaml' EXIT
+while read -r paper run targets; do
+  name=$paper-$run
+  [ ! -e "docs/measurements/$paper/$run" ] || continue # kept already; remove the folder to make it again
+  ((SECONDS < end)) || { echo "$name and what follows are left; run this again to go on."; exit 0; }
+  cp "config/claims/$name.yaml" config.yaml
+  echo "== $name: $targets"
+  variables=(TARGETS="$(printf "${paper}_%s " $targets)" ${DATA_DIR:+DATA_DIR="$DATA_DIR"})
+  status=0
+  timeout --signal=INT --kill-after=60 "$((end - SECONDS))" make reproduce "${variables[@]}" </dev/null || status=$?
+  ((status != 124)) || { echo "$name is not finished; run this again to go on."; exit 0; }
+  # A run that failed (no data, no memory) does not keep the others from being made.
+  if ((status == 0)); then make keep RUN="$run" "${variables[@]}"; else echo "$name failed with status $status." >&2; fi
+done <<'END'
+safari mnist-seven-seeds verdicts table1 fig2 fig5
+fedosd mnist-claims verdicts projection mnist_curves table3 table5
+fats mnist-fifteen-seeds verdicts fig5 cost
+tradeoffs mnist-ten-seeds verdicts fig4 fig5 table1 bounds
+safari cifar10-reduced verdicts table2 fig3 fig4
+fedosd table8-twenty-seeds verdicts table8
+tradeoffs groups verdicts table2 section7_3
+END
+make docs
+echo "All are judged; docs/results.md shows what they say."

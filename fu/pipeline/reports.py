@@ -1,0 +1,137 @@
+"""Reports on what reproduces, one a paper: our words from docs/reports/{paper}.md.in, numbers from kept runs.
+
+`make docs` fills in the numbers, so that none can differ from the CSV that it comes from. In a template,
+`{{ claim("mnist", "falls-less", "mnist-samples") }}` is the mean of a claim with its interval, `printed(...)` the same
+of the paper, `cell("mnist/table1.csv", "mean", method="fats", metric="accuracy")` any other cell, `verdicts("mnist")` a
+table of all claims that a run judged, `counts()` how many are, and `hours("mnist")` what a run took.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+
+from fu.artefacts.rows import FORMULAS
+from fu.artefacts.verdicts import ALL, several
+from fu.errors import UserError, nearest
+from fu.pipeline import reproduced
+from fu.pipeline.digest import ROOT
+from fu.pipeline.estimates import counted
+from fu.pipeline.kept import Kept
+from fu.pipeline.settings.reference import rows
+
+FOLDER = ROOT / "docs/reports"
+TEMPLATE = ".md.in"
+NONE = "–"
+EACH = 4  # scenarios whose numbers a table shows; of more, the least and the largest
+
+
+class Numbers:
+    """What the kept runs of a paper say; every method raises `UserError` where they do not say it, or were edited."""
+
+    def __init__(self, runs: Mapping[str, Kept]) -> None:
+        """`runs`: by name."""
+        self.runs = runs
+        self._read = cache(lambda path: pd.read_csv(path, dtype=str, keep_default_na=False))
+
+    def cell(self, file: str, column: str, **where: object) -> str:
+        """Return one cell of a CSV (`run/name.csv`): that of the only row with these values."""
+        run, _, name = file.partition("/")
+        table = self._table(run, name)
+        for key in (column, *where):
+            if key not in table:
+                raise UserError(f"{file} has no column {key!r}{nearest(key, table.columns)}.")
+        found = table[(table[[*where]] == [str(value) for value in where.values()]).all(axis=1)]
+        if len(found) != 1:
+            raise UserError(f"{file} has {len(found)} rows with {where}; one is needed.")
+        return str(found[column].iloc[0])
+
+    def number(self, file: str, column: str, **where: object) -> str:
+        """Return one number of a CSV, with three digits."""
+        return short(self.cell(file, column, **where))
+
+    def claim(self, run: str, name: str, scenario: str) -> str:
+        """Return mean and interval of a claim in a scenario."""
+        return _interval(*(self._verdict(run, name, scenario, key) for key in ("mean", "low", "high")))
+
+    def printed(self, run: str, name: str, scenario: str) -> str:
+        """Return the same number of the paper."""
+        return short(self._verdict(run, name, scenario, "published_value"))
+
+    def counts(self) -> str:
+        """Return how many of the paper's claims are judged, and how."""
+        number, known, holds, fails, undecided = reproduced.counted(reproduced.runs([*self.runs.values()]), own=False)
+        return f"{known} of {number} are judged ({holds} hold, {fails} do not, {undecided} undecided)"
+
+    def hours(self, run: str) -> str:
+        """Return the core hours of a run."""
+        hours = self._run(run).about.hours
+        if hours is None:
+            raise UserError(f"{self._run(run).folder}: its hours are not known.")
+        return f"{hours:.1f}"
+
+    def seeds(self, run: str) -> str:
+        """Return the number of seeds of a run."""
+        return counted(len(self._run(run).about.seeds), "seed")
+
+    def verdicts(self, run: str) -> str:
+        """Return a table of all claims that a run judged."""
+        table, lines = self._table(run, reproduced.CSV), []
+        for claim in table[(table["scenario"] == ALL) & (table["verdict"] != "not judged")].to_dict("records"):
+            each = table[(table["claim"] == claim["claim"]) & (table["scenario"] != ALL)]
+            known = each[(each["low"] != "") & (each["scenario"] != FORMULAS)]
+            ours = [_interval(*row) for row in known[["mean", "low", "high"]].to_numpy()]
+            if len(ours) > EACH:
+                means = known["mean"].astype(float)
+                ours = [f"{short(means.min())} to {short(means.max())} in {len(ours)} scenarios"]
+            theirs = [short(value) for value in each["published_value"] if value]
+            verdict = f"**{claim['verdict']}**" + (
+                f" ({several(each['verdict'])})" if each["verdict"].nunique() > 1 else ""
+            )
+            lines.append((claim["text"], verdict, "; ".join(ours) or NONE, "; ".join(theirs) or NONE))
+        return rows(("claim", "verdict", "here (interval)", "paper"), lines)
+
+    def _verdict(self, run: str, name: str, scenario: str, column: str) -> str:
+        return self.cell(f"{run}/{reproduced.CSV}", column, claim=name, scenario=scenario)
+
+    def _run(self, name: str) -> Kept:
+        if name not in self.runs:
+            raise UserError(f"there is no kept run {name!r}{nearest(name, self.runs)}.")
+        one = self.runs[name]
+        if one.wrong:
+            raise UserError(f"{one.folder}: {one.wrong[0]}; a report shows what was kept.")
+        return one
+
+    def _table(self, run: str, name: str) -> pd.DataFrame:
+        one = self._run(run)
+        if name not in one.about.files:
+            raise UserError(f"{one.folder} keeps no {name!r}{nearest(name, one.about.files)}.")
+        return self._read(one.folder / name)
+
+
+def short(number: object) -> str:
+    """Return a number with three digits, as the other pages write it: 14.8, .25, -.00021."""
+    value = float(str(number))
+    text = f"{value:.3g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.6f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def _interval(mean: str, low: str, high: str) -> str:
+    return f"{short(mean)} ({short(low)} to {short(high)})"
+
+
+def reports(runs: Sequence[Kept], folder: Path = FOLDER) -> dict[str, str]:
+    """Return the reports by their paths below docs/; `UserError` where a template asks for what no run keeps."""
+    engine = Environment(loader=FileSystemLoader(folder), undefined=StrictUndefined, keep_trailing_newline=True)
+    texts = {}
+    for path in sorted(folder.glob(f"*{TEMPLATE}")):
+        paper = path.name.removesuffix(TEMPLATE)
+        numbers = Numbers({one.name: one for one in runs if one.paper == paper})
+        names = {name: getattr(numbers, name) for name in dir(Numbers) if not name.startswith("_")}
+        try:
+            texts[f"reports/{paper}.md"] = engine.get_template(path.name).render(names)
+        except (TemplateError, UserError) as error:
+            raise UserError(f"{path}: {error}") from None
+    return texts
