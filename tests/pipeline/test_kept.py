@@ -15,7 +15,7 @@ from fu.pipeline.pending import Reason
 from fu.pipeline.plan import Job, Plan
 from tests.artefacts.factories import make_entry
 from tests.pipeline.kept_runs import about_of, write
-from tests.pipeline.page.folder import EVALUATION, put
+from tests.pipeline.page.folder import EVALUATION, ROOT, put
 
 TEXT = {"numbers.csv": "a\n1\n", "numbers.md": "# A table\n"}
 
@@ -104,6 +104,10 @@ def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept
     [line] = kept.keep(plan, ["toy_numbers", "toy_utility"], "mine", tmp_path / "kept")  # more of the same
     assert "kept 2 tables and figures" in line
     assert yaml.safe_load((folder / kept.ABOUT).read_text())["hours"] == 3.0  # of what both are made from, once
+    assert sentence(plan, ["toy_numbers"], "mine", tmp_path / "kept") == (
+        "kept/toy/mine: also keeps utility.csv, utility.md, utility.rows.csv.gz; "
+        "name their tables and figures in TARGETS, too."
+    )
     job = plan.job("publish", {"paper": "toy", "artefact": "numbers"})
     late[job.certificate] = Reason("code", "fu.methods.fedosd")
     assert sentence(plan, ["toy_numbers"], "mine", tmp_path / "kept") == (
@@ -116,4 +120,16 @@ def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept
     assert sentence(other, ["toy_numbers", "toy_utility"], "mine", tmp_path / "kept") == (
         "kept/toy/mine: keeps a run with another config; choose another name (RUN)."
     )
+    stem = ROOT / "artefacts/toy/utility"
+    stem.with_suffix(".md").write_text("edited\n")
+    both = ["toy_numbers", "toy_utility"]
+    assert sentence(plan, both, "mine", tmp_path / "kept") == (
+        "toy_utility: utility.md is not as its job wrote it; run `make reproduce TARGETS=toy_utility`."
+    )
+    for file in stem.parent.glob("utility.*"):
+        file.unlink()
+    assert sentence(plan, both, "mine", tmp_path / "kept") == (
+        "toy_utility: not made yet; run `make reproduce TARGETS=toy_utility`."
+    )
+    assert [path.name for path in folder.parent.iterdir()] == ["mine"]
     assert cast(Any, about_of(folder)).config == {"preset": "smoke", "papers": ["toy"], "seeds": [0]}
