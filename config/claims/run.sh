@@ -27,9 +27,9 @@ while read -r paper run targets; do
 done <<'END'
 safari mnist-seven-seeds verdicts table1 fig2 fig5
 fedosd mnist-claims verdicts projection mnist_curves table3 table5
+safari cifar10-reduced verdicts table2 fig3 fig4
 fats mnist-fifteen-seeds verdicts fig5 cost
 tradeoffs mnist-ten-seeds verdicts fig4 fig5 table1 bounds
-safari cifar10-reduced verdicts table2 fig3 fig4
 fedosd table8-twenty-seeds verdicts table8
 tradeoffs groups verdicts table2 section7_3
 END

@@ -25,6 +25,12 @@ from fu.pipeline.settings.reference import rows
 FOLDER = ROOT / "docs/reports"
 TEMPLATE = ".md.in"
 NONE = "–"
+LEGEND = (
+    "Most numbers are differences, to the better rival where there are several; a trend is the fitted change from the "
+    "smallest to the largest value, so that what grows as the value falls is negative. Several numbers: one per "
+    "scenario. Intervals have the level that decides the verdict (95% before correction). (ours): not a claim of the "
+    "paper."
+)
 EACH = 4  # scenarios whose numbers a table shows; of more, the least and the largest
 
 
@@ -63,7 +69,12 @@ class Numbers:
     def counts(self) -> str:
         """Return how many of the paper's claims are judged, and how."""
         number, known, holds, fails, undecided = reproduced.counted(reproduced.runs([*self.runs.values()]), own=False)
-        return f"{known} of {number} are judged ({holds} hold, {fails} do not, {undecided} undecided)"
+        each = f"holds: {holds}, does not hold: {fails}, undecided: {undecided}"
+        return f"{known} of {number} are judged ({each})"
+
+    def legend(self) -> str:
+        """Return what the numbers in the table of verdicts are."""
+        return LEGEND
 
     def hours(self, run: str) -> str:
         """Return the core hours of a run."""
@@ -90,7 +101,8 @@ class Numbers:
             verdict = f"**{claim['verdict']}**" + (
                 f" ({several(each['verdict'])})" if each["verdict"].nunique() > 1 else ""
             )
-            lines.append((claim["text"], verdict, "; ".join(ours) or NONE, "; ".join(theirs) or NONE))
+            whose = " (ours)" if claim["place"].startswith(reproduced.OURS) else ""
+            lines.append((f"{claim['text']}{whose}", verdict, "; ".join(ours) or NONE, "; ".join(theirs) or NONE))
         return rows(("claim", "verdict", "here (interval)", "paper"), lines)
 
     def _verdict(self, run: str, name: str, scenario: str, column: str) -> str:

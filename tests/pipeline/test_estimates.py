@@ -273,8 +273,9 @@ def test_the_overview_counts_the_given_jobs_alone() -> None:
     jobs = list(planned.jobs(("fedosd", "table8")))
     text = planned.overview(jobs, cores=2)
     disk, seconds = sum(job.disk_mb for job in jobs), sum(job.seconds for job in jobs)
+    lasting = estimates.lasting(seconds / 2)
     assert text == (
-        f"To make at preset 'smoke': 1 table or figure in {len(jobs)} jobs, about {seconds / 2:.0f} s on 2 cores "
+        f"To make at preset 'smoke': 1 table or figure in {len(jobs)} jobs, about {lasting} on 2 cores "
         f"({estimates.working(seconds)}) and {disk:.0f} MB of disk."
     )
     (last,) = [job for job in jobs if job.stage == "publish"]

@@ -23,7 +23,7 @@ VERDICTS = [
     "a,two,undecided,,0.00004,-14,inf,7,,,,,,A | a.,section 1,t,limit",
     "b,,holds,,,,,7,,,,,,B.,section 2,t,limit",
     *(f"b,s{k},holds,,{k},{k - 1},{k + 1},7,,,,,,B.,section 2,t,limit" for k in range(5)),
-    "c,,does not hold,,,,,1,,,,,,C.,section 3,t,exact",
+    "c,,does not hold,,,,,1,,,,,,C.,our own control,t,exact",
     "c,formulas,does not hold,,-1,-1,-1,1,,,,,,C.,section 3,t,exact",
     "d,,not judged,,,,,0,,,,,,D.,section 4,t,limit",
 ]
@@ -53,14 +53,14 @@ def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers) -> None:
     assert numbers.claim("mine", "a", "one") == ".123 (-.5 to 1.25)"
     assert numbers.printed("mine", "a", "one") == "12.8"
     assert (numbers.hours("mine"), numbers.seeds("mine")) == ("1.2", "3 seeds")
-    assert re.fullmatch(r"3 of \d+ are judged \(1 hold, 1 do not, 1 undecided\)", numbers.counts())
+    assert re.fullmatch(r"2 of \d+ are judged \(holds: 1, does not hold: 0, undecided: 1\)", numbers.counts())
 
 
 def test_the_table_of_verdicts_has_every_judged_claim(numbers: Numbers) -> None:
     assert numbers.verdicts("mine").splitlines()[2:] == [
         r"| A \| a. | **undecided** (holds 1, undecided 1) | .123 (-.5 to 1.25); .000040 (-14 to inf) | 12.8 |",
         "| B. | **holds** | 0 to 4 in 5 scenarios | – |",
-        "| C. | **does not hold** | – | – |",
+        "| C. (ours) | **does not hold** | – | – |",
     ]
 
 

@@ -153,7 +153,8 @@ def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: p
 def test_the_version_is_that_of_the_project_with_libraries_and_gpus(
     commit: str | None, changed: str | None, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(show, "git", lambda command, *words: commit if command == "rev-parse" else changed)
+    monkeypatch.setattr(show, "git", lambda *words: commit)
+    monkeypatch.setattr(show, "edited", lambda: changed)
     monkeypatch.setenv("PATH", str(tmp_path))
     number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     own, libraries, device = show.version()
