@@ -103,7 +103,8 @@ def measuring(rates: "pd.Series[float]", samples: int | None) -> "pd.Series[floa
 
 def statistic(numbers: "pd.Series[float]", against: str = "", errors: "pd.Series[float] | None" = None) -> pd.DataFrame:
     """Return a frame with the columns `STATISTIC`; `numbers`: by scenario and seed; `errors`: their standard errors."""
-    frame = numbers.rename("value").to_frame().assign(error=nan if errors is None else errors, against=against)
+    error = nan if errors is None else errors.reindex(numbers.index)  # else they would lengthen an empty frame
+    frame = numbers.rename("value").to_frame().assign(error=error, against=against)
     return frame.reset_index().rename(columns={"scenario": "unit"}).reindex(columns=STATISTIC)
 
 

@@ -55,6 +55,13 @@ def test_order_is_the_difference_seed_by_seed_beyond_a_margin() -> None:
     assert made("order", of=OURS, than=SCRATCH, side="below", margin=0.05)[1] == (-inf, -0.05)
 
 
+@pytest.mark.parametrize("kind", ["order", "best"])
+def test_where_nothing_is_known_of_one_operand_there_is_no_difference(kind: str) -> None:
+    params: dict[str, Any] = {"of": OURS, "side": "above"}
+    params |= {"than": {**SCRATCH, "method": "absent"}} if kind == "order" else {"among": ["absent"]}
+    assert made(kind, **params)[0] == {}
+
+
 def test_limit_is_the_number_itself() -> None:
     each, region = made("limit", of=OURS, side="below", limit=0.3)
     assert each == {("a", ""): [0.2, 0.4], ("b", ""): [0.3, 0.5]}
