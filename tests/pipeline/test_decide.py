@@ -41,7 +41,7 @@ def test_an_undecided_claim_needs_more_seeds_of_the_run_that_left_it_so(tmp_path
         "penalty-raises-v,,undecided,,3,7,12,,,V.,section 7.2,fig5,trend",
         "penalty-lowers-v-plus-s,,holds,,3,,,,,V + S.,section 7.2,fig5,trend",
         "penalty-speeds-up,,undecided,,3,,,,,S.,section 7.2,table1,trend",
-        "faster-than-retraining,,undecided,,3,300,inf,,,F.,section 7.2,table1,limit",
+        "faster-than-retraining,,undecided,,3,30,inf,,,F.,section 7.2,table1,limit",
     )
     assert "penalty-lowers-v-plus-s" not in found
     one = found["penalty-raises-v"]
@@ -53,8 +53,8 @@ def test_an_undecided_claim_needs_more_seeds_of_the_run_that_left_it_so(tmp_path
     assert one.rate == pytest.approx(max(0.5 / hours("fig5", 7), 0.9 / hours("fig5", 12)))
     assert (found["penalty-speeds-up"].seeds, found["penalty-speeds-up"].rate) == ((inf, inf), 0)
     assert found["penalty-speeds-up"].row[4:] == ["more than 1,000", "–", "–"]
-    assert found["faster-than-retraining"].row[4] == "300 to more than 1,000"
-    assert found["faster-than-retraining"].rate == pytest.approx(0.5 / hours("table1", 300), rel=1e-3)
+    assert found["faster-than-retraining"].row[4] == "30 to more than 1,000"
+    assert found["faster-than-retraining"].rate == pytest.approx(0.5 / hours("table1", 30), rel=1e-3)
 
 
 def test_a_claim_that_nothing_judged_needs_five_seeds_of_its_cheapest_scenario(tmp_path: Path) -> None:
