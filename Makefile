@@ -5,7 +5,7 @@
 # make show CELL=...  print the command that makes a result, or list the results in fedosd/mnist-pat50, fedosd_table8
 # make why            list the jobs that would run, and why       TARGETS
 # make plan           estimate jobs, hours, memory, disk space and downloads   TARGETS
-# make decide         list what would decide each claim that is open on real data, and its core hours   PAPERS
+# make decide         list what would decide each claim still open on real data, and at what cost   TARGETS
 # make verify         check that no result was changed and that every table and figure matches its inputs
 # make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
 # make verify BUNDLE=...    check a bundle: no file changed, none missing

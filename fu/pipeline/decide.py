@@ -1,8 +1,8 @@
 """What would decide the claims that are undecided or not judged on real data, and what it costs: `make decide`.
 
-A claim that a kept run left undecided would be decided by more seeds of that run: as many as its verdict says, with a
-chance of one half and of nine tenths, if mean and deviation stay as they are seen. A claim that no run has judged needs
-the fewest seeds that can decide a mean, in the cheapest scenario in which it can be judged; its chance is unknown.
+For a claim that a kept run left undecided: more seeds of that run, as many as its verdict states for a 50% and a 90%
+chance of a decision. For a claim that no run has judged: the fewest seeds that can decide a mean, in the cheapest
+scenario in which it can be judged; the chance is unknown.
 """
 
 import json
@@ -17,15 +17,16 @@ from tabulate import tabulate  # type: ignore[import-untyped]
 
 from fu.artefacts.entry import Claim, Scenario
 from fu.claims.testing import LEAST, MOST
+from fu.errors import UserError
 from fu.pipeline import catalogue, frames, reproduced
 from fu.pipeline.estimates import counted
-from fu.pipeline.kept import Kept
+from fu.pipeline.kept import ABOUT, Kept
 from fu.pipeline.plan import Plan
 from fu.pipeline.reproduced import Run
 from fu.pipeline.stages import publish
 
-SMALL = "smoke"  # on stand-in data, which decide nothing
-FEW, MANY = LEAST, 2 * LEAST  # seeds between which costs are taken as linear
+SMALL = "smoke"  # on stand-in data, which cannot decide a claim
+FEW, MANY = LEAST, 2 * LEAST  # seeds of the two plans from which costs are extrapolated linearly
 CHANCES = 0.5, 0.9  # of a decision with the seeds that a verdict states
 SECOND = 1 / 3600
 NOT_JUDGED = "not judged"
@@ -39,7 +40,7 @@ class Option(NamedTuple):
     state: str
     command: str
     where: str  # a scenario, or the kept run that takes more seeds
-    seeds: tuple[float, ...]  # for a chance of one half, and of nine tenths
+    seeds: tuple[float, ...]  # for each of `CHANCES`, or one number where the chance is unknown
     hours: tuple[float, ...]  # of a core, for each of these
 
     @property
@@ -57,16 +58,18 @@ class Option(NamedTuple):
         return [f"{self.paper}: {self.claim}", *about]
 
 
-def table(plan: Plan, runs: Iterable[Run] | None = None) -> str:
-    """Return the table of what would decide the claims of the planned papers, the most claims per core hour first.
+def table(plan: Plan, targets: Iterable[str] = (), runs: Iterable[Run] | None = None) -> str:
+    """Return the table of what would decide the claims about targets (none: all), the most per core hour first.
 
     `runs`: what has judged them (default: the kept runs).
     """
+    asked = {(job.paper, job.names.get("artefact")) for job in plan.asked(targets)}
     of_paper = reproduced.by_paper([*(reproduced.runs() if runs is None else runs)])
     preset = "reduced" if plan.config.preset == SMALL else plan.config.preset
     options, number = list[Option](), 0
     for paper in plan.papers:
-        claims = _plan({"preset": preset, "papers": [paper]}, None).papers[paper].claims
+        every = _plan({"preset": preset, "papers": [paper]}, None).papers[paper].claims
+        claims = {name: claim for name, claim in every.items() if (paper, claim.artefact) in asked}
         options += _options(paper, claims, of_paper.get(paper, []), preset)
         number += len(claims)
     options.sort(key=lambda one: (-one.rate, one.paper, one.claim))
@@ -76,10 +79,10 @@ def table(plan: Plan, runs: Iterable[Run] | None = None) -> str:
         f"On real data {number - len(options)} of {counted(number, 'claim')} are decided, {undecided} undecided, "
         f"{len(options) - undecided} not judged.\n\n"
         f"{tabulate([one.row for one in options], heads, disable_numparse=True)}\n\n"
-        "Seeds and core hours: for a chance of one half, and of nine tenths, if mean and deviation stay as they are "
-        f"seen. A claim not judged yet gets as few seeds as decide a mean ({LEAST}); this counts as one half. Claims "
-        "about one table share its jobs. A kept run has its settings in docs/measurements/{paper}/{run}/run.yaml. "
-        "`make plan` says what of a run is made already."
+        "Seeds and core hours: for a 50% and a 90% chance of a decision, if mean and standard deviation stay as "
+        f"observed. A claim not judged yet is listed with the fewest seeds that can decide a mean ({LEAST}), taken as "
+        "a 50% chance. Claims about the same table share its jobs. The settings of a kept run are in "
+        "docs/measurements/{paper}/{run}/run.yaml. `make plan` says which jobs are done already."
     )
 
 
@@ -98,7 +101,10 @@ def _again(paper: str, name: str, claim: Claim, one: Kept, row: Mapping[Hashable
     """Return the run that left a claim undecided, with more seeds."""
     needed = tuple(float(row[key] or inf) for key in ("needed", "needed_90"))
     config = {**one.about.config, "preset": one.about.preset, "papers": [paper]}
-    low, high = (_hours(_plan(config, n), claim.artefact) for n in (FEW, MANY))
+    try:
+        low, high = (_hours(_plan(config, n), claim.artefact) for n in (FEW, MANY))
+    except UserError as error:
+        raise UserError(f"{one.folder / ABOUT}: these settings can no longer be run: {error}") from None
     hours = tuple(low + (high - low) / (MANY - FEW) * (n - FEW) for n in needed)
     state, command = f"undecided, {counted(int(row['n']), 'seed')}", _command(one.about.preset, paper, claim.artefact)
     return Option(paper, name, state, command, f"run {one.name}", needed, hours)

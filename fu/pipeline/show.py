@@ -1,8 +1,7 @@
 """The commands behind make's targets: list results, explain, estimate and verify them, bundle and compare runs, audit.
 
 python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.show results|why|verify|plan [target ...] [key=value ...]
-python -m fu.pipeline.show decide [key=value ...]
+python -m fu.pipeline.show results|why|verify|plan|decide [target ...] [key=value ...]
 python -m fu.pipeline.show bundle [target ...] [key=value ...]
 python -m fu.pipeline.show check BUNDLE
 python -m fu.pipeline.show keep RUN [target ...] [key=value ...]
@@ -190,7 +189,7 @@ def main(arguments: list[str]) -> None:
         case ["plan", *_]:
             lines = [costs.table(_plan(pairs), targets)]
         case ["decide", *_]:
-            lines = [decide.table(_plan(pairs))]
+            lines = [decide.table(_plan(pairs), targets)]
         case ["why", *_]:
             lines = explain.why(_plan(pairs), targets)
         case ["bundle", *_]:

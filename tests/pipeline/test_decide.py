@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fu.artefacts.entry import Claim, Scenario
+from fu.errors import UserError
 from fu.pipeline import decide, reproduced
 from fu.pipeline.decide import Option
 from fu.pipeline.kept import kept
@@ -96,7 +97,8 @@ def test_the_table_counts_claims_and_has_the_most_claims_per_hour_first(tmp_path
     plan = Plan({**CONFIG, "preset": "smoke"})
     rows = ["penalty-raises-v,,undecided,,3,7,12,,,V.,section 7.2,fig5,trend"]
     rows += ["penalty-lowers-v-plus-s,,holds,,3,,,,,V + S.,section 7.2,fig5,trend"]
-    text = decide.table(plan, runs(tmp_path, *rows))
+    judged = runs(tmp_path, *rows)
+    text = decide.table(plan, runs=judged)
     number = len(plan.papers["tradeoffs"].claims)
     assert text.startswith(
         f"On real data 1 of {number} claims are decided, 1 undecided, {number - 2} not judged.\n\nclaim "
@@ -105,3 +107,17 @@ def test_the_table_counts_claims_and_has_the_most_claims_per_hour_first(tmp_path
     assert len(rates) == number - 1
     assert rates == sorted(rates, reverse=True)
     assert "PRESET=smoke" not in text
+    some = decide.table(plan, ["tradeoffs_fig5"], judged)
+    assert some.startswith("On real data 1 of 2 claims are decided, 1 undecided, 0 not judged.\n\nclaim ")
+    with pytest.raises(UserError, match="there is no target 'tradeoffs_fig55'; did you mean"):
+        decide.table(plan, ["tradeoffs_fig55"], judged)
+
+
+def test_a_kept_run_whose_settings_are_gone_is_named(tmp_path: Path) -> None:
+    row = "penalty-raises-v,,undecided,,3,7,12,,,V.,section 7.2,fig5,trend"
+    gone = {"overrides": {"tradeoffs": {"artefacts": {"fig5": {"scenarios": ["gone"]}}}}}
+    text = "\n".join([HEAD, row, ""])
+    folder = write(tmp_path, "tradeoffs", "old", {reproduced.CSV: text}, config=gone)
+    with pytest.raises(UserError, match="scenario 'gone'") as error:
+        decide.table(Plan(CONFIG), runs=reproduced.runs(kept(tmp_path)))
+    assert str(error.value).startswith(f"{folder / 'run.yaml'}: these settings can no longer be run: ")

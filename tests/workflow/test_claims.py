@@ -81,8 +81,10 @@ def test_what_is_kept_is_skipped_and_what_fails_is_named_and_passed_over(clone: 
     (clone / "docs/measurements" / paper / name).mkdir(parents=True)
     failing = RUNS[1][2].split()[1]
     status, text, calls = run(clone, fails=failing)
-    assert status == 0
-    assert f"{RUNS[1][0]}-{RUNS[1][1]} failed with status 1." in text
+    assert status == 1
+    assert text.endswith(
+        f"error: failed: {RUNS[1][0]}-{RUNS[1][1]}; the messages are above. All others are in docs/results.md.\n"
+    )
     kept = [call for call in calls if call.startswith("keep")]
     assert len(kept) == len(RUNS) - 2
     assert f"RUN={name} " not in " ".join(kept)
