@@ -104,7 +104,7 @@ def _read(folder: Path) -> Kept:
 
 
 def keep(plan: Plan, targets: Sequence[str], name: str, below: Path = FOLDER) -> Iterator[str]:
-    """Keep the artefacts that targets name, as a run of this name, whole or not at all; yield what is kept.
+    """Copy tables and figures to a kept run, whole or not at all; yield a summary.
 
     `UserError` where one of them is not made from today's settings and code with all seeds, or where another run has
     the name.

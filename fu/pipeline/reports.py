@@ -1,6 +1,6 @@
-"""Reports on what reproduces, one a paper: our words from docs/reports/{paper}.md.in, numbers from kept runs.
+"""A reproducibility report per paper: docs/reports/{paper}.md.in, with numbers from kept runs.
 
-`make docs` fills in the numbers, so that none can differ from the CSV that it comes from. In a template,
+`make docs` fills in the numbers, so none can differ from the CSV it comes from. In a template,
 `{{ claim("mnist", "falls-less", "mnist-samples") }}` is the mean of a claim with its interval, `printed(...)` the same
 of the paper, `cell("mnist/table1.csv", "mean", method="fats", metric="accuracy")` any other cell, `verdicts("mnist")` a
 table of all claims that a run judged, `counts()` how many are, and `hours("mnist")` what a run took.
@@ -26,16 +26,16 @@ FOLDER = ROOT / "docs/reports"
 TEMPLATE = ".md.in"
 NONE = "–"
 LEGEND = (
-    "Most numbers are differences, to the better rival where there are several; a trend is the fitted change from the "
-    "smallest to the largest value, so that what grows as the value falls is negative. Several numbers: one per "
-    "scenario. Intervals have the level that decides the verdict (95% before correction). (ours): not a claim of the "
-    "paper."
+    "Most numbers are differences, from the best rival where there are several. For a trend the number is the fitted "
+    "change from the smallest to the largest value of the coordinate: a quantity that grows as the coordinate falls "
+    "has a negative one. A cell with several numbers has one per scenario. Intervals are at the level that decides the "
+    "verdict (95% before correction). (ours): not a claim of the paper."
 )
 EACH = 4  # scenarios whose numbers a table shows; of more, the least and the largest
 
 
 class Numbers:
-    """What the kept runs of a paper say; every method raises `UserError` where they do not say it, or were edited."""
+    """The numbers in the kept runs of a paper; methods raise `UserError` for one that is not there, or was edited."""
 
     def __init__(self, runs: Mapping[str, Kept]) -> None:
         """`runs`: by name."""
@@ -67,13 +67,13 @@ class Numbers:
         return short(self._verdict(run, name, scenario, "published_value"))
 
     def counts(self) -> str:
-        """Return how many of the paper's claims are judged, and how."""
+        """Return a sentence: how many of the paper's claims are judged, and how."""
         number, known, holds, fails, undecided = reproduced.counted(reproduced.runs([*self.runs.values()]), own=False)
-        each = f"holds: {holds}, does not hold: {fails}, undecided: {undecided}"
-        return f"{known} of {number} are judged ({each})"
+        held, failed = f"{holds} {'holds' if holds == 1 else 'hold'}", f"{fails} {'does' if fails == 1 else 'do'} not"
+        return f"Of the paper's {number} claims {known} have been judged: {held}, {failed}, {undecided} undecided."
 
     def legend(self) -> str:
-        """Return what the numbers in the table of verdicts are."""
+        """Return the note that explains the numbers in a table of verdicts."""
         return LEGEND
 
     def hours(self, run: str) -> str:
