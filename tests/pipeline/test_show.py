@@ -44,6 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ([], "usage: python -m fu.pipeline.show "),
         (["cell", "table8"], "CELL: there is no result 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
+        (["decide", "fedosd_tabel8"], "there is no target 'fedosd_tabel8'; did you mean 'fedosd_table8'?"),
+        (["keep", ""], "RUN: a run is named by lower-case letters"),
         (["cell", "x", "smoke"], "expected key=value, got 'smoke'."),
         (["results", "fedosd_table7b"], "there is no target 'fedosd_table7b'; did you mean 'fedosd_table7'?"),
         (["results", "seeds=[1"], "config: seeds: '[1' is not valid YAML."),
