@@ -89,7 +89,7 @@ cluster: .venv/cluster
 
 # Oracles are a target of the workflow, as tables and figures are.
 reproduce oracles: .venv/installed $(if $(PROFILE),.venv/cluster)
-	@$(if $(filter oracles,$@),$(BIN)/python -m fu.pipeline.show oracles $(targets) $(CONFIG),:)
+	@$(if $(filter oracles,$@),$(BIN)/python -m fu.pipeline.cli.show oracles $(targets) $(CONFIG),:)
 	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
 	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
 	@$(if $(PROFILE),[ -f profiles/$(call quoted,$(PROFILE))/config.yaml ] || [ -f $(call quoted,$(PROFILE))/config.yaml ] || \
@@ -101,7 +101,7 @@ reproduce oracles: .venv/installed $(if $(PROFILE),.venv/cluster)
 	    exit 1; }
 	$(BIN)/snakemake $(if $(PROFILE),--workflow-profile $(call quoted,$(PROFILE)),--cores $(CORES)) \
 	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
-	@$(BIN)/python -m fu.pipeline.show results $(targets) $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.cli.show results $(targets) $(CONFIG)
 
 # One process per core; each needs up to 2 GB.
 SPREAD := -n logical --maxprocesses 8 --dist worksteal
@@ -135,10 +135,10 @@ contract: .venv/installed
 	  -p tests.contract.report tests/contract
 
 show: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show cell $(call quoted,$(CELL)) $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.cli.show cell $(call quoted,$(CELL)) $(CONFIG)
 
 docs: .venv/installed
-	@$(BIN)/python -m fu.pipeline.pages
+	@$(BIN)/python -m fu.pipeline.documents.pages
 	@$(BIN)/python -m tests.contract.rules
 
 # Without rules that read their own kind, and without the way back from `select`, which would tangle it; `tabulate` reads
@@ -149,25 +149,25 @@ rulegraph: .venv/installed
 	  | sed 's/label=publish\b/label="publish, tabulate"/' | dot -Grankdir=LR -Tsvg > docs/rulegraph.svg
 
 version: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show version
+	@$(BIN)/python -m fu.pipeline.cli.show version
 
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
 why bundle plan decide: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show $@ $(targets) $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.cli.show $@ $(targets) $(CONFIG)
 
 keep: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show keep $(call quoted,$(RUN)) $(targets) $(CONFIG)
+	@$(BIN)/python -m fu.pipeline.cli.show keep $(call quoted,$(RUN)) $(targets) $(CONFIG)
 
 verify: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show $(if $(BUNDLE),check $(call quoted,$(BUNDLE)),verify $(targets) $(CONFIG))
+	@$(BIN)/python -m fu.pipeline.cli.show $(if $(BUNDLE),check $(call quoted,$(BUNDLE)),verify $(targets) $(CONFIG))
 
 audit: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show audit $(call quoted,$(ORACLES)) $(call quoted,$(PREDICTIONS)) $(if $(CSV),$(call quoted,$(CSV)))
+	@$(BIN)/python -m fu.pipeline.cli.show audit $(call quoted,$(ORACLES)) $(call quoted,$(PREDICTIONS)) $(if $(CSV),$(call quoted,$(CSV)))
 
 compare: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show compare $(call quoted,$(A)) $(call quoted,$(B)) $(targets)
+	@$(BIN)/python -m fu.pipeline.cli.show compare $(call quoted,$(A)) $(call quoted,$(B)) $(targets)
 
 test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files
@@ -213,5 +213,5 @@ sbom: .venv-sbom/installed
 	.venv-sbom/bin/cyclonedx-py requirements envs/lock.txt --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.cdx.json
 
 unlock: .venv/installed
-	@$(BIN)/python -m fu.pipeline.show $@
+	@$(BIN)/python -m fu.pipeline.cli.show $@
 	$(BIN)/snakemake --unlock $(WITH_CONFIG)

@@ -18,7 +18,7 @@ from fu.data.request import Request
 from fu.evaluation.context import Context
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import Task, initial_parameters
-from fu.pipeline.catalogue import available
+from fu.pipeline.provenance.catalogue import available
 
 torch.set_num_threads(1)
 

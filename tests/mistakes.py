@@ -13,7 +13,7 @@ import pytest
 
 from fu.data.archives import Arrays
 from fu.errors import UserError
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.digest import ROOT
 
 
 def sentence(action: Callable[[], Any]) -> str:

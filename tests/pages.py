@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.digest import ROOT
 from tests.workflow.project import from_repository
 
 FENCED = r"[^`]*?```\w+\n(.*?)```"

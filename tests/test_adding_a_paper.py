@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fu import plugins
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pages import block, configure, page, write
 from tests.workflow.project import from_repository

@@ -15,9 +15,9 @@ from fu.artefacts.result import Result
 from fu.data.clients import ClientData
 from fu.data.dataset import Dataset
 from fu.evaluation.context import Context
-from fu.pipeline import catalogue
-from fu.pipeline.frames import COLUMNS
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.stages.frames import COLUMNS
 from tests.factories import make_data, make_partition
 from tests.pages import commands, config, files, first_column, followed, linted, page, run, write
 from tests.workflow.project import apart

@@ -7,7 +7,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.digest import ROOT
 
 FILES = ("Dockerfile", "apptainer.def")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline.catalogue import KINDS
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.catalogue import KINDS
+from fu.pipeline.provenance.digest import ROOT
 from tests.contract import rules, test_attacks, test_documentation, test_evaluation, test_partitions
 
 GOOD = '''"""Turned: the updates the other way round. A test."""

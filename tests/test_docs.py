@@ -19,9 +19,10 @@ import torch
 import yaml
 from packaging.requirements import Requirement
 
-from fu.pipeline import pages, reproduced, show
-from fu.pipeline.digest import ROOT
-from fu.pipeline.plan import Plan
+from fu.pipeline.cli import show
+from fu.pipeline.documents import pages, reproduced
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings import reference
 from fu.pipeline.settings.papers import read_yaml
 from tests.factories import make_task

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.digest import ROOT
 from tests.artefacts.factories import made, make_entry
 from tests.pipeline.plans import PAPERS
 from tests.pipeline.plans import made as planned

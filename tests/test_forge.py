@@ -7,7 +7,7 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.digest import ROOT
 from tests.all.__main__ import PARTS
 
 FORGE = ROOT / ".github"

@@ -11,7 +11,7 @@ import pytest
 from fu import plugins
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from fu.plugins import CALLED
 from tests.mistakes import sentence
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline.digest import ROOT
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_yaml
 
 PAGE = (ROOT / "docs/artefact-evaluation.md").read_text()

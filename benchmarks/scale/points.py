@@ -30,11 +30,11 @@ from fu.federation.kept import KeptModels
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
 from fu.partitions import natural
-from fu.pipeline import certificate, digest
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import certificate_of
-from fu.pipeline.pending import Pending
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.pending import Pending
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import certificate, digest
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import certificate_of
 from fu.pipeline.settings.papers import read_yaml
 
 ROUNDS = 3  # that are timed, after one that is not
@@ -180,7 +180,7 @@ def of_plan(seeds: int, folder: str) -> Point:
     asking, due = timed(lambda: len(list(Pending(plan).to_make(plan.asked(["all"])))))
     found = {"jobs": due, "seconds": planning + asking, "seconds of the settings": planning, "MB": most()}
     given = [f"{key}={json.dumps(value)}" for key, value in chosen.items()]
-    why = ["fu.pipeline.show", "why", *given]
+    why = ["fu.pipeline.cli.show", "why", *given]
     dry = ["snakemake", "--cores", "2", "-n", "--quiet", "all", "--config", *given]
     for when in ("", ", all made"):
         if when:

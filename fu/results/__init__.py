@@ -12,8 +12,8 @@ import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, SECONDS, Entry
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.provenance.digest import ROOT
 from fu.results.records import ORDER, Record, Run
 
 if TYPE_CHECKING:

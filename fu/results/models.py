@@ -10,8 +10,8 @@ from fu.data.dataset import about
 from fu.errors import UserError
 from fu.federation import model_files
 from fu.federation.flat import Layout
-from fu.pipeline import digest
-from fu.pipeline.certificate import Certificate
+from fu.pipeline.provenance import digest
+from fu.pipeline.provenance.certificate import Certificate
 from fu.plugins import Choice
 
 

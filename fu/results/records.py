@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from fu.artefacts.entry import ORIGINAL
 from fu.errors import UserError, nearest
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import CERTIFIED, CHOSEN, certificate_of
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import CERTIFIED, CHOSEN, certificate_of
 from fu.pipeline.stages.publish import Spec
 
 ROLES = {"trained": ORIGINAL, "unlearned": "unlearned", "recovered": "recovered"}  # by the end of a model's name

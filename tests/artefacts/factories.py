@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from fu import plugins
 from fu.artefacts.entry import HELD, ORIGINAL, Asked, Audit, Claim, Entry, Method, Relearning, Sampling, Scenario, Trial
 from fu.artefacts.result import Result, write
-from fu.pipeline import catalogue
-from fu.pipeline.paths import PICTURES
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.provenance.paths import PICTURES
 from fu.seeds import derive_integer
 
 COLUMNS = ["scenario", "method", "trial", "model", "seed", "stage", "round", "metric", "value", "device", "published"]

@@ -11,7 +11,7 @@ from fu.artefacts import auditing
 from fu.artefacts.auditing import Judged, audits, family
 from fu.artefacts.bounding import remaining, verdict
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import make_audit as audit_named
 from tests.artefacts.factories import make_entry
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pandas as pd
 
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_yaml
 
 CONTRADICTIONS = {

@@ -14,7 +14,7 @@ from fu.artefacts.drawing import LOOKS, colour
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.statistics import begins, original
 from fu.errors import UserError
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
 from tests.artefacts.trainings import ROUNDS, SCENARIOS, frame_of, make_fedavg, make_safari, make_trained
 

@@ -15,7 +15,7 @@ from fu.artefacts.drawing import (
     show_shares,
 )
 from fu.artefacts.entry import Method
-from fu.pipeline.catalogue import available, drawn
+from fu.pipeline.provenance.catalogue import available, drawn
 from fu.pipeline.settings.papers import files, read_yaml
 from tests.artefacts.factories import made, make_entry, make_scratch
 

@@ -8,7 +8,7 @@ from fu.artefacts.escaping import cell, inline, paragraph
 from fu.artefacts.panels import grid
 from fu.artefacts.panels import markdown as tables
 from fu.artefacts.result import markdown
-from fu.pipeline.catalogue import available
+from fu.pipeline.provenance.catalogue import available
 from tests.artefacts.factories import made
 from tests.artefacts.hostile import MARKUP, hostile
 

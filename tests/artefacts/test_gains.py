@@ -14,8 +14,8 @@ from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.gains import better, by_seed
 from fu.artefacts.result import Result
 from fu.errors import UserError
-from fu.pipeline import catalogue
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.provenance.digest import ROOT
 from tests.artefacts.factories import COLUMNS, cells, made, make_entry, written
 
 PLACES = {

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 
 from fu.artefacts.entry import Entry
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import made
 from tests.artefacts.test_auditing import make_audit
 

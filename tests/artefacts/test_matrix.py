@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
 from fu.artefacts.floor import gap, noise_floor
 from fu.artefacts.matrix import AGAIN, OWN, lost
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.settings.sources import origin_of
 from tests.artefacts.factories import LOST, cells, made, make_entry
 

@@ -8,7 +8,7 @@ import pytest
 from fu.artefacts.entry import Entry, Method, Scenario, Trial
 from fu.artefacts.overall import BETTER, SIMILAR, UNDECIDED, UNLIKE, WORSE, better, similar
 from fu.artefacts.result import Result
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import cells, made, make_entry
 
 AGAINST = ("again.1", "again.2")

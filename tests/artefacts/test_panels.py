@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.panels import SPACE, html, latex, markdown, tex
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.digest import ROOT
 from tests.artefacts.factories import readable
 
 ROWS = pd.DataFrame(

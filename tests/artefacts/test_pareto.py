@@ -9,7 +9,7 @@ import pytest
 from fu.artefacts import pareto
 from fu.artefacts.entry import Entry
 from fu.artefacts.pareto import GREY
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import cells, made
 from tests.artefacts.test_auditing import SCORES, make_audit, make_rows, method
 

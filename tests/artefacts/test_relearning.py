@@ -10,7 +10,7 @@ from fu.artefacts import relearning
 from fu.artefacts.entry import Entry, Method, Relearning, Scenario, Trial
 from fu.artefacts.panels import LIKE
 from fu.artefacts.relearning import until
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import make_entry
 
 LAST = 3

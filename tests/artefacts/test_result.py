@@ -14,7 +14,7 @@ from fu.artefacts.drawing import styled
 from fu.artefacts.panels import tex as escaped
 from fu.artefacts.result import Result
 from fu.artefacts.style import Figures
-from fu.pipeline.catalogue import available, drawn
+from fu.pipeline.provenance.catalogue import available, drawn
 from tests.artefacts.factories import made, make_entry, make_frame, readable, written
 from tests.artefacts.test_drawing import texts_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from fu import plugins
 from fu.artefacts.rows import COLUMNS, rows, write
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import CHOSEN, diverge, make_across, make_entry, make_frame, number
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fu.artefacts.entry import Entry
 from fu.artefacts.speed import by_seed, reached
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import cells, made, make_entry, make_frame, make_trial
 
 # Retraining ends at .9, so that .895 is near enough: it gets there after round 3, ours after round 1.

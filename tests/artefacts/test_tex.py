@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import result
 from fu.artefacts.panels import latex, tex
-from fu.pipeline.catalogue import available
+from fu.pipeline.provenance.catalogue import available
 from tests.artefacts.factories import made, readable
 from tests.artefacts.hostile import HOSTILE, hostile
 from tests.artefacts.typeset import compiled

@@ -3,7 +3,7 @@
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from tests.contract.names import FOLDER, files_of, is_helper
 
 

@@ -15,8 +15,8 @@ from _pytest.mark import ParameterSet
 from fu import plugins
 from fu.data import dataset
 from fu.errors import UserError
-from fu.pipeline import catalogue
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.provenance.digest import ROOT
 
 FOLDER = Path(os.environ["FU_PLUGINS"]).expanduser().resolve() if os.environ.get("FU_PLUGINS") else None
 

@@ -12,8 +12,8 @@ from collections.abc import Generator
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline.catalogue import KINDS, NEEDED
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.catalogue import KINDS, NEEDED
+from fu.pipeline.provenance.digest import ROOT
 from tests.contract.names import files_of, is_helper, path_of
 from tests.contract.rules import words
 

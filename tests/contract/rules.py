@@ -8,8 +8,8 @@ from typing import Any
 
 from _pytest.mark import ParameterSet
 
-from fu.pipeline.catalogue import KINDS
-from fu.pipeline.digest import ROOT
+from fu.pipeline.provenance.catalogue import KINDS
+from fu.pipeline.provenance.digest import ROOT
 
 PAGE = ROOT / "docs/contract.md"
 HEAD = """# The contract

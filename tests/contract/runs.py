@@ -18,7 +18,7 @@ from fu.federation.checkpoint import Checkpoint, flat
 from fu.federation.driver import Outcome, drive
 from fu.federation.kept import KeptModels
 from fu.federation.task import State, Task
-from fu.pipeline.catalogue import declared, needs
+from fu.pipeline.provenance.catalogue import declared, needs
 from fu.pipeline.stages.compute import kind_of, measured, state_of, training_of
 from fu.plugins import Choice
 from fu.training import fats

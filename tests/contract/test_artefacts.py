@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fu import plugins
-from fu.pipeline.catalogue import audited, chooses, declared, drawn, reads
+from fu.pipeline.provenance.catalogue import audited, chooses, declared, drawn, reads
 from tests.artefacts.factories import ROUNDS, SEEDS, diverge, made, make_entry, make_frame, written
 from tests.contract.names import plugins_of
 

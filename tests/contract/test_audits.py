@@ -8,7 +8,7 @@ import pytest
 
 from fu import plugins
 from fu.audits.models import FRESH, Models
-from fu.pipeline.catalogue import declared
+from fu.pipeline.provenance.catalogue import declared
 from tests.audits.synthetic import PROBES, World, models_of
 from tests.contract.names import plugins_of
 

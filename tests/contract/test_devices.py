@@ -20,7 +20,7 @@ from fu.federation.checkpoint import flat
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import initial_parameters
-from fu.pipeline.catalogue import declared
+from fu.pipeline.provenance.catalogue import declared
 from tests import factories, ghost
 from tests.contract.names import FOLDER, pairs_of, plugins_of, runs
 from tests.contract.runs import KilledError, driven, rows_of

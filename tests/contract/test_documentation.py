@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fu import plugins
-from fu.pipeline.catalogue import KINDS, available, metrics_of
+from fu.pipeline.provenance.catalogue import KINDS, available, metrics_of
 from fu.pipeline.settings.sources import origin_of
 from tests.contract.names import FOLDER, case, files_of, is_helper, pairs_of, plugins_of, problem
 from tests.factories import default_params

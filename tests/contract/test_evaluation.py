@@ -13,8 +13,8 @@ from fu import plugins
 from fu.evaluation.context import Context
 from fu.evaluation.trace import COUNTS
 from fu.federation.task import Task
-from fu.pipeline.catalogue import available, metrics_of
-from fu.pipeline.digest import module_file
+from fu.pipeline.provenance.catalogue import available, metrics_of
+from fu.pipeline.provenance.digest import module_file
 from tests.contract.names import plugins_of, sound
 from tests.contract.runs import TRACED, driven, rows_of
 from tests.contract.three_models import complaints, make_three

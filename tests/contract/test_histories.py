@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fu.pipeline.catalogue import declared
+from fu.pipeline.provenance.catalogue import declared
 from tests.contract.names import plugins_of
 from tests.factories import KINDS, make_task
 

@@ -16,7 +16,7 @@ from fu.federation import local
 from fu.federation.checkpoint import flat
 from fu.federation.local import Cost, Federation
 from fu.federation.task import Task
-from fu.pipeline.catalogue import declared, needs
+from fu.pipeline.provenance.catalogue import declared, needs
 from tests.contract.names import pairs_of, plugins_of, runs
 from tests.contract.runs import KilledError, assert_equal_states, driven, spoiled, task_for
 from tests.contract.test_documentation import documentation

@@ -17,7 +17,7 @@ from fu.contents import checksum
 from fu.data import archives
 from fu.data.archives import Arrays
 from fu.errors import UserError
-from fu.pipeline.catalogue import available
+from fu.pipeline.provenance.catalogue import available
 from tests.data.files import arrays_of, same
 from tests.mistakes import digits_like, halve, has, sentence, write_archive
 

@@ -6,7 +6,7 @@ import pytest
 
 from fu.data import sources
 from fu.data.dataset import about
-from fu.pipeline.catalogue import available
+from fu.pipeline.provenance.catalogue import available
 
 
 def test_data_sets_state_their_published_sizes() -> None:

@@ -24,8 +24,8 @@ from unittest.mock import patch
 import yaml
 
 from fu.errors import UserError
-from fu.pipeline import cached, digest
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import cached, digest
 from fu.pipeline.settings import papers
 
 TOY = digest.ROOT / "tests" / "workflow"

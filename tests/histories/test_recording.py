@@ -5,7 +5,7 @@ from typing import Any
 
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
-from fu.pipeline.catalogue import declared
+from fu.pipeline.provenance.catalogue import declared
 from fu.training import fedavg
 from tests.factories import KINDS, make_federation, make_task, params_of
 

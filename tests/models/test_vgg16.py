@@ -15,7 +15,7 @@ from fu.data import torchvision_import
 from fu.errors import UserError
 from fu.models import vgg16, vgg16_bn
 from fu.models.vgg16 import Params
-from fu.pipeline import cached
+from fu.pipeline.provenance import cached
 from tests.data.files import refuse_network
 from tests.factories import COLOUR, GREY
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fu import plugins
-from fu.pipeline import cached, catalogue, digest
+from fu.pipeline.provenance import cached, catalogue, digest
 from fu.pipeline.settings import papers
 from tests.pipeline.plans import forget_what_was_read
 

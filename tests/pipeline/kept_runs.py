@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from fu.contents import checksum
-from fu.pipeline.kept import ABOUT, About
+from fu.pipeline.documents.kept import ABOUT, About
 
 PLAIN: dict[str, Any] = {
     "preset": "reduced",

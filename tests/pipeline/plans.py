@@ -6,9 +6,9 @@ from typing import Any
 
 from fu import sources
 from fu.artefacts.entry import ORIGINAL
-from fu.pipeline import catalogue, digest
-from fu.pipeline.paths import MAKERS
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import catalogue, digest
+from fu.pipeline.provenance.paths import MAKERS
 from fu.pipeline.settings.papers import read_paper
 
 RUN = "fedosd/mnist-iid/seed0"

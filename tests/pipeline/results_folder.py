@@ -11,7 +11,7 @@ import numpy as np
 
 from fu.artefacts.entry import ORIGINAL, Entry, Trial
 from fu.evaluation.trace import COUNTS
-from fu.pipeline.frames import Source
+from fu.pipeline.stages.frames import Source
 from tests.artefacts.factories import CHOSEN, DEVICE, EVALUATIONS, RATES, ROUNDS, SEEDS, make_across, make_entry, number
 from tests.factories import CLASSES, make_partition
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import read_paper
 from tests.pipeline.test_room import changed, jobs, of
 

@@ -16,13 +16,13 @@ import pytest
 from rocrate.rocrate import ROCrate
 
 from fu.artefacts import provenance
-from fu.pipeline import certificate
 from fu.pipeline.bundle import check as checks
 from fu.pipeline.bundle import write
 from fu.pipeline.bundle.check import METADATA, check
-from fu.pipeline.digest import ROOT as REPOSITORY
 from fu.pipeline.page import write as page
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.digest import ROOT as REPOSITORY
 from tests.artefacts.factories import make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.page.folder import EVALUATION, ROOT, certify, copied, put, sealed

@@ -14,11 +14,12 @@ import pytest
 from fu import plugins
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import cached, catalogue, certificate, commands, digest
-from fu.pipeline.catalogue import available, declared, metrics, needs
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.digest import ROOT
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import commands
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import cached, catalogue, certificate, digest
+from fu.pipeline.provenance.catalogue import available, declared, metrics, needs
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.digest import ROOT
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import toy
 from tests.pipeline.damages import DAMAGES, damage

@@ -13,11 +13,11 @@ import pytest
 
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
 
 INPUTS = {"data": [["data/digits.npz", "d"]]}
-HOLD = "import sys, time; from pathlib import Path; from fu.pipeline.certificate import locked\n"
+HOLD = "import sys, time; from pathlib import Path; from fu.pipeline.provenance.certificate import locked\n"
 HOLD += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
 
 

@@ -10,10 +10,10 @@ from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.rows import COLUMNS
 from fu.claims.rows import Operand
 from fu.errors import UserError
-from fu.pipeline import checks
-from fu.pipeline.evidence import SILENT, evidence
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import checks
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import configured, read_paper, resolve
+from fu.pipeline.stages.evidence import SILENT, evidence
 from tests.artefacts.factories import make_claim, make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import PAPERS, made

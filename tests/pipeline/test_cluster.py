@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import cluster
 from fu.pipeline.engine.cluster import Cluster, minutes, read, retries
 from fu.pipeline.engine.screen import SLURM_LOGS
+from fu.pipeline.provenance.digest import ROOT
 from tests.mistakes import has, sentence
 from tests.pipeline.slurm import FakeSlurm
 

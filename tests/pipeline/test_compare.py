@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fu.artefacts.rows import COLUMNS
-from fu.pipeline import show
-from fu.pipeline.compare import LINES, compare
+from fu.pipeline.cli import show
+from fu.pipeline.cli.compare import LINES, compare
 from tests.artefacts.factories import make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.page.folder import EVALUATION, ROOT, certify, copied, put

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import costs, estimates
-from fu.pipeline.costs import Source
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.cli import costs
+from fu.pipeline.cli.costs import Source
+from fu.pipeline.plan import estimates
+from fu.pipeline.plan.plan import Job, Plan
 from tests.mistakes import has
 from tests.pipeline.configs import helped, toy
 from tests.pipeline.plans import PAPERS, made

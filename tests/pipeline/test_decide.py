@@ -7,10 +7,10 @@ import pytest
 
 from fu.artefacts.entry import Claim, Scenario
 from fu.errors import UserError
-from fu.pipeline import decide, reproduced
-from fu.pipeline.decide import Option
-from fu.pipeline.kept import kept
-from fu.pipeline.plan import Plan
+from fu.pipeline.documents import decide, reproduced
+from fu.pipeline.documents.decide import Option
+from fu.pipeline.documents.kept import kept
+from fu.pipeline.plan.plan import Plan
 from tests.pipeline.kept_runs import write
 
 HEAD = "claim,scenario,verdict,over,n,needed,needed_90,note,published,text,place,artefact,kind"

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import fork_server
+from fu.pipeline.provenance.digest import ROOT
 from tests.data.files import arrays_of
 from tests.pipeline.test_fork_server import JOB, Place, until
 

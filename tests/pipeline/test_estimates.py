@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import cached, catalogue, certificate, estimates
-from fu.pipeline.cached import Size
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan import estimates
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance import cached, catalogue, certificate
+from fu.pipeline.provenance.cached import Size
+from fu.pipeline.provenance.certificate import Certificate
 from fu.pipeline.settings.records import Settings
 from fu.plugins import Choice
 from tests.pipeline.configs import toy

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fu.pipeline.explain import why
-from fu.pipeline.pending import FOLLOWS, Change, Pending, Reason
+from fu.pipeline.cli.explain import why
+from fu.pipeline.plan.pending import FOLLOWS, Change, Pending, Reason
 from tests.pipeline.plans import made
 
 RUN = "fedosd/mnist-iid/seed0"

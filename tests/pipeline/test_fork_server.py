@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import fork_server
+from fu.pipeline.provenance.digest import ROOT
 from tests.data.files import arrays_of
 
 pytestmark = pytest.mark.whole
@@ -222,7 +222,7 @@ def test_with_a_server_a_job_is_its_child_and_finds_what_most_jobs_need_imported
     assert len({seen["pid"] for seen in found} | {process.pid for process in processes}) == 6
     for seen in found:
         assert {"torch", "pandas", *fork_server.OWN} <= set(seen["loaded"])
-        assert "fu.pipeline.plan" not in seen["loaded"]
+        assert "fu.pipeline.plan.plan" not in seen["loaded"]
 
 
 def test_a_job_shares_the_data_set_that_one_before_it_read(served: Served, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from fu.artefacts.entry import HELD, Entry
 from fu.errors import UserError
-from fu.pipeline import frames
-from fu.pipeline.frames import Source
+from fu.pipeline.stages import frames
+from fu.pipeline.stages.frames import Source
 from tests.artefacts.factories import (
     CHOSEN,
     EVALUATIONS,

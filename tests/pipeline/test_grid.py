@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.grid import Grid, completed, trial_name
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.grid import Grid, completed, trial_name
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import Resolved
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import ALONE, PAT50, RATES, RUN, SETTINGS, files, grid, made, models, plan, rate, spec, trials

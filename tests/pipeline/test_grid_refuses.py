@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import checks
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import checks
+from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import at, toy
 

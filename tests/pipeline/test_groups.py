@@ -8,7 +8,7 @@ import pytest
 
 from fu.pipeline.engine import groups
 from fu.pipeline.engine.groups import HERE, LONGEST_S, Place, packs, places
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.plan import Job, Plan
 from tests.pipeline.plans import PAPERS, made
 
 PRESETS = ("smoke", "reduced")

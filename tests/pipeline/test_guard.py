@@ -14,11 +14,11 @@ import pytest
 
 from fu import plugins
 from fu.artefacts.entry import Claim
-from fu.pipeline import commands
-from fu.pipeline.catalogue import KINDS, audited, available, chooses, declared, reads, traces
-from fu.pipeline.digest import ROOT, UNCOUNTED, closure, modules_of
-from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import commands
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.catalogue import KINDS, audited, available, chooses, declared, reads, traces
+from fu.pipeline.provenance.digest import ROOT, UNCOUNTED, closure, modules_of
+from fu.pipeline.provenance.paths import OUTPUTS
 from tests.factories import default_params
 
 pytestmark = pytest.mark.whole

@@ -8,7 +8,7 @@ import pytest
 
 from fu import plugins
 from fu.artefacts.entry import Entry
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.stages import compute, publish, recover, train, unlearn
 from fu.pipeline.stages.common import Options, canonical
 from fu.plugins import Choice

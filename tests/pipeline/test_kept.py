@@ -10,9 +10,9 @@ import yaml
 
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import kept
-from fu.pipeline.pending import Reason
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.documents import kept
+from fu.pipeline.plan.pending import Reason
+from fu.pipeline.plan.plan import Job, Plan
 from tests.artefacts.factories import make_entry
 from tests.pipeline.kept_runs import about_of, write
 from tests.pipeline.page.folder import EVALUATION, ROOT, put

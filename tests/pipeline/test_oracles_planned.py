@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import made
 from tests.pipeline.test_audits_planned import SEEDS, overrides
@@ -99,7 +99,7 @@ def test_an_edit_of_a_source_or_of_a_setting_makes_the_archive_again_and_nothing
 
 @pytest.mark.parametrize("words", [[], ["fedosd_table8"]])
 def test_the_command_names_the_scenarios_that_have_oracles(words: list[str]) -> None:
-    from fu.pipeline import show
+    from fu.pipeline.cli import show
 
     text = sentence(lambda: [*show.oracles(made("smoke", "fedosd", "audit"), words)])
     has(text, "TARGETS: ", "allowed: audit/mnist-backdoor")

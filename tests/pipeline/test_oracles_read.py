@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from fu import plugins
 from fu.audits.models import FORGOTTEN, HELD_OUT
 from fu.errors import UserError
-from fu.pipeline import audit, catalogue, show
+from fu.pipeline.cli import audit, show
 from fu.pipeline.oracles import archive as archives
 from fu.pipeline.oracles.archive import DIGEST
+from fu.pipeline.provenance import catalogue
 from tests.audits.synthetic import PROBES, World
 from tests.mistakes import has, process, sentence
 
@@ -237,5 +238,5 @@ def test_the_command_takes_two_files_and_a_third_to_write(
     for words in (["audit"], ["audit", "", ""], ["audit", "toy.zip", ""]):
         with pytest.raises(UserError, match="needs an archive and predictions"):
             show.main(words)
-    status, output = process(files.folder, "fu.pipeline.show", "audit", "toy.zip", "none.npz")
+    status, output = process(files.folder, "fu.pipeline.cli.show", "audit", "toy.zip", "none.npz")
     assert (status, output) == (1, "error: none.npz: there is no such file.\n")

@@ -9,7 +9,7 @@ import torch
 
 from fu import plugins
 from fu.contents import checksum
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 
 HIDDEN = 20

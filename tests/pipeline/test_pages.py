@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from fu.pipeline import catalogue, pages
+from fu.pipeline.documents import pages
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.settings import papers
 from fu.plugins import load
 

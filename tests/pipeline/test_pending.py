@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from fu.contents import checksum
-from fu.pipeline import certificate, pending
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.pending import FOLLOWS, Pending, Reason, Seen, _differences
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan import pending
+from fu.pipeline.plan.pending import FOLLOWS, Pending, Reason, Seen, _differences
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
 from tests.pipeline.plans import made
 
 

@@ -13,10 +13,10 @@ from typing import cast
 import pytest
 
 from fu.artefacts.entry import ORIGINAL
-from fu.pipeline import commands, estimates
-from fu.pipeline.digest import ROOT
-from fu.pipeline.paths import LOGS, OUTPUTS, PICTURES, certificate_of
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan import commands, estimates
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.paths import LOGS, OUTPUTS, PICTURES, certificate_of
 from fu.pipeline.settings import papers
 from fu.pipeline.stages import publish
 from tests.pipeline.configs import toy

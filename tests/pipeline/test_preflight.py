@@ -12,9 +12,9 @@ import torch
 from fu.data import torchvision_import
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import digest
 from fu.pipeline.engine import preflight
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance import digest
 from tests.data.test_leaf import roles
 from tests.mistakes import has, sentence, write_archive
 from tests.pipeline.configs import toy

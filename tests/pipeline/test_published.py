@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline import published
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import published
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.records import Paper
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import toy

@@ -8,8 +8,8 @@ import pytest
 
 from fu.artefacts.entry import Relearning
 from fu.errors import UserError
-from fu.pipeline import estimates, specs
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import estimates, specs
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import read_paper
 from tests.pipeline.test_room import changed, jobs, of
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import reports
-from fu.pipeline.digest import ROOT
-from fu.pipeline.kept import kept
-from fu.pipeline.reports import Numbers, short
+from fu.pipeline.documents import reports
+from fu.pipeline.documents.kept import kept
+from fu.pipeline.documents.reports import Numbers, short
+from fu.pipeline.provenance.digest import ROOT
 from tests.pipeline.kept_runs import write
 
 HEAD = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline import reproduced
-from fu.pipeline.digest import ROOT
-from fu.pipeline.kept import kept
+from fu.pipeline.documents import reproduced
+from fu.pipeline.documents.kept import kept
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_paper
 from tests.pipeline.kept_runs import write
 

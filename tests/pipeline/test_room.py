@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import estimates
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import estimates
+from fu.pipeline.plan.plan import Plan
 from fu.plugins import Choice
 from tests.pipeline.configs import helped, toy
 from tests.pipeline.plans import PAPERS, made

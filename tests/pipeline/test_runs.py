@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline import show
+from fu.pipeline.cli import show
 from fu.pipeline.engine import runs
 from tests.mistakes import sentence
 

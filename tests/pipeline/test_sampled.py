@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fu.artefacts.entry import Asked, Entry, Sampling
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import helped, toy
 from tests.pipeline.plans import PAPERS, made

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
 from fu.pipeline.engine import runs, snakemake
 from fu.pipeline.engine.rules import explain
 from fu.pipeline.engine.screen import Screen, problem
 from fu.pipeline.engine.snakemake import Account
-from fu.pipeline.plan import Job
+from fu.pipeline.plan.plan import Job
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
 from tests.pipeline.plans import made
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nValueError: boom\n'

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline import estimates, specs
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import estimates, specs
+from fu.pipeline.plan.plan import Plan
 from tests.pipeline.configs import toy
 from tests.pipeline.test_room import changed, of, table
 

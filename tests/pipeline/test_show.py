@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline import cached, digest, show
-from fu.pipeline.digest import ROOT
-from fu.pipeline.plan import Plan
+from fu.pipeline.cli import show
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import cached, digest
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_paper, read_yaml
 from tests.mistakes import sentence
 from tests.test_gpus import put_tool
@@ -42,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "usage: python -m fu.pipeline.show "),
+        ([], "usage: python -m fu.pipeline.cli.show "),
         (["cell", "table8"], "CELL: there is no result 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
         (["decide", "fedosd_tabel8"], "there is no target 'fedosd_tabel8'; did you mean 'fedosd_table8'?"),
         (["keep", ""], "RUN: a run is named by lower-case letters"),
@@ -194,7 +195,7 @@ def shown(folder: Path, environment: Mapping[str, str], shell: str = "") -> "sub
     digest.remember()
     shutil.copytree(digest.CACHE.parent, folder / "results/.cache")  # so that a process need not read all code again
     return subprocess.run(
-        ["bash", "-c", f"set -o pipefail; '{sys.executable}' -m fu.pipeline.show results {shell}"],
+        ["bash", "-c", f"set -o pipefail; '{sys.executable}' -m fu.pipeline.cli.show results {shell}"],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,

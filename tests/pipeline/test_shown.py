@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fu.artefacts.entry import Entry
-from fu.pipeline.digest import ROOT
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.stages import publish
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import PAPERS, made, plan

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.catalogue import available
-from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.catalogue import available
+from fu.pipeline.provenance.paths import OUTPUTS
 from fu.pipeline.stages.common import canonical
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import LOCAL, PAT50, RUN, SETTINGS, WRITTEN, made, plan, spec, text, trials

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.grid import completed, derived
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.grid import completed, derived
+from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import made
 

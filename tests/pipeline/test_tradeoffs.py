@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fu.errors import UserError
-from fu.pipeline.checks import optima
-from fu.pipeline.plan import Plan
-from fu.pipeline.published import check
+from fu.pipeline.plan.checks import optima
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.plan.published import check
 from fu.pipeline.settings.papers import configured, resolve
 from tests.mistakes import has, sentence
 

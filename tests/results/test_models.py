@@ -11,9 +11,9 @@ from fu.contents import checksum
 from fu.errors import UserError
 from fu.federation import model_files
 from fu.federation.flat import Layout
-from fu.pipeline import certificate, digest
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import certificate_of
+from fu.pipeline.provenance import certificate, digest
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import certificate_of
 from tests.factories import DIGITS, builder
 
 PARTS = digest.parts("fu.models.mlp")

@@ -11,10 +11,10 @@ from fu import results
 from fu.artefacts.entry import Method, Scenario, Trial
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.frames import Source
-from fu.pipeline.paths import certificate_of
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import certificate_of
+from fu.pipeline.stages.frames import Source
 from tests.artefacts.factories import make_entry
 
 POINTS = ("m+trained-lr0.1-lr0.5", "m+trained-lr0.2-lr0.5")

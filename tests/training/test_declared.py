@@ -12,7 +12,7 @@ from torch import Tensor
 from fu.data.clients import ClientData
 from fu.errors import UserError
 from fu.federation.task import Task
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from fu.training import fedavg

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import fu.pipeline.show  # noqa: F401 (so that forks have its libraries)
+import fu.pipeline.cli.show  # noqa: F401 (so that forks have its libraries)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRACKED = (
@@ -99,9 +99,9 @@ def own_code(root: Path) -> None:
 def planned(root: Path, targets: tuple[str, ...], config: dict[str, Any]) -> list[Job]:
     """Return all jobs of a copy's plan, and which of them are due for the targets."""
     own_code(root)
-    from fu.pipeline import digest
-    from fu.pipeline.pending import Pending
-    from fu.pipeline.plan import Plan
+    from fu.pipeline.plan.pending import Pending
+    from fu.pipeline.plan.plan import Plan
+    from fu.pipeline.provenance import digest
     from fu.pipeline.settings.papers import read_yaml
 
     plan = Plan({**read_yaml(root / "config.yaml"), **config})
@@ -119,9 +119,9 @@ def planned(root: Path, targets: tuple[str, ...], config: dict[str, Any]) -> lis
 
 
 def printed(root: Path, words: tuple[str, ...]) -> str:
-    """Return what `python -m fu.pipeline.show` prints in a copy, after a line `status 1` where it ends with that."""
+    """Return what `python -m fu.pipeline.cli.show` prints in a copy, after `status 1` where it exits with it."""
     own_code(root)
-    from fu.pipeline import show
+    from fu.pipeline.cli import show
 
     status: object = 0
     with contextlib.redirect_stdout(io.StringIO()) as out:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import read_yaml
 from tests.workflow.project import REPOSITORY
 

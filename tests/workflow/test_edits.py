@@ -97,7 +97,7 @@ HARMLESS = [
     ("fu/federation/progress.py", "every_seconds: float = 10.0", "every_seconds: float = 20.0"),
     ("fu/models/mlp.py", '"step_ms": 4.0', '"step_ms": 5.0'),
     ("fu/models/mlp.py", "FedOSD's code, and appendix B.1", "FedOSD's code; appendix B.1"),
-    ("fu/pipeline/certificate.py", "PATIENCE_S = 10.0", "PATIENCE_S = 20.0"),
+    ("fu/pipeline/provenance/certificate.py", "PATIENCE_S = 10.0", "PATIENCE_S = 20.0"),
     ("fu/pipeline/engine/fork_server.py", "the job's process was killed", "somebody killed the job"),
     ("config.yaml", "threads: 1 ", "threads: 2 "),
     ("config.yaml", "device: auto ", "device: cpu "),
@@ -173,7 +173,7 @@ CODE: dict[str, tuple[str, str, str, Matches]] = {
     ),
     "a kind of artefact": ("fu/artefacts/curves.py", "FAR = 10", "FAR = 20", of_artefacts("rounds")),
     "a file in another role": (
-        "fu/pipeline/jobs.py",
+        "fu/pipeline/plan/jobs.py",
         '"unlearned": unlearned, **choice}',
         '"unlearned": self._shared(run, trial)["original"], **choice}',
         of_stages("recover"),

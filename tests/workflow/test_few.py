@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fu.pipeline.digest import ROOT
-from fu.pipeline.jobs import Job
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.jobs import Job
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_yaml
 from tests.workflow.conftest import FEW, targets
 from tests.workflow.project import Project

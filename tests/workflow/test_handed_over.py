@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from fu import results
-from fu.pipeline.paths import OUTPUTS, PICTURES
+from fu.pipeline.provenance.paths import OUTPUTS, PICTURES
 from tests.workflow.project import Project, with_toy
 
 FILES = 8 * (len(OUTPUTS["publish"]) + 1) - 3 * len(PICTURES)  # eight artefacts with certificates, three of them tables

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from fu.pipeline import kept
+from fu.pipeline.documents import kept
 from tests.workflow.project import Project
 
 FOLDER = "docs/measurements/toy/first"

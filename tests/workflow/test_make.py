@@ -77,11 +77,11 @@ def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
         run, shown = make.calls("reproduce", *words, **({} if words else given))
         assert run[:5] == ["snakemake", "", "--cores", "all", "--config"]
         assert parse_config(run[5:]) == dict.fromkeys(names.values(), value)
-        assert shown[:5] == ["python", "", "-m", "fu.pipeline.show", "results"]
+        assert shown[:5] == ["python", "", "-m", "fu.pipeline.cli.show", "results"]
         pairs = (pair.partition("=") for pair in shown[5:])
         assert {key: yaml.safe_load(text) for key, _, text in pairs} == dict.fromkeys(names.values(), value)
         asked, unlock = make.calls("unlock", *words, **({} if words else given))
-        assert asked == ["python", "", "-m", "fu.pipeline.show", "unlock"]
+        assert asked == ["python", "", "-m", "fu.pipeline.cli.show", "unlock"]
         assert unlock == ["snakemake", "", "--unlock", *run[4:]]
 
 
@@ -89,24 +89,24 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
     for value in WILD:
         run, shown = make.calls("reproduce", f"TARGETS={value}")
         assert run[4:] == (["--", *value.split()] if value.split() else [])
-        assert shown == ["python", "", "-m", "fu.pipeline.show", "results", *value.split()]
-        assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.show", "cell", value]]
-        assert make.calls("verify", f"BUNDLE={value}") == [["python", "", "-m", "fu.pipeline.show", "check", value]]
+        assert shown == ["python", "", "-m", "fu.pipeline.cli.show", "results", *value.split()]
+        assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.cli.show", "cell", value]]
+        assert make.calls("verify", f"BUNDLE={value}") == [["python", "", "-m", "fu.pipeline.cli.show", "check", value]]
         runs = make.calls("compare", f"A={value}", f"B=x{value}")
-        assert runs == [["python", "", "-m", "fu.pipeline.show", "compare", value, f"x{value}"]]
+        assert runs == [["python", "", "-m", "fu.pipeline.cli.show", "compare", value, f"x{value}"]]
         runs = make.calls("audit", f"ORACLES={value}", f"PREDICTIONS=x{value}", f"CSV={value}")
-        assert runs == [["python", "", "-m", "fu.pipeline.show", "audit", value, f"x{value}", value]]
+        assert runs == [["python", "", "-m", "fu.pipeline.cli.show", "audit", value, f"x{value}", value]]
         (called,) = make.calls("keep", f"RUN={value}", f"TARGETS=x {value}")
-        assert called == ["python", "", "-m", "fu.pipeline.show", "keep", value, "x", *value.split()]
+        assert called == ["python", "", "-m", "fu.pipeline.cli.show", "keep", value, "x", *value.split()]
         checked, *made = make.calls("oracles", f"TARGETS={value}")
-        assert checked == ["python", "", "-m", "fu.pipeline.show", "oracles", *value.split()]
+        assert checked == ["python", "", "-m", "fu.pipeline.cli.show", "oracles", *value.split()]
         assert made == make.calls("reproduce", f"TARGETS={value}")
         [(program, folder, *words)] = make.calls("contract", f"PLUGINS={value}")
         assert [program, folder, *words[:2], words[-1]] == ["python", value, "-m", "pytest", "tests/contract"]
     for value in WILD[::5]:
         for name in ("plan", "bundle", "verify"):
             (called,) = make.calls(name, f"TARGETS={value}", "PRESET=paper")
-            assert called == ["python", "", "-m", "fu.pipeline.show", name, *value.split(), 'preset= "paper" ']
+            assert called == ["python", "", "-m", "fu.pipeline.cli.show", name, *value.split(), 'preset= "paper" ']
         speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
         assert speed[2:] == ["-m", "benchmarks.fedavg_round", f"--data-dir={value}"]
         (peers,) = make.calls("benchmark-peers", f"DATA_DIR={value}")
@@ -137,10 +137,10 @@ def test_an_unknown_variable_is_refused_by_name(make: Make, word: str, hint: str
 def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
     assert make.calls("reproduce", "PRESET=", "TARGETS= ") == [
         ["snakemake", "", "--cores", "all"],
-        ["python", "", "-m", "fu.pipeline.show", "results"],
+        ["python", "", "-m", "fu.pipeline.cli.show", "results"],
     ]
-    assert make.calls("show") == [["python", "", "-m", "fu.pipeline.show", "cell", ""]]
-    assert make.calls("audit") == [["python", "", "-m", "fu.pipeline.show", "audit", "", ""]]
+    assert make.calls("show") == [["python", "", "-m", "fu.pipeline.cli.show", "cell", ""]]
+    assert make.calls("audit") == [["python", "", "-m", "fu.pipeline.cli.show", "audit", "", ""]]
 
 
 def test_nothing_is_unlocked_where_a_run_lives(make: Make) -> None:

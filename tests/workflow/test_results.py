@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 from fu import results
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import certificate_of
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import certificate_of
 from tests.workflow.project import REPOSITORY, Project
 
 COLUMNS = [
@@ -258,7 +258,7 @@ def test_results_are_found_from_any_folder_of_a_project_without_snakemake_and_to
     code = (
         "import sys; from fu import results; "
         "print(len(results.evaluations()), len(results.artefact('toy', 'numbers'))); "
-        "assert not {'snakemake', 'torch', 'fu.pipeline.plan', 'fu.pipeline.grid'} & sys.modules.keys()"
+        "assert not {'snakemake', 'torch', 'fu.pipeline.plan.plan', 'fu.pipeline.plan.grid'} & sys.modules.keys()"
     )
     found = []
     for folder in (toy.root, toy.root / "workflow/papers"):

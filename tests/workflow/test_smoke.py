@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fu.pipeline.catalogue import drawn
-from fu.pipeline.compare import compare
-from fu.pipeline.digest import ROOT
-from fu.pipeline.paths import PICTURES
+from fu.pipeline.cli.compare import compare
+from fu.pipeline.provenance.catalogue import drawn
+from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.paths import PICTURES
 from tests.artefacts.typeset import compiled
 from tests.workflow.conftest import FEW, targets
 from tests.workflow.project import Job, Project

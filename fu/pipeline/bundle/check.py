@@ -13,10 +13,10 @@ from zipfile import ZipFile
 
 from fu.contents import checksum, require_file
 from fu.errors import UserError
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
 from fu.pipeline.page.made import MALFORMED, read
-from fu.pipeline.paths import CERTIFIED, OUTPUTS, certificate_of
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import CERTIFIED, OUTPUTS, certificate_of
 
 METADATA = "ro-crate-metadata.json"
 LARGEST = 4e9  # bytes that all files may have together

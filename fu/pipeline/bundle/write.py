@@ -22,14 +22,14 @@ import yaml
 from fu.artefacts.provenance import edited, git
 from fu.contents import require_file
 from fu.errors import UserError
-from fu.pipeline import certificate
 from fu.pipeline.bundle.check import METADATA, Jobs, check, jobs_behind
-from fu.pipeline.digest import ROOT
 from fu.pipeline.page import write as page
 from fu.pipeline.page.made import DIGITS, Artefact, read
-from fu.pipeline.paths import CERTIFIED
-from fu.pipeline.pending import Pending
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.pending import Pending
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.paths import CERTIFIED
 from fu.pipeline.settings.papers import files
 from fu.pipeline.settings.records import Paper
 

@@ -31,7 +31,7 @@ LIBRARIES = (
 )
 # What these import is all that most jobs import, but for stages and plug-ins.
 OWN = (
-    *("fu.pipeline.stages.compute", "fu.pipeline.frames", "fu.data.sharing", "fu.evaluation.measure"),
+    *("fu.pipeline.stages.compute", "fu.pipeline.stages.frames", "fu.data.sharing", "fu.evaluation.measure"),
     *("fu.evaluation.predictions", "fu.artefacts.drawing", "fu.artefacts.result", "fu.artefacts.provenance"),
 )
 # How often a waiting thread spins before it sleeps: about 0.5 ms. With libgomp's default of 300,000, the threads of a
@@ -146,7 +146,7 @@ def serve(name: str, scratch: str = "") -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(_address(name))
         listener.listen(1024)
-        digest = importlib.import_module("fu.pipeline.digest")  # before the libraries
+        digest = importlib.import_module("fu.pipeline.provenance.digest")  # before the libraries
         for library in (*LIBRARIES, *OWN):
             if not select.select([sys.stdin], [], [], 0)[0]:
                 importlib.import_module(library)
@@ -195,7 +195,7 @@ def _job(connection: socket.socket, reports: int) -> None:
     """Run one job in this forked process, report which data set it read, and send its exit status."""
     import threading
 
-    from fu.pipeline import digest
+    from fu.pipeline.provenance import digest
 
     replaced = digest.metadata() != digest.METADATA or sources.edited()
     try:
@@ -237,7 +237,7 @@ def _job(connection: socket.socket, reports: int) -> None:
 def _run_module(module: str, arguments: list[str]) -> int:
     import runpy
 
-    import fu.pipeline.digest  # noqa: F401 (notes which libraries are installed, before a stage imports some)
+    import fu.pipeline.provenance.digest  # noqa: F401 (notes which libraries are installed, before a stage imports some)
 
     sys.argv = [module, *arguments]
     try:

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import groupby
 from typing import NamedTuple
 
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.plan import Job, Plan
 from fu.pipeline.stages.common import NetworkSpec
 
 HERE = ("data", "select", "publish")  # on the login node

@@ -8,8 +8,8 @@ from fu.contents import require_place
 from fu.data import archives, leaf
 from fu.data.dataset import about
 from fu.errors import UserError
-from fu.pipeline import catalogue, digest
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance import catalogue, digest
 from fu.pipeline.stages.common import ModelSpec
 
 

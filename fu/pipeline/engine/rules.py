@@ -18,14 +18,15 @@ from typing import Any
 
 from fu import gpus
 from fu.errors import UserError
-from fu.pipeline import commands, digest, estimates
-from fu.pipeline.digest import ROOT
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, submitted
 from fu.pipeline.engine.screen import Screen, refused
 from fu.pipeline.engine.snakemake import SYSTEM_ERROR, Account, Snakemake, ancient, unpack, update
-from fu.pipeline.paths import OUTPUTS, PICTURES
-from fu.pipeline.pending import Pending
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan import commands, estimates
+from fu.pipeline.plan.pending import Pending
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance import digest
+from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.paths import OUTPUTS, PICTURES
 from fu.pipeline.settings import papers
 from fu.pipeline.stages.common import OUTSIDE
 

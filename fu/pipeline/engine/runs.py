@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from fu.errors import UserError
-from fu.pipeline.certificate import holder, sign
+from fu.pipeline.provenance.certificate import holder, sign
 
 RUNS = Path(".snakemake/runs")
 SUBMITS = "submits"  # the name of the one that submits jobs to a cluster

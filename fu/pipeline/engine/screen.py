@@ -13,9 +13,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from fu.pipeline import certificate
-from fu.pipeline.estimates import counted, lasting
-from fu.pipeline.plan import Job
+from fu.pipeline.plan.estimates import counted, lasting
+from fu.pipeline.plan.plan import Job
+from fu.pipeline.provenance import certificate
 
 EVERY_SHARE, EVERY_SECONDS = 0.05, 10.0  # between two lines in a log file
 MOST = 0.99  # shown as done until the last job has ended

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from fu.contents import checksum
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import CERTIFIED
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import CERTIFIED
 
 BODY = re.compile(r"<main>\n<h1>(.*?)</h1>\n(.*)</main>", re.DOTALL)  # of the page that an artefact has of its own
 DIGITS = 12  # of a digest that a person compares

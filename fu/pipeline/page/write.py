@@ -19,10 +19,10 @@ from markupsafe import Markup
 from PIL import Image
 
 from fu.artefacts.panels import boxed
-from fu.pipeline.digest import module_file
-from fu.pipeline.estimates import counted, lasting
 from fu.pipeline.page.made import Artefact, read
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.estimates import counted, lasting
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import module_file
 from fu.pipeline.settings.records import Paper
 
 HERE = Path(__file__).parent

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from fu import plugins
 from fu.errors import UserError, first_problem, nearest
-from fu.pipeline.digest import ROOT
-from fu.pipeline.paths import LOGS, OUTPUTS
+from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.paths import LOGS, OUTPUTS
 from fu.pipeline.settings.records import Artefact, Config, Method, Paper, Preset, Scenario, Trained, Vary
 
 Model = TypeVar("Model", bound=BaseModel)

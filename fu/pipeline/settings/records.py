@@ -13,7 +13,7 @@ from fu.data.forget import Forget
 from fu.data.sharing import Sharing
 from fu.errors import UserError, nearest
 from fu.federation.sgd import LocalSGD
-from fu.pipeline import cached, catalogue
+from fu.pipeline.provenance import cached, catalogue
 from fu.pipeline.settings.types import GridKey, Names, Pattern, Seeds, Value, Varied, Word, typed
 from fu.plugins import Choice
 from fu.types import Count, Different, Name, Strict

@@ -163,7 +163,7 @@ def table(model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
     required = schema.get("required", [])
     phase = issubclass(model, records.Phase) and model is not records.Training
-    # What a paper's file may leave to the phase before is filled in before a record is made (fu.pipeline.grid).
+    # What a paper's file may leave to the phase before is filled in before a record is made (fu.pipeline.plan.grid).
     filled = {*records.INHERITED, "rounds"} if phase else set()
     cells = (
         (

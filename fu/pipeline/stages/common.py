@@ -22,9 +22,9 @@ from fu import gpus, plugins
 from fu.contents import checksum, require_place
 from fu.errors import UserError, first_problem
 from fu.federation.sgd import LocalTraining
-from fu.pipeline import certificate, digest
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.paths import OUTPUTS
+from fu.pipeline.provenance import certificate, digest
+from fu.pipeline.provenance.certificate import Certificate
+from fu.pipeline.provenance.paths import OUTPUTS
 from fu.plugins import Choice, Kind
 from fu.types import Frozen
 

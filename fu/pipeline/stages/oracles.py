@@ -1,6 +1,6 @@
 """Put the original and the retrained models of a scenario into one archive, with what they answer on audits' probes.
 
-Others audit their methods from it without training (`fu.pipeline.audit`).
+Others audit their methods from it without training (`fu.pipeline.cli.audit`).
 """
 
 from dataclasses import dataclass

@@ -8,8 +8,8 @@ from typing import ClassVar
 from fu.artefacts.entry import Entry
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import frames
-from fu.pipeline.paths import PICTURES
+from fu.pipeline.provenance.paths import PICTURES
+from fu.pipeline.stages import frames
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 from fu.artefacts.entry import Entry
 from fu.artefacts.result import Result, write
 from fu.contents import checksum
-from fu.pipeline import certificate
-from fu.pipeline.certificate import SEAL, Certificate
-from fu.pipeline.paths import CERTIFIED, PICTURES
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import SEAL, Certificate
+from fu.pipeline.provenance.paths import CERTIFIED, PICTURES
 from fu.pipeline.settings.records import Paper
 from tests.artefacts.factories import made
 

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.result import Result
-from fu.pipeline import digest
 from fu.pipeline.page import write as page
-from fu.pipeline.paths import OUTPUTS
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import digest
+from fu.pipeline.provenance.paths import OUTPUTS
 from fu.pipeline.settings.papers import read_yaml
 from fu.pipeline.settings.records import Paper
 from tests.artefacts.factories import made, make_entry

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.stages import publish
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import at, helped, toy

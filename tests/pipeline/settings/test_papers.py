@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.digest import ROOT
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_yaml
 from tests.mistakes import contents, has, process, sentence
 from tests.pipeline.configs import config, toy

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.grid import inherited
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.grid import inherited
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import merge
 from tests.pipeline.configs import toy
 from tests.pipeline.plans import RUN, SETTINGS, made, plan, rate, spec, text

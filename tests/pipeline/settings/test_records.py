@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.records import Config
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import at, config

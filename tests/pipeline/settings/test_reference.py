@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, Field, create_model
 
 from fu.data.forget import Forget
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings import records, reference
 from fu.pipeline.settings.types import GridKey, Names, Seeds
 from fu.types import Count, Name, Rate, Share, Strict

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fu.contents import checksum
-from fu.pipeline import certificate
-from fu.pipeline.certificate import Certificate
+from fu.pipeline.provenance import certificate
+from fu.pipeline.provenance.certificate import Certificate
 from fu.pipeline.stages import common
 from fu.pipeline.stages.common import Options, atomic_outputs
 

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from fu import gpus
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline import certificate, digest
-from fu.pipeline.certificate import Certificate
+from fu.pipeline.provenance import certificate, digest
+from fu.pipeline.provenance.certificate import Certificate
 from fu.pipeline.stages import common, data
 from fu.pipeline.stages.common import Options, atomic_outputs
 from tests.mistakes import contents, ends_with_one_sentence

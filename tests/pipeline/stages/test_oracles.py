@@ -20,9 +20,10 @@ from fu.evaluation import predictions
 from fu.federation import model_files
 from fu.federation.flat import Layout
 from fu.models import lstm
-from fu.pipeline import audit, catalogue
+from fu.pipeline.cli import audit
 from fu.pipeline.oracles import card
 from fu.pipeline.oracles.archive import DIGEST
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.stages import assess, oracles, predict
 from fu.pipeline.stages.common import Options
 from tests.artefacts.factories import DEVICE

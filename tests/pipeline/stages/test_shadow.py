@@ -15,7 +15,7 @@ from fu.data.request import Request
 from fu.federation import driver
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
-from fu.pipeline.catalogue import metrics_of
+from fu.pipeline.provenance.catalogue import metrics_of
 from fu.pipeline.stages import compute, data, evaluate, partition, request, shadow, train
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice

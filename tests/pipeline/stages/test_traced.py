@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from fu.evaluation.trace import COUNTS
-from fu.pipeline import frames
-from fu.pipeline.stages import partition, recover, train, unlearn
+from fu.pipeline.stages import frames, partition, recover, train, unlearn
 from fu.pipeline.stages.common import Options
 from tests.artefacts.factories import make_entry
 from tests.mistakes import write_archive

@@ -20,7 +20,7 @@ from fu.evaluation.context import Context
 from fu.federation import model_files
 from fu.federation.task import State, Task
 from fu.methods import retrain
-from fu.pipeline.catalogue import needs
+from fu.pipeline.provenance.catalogue import needs
 from fu.pipeline.stages import compute, recover, train, unlearn
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from fu.artefacts.entry import ORIGINAL
 from fu.federation.sgd import LocalSGD, LocalTraining
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.settings.records import Method, Phase, Settings
 from fu.pipeline.stages import evaluate, partition, predict, recover, relearn, request, shadow, train, unlearn
 from fu.pipeline.stages.common import Points, Spec, TrainingSpec

@@ -16,8 +16,8 @@ from fu.artefacts.entry import SECONDS
 from fu.contents import require_file
 from fu.errors import UserError
 from fu.pipeline.bundle.check import opened
-from fu.pipeline.certificate import Certificate
 from fu.pipeline.page.made import Artefact, read
+from fu.pipeline.provenance.certificate import Certificate
 
 TIMES = (SECONDS, "ratio")  # metrics and costs: measured times and their ratios
 LABELS = (  # columns that identify a row

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from tabulate import SEPARATING_LINE, tabulate  # type: ignore[import-untyped]
 
 from fu.data.dataset import about
-from fu.pipeline import catalogue, estimates
 from fu.pipeline.engine import groups
-from fu.pipeline.estimates import counted
-from fu.pipeline.pending import Pending
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan import estimates
+from fu.pipeline.plan.estimates import counted
+from fu.pipeline.plan.pending import Pending
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.stages.common import ModelSpec
 
 DOWNLOADED = "downloaded if there is a network"

@@ -18,8 +18,8 @@ from fu.artefacts.entry import ORIGINAL, SECONDS, Entry
 from fu.data import archives
 from fu.errors import UserError
 from fu.evaluation.trace import COUNTS, TIMES
-from fu.pipeline.evidence import evidence
-from fu.pipeline.paths import SEED, at
+from fu.pipeline.provenance.paths import SEED, at
+from fu.pipeline.stages.evidence import evidence
 
 COLUMNS = [
     *("scenario", "method", "trial", "model", "seed", "stage", "round"),

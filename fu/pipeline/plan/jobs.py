@@ -15,13 +15,14 @@ from typing import Any
 from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.evaluation import selection
-from fu.pipeline import cached, catalogue, certificate, digest, estimates, specs
-from fu.pipeline.checks import evaluations_with, retrains
-from fu.pipeline.grid import Grid, inherited, line_of
-from fu.pipeline.paths import CERTIFIED, FORMATS, SEED, Paths, at
+from fu.pipeline.plan import estimates, specs
+from fu.pipeline.plan.checks import evaluations_with, retrains
+from fu.pipeline.plan.grid import Grid, inherited, line_of
+from fu.pipeline.plan.specs import MAKES, Trial
+from fu.pipeline.provenance import cached, catalogue, certificate, digest
+from fu.pipeline.provenance.paths import CERTIFIED, FORMATS, SEED, Paths, at
 from fu.pipeline.settings.origins import AGAIN, origins
 from fu.pipeline.settings.records import Artefact, Config, Paper
-from fu.pipeline.specs import MAKES, Trial
 from fu.pipeline.stages import agree, assess, data, examples, expose, holdings, oracles, select
 from fu.pipeline.stages.common import Points, Spec, canonical
 

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from fu.errors import UserError, nearest
-from fu.pipeline import cached, catalogue, digest, entries, estimates, frames, published
-from fu.pipeline.estimates import counted, lasting, working
-from fu.pipeline.grid import Grid
-from fu.pipeline.jobs import Files, Job, Jobs, Made
-from fu.pipeline.paths import PICTURES, at
+from fu.pipeline.plan import entries, estimates, published
+from fu.pipeline.plan.estimates import counted, lasting, working
+from fu.pipeline.plan.grid import Grid
+from fu.pipeline.plan.jobs import Files, Job, Jobs, Made
+from fu.pipeline.provenance import cached, catalogue, digest
+from fu.pipeline.provenance.paths import PICTURES, at
 from fu.pipeline.settings.papers import Resolved, blamed, configured, files
 from fu.pipeline.settings.records import Artefact
+from fu.pipeline.stages import frames
 
 __all__ = ["Job", "Plan"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fu.pipeline.estimates import counted
-from fu.pipeline.pending import FOLLOWS, Change, Pending
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.estimates import counted
+from fu.pipeline.plan.pending import FOLLOWS, Change, Pending
+from fu.pipeline.plan.plan import Job, Plan
 
 NAMED = 3  # jobs per line
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fu.contents import checksum
-from fu.pipeline import certificate, digest
-from fu.pipeline.certificate import Certificate
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance import certificate, digest
+from fu.pipeline.provenance.certificate import Certificate
 
 SEEN = Path("results/.cache/seen.json")
 

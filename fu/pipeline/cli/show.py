@@ -1,15 +1,15 @@
 """The commands behind make's targets: list results, explain, estimate and verify them, bundle and compare runs, audit.
 
-python -m fu.pipeline.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.show results|why|verify|plan|decide [target ...] [key=value ...]
-python -m fu.pipeline.show bundle [target ...] [key=value ...]
-python -m fu.pipeline.show check BUNDLE
-python -m fu.pipeline.show keep RUN [target ...] [key=value ...]
-python -m fu.pipeline.show oracles [PAPER/SCENARIO ...] [key=value ...]  (refuses what is not a scenario with repeats)
-python -m fu.pipeline.show audit ORACLES PREDICTIONS [CSV]
-python -m fu.pipeline.show compare A B [TARGET ...]  (exit code 1: numbers differ, 2: error)
-python -m fu.pipeline.show unlock  (refused while a run is active)
-python -m fu.pipeline.show version
+python -m fu.pipeline.cli.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
+python -m fu.pipeline.cli.show results|why|verify|plan|decide [target ...] [key=value ...]
+python -m fu.pipeline.cli.show bundle [target ...] [key=value ...]
+python -m fu.pipeline.cli.show check BUNDLE
+python -m fu.pipeline.cli.show keep RUN [target ...] [key=value ...]
+python -m fu.pipeline.cli.show oracles [PAPER/SCENARIO ...] [key=value ...]  (only scenarios with repeats)
+python -m fu.pipeline.cli.show audit ORACLES PREDICTIONS [CSV]
+python -m fu.pipeline.cli.show compare A B [TARGET ...]  (exit code 1: numbers differ, 2: error)
+python -m fu.pipeline.cli.show unlock  (refused while a run is active)
+python -m fu.pipeline.cli.show version
 """
 
 import contextlib
@@ -31,13 +31,15 @@ import yaml
 from fu import gpus
 from fu.artefacts.provenance import edited, git
 from fu.errors import UserError, nearest
-from fu.pipeline import audit, commands, costs, decide, explain, kept
-from fu.pipeline import compare as comparison
 from fu.pipeline.bundle import check, write
-from fu.pipeline.digest import ROOT
+from fu.pipeline.cli import audit, costs, explain
+from fu.pipeline.cli import compare as comparison
+from fu.pipeline.documents import decide, kept
 from fu.pipeline.engine import runs
 from fu.pipeline.page import write as page
-from fu.pipeline.plan import Plan
+from fu.pipeline.plan import commands
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import config_file, files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
@@ -224,7 +226,7 @@ def main(arguments: list[str]) -> None:
                 )
         case _:
             raise UserError(
-                "usage: python -m fu.pipeline.show "
+                "usage: python -m fu.pipeline.cli.show "
                 "results|cell|why|verify|plan|decide|bundle|check|keep|oracles|audit|compare|unlock|version; "
                 "`make help` lists all commands."
             )

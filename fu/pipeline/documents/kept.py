@@ -20,11 +20,11 @@ from pydantic import BaseModel, ValidationError
 
 from fu.contents import checksum
 from fu.errors import UserError, first_problem
-from fu.pipeline.digest import ROOT
-from fu.pipeline.estimates import counted
 from fu.pipeline.page.made import Artefact, read
-from fu.pipeline.pending import Pending
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.estimates import counted
+from fu.pipeline.plan.pending import Pending
+from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_yaml
 
 FOLDER = ROOT / "docs/measurements"

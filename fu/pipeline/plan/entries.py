@@ -9,12 +9,13 @@ from fu.artefacts.style import Figures
 from fu.contents import checksum
 from fu.data.forget import Forget
 from fu.errors import UserError
-from fu.pipeline import catalogue, digest, estimates
-from fu.pipeline.grid import Grid, inherited
-from fu.pipeline.jobs import Jobs
-from fu.pipeline.paths import SEED
+from fu.pipeline.plan import estimates
+from fu.pipeline.plan.grid import Grid, inherited
+from fu.pipeline.plan.jobs import Jobs
+from fu.pipeline.plan.sources import Sources
+from fu.pipeline.provenance import catalogue, digest
+from fu.pipeline.provenance.paths import SEED
 from fu.pipeline.settings.records import Artefact, Paper, Preset, Settings
-from fu.pipeline.sources import Sources
 from fu.pipeline.stages import publish
 
 PLAIN = Figures()  # type: ignore[call-arg]  # of tables: no setting of figures draws them again

@@ -9,8 +9,8 @@ import pandas as pd
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.verdicts import ALL, several
 from fu.claims.testing import unseen
-from fu.pipeline.estimates import counted as number_of
-from fu.pipeline.kept import Kept, kept
+from fu.pipeline.documents.kept import Kept, kept
+from fu.pipeline.plan.estimates import counted as number_of
 from fu.pipeline.settings import papers
 from fu.pipeline.settings.reference import rows
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from fu.contents import checksum, require_file
 from fu.errors import UserError
-from fu.pipeline.paths import certificate_of
+from fu.pipeline.provenance.paths import certificate_of
 
 FORMAT = 4
 SEAL = b',\n "seal": "'  # before the digest of everything above it: a damaged certificate is invalid

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fu.artefacts.entry import ORIGINAL
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.settings.records import Paper
 
 COLUMNS = ("scenario", "method", "stage", "metric", "value")

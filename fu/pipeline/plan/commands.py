@@ -4,7 +4,7 @@ import shlex
 from dataclasses import fields
 from importlib import import_module
 
-from fu.pipeline.plan import Job, Plan
+from fu.pipeline.plan.plan import Job, Plan
 
 
 def words(plan: Plan, job: Job, threads: int) -> list[str]:

@@ -34,14 +34,14 @@ from pydantic import BaseModel
 
 from fu import sources
 from fu.errors import UserError
-from fu.pipeline import syntax
-from fu.pipeline.syntax import Analysis, analysed, imports_of, parse, root
+from fu.pipeline.provenance import syntax
+from fu.pipeline.provenance.syntax import Analysis, analysed, imports_of, parse, root
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LOCK = "envs/lock.txt"
 UNCOUNTED = {
-    *("fu.errors", "fu.contents", "fu.gpus", "fu.federation.progress", "fu.pipeline.paths", "fu.pipeline.certificate"),
-    *("fu.pipeline.digest", "fu.pipeline.syntax", "fu.sources"),
+    *("fu.errors", "fu.contents", "fu.gpus", "fu.sources", "fu.federation.progress"),
+    *(f"fu.pipeline.provenance.{name}" for name in ("certificate", "digest", "paths", "syntax")),
     "fu.data.torchvision_import",  # its downloads are verified by the publisher's checksums
 }
 # These only validate input or print messages.

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fu.artefacts.entry import ORIGINAL, Entry
-from fu.pipeline import catalogue
-from fu.pipeline.frames import CHOICE, COSTS, Source
-from fu.pipeline.jobs import Job, Jobs
-from fu.pipeline.paths import SEED, at
+from fu.pipeline.plan.jobs import Job, Jobs
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.provenance.paths import SEED, at
 from fu.pipeline.settings.records import Artefact
+from fu.pipeline.stages.frames import CHOICE, COSTS, Source
 
 
 class Part(NamedTuple):

@@ -16,10 +16,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.verdicts import ALL, several
 from fu.errors import UserError, nearest
-from fu.pipeline import reproduced
-from fu.pipeline.digest import ROOT
-from fu.pipeline.estimates import counted
-from fu.pipeline.kept import Kept
+from fu.pipeline.documents import reproduced
+from fu.pipeline.documents.kept import Kept
+from fu.pipeline.plan.estimates import counted
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.reference import rows
 
 FOLDER = ROOT / "docs/reports"

@@ -18,12 +18,13 @@ from tabulate import tabulate  # type: ignore[import-untyped]
 from fu.artefacts.entry import Claim, Scenario
 from fu.claims.testing import LEAST, MOST
 from fu.errors import UserError
-from fu.pipeline import catalogue, frames, reproduced
-from fu.pipeline.estimates import counted
-from fu.pipeline.kept import ABOUT, Kept
-from fu.pipeline.plan import Plan
-from fu.pipeline.reproduced import Run
-from fu.pipeline.stages import publish
+from fu.pipeline.documents import reproduced
+from fu.pipeline.documents.kept import ABOUT, Kept
+from fu.pipeline.documents.reproduced import Run
+from fu.pipeline.plan.estimates import counted
+from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.stages import frames, publish
 
 SMALL = "smoke"  # on stand-in data, which cannot decide a claim
 FEW, MANY = LEAST, 2 * LEAST  # seeds of the two plans from which costs are extrapolated linearly

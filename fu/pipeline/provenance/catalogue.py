@@ -14,7 +14,7 @@ from fu import plugins
 from fu.artefacts.entry import Input, Metric
 from fu.errors import UserError, first_problem, nearest
 from fu.evaluation.trace import COUNTS as COUNTS
-from fu.pipeline.digest import ROOT, closure, digest, disk, module_file
+from fu.pipeline.provenance.digest import ROOT, closure, digest, disk, module_file
 
 # What a plug-in of each kind must define; the first name tells plug-ins from the other files in the folder.
 NEEDED = {

@@ -15,8 +15,8 @@ from fu.audits.models import Logits, Models
 from fu.claims.correction import adjusted
 from fu.data.archives import load_arrays
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue
 from fu.pipeline.oracles.archive import DIGEST, Oracles, read
+from fu.pipeline.provenance import catalogue
 
 LEVEL = 0.05  # of all audits together
 COLUMNS = ("audit", "metric", "value", "found")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from fu import plugins
 from fu.contents import checksum
 from fu.errors import UserError
-from fu.pipeline.catalogue import NEEDED, available, declared, defines, needs
-from fu.pipeline.digest import digest, load_cache, save_cache
+from fu.pipeline.provenance.catalogue import NEEDED, available, declared, defines, needs
+from fu.pipeline.provenance.digest import digest, load_cache, save_cache
 from fu.plugins import Choice
 
 CACHE = Path("results/.cache/plan.json")

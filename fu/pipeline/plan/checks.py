@@ -9,9 +9,9 @@ from fu.artefacts.entry import FORGET_SET, ORIGINAL, Claim, Role
 from fu.claims.rows import Operand, ends
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
-from fu.pipeline import cached, catalogue
+from fu.pipeline.plan.specs import RELEARNED, Trial, Trials
+from fu.pipeline.provenance import cached, catalogue
 from fu.pipeline.settings.records import INHERITED, Artefact, Method, Settings
-from fu.pipeline.specs import RELEARNED, Trial, Trials
 from fu.plugins import Choice
 
 MEASURED = ("evaluate_every", "evaluate_last", "traced")  # of what a phase inherits, what does not change its draws

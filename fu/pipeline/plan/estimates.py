@@ -17,10 +17,10 @@ from typing import Any
 from fu.data.dataset import about
 from fu.errors import UserError
 from fu.federation.sgd import AT_ONCE, TOGETHER
-from fu.pipeline import cached, catalogue, certificate
-from fu.pipeline.paths import certificate_of
+from fu.pipeline.plan.specs import Trial
+from fu.pipeline.provenance import cached, catalogue, certificate
+from fu.pipeline.provenance.paths import certificate_of
 from fu.pipeline.settings.records import Settings
-from fu.pipeline.specs import Trial
 
 JOB_S = 0.25
 LOAD_S = 4.0  # for a gigabyte of pixels

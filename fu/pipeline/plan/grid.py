@@ -15,12 +15,13 @@ from typing import Any
 from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
-from fu.pipeline import catalogue, checks, estimates
-from fu.pipeline.cached import Planned
-from fu.pipeline.paths import CHOSEN
+from fu.pipeline.plan import checks, estimates
+from fu.pipeline.plan.specs import Trial, Trials
+from fu.pipeline.provenance import catalogue
+from fu.pipeline.provenance.cached import Planned
+from fu.pipeline.provenance.paths import CHOSEN
 from fu.pipeline.settings.papers import Resolved, merge, validate
 from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Settings
-from fu.pipeline.specs import Trial, Trials
 from fu.plugins import Choice
 
 # What a method may set for itself; the rest is shared by all methods of a scenario and the models that they start from.

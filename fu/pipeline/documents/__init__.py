@@ -1,0 +1,1 @@
+"""The generated documents: plug-ins, settings, kept runs, verdicts and reports. No job imports it."""
