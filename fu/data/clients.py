@@ -33,8 +33,8 @@ Mark = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def batch_of(x: Tensor) -> Tensor:
-    """Return images [n, c, h, w] (channels last in memory) of [n, h, w, c]; text [n, length] as int64."""
-    return x.permute(0, 3, 1, 2) if x.ndim == 4 else x.long()
+    """Return images [n, c, h, w] (channels last in memory) of [n, h, w, c]; text [n, length] as int64; other floats."""
+    return x.permute(0, 3, 1, 2) if x.ndim == 4 else x if x.is_floating_point() else x.long()
 
 
 class ClientData:

@@ -29,10 +29,16 @@ def descent(training: LocalTraining, weights: Tensor) -> Hook | None:
     return direct
 
 
-def check_model(model: nn.Module, shape: Sequence[int], classes: int, where: str, *, statistics: bool = False) -> None:
-    """Raise `UserError` where a model cannot be trained on samples of a shape; `where`: what built it.
+def sample_of(shape: Sequence[int]) -> Tensor:
+    """Return one empty sample as a model takes it; the shape is (height, width, channels), of text (length,)."""
+    kind = torch.float32 if len(shape) > 1 else torch.int64
+    return torch.zeros(1, *shape[-1:], *shape[:-1], dtype=kind)
 
-    The shape is (height, width, channels) of an image, (length,) of text. `statistics`: it may have running statistics.
+
+def check_model(model: nn.Module, sample: Tensor, classes: int, where: str, *, statistics: bool = False) -> None:
+    """Raise `UserError` where a model cannot be trained on samples like this one [1, ...]; `where`: what built it.
+
+    `statistics`: it may have running statistics.
     """
     for name, module in model.named_modules():
         buffers = [key for key, _ in module.named_buffers(recurse=False) if key != "num_batches_tracked"]
@@ -43,9 +49,8 @@ def check_model(model: nn.Module, shape: Sequence[int], classes: int, where: str
             )
         if buffers and getattr(module, "momentum", 0.1) is None:
             raise UserError(f"{where} returns a model whose {name} has momentum None; set it to a number.")
-    kind = torch.float32 if len(shape) > 1 else torch.int64
     with torch.no_grad():
-        outputs = model.eval()(torch.zeros(1, *shape[-1:], *shape[:-1], dtype=kind))
+        outputs = model.eval()(sample)
     if outputs.shape != (1, classes):
         raise UserError(
             f"{where} returns a model with outputs {[*outputs.shape]} for one sample, expected [1, {classes}]: one per "

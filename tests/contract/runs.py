@@ -14,12 +14,13 @@ from fu import plugins
 from fu.data.clients import ClientData
 from fu.evaluation import conflicts
 from fu.evaluation.trace import columns
+from fu.evaluation.values import measured
 from fu.federation.checkpoint import Checkpoint, flat
 from fu.federation.driver import Outcome, drive
 from fu.federation.kept import KeptModels
+from fu.federation.plugged import kind_of, state_of, training_of
 from fu.federation.task import State, Task
 from fu.pipeline.provenance.catalogue import declared, needs
-from fu.pipeline.stages.compute import kind_of, measured, state_of, training_of
 from fu.plugins import Choice
 from fu.training import fats
 from tests.contract.names import sound

@@ -22,13 +22,14 @@ from fu.data.clients import ClientData, Poison
 from fu.data.partition import draw
 from fu.evaluation import conflicts
 from fu.evaluation.context import Context
+from fu.evaluation.values import measured
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import drive
 from fu.federation.local import Federation, LocalTraining
+from fu.federation.plugged import training_of
 from fu.federation.task import State, Task
 from fu.methods import retrain
 from fu.partitions import iid
-from fu.pipeline.stages.compute import measured, training_of
 from fu.plugins import Choice
 from fu.training import fedavg
 from tests.contract.runs import TRACED, rows_of

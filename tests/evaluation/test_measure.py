@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.evaluation import measure, utility
+from fu.evaluation import measure, utility, values
 from fu.federation.task import Task
-from fu.pipeline.stages import compute
 from tests.factories import CLASSES, MARK, builder, make_context, make_data, make_federation, make_partition, make_task
 from tests.systems import random
 
@@ -18,7 +17,7 @@ FEDOSD = ("backdoor", "utility", "distance", "conflicts")
 
 
 def measured(task: Task, traced: Sequence[str]) -> Callable[[Tensor], dict[str, float]]:
-    return compute.measured(task, task.federation.data, traced)
+    return values.measured(task, task.federation.data, traced)
 
 
 def marked(x: Tensor) -> Tensor:

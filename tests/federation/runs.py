@@ -8,13 +8,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fu.evaluation import conflicts
+from fu.evaluation import conflicts, values
 from fu.federation import driver
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.local import Federation
 from fu.federation.task import State, Task, initial_parameters
-from fu.pipeline.stages import compute
 from fu.training import fedavg
 from tests.factories import KINDS, builder, make_data, make_federation, make_partition, make_task, params_of
 
@@ -35,7 +34,7 @@ class KilledError(Exception):
 
 
 def measured(task: Task) -> Callable[[Tensor], dict[str, float]]:
-    return compute.measured(task, task.federation.data, ("backdoor", "utility", "distance"))
+    return values.measured(task, task.federation.data, ("backdoor", "utility", "distance"))
 
 
 def drive(

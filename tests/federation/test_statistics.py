@@ -11,7 +11,7 @@ from fu.errors import UserError
 from fu.evaluation.measure import distance
 from fu.federation.flat import Layout, tensors_of
 from fu.federation.local import Federation, LocalTraining
-from fu.federation.network import check_model
+from fu.federation.network import check_model, sample_of
 from fu.federation.task import State, Task, initial_parameters
 from fu.methods import stability
 from fu.models import resnet18
@@ -118,11 +118,11 @@ def test_running_statistics_are_declared_and_forget_at_a_constant_rate() -> None
     norm = nn.BatchNorm1d(64)
     net = nn.Sequential(nn.Flatten(), norm, nn.Linear(64, CLASSES))
     with pytest.raises(UserError, match=r"with buffers \(1\.running_mean\).*declare STATISTICS = True"):
-        check_model(net, SMALL, CLASSES, "mine")
-    check_model(net, SMALL, CLASSES, "mine", statistics=True)
+        check_model(net, sample_of(SMALL), CLASSES, "mine")
+    check_model(net, sample_of(SMALL), CLASSES, "mine", statistics=True)
     norm.momentum = None
     with pytest.raises(UserError, match="momentum None"):
-        check_model(net, SMALL, CLASSES, "mine", statistics=True)
+        check_model(net, sample_of(SMALL), CLASSES, "mine", statistics=True)
 
 
 def test_resnet18_has_its_number_of_parameters() -> None:

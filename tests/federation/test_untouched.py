@@ -12,9 +12,9 @@ from fu.data.clients import ClientData
 from fu.data.partition import Partition
 from fu.data.request import Request
 from fu.federation import recovery
+from fu.federation.plugged import training_of
 from fu.federation.task import Record, State, Task
 from fu.methods import retrain
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import CLASSES, KINDS, make_data, make_federation, make_partition, make_task, params_of
 

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fu.federation.local import generator
+from fu.federation.plugged import training_of
 from fu.federation.task import Task
 from fu.methods import cheat, retrain
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import make_data, make_federation, make_partition, make_task, params_of
 

@@ -9,9 +9,9 @@ import torch
 from fu.data.clients import ClientData
 from fu.errors import UserError
 from fu.federation import calibration
+from fu.federation.plugged import training_of
 from fu.federation.task import State
 from fu.methods import federaser, federaser_as_published, retrain
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import cosines, make_data, make_federation, make_partition, make_task, params_of
 from tests.methods.trained import train

@@ -11,9 +11,9 @@ from torch.nn.functional import cross_entropy
 
 from fu.data.clients import ClientData
 from fu.federation.local import Federation, aggregate, generator
+from fu.federation.plugged import training_of
 from fu.federation.task import State, Task
 from fu.methods import fr2, retrain
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task, params_of
 

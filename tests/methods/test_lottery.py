@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from fu.federation.local import Cost
+from fu.federation.plugged import training_of
 from fu.federation.task import State, Task
 from fu.methods import lottery, retrain
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import make_federation, make_task, params_of
 

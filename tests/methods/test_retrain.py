@@ -8,9 +8,9 @@ import torch
 from pydantic import ValidationError
 
 from fu.data.clients import ClientData
+from fu.federation.plugged import training_of
 from fu.federation.task import State, Task, initial_parameters
 from fu.methods import retrain
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from fu.training import fedavg
 from tests.factories import CLASSES, builder, make_data, make_federation, make_partition, make_task, params_of

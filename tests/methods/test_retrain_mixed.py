@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fu.federation.plugged import training_of
 from fu.methods import retrain, retrain_mixed
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import make_task, params_of
 

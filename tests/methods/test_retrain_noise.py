@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from fu.federation.plugged import training_of
 from fu.methods import fedrecovery, retrain
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import make_federation, make_task, params_of
 

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from fu.data.clients import ClientData
 from fu.data.partition import Indices
+from fu.federation.plugged import training_of
 from fu.federation.task import Task
 from fu.methods import retrain, retrain_partly
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from fu.training import fedavg
 from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task, params_of

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from fu.errors import UserError
 from fu.federation.local import Federation, LocalTraining
+from fu.federation.plugged import training_of
 from fu.federation.task import Task
 from fu.methods import retrain, stego
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from tests.factories import CLASSES, builder, make_data, make_partition, params_of
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from fu.data.clients import ClientData
 from fu.errors import UserError
+from fu.federation.plugged import training_of
 from fu.federation.task import Task
 from fu.pipeline.provenance import catalogue
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from fu.training import fedavg
 from tests.factories import make_data, make_federation, make_partition, make_task

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from fu.federation import driver
 from fu.federation.driver import Outcome
+from fu.federation.plugged import training_of
 from fu.federation.task import State, Task, Training
-from fu.pipeline.stages.compute import training_of
 from fu.plugins import Choice
 from fu.training import safari
 from tests.factories import make_data, make_federation, make_partition, make_task

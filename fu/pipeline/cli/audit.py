@@ -7,19 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from tabulate import tabulate  # type: ignore[import-untyped]
 
-from fu import plugins
+from fu.api.audits import COLUMNS, LEVEL, assessed
 from fu.audits.models import Logits, Models
-from fu.claims.correction import adjusted
 from fu.data.archives import load_arrays
 from fu.errors import UserError, nearest
 from fu.pipeline.oracles.archive import DIGEST, Oracles, read
-from fu.pipeline.provenance import catalogue
-
-LEVEL = 0.05  # of all audits together
-COLUMNS = ("audit", "metric", "value", "found")
 
 
 def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator[str]:
@@ -47,38 +41,6 @@ def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator
         f"{number} models. All audits together keep a level of {LEVEL:.0%}, and no control was judged: "
         "docs/threat-model.md says what a result shows."
     )
-
-
-def assessed(models: Models) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row for each metric of each audit, whether the audit finds anything, and a sentence on each skipped one.
-
-    `found`: whether its p-value, corrected for the number of audits (Holm), is below .05; missing for an audit that
-    only describes.
-    """
-    rows: list[tuple[str, str, float]] = []
-    chances: dict[str, float] = {}
-    skipped: list[str] = []
-    for name in catalogue.available("audits"):
-        plugin = plugins.load("audits", name)
-        few = [f"{number} {kind}" for kind, number in models.repeats.items() if number < plugin.LEAST]
-        if few:
-            skipped.append(
-                f"{name}: skipped, as it needs {plugin.LEAST} models of each kind, and there are {', '.join(few)}."
-            )
-            continue
-        try:
-            values = plugin.audit(models)
-        except KeyError as error:
-            if error.args[0] in models.labels:
-                raise
-            skipped.append(f"{name}: skipped, as the archive lacks the probe {error}.")
-            continue
-        if not values:
-            skipped.append(f"{name}: skipped, as the archive has none of its probes.")
-        chances |= {name: values[plugin.P]} if getattr(plugin, "P", None) in values else {}
-        rows += [(name, metric, value) for metric, value in values.items()]
-    found = {name: p < LEVEL for name, p in zip(chances, adjusted([*chances.values()]), strict=True)}
-    return pd.DataFrame([(*row, found.get(row[0])) for row in rows], columns=[*COLUMNS]), skipped
 
 
 def predicted(path: Path, oracles: Oracles, archive: Path) -> Logits:

@@ -134,7 +134,7 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import FlopCounterMode
 
-    from fu.federation.network import check_model
+    from fu.federation.network import check_model, sample_of
 
     returned = list[int]()  # how many numbers, by operation
 
@@ -161,7 +161,7 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     with torch.device("meta"):
         module = plugins.load("models", model.name)
         place = f"{plugins.place_of(module, 'build')}: build"
-        check_model(built, shape, classes, place, statistics=hasattr(module, "STATISTICS"))
+        check_model(built, sample_of(shape), classes, place, statistics=hasattr(module, "STATISTICS"))
     parameters = sum(p.numel() for p in built.parameters())
     # what one more sample returns: all else are numbers of the model's parameters
     more = [of_two - of_one for of_one, of_two in zip(returned[:number], returned[number:], strict=False)]

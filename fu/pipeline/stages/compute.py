@@ -6,30 +6,27 @@ import json
 import os
 import platform
 import resource
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fu import gpus, plugins
 from fu.data import clients
 from fu.data.clients import ClientData, Poison
 from fu.data.dataset import about
-from fu.data.partition import Indices, Partition
+from fu.data.partition import Partition
 from fu.errors import UserError
-from fu.evaluation.context import Context
 from fu.evaluation.trace import columns
 from fu.federation import model_files
-from fu.federation.checkpoint import Checkpoint, flat
+from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
 from fu.federation.kept import KeptModels
 from fu.federation.local import Federation
-from fu.federation.network import check_model
-from fu.federation.task import State, Task, Training
+from fu.federation.network import check_model, sample_of
+from fu.federation.task import State, Task
 from fu.pipeline.stages.common import (
     ModelFiles,
     ModelSpec,
@@ -88,7 +85,7 @@ def builder_of(spec: NetworkSpec, data: ClientData) -> Callable[[], nn.Module]:
 
     def build() -> nn.Module:
         model: nn.Module = plugin.build(data.shape, classes, params)
-        check_model(model, data.shape, classes, where, statistics=hasattr(plugin, "STATISTICS"))
+        check_model(model, sample_of(data.shape), classes, where, statistics=hasattr(plugin, "STATISTICS"))
         return model
 
     return build
@@ -106,114 +103,9 @@ def task_of(spec: RoundsSpec, data: ClientData, stream: str, seed: int, *, tests
     return Task(federation, build, data.forgotten, data.retained, spec.rounds, seed, **participation)  # type: ignore[arg-type]
 
 
-def reads_tests(method: ModuleType, params: Any) -> bool:
-    """Return whether a method gets test samples: `TESTS` says with which hyper-parameter it reads them."""
-    if not hasattr(method, "TESTS"):
-        return False
-    name, value = method.TESTS
-    return bool(getattr(params, name) == value)
-
-
 def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) -> Task:
     """Return the task of a training on what `part` says, before any request; `seed` names all its draws."""
     return task_of(spec, ClientData(data.inputs, data.y, part, data.classes, "share"), "training", seed)
-
-
-def training_of(choice: Choice) -> Training:
-    """Return a way to train with its hyper-parameters."""
-    plugin, params = (
-        plugins.load("training", choice.name),
-        plugins.params("training", choice, f"training {choice.name}"),
-    )
-    kind = kind_of(plugin)
-    return Training(
-        kind,
-        lambda task: state_of(kind, plugin, "start", task, params),
-        lambda task, state, round: state_of(kind, plugin, "step", task, params, state, round),
-        (lambda task: _rows_of(plugin, task, params)) if hasattr(plugin, "trained_on") else None,
-    )
-
-
-def _rows_of(plugin: ModuleType, task: Task, params: Any) -> Indices:
-    """Return the rows that a training had in its batches [n]; `UserError` where these are no numbers of rows."""
-    rows: Indices = plugin.trained_on(task, params)
-    if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "i"):
-        got = f"{rows.dtype} {[*rows.shape]}" if isinstance(rows, np.ndarray) else type(rows).__name__
-        where = plugins.place_of(plugin, "trained_on")
-        raise UserError(f"{where}: trained_on must return row numbers (an integer array [n]), got {got}.")
-    return rows
-
-
-def kind_of(plugin: ModuleType) -> type[State]:
-    """Return the state that a plug-in's `start` is annotated to return, else `State`; `UserError` where it is none."""
-    try:
-        kind = get_type_hints(plugin.start).get("return", State)
-    except NameError as error:
-        kind = error
-    if not (isinstance(kind, type) and issubclass(kind, State)):
-        raise UserError(f"{plugins.place_of(plugin, 'start')}: start must be annotated to return a State, got {kind}.")
-    return kind
-
-
-def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *given: Any) -> State:
-    """Return the state of this kind that a function of a plug-in returns; `UserError` where it is none."""
-    state: State = getattr(plugin, name)(task, *given)
-    size, got = task.federation.layout.size, "" if type(state) is kind else type(state).__name__
-    got = got or _odd(flat(vars(state)), Tensor, float, int) or _odd({"theta": state.theta}, Tensor)
-    if not got and (state.theta.dtype != torch.float32 or state.theta.shape != (size,)):
-        got = f"'theta' of {state.theta.dtype} {[*state.theta.shape]}"
-    if got:
-        raise UserError(
-            f"{plugins.place_of(plugin, name)}: {name} must return a {kind.__name__}, whose 'theta' is the model "
-            f"(float32 [{size}]) and all else tensors and numbers; got {got}."
-        )
-    return state
-
-
-def values_of(plugin: ModuleType, context: Context) -> Iterator[dict[str, Any]]:
-    """Yield metric, client and value of what an evaluator says of a model; a client only where the metric has each."""
-    numbers: dict[str, float | dict[int, float]] = plugin.evaluate(context)
-    _check_numbers(plugin, "evaluate", numbers, float, int, dict)
-    for name, values in numbers.items():
-        if isinstance(values, dict):
-            _check_numbers(plugin, "evaluate", values, float, int)
-        for client, value in values.items() if isinstance(values, dict) else [("", values)]:
-            yield {"metric": name, "client": client, "value": value}
-
-
-def _check_numbers(plugin: ModuleType, function: str, numbers: Any, *kinds: type) -> None:
-    """Raise `UserError` where a function of an evaluator returned something else than numbers by name."""
-    if got := _odd(numbers, *kinds):
-        where = plugins.place_of(plugin, function)
-        raise UserError(f"{where}: {function} must return one number per metric, got {got}.")
-
-
-def _odd(values: Any, *kinds: type) -> str:
-    """Return in words what is not of these kinds; "" where all values, by name, are."""
-    if not isinstance(values, dict):
-        return type(values).__name__
-    odd = (f"{name!r} of type {type(value).__name__}" for name, value in values.items() if not isinstance(value, kinds))
-    return next(odd, "")
-
-
-def measured(task: Task, data: ClientData, traced: Sequence[str]) -> Callable[[Tensor], dict[str, float]]:
-    """Return a function that measures a model after a round, by those of the traced evaluators that measure models.
-
-    `data`: with the test samples, which the task's own lack.
-    """
-    network, evaluators = task.federation.network, [plugins.load("evaluation", name) for name in traced]
-    tracing = [evaluator for evaluator in evaluators if hasattr(evaluator, "trace")]
-
-    def measure_round(theta: Tensor) -> dict[str, float]:
-        context = Context(network, data, theta, task.original)
-        numbers: dict[str, float] = {}
-        for evaluator in tracing:
-            traced = evaluator.trace(context)
-            _check_numbers(evaluator, "trace", traced, float, int)
-            numbers |= traced
-        return numbers
-
-    return measure_round
 
 
 def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Path], model: Path) -> Checkpoint:

@@ -37,9 +37,10 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu.data import membership
     from fu.evaluation import predictions
     from fu.evaluation.context import Context
+    from fu.evaluation.values import values_of
     from fu.federation import model_files
     from fu.federation.network import Network
-    from fu.pipeline.stages.compute import builder_of, data_of, values_of
+    from fu.pipeline.stages.compute import builder_of, data_of
 
     data = data_of(spec, files, options, "all")
     shadows = membership.load(files.shadows[0]) if files.shadows else None

@@ -31,10 +31,11 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from functools import partial
 
     from fu import plugins
+    from fu.evaluation.values import measured
     from fu.federation import model_files, recovery
     from fu.federation.driver import drive
     from fu.federation.task import State
-    from fu.pipeline.stages.compute import checkpoint_of, data_of, diverged_outcome, measured, task_of, write_outcome
+    from fu.pipeline.stages.compute import checkpoint_of, data_of, diverged_outcome, task_of, write_outcome
 
     data = data_of(spec, files, options, "all")
     task = task_of(spec, data, "unlearning", spec.seed)

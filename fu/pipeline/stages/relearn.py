@@ -40,10 +40,11 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     A seed in which either model has diverged is left out; a run that diverges ends with the round before.
     """
+    from fu.evaluation.values import measured
     from fu.federation import model_files, relearning
     from fu.federation.local import Federation
     from fu.federation.task import Task
-    from fu.pipeline.stages.compute import builder_of, data_of, measured
+    from fu.pipeline.stages.compute import builder_of, data_of
 
     data = data_of(spec, files, options, "share")
     build, (taught, others) = builder_of(spec, data), relearning.shared_out(data, spec.samples)

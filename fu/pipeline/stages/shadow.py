@@ -36,6 +36,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     import numpy as np
 
     from fu.data import archives, membership
+    from fu.federation import plugged
     from fu.federation.driver import drive
     from fu.pipeline.stages import compute
     from fu.seeds import derive_integer
@@ -44,7 +45,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     labels, asked = data.y.cpu().numpy(), (data.forgotten, data.forgotten_samples)
     owners = archives.owners(files.data, spec.dataset)
     sets = membership.draw(data.partition, labels, *asked, spec.seed, spec.most, owners)
-    training = compute.training_of(spec.training)
+    training = plugged.training_of(spec.training)
     attacked = compute.training_on(spec, data, data.partition, spec.seed)
     trained_on = training.trained_on(attacked) if training.trained_on else None
     inside, logits, checkpoints = [], [], []

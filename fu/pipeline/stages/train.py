@@ -29,33 +29,24 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from dataclasses import replace
 
     from fu import plugins
-    from fu.federation.driver import drive
-    from fu.pipeline.stages.compute import (
-        checkpoint_of,
-        data_of,
-        kept_models,
-        measured,
-        task_of,
-        training_of,
-        write_outcome,
-    )
+    from fu.evaluation.values import measured
+    from fu.federation import plugged
+    from fu.pipeline.stages.compute import checkpoint_of, data_of, kept_models, task_of, write_outcome
 
     data = data_of(spec, files, options, "share")
     task = replace(task_of(spec, data, "training", spec.seed), server=spec.server)
-    training = training_of(spec.training)
+    training = plugged.training_of(spec.training)
     checkpoint = checkpoint_of(task, spec, options, [files.data, files.partition, *files.request], files.model)
     task = replace(task, kept=kept_models(task, spec.training, checkpoint))
-    outcome = drive(
+    outcome = plugged.train(
         task,
-        lambda: training.start(task),
-        lambda state, round: training.step(task, state, round),
+        training,
         measured(task, data, spec.traced),
         checkpoint,
         str(files.model),
         evaluate_every=spec.evaluate_every,
         evaluate_last=spec.evaluate_last,
         recorders={kind: plugins.load("histories", kind).record for kind in spec.history},
-        kind=training.state,
     )
     write_outcome(task, outcome, files, options, checkpoint, spec, files.history)
 

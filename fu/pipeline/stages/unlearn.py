@@ -37,9 +37,8 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     from fu import plugins
     from fu.data.clients import Poison
-    from fu.federation import kept, model_files
-    from fu.federation.driver import drive
-    from fu.federation.task import State, Task
+    from fu.evaluation.values import measured
+    from fu.federation import kept, model_files, plugged
     from fu.pipeline.stages import compute
 
     method = plugins.load("methods", spec.method.name)
@@ -47,7 +46,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     poison: Poison = "share" if is_control else "all"  # a control trains them as the training did
     params = plugins.params("methods", spec.method, f"method {spec.method.name}")
     data = compute.data_of(spec, files, options, poison)
-    tests = compute.reads_tests(method, params)
+    tests = plugged.reads_tests(method, params)
     task = compute.task_of(spec, data, "unlearning", spec.seed, tests=tests)
     device = task.federation.device
     original, diverged = model_files.load(files.original, task.federation.layout)
@@ -59,7 +58,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         recorded = {
             kind: model_files.load_history(path, kind, device) for path in files.history for kind in method.needs
         }
-        training = compute.training_of(spec.training) if spec.training else None
+        training = plugged.training_of(spec.training) if spec.training else None
         models = kept.KeptModels(files.history[0]) if hasattr(method, "CONTINUES") else None
         if models and task.requests > 1:
             models = compute.writable(checkpoint, partial(models.copied, key=checkpoint.key))
@@ -69,32 +68,16 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         task.federation.cost.stored = kept_bytes + sum(
             tensor.nbytes for record in recorded.values() for tensor in record.values()
         )
-        asked = [task.after(number + 1) for number in range(task.requests)]
-
-        def now(round: int) -> Task:
-            return asked[round * len(asked) // spec.rounds]
-
-        kind = training.state if training else compute.kind_of(method)
-
-        def again(state: State, round: int) -> State:
-            if hasattr(method, "again"):
-                return compute.state_of(kind, method, "again", now(round), params, state, round)
-            return compute.state_of(kind, method, "start", now(round), params)
-
-        outcome = drive(
+        outcome = plugged.unlearn(
             task,
-            lambda: compute.state_of(kind, method, "start", now(0), params),
-            lambda state, round: compute.state_of(kind, method, "step", now(round), params, state, round),
-            compute.measured(task, data, spec.traced),
+            method,
+            params,
+            measured(task, data, spec.traced),
             checkpoint,
             str(files.model),
             evaluate_every=spec.evaluate_every,
             evaluate_last=spec.evaluate_last,
             watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
-            requests=task.requests,
-            again=again,
-            finished=getattr(method, "done", None),
-            kind=kind,
         )
     compute.write_outcome(task, outcome, files, options, checkpoint, spec)
 

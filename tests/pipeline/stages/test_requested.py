@@ -10,10 +10,11 @@ import torch
 from fu.contents import checksum
 from fu.data import request
 from fu.data.request import Request
+from fu.federation import plugged
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
 from fu.methods import fupga
-from fu.pipeline.stages import common, compute, recover, train, unlearn
+from fu.pipeline.stages import common, recover, train, unlearn
 from fu.pipeline.stages import request as stage
 from fu.plugins import Choice
 from tests.factories import make_partition
@@ -86,7 +87,7 @@ def test_training_knows_no_request_and_draws_who_takes_part(scene: Scene) -> Non
     about = {"training": Choice(name="fedavg"), "history": (), "server": None}
     train.main(train.Spec(**{**UNMARKED, **DRAWN}, **about), files, OPTIONS)
     task = task_of("training", [], [0, 1, 2], clients_per_round=2, with_replacement=True)
-    training = compute.training_of(Choice(name="fedavg"))
+    training = plugged.training_of(Choice(name="fedavg"))
     models = loop(training.start(task).theta, lambda state, round: training.step(task, state, round), range(ROUNDS))
     assert torch.equal(scene.theta("original"), models[-1])
     trained = [len(set(task.participants(round))) for round in range(ROUNDS)]  # one that is drawn twice trains once
@@ -153,5 +154,5 @@ def test_a_server_trains_on_so_many_of_its_samples_as_the_spec_says(tmp_path: Pa
 def helped(used: int) -> torch.Tensor:
     """Return the model of a server that trains on so many of its samples."""
     task = make_task("training", "share", server=used)
-    training = compute.training_of(Choice(name="server_sgd"))
+    training = plugged.training_of(Choice(name="server_sgd"))
     return loop(training.start(task).theta, lambda state, round: training.step(task, state, round), range(ROUNDS))[-1]

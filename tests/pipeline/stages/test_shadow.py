@@ -12,11 +12,11 @@ from torch import Tensor
 from fu.data import archives, membership
 from fu.data.clients import ClientData
 from fu.data.request import Request
-from fu.federation import driver
+from fu.federation import driver, plugged
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
 from fu.pipeline.provenance.catalogue import metrics_of
-from fu.pipeline.stages import compute, data, evaluate, partition, request, shadow, train
+from fu.pipeline.stages import data, evaluate, partition, request, shadow, train
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from fu.seeds import derive_integer
@@ -195,7 +195,7 @@ def test_the_record_says_which_members_the_attacked_training_had_in_a_batch(scen
     data = ClientData(NORMALISED, torch.from_numpy(LABELS).long(), PART, 10, "share")
     federation, seen = Federation(BUILD(), data, LocalTraining(**local), "training", SEED), set[int]()
     task = Task(federation, BUILD, [], [0, 1, 2], ROUNDS, SEED, clients_per_round=2, with_replacement=True)
-    training, train_on = compute.training_of(spec.training), data.train
+    training, train_on = plugged.training_of(spec.training), data.train
 
     def spied(client: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
         assert rows is not None

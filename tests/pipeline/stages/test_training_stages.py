@@ -17,11 +17,11 @@ from fu import plugins
 from fu.contents import checksum
 from fu.evaluation import backdoor, conflicts, distance, utility
 from fu.evaluation.context import Context
-from fu.federation import model_files
+from fu.federation import model_files, plugged
 from fu.federation.task import State, Task
 from fu.methods import retrain
 from fu.pipeline.provenance.catalogue import needs
-from fu.pipeline.stages import compute, recover, train, unlearn
+from fu.pipeline.stages import recover, train, unlearn
 from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from fu.projections import away_from_original
@@ -168,7 +168,7 @@ def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_sampl
     module = plugins.load("methods", method)
     p = default_params(module.Params).model_copy(update=params)
     task = make_task("unlearning", "all", original=model(0))
-    training = compute.training_of(RETRAINED)
+    training = plugged.training_of(RETRAINED)
     task = replace(task, histories={kind: recorded[kind] for kind in needs(method)}, training=training)
     state = module.start(task, p)
     models = [state.theta]
@@ -215,7 +215,7 @@ def test_a_control_trains_on_what_is_left_of_the_target_as_the_original_training
 ) -> None:
     unlearned(scene, "retrain_partly", share=1)
     module, task = plugins.load("methods", "retrain_partly"), make_task("unlearning", "share", original=model(0))
-    task = replace(task, training=compute.training_of(RETRAINED))
+    task = replace(task, training=plugged.training_of(RETRAINED))
     p = module.Params(share=1)
     models = loop(module.start(task, p).theta, lambda state, round: module.step(task, p, state, round), range(ROUNDS))
     assert torch.equal(scene.theta("unlearned"), models[-1])
