@@ -3,14 +3,15 @@
 import importlib
 import pkgutil
 from functools import cache
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from fu import plugins
 from fu.audits.models import Models
 from fu.claims.correction import adjusted
 from fu.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 LEVEL = 0.05  # of all audits together
 COLUMNS = ("audit", "metric", "value", "found")
@@ -32,12 +33,14 @@ def plugin(kind: str, name: str) -> Any:
     return found
 
 
-def assessed(models: Models) -> tuple[pd.DataFrame, list[str]]:
+def assessed(models: Models) -> "tuple[DataFrame, list[str]]":
     """Return a row for each metric of each audit, whether the audit finds anything, and a sentence on each skipped one.
 
     `found`: whether its p-value, corrected for the number of audits (Holm), is below .05; missing for an audit that
     only describes.
     """
+    import pandas as pd  # slow
+
     rows: list[tuple[str, str, float]] = []
     chances: dict[str, float] = {}
     skipped: list[str] = []

@@ -6,10 +6,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
@@ -34,6 +33,9 @@ from fu.federation.sgd import LocalTraining
 from fu.federation.task import Record, State, Task, Training
 from fu.plugins import Choice
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 EVALUATORS = ("accuracy", "utility", "clients", "forgotten", "distance")
 PARTS = 10  # unlearning takes a tenth of the rounds of training, where nothing else is said (our choice)
 Build = Callable[[], nn.Module]
@@ -54,7 +56,7 @@ class Run:
     folder: Any = None  # of the kept models, which lasts as long as this
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """A model of a federation: `theta` [d], its role, and whom it has been asked to forget.
 
@@ -72,6 +74,10 @@ class Model:
     rows: list[dict[str, Any]] = field(default_factory=list)
     rounds: int = 0  # of unlearning and post-training
     diverged: int | None = None
+
+    def __repr__(self) -> str:
+        by = f" by {self.method}, clients {', '.join(map(str, self.clients))}" if self.method else ""
+        return f"<{self.role} model{by}{f', diverged in round {self.diverged}' if self.diverged else ''}>"
 
     def module(self) -> nn.Module:
         """Return the model with its weights: an `nn.Module` on the CPU, in evaluation mode."""
@@ -151,14 +157,17 @@ class Model:
         )
         return self._next(outcome, "recovered", self.rounds + number)
 
-    def evaluate(self, clients: Sequence[int] | None = None, evaluators: Sequence[str] = EVALUATORS) -> pd.DataFrame:
+    def evaluate(self, clients: Sequence[int] | None = None, evaluators: Sequence[str] = EVALUATORS) -> "DataFrame":
         """Return metric, client (missing where a metric is not of single clients) and value.
 
         `clients`: who counts as forgotten (default: whom the model has been asked to forget).
         """
+        import pandas as pd  # slow
+
         fed = self.federation
         held = fed.data(fed.present(clients) if clients else self.clients)
-        context = Context(fed.network, held, self.theta, self.original, self.role)
+        trace = [{name: str(value) for name, value in row.items()} for row in self.rows]
+        context = Context(fed.network, held, self.theta, self.original, self.role, trace)
         found = [row for name in evaluators for row in values_of(plugin("evaluation", name), context)]
         frame = pd.DataFrame(found, columns=["metric", "client", "value"])
         return frame.assign(client=pd.to_numeric(frame["client"]).astype("Int64"))
@@ -292,17 +301,20 @@ class Federation:
         params: dict[str, Any] | None = None,
         lr: float | None = None,
         **training: Any,
-    ) -> pd.DataFrame:
+    ) -> "DataFrame":
         """Return what every audit of `fu/audits` says of a method: audit, metric, value, found.
 
-        Trains `repeats` federations with all clients and as many without those that are to be forgotten, unlearns the
-        former, and lets the latter continue training for as many rounds as unlearning and post-training take, so that
-        only the clients' data distinguish them. `found`: whether the p-value, corrected for the number of audits
+        Trains `repeats` federations with all clients and as many, with other draws, without those that are to be
+        forgotten; unlearns the former, and lets the latter continue training for as many rounds as unlearning and
+        post-training take (a method that trains anew: as post-training alone), so that only the clients' data
+        distinguish them. `found`: whether the p-value, corrected for the number of audits
         (Holm), is below .05; missing for an audit that only describes. `lr`: of unlearning and post-training;
         `training`: of `train`. Audits that need more models are left out. Costs 2 `repeats` trainings.
         """
         asked = self.present(clients)
         kinds: dict[str, list[dict[str, Any]]] = {"unlearned": [], "retrained": [], "original": []}
+        module = plugin("methods", method)
+        anew = hasattr(module, "RETRAINS") or hasattr(module, "CONTINUES")
         held = self.data(asked)
         probes = predictions.audited(held)
         again = {"lr": lr} if lr else {}
@@ -316,11 +328,12 @@ class Federation:
         for number in range(_count(repeats, "repeats")):
             original = self.train(rounds, record_for=[method], seed=self.seed + number, **training)
             unlearned = original.unlearn(method, asked, unlearning_rounds, params, **again)
-            retrained = original.unlearn("retrain", asked)
-            further = unlearned.rounds + recovery_rounds
+            apart = replace(original, run=replace(original.run, seed=self.seed + repeats + number))
+            retrained = apart.unlearn("retrain", asked)
+            further = recovery_rounds + (0 if anew else unlearned.rounds)
             keep("original", original)
             keep("unlearned", unlearned.recover(recovery_rounds, **again) if recovery_rounds else unlearned)
-            keep("retrained", retrained.recover(further, **again))
+            keep("retrained", retrained.recover(further, **again) if further else retrained)
         labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(self.network, probes)
         stacked = {
             kind: finite({name: np.stack([one[name] for one in of]) for name in (of[0] if of else ())})
@@ -413,5 +426,5 @@ def _classes(model: nn.Module, x: Tensor, y: Tensor) -> int:
         raise UserError(
             f"model: has {classes} outputs, for labels 0 to {classes - 1}, but there is label {int(y.max())}."
         )
-    check_model(model, sample, classes, "model", statistics=hasattr(model, "STATISTICS"))
+    check_model(model, sample, classes, "model()", statistics=hasattr(model, "STATISTICS"))
     return classes

@@ -32,18 +32,24 @@ def test_the_code_of_the_page_prints_what_it_says(
     assert 0.5 < float(accuracy[1]) <= 1
 
 
-def test_a_federation_forgets_a_client_in_thirty_lines_without_a_pipeline() -> None:
+def test_the_federation_of_the_page_prints_what_it_says_without_a_pipeline() -> None:
     assert len([line for line in FEDERATION.splitlines() if line]) <= 30
     guard = "\nimport sys\nassert not [name for name in sys.modules if name.startswith(('fu.pipeline', 'snakemake'))]\n"
     command = [sys.executable, "-c", FEDERATION + guard]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    rows = [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
-    assert [client for client, _, _ in rows] == [0, 1, 2, 3, 4]
-    (_, known, forgotten), *others = rows
+    roles = {
+        role: [float(word) for word in words.split()]
+        for role, words in re.findall(r"^(\w+)((?: \d\.\d+)+)$", done.stdout, re.M)
+    }
+    assert [*roles] == ["original", "unlearned", "recovered"]
+    (known, *before), (forgotten, *_), (still, *after) = roles.values()
     assert known > 0.7
-    assert forgotten < 0.05
-    assert all(after > before - 0.05 for _, before, after in others)
+    assert forgotten == still == 0
+    assert all(now > then - 0.05 for then, now in zip(before, after, strict=True))
+    (position, found) = re.findall(r"line_position +(\S+) +(\w+)", done.stdout)[0]
+    assert 0 < float(position) < 1
+    assert found == "True"
 
 
 @pytest.mark.parametrize("code", [READING, MODEL, FEDERATION])

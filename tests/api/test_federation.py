@@ -1,0 +1,308 @@
+"""`fu.api`: one's own model and data, from data sets to an audit; checked against loops by hand."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset, Subset, TensorDataset
+
+from fu.api import Federation, Model
+from fu.api.audits import names
+from fu.api.data import merged
+from fu.errors import UserError
+from fu.federation.task import Task, initial_parameters
+from fu.methods import fedosd
+
+torch.set_num_threads(1)
+CLIENTS, CLASSES = 4, 4
+HYPER: dict[str, dict[str, Any]] = {
+    "cheat": {"steps": 2},
+    "lottery": {"period": 4},
+    "noise": {"std": 0.1},
+    "retrain_mixed": {"weight": 0.5},
+    "retrain_partly": {"share": 0.5},
+}
+
+
+class Net(nn.Sequential):
+    """Two fully connected layers, after a convolution."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2 * 4 * 4, 8), nn.ReLU(), nn.Linear(8, CLASSES)
+        )
+
+
+def blobs(client: int, number: int = 24) -> TensorDataset:
+    """Return images [n, 1, 6, 6], bright in one corner by class; a client has two of four classes."""
+    random = torch.Generator().manual_seed(client)
+    y = (torch.arange(number) % 2 + client) % CLASSES
+    x = 0.3 * torch.randn(number, 1, 6, 6, generator=random)
+    for k, label in enumerate(y.tolist()):
+        x[k, 0, 3 * (label // 2) : 3 * (label // 2) + 3, 3 * (label % 2) : 3 * (label % 2) + 3] += 1
+    return TensorDataset(x, y)
+
+
+def federation(**changes: Any) -> Federation:
+    """Return a small federation."""
+    given = {"batch_size": 6, "lr": 0.1, "device": "cpu", **changes}
+    return Federation.from_datasets(Net, [blobs(client) for client in range(CLIENTS)], **given)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Model:
+    """Return a model with every history."""
+    return federation().train(4, record_for=names("methods"))
+
+
+# ---- data ----------------------------------------------------------------------------------------------------------
+
+
+class Pairs(Dataset[tuple[Tensor, int]]):
+    """Ordinary pairs."""
+
+    def __init__(self, pairs: list[Any]) -> None:
+        self.pairs = pairs
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.pairs[index]
+
+
+def test_samples_of_all_clients_stand_one_after_another_with_those_of_tests_behind() -> None:
+    sets = [Pairs([(torch.full((2, 3, 5), float(n)), n) for n in numbers]) for numbers in ([0, 1], [2], [3, 4, 5])]
+    x, y, part = merged(sets[:2], sets[2], 0.5, 0)
+    assert y.tolist() == [0, 1, 2, 3, 4, 5]
+    assert x.shape == (6, 3, 5, 2)  # channels last
+    assert x[:, 2, 4, 1].tolist() == [0, 1, 2, 3, 4, 5]
+    assert [rows.tolist() for rows in part.train] == [[0, 1], [2]]
+    assert [rows.tolist() for rows in part.test] == [[], []]
+    assert part.global_test.tolist() == [3, 4, 5]
+    _, _, part = merged(sets[:2], [sets[2], sets[1]], 0.5, 0)
+    assert [rows.tolist() for rows in part.test] == [[3, 4, 5], [6]]
+    assert not len(part.global_test)
+
+
+def test_without_test_sets_a_share_of_each_client_is_held_out() -> None:
+    sets = [TensorDataset(torch.zeros(n, 3), torch.zeros(n).long()) for n in (10, 2)]
+    x, _, part = merged(sets, None, 0.3, 0)
+    assert x.shape == (12, 3)
+    assert [(len(train), len(test)) for train, test in zip(part.train, part.test, strict=True)] == [(7, 3), (1, 1)]
+    assert sorted([*part.train[0], *part.test[0]]) == [*range(10)]
+    assert sorted([*part.train[1], *part.test[1]]) == [10, 11]
+    other = merged(sets, None, 0.3, 1)[2]
+    assert sorted(other.test[0].tolist()) != sorted(part.test[0].tolist())
+
+
+# ---- training, unlearning, evaluation ------------------------------------------------------------------------------
+
+
+def test_training_and_fedosd_are_the_loops_by_hand(trained: Model) -> None:
+    fed = federation()
+    by_hand, theta = (
+        fed.task(fed.data(()), "training", 0, 4, {}).federation,
+        initial_parameters(Net, 0, "model", "original"),
+    )
+    for round in range(4):
+        theta = theta + by_hand.mean_update(theta, range(CLIENTS), round)
+    assert torch.equal(trained.theta, theta)
+    unlearned = trained.unlearn("fedosd", [2], rounds=2, lr=0.05)
+    task: Task = replace(fed.task(fed.data([2]), "unlearning", 0, 2, {"lr": 0.05}), original=theta)
+    assert (task.forgotten, task.retained) == ([2], [0, 1, 3])
+    state = fedosd.start(task, fedosd.Params())
+    for round in range(2):
+        state = fedosd.step(task, fedosd.Params(), state, round)
+    assert torch.equal(unlearned.theta, state.theta)
+    after, retained = state.theta, fed.task(fed.data([2]), "unlearning", 0, 3, {}).federation
+    for round in (2, 3, 4):  # whose numbers continue those of unlearning
+        after = after + retained.mean_update(after, [0, 1, 3], round)
+    recovered = unlearned.recover(3)
+    assert torch.equal(recovered.theta, after)
+    assert (recovered.role, recovered.method, recovered.clients, recovered.rounds) == ("recovered", "fedosd", (2,), 5)
+
+
+@pytest.mark.parametrize("method", names("methods"))
+def test_every_method_runs_on_a_model_of_ones_own(trained: Model, method: str) -> None:
+    start = trained
+    if method.startswith("fats"):
+        own = federation(local_steps=2)
+        start = own.train(4, method, clients_per_round=2, with_replacement=True)
+    rounds = 4 if method == "federaser_as_published" else None  # whose first round trains nobody
+    found = start.unlearn(method, [1], rounds, HYPER.get(method), lr=0.01)
+    assert found.diverged is None
+    assert found.theta.isfinite().all()
+    assert found.rounds == (
+        4 if method.startswith(("retrain", "cheat", "lottery", "stego", "fats", "federaser_as")) else 1
+    )
+    assert torch.equal(found.theta, start.theta) == (method == "untouched" or not moved(method, start))
+    assert 0 <= value(found, "forgotten_accuracy") <= 1
+
+
+def moved(method: str, start: Model) -> bool:
+    """Return whether a method must have changed the model: FATS's only where the client took part."""
+    if not method.startswith("fats"):
+        return method != "lottery"
+    fed = start.federation
+    task = fed.task(fed.data(()), "training", 0, 4, {}, **start.run.participation)
+    return any(1 in task.participants(round) for round in range(4))
+
+
+def value(model: Model, metric: str, client: int | None = None, **about: Any) -> float:
+    """Return one number of an evaluation."""
+    frame = model.evaluate(**about)
+    rows = frame[
+        (frame["metric"] == metric) & (frame["client"].isna() if client is None else frame["client"] == client)
+    ]
+    return float(rows["value"].item())
+
+
+def test_an_evaluation_is_of_the_model_as_a_module(trained: Model) -> None:
+    fed, module = trained.federation, trained.module()
+    assert not module.training
+    accuracies = []
+    for client in range(CLIENTS):
+        x, y = fed.data(()).held_out(client, "test")
+        accuracies.append((module(x).argmax(1) == y).double().mean().item())
+        assert value(trained, "client_accuracy", client) == accuracies[-1]
+    assert value(trained, "r_acc", clients=[0]) == pytest.approx(np.mean(accuracies[1:]))
+    assert value(trained, "forgotten_accuracy", clients=[0]) == accuracies[0]
+    again = fed.trained(module, rounds=4)
+    assert torch.equal(again.theta, trained.theta)
+    assert torch.equal(again.unlearn("puf", [0]).theta, trained.unlearn("puf", [0]).theta)
+
+
+def test_a_module_is_initialised_anew_by_seed() -> None:
+    module = Net()
+    sets = [blobs(client) for client in range(CLIENTS)]
+    fed = Federation.from_datasets(module, sets, batch_size=6, lr=1e-9, device="cpu")
+    one, same, other = (fed.train(1, seed=seed).theta for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.allclose(one, other)
+    assert not torch.allclose(one, fed.trained(module, 1).theta)
+
+
+# ---- audits --------------------------------------------------------------------------------------------------------
+
+
+def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was() -> None:
+    sets = [TensorDataset(blobs(client).tensors[0], torch.full((24,), client)) for client in range(CLIENTS)]
+    fed = Federation.from_datasets(Net, sets, batch_size=6, lr=0.2, device="cpu")  # only client 1 has class 1
+    nothing = fed.audit("untouched", [1], rounds=6, repeats=8)
+    again = fed.audit("retrain", [1], rounds=6, repeats=8)
+    assert {"ulira", "klom", "line", "runs"} <= {*nothing["audit"]}
+    assert [*nothing.columns] == ["audit", "metric", "value", "found"]
+    assert nothing["found"].dropna().any()
+    assert not again["found"].dropna().any()
+
+
+def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    recover = Model.recover
+
+    def noted(self: Model, rounds: int, **training: Any) -> Model:
+        calls.append((self.method, self.clients, self.run.seed, rounds, training))
+        return recover(self, rounds, **training)
+
+    monkeypatch.setattr(Model, "recover", noted)
+    about: dict[str, Any] = {"rounds": 2, "repeats": 1, "unlearning_rounds": 2, "recovery_rounds": 3, "lr": 0.05}
+    federation(seed=7).audit("fedosd", [3], **about)
+    assert calls == [("fedosd", (3,), 7, 3, {"lr": 0.05}), ("retrain", (3,), 8, 5, {"lr": 0.05})]
+    calls.clear()
+    federation(seed=7).audit("retrain", [3], **about)
+    assert [(seed, rounds) for _, _, seed, rounds, _ in calls] == [(7, 3), (8, 3)]
+
+
+# ---- bad input -----------------------------------------------------------------------------------------------------
+
+FLAT = TensorDataset(torch.zeros(4, 3), torch.zeros(4).long())
+
+
+def built(model: Any, datasets: Any, **changes: Any) -> Any:
+    """Return a federation."""
+    return Federation.from_datasets(model, datasets, **{"batch_size": 2, "lr": 0.1, "device": "cpu", **changes})
+
+
+BAD: list[tuple[Callable[[Model], Any], str]] = [
+    (lambda _: built(nn.Linear(3, 2), []), "datasets: there is none; give one for each client."),
+    (lambda _: built(nn.Linear(3, 2), [FLAT, Subset(FLAT, [])]), "datasets[1]: has no samples."),
+    (
+        lambda _: built(nn.Linear(3, 2), [TensorDataset(torch.zeros(2, 3), torch.tensor([0, 2]))]),
+        "model: has 2 outputs, for labels 0 to 1, but there is label 2.",
+    ),
+    (lambda _: built(nn.Linear(4, 2), [FLAT]), "model: fails on a sample [1, 3]: RuntimeError: "),
+    (lambda _: built(nn.Flatten(0), [FLAT]), "model: must return one output per class for each sample, "),
+    (lambda _: built(nn.Linear(3, 2), [FLAT, blobs(0)]), "datasets[1]: its samples are torch.float32 [1, 6, 6], but "),
+    (
+        lambda _: built(nn.Linear(3, 2), [TensorDataset(torch.zeros(2, 1, 3, 3).byte(), torch.zeros(2).long())]),
+        "datasets[0]: samples must be floats, or text as whole numbers [length], got torch.uint8 [1, 3, 3]; ",
+    ),
+    (
+        lambda _: built(nn.Linear(3, 2), [TensorDataset(torch.zeros(2, 3), torch.zeros(2))]),
+        "datasets[0]: labels must be whole numbers from 0, one a sample, got torch.float32 [2].",
+    ),
+    (
+        lambda _: built(nn.Linear(3, 2), [TensorDataset(torch.full((2, 3), torch.nan), torch.zeros(2).long())]),
+        "datasets[0]: has a sample that is not finite.",
+    ),
+    (lambda _: built(nn.Linear(3, 2), [Pairs(["ab"])]), "datasets[0]: its items must be pairs of a tensor, "),
+    (lambda _: built(nn.Linear(3, 2), [FLAT, FLAT], test=[FLAT]), "test: there are 1 data sets for 2 clients; "),
+    (lambda _: built(nn.Linear(3, 2), [Subset(FLAT, [0])]), "datasets[0]: has 1 sample; give two at least, "),
+    (lambda _: built(nn.Linear(3, 2), [FLAT], test_share=1.0), "test_share: must be between 0 and 1, got 1.0."),
+    (lambda _: built(nn.Linear(3, 2), [FLAT], batch_size=0), "local SGD: batch_size: "),
+    (
+        lambda _: built(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)), [FLAT]),
+        "model() returns a model with buffers (1.running_mean)",
+    ),
+    (
+        lambda _: built(nn.ParameterList([torch.zeros(2)]), [FLAT]),
+        "model: the module has parameters, but no reset_parameters() to initialise them; give the class, ",
+    ),
+    (lambda model: model.unlearn("fedosd", [4]), "clients: there is no client 4; allowed: 0 to 3."),
+    (lambda model: model.unlearn("fedosd", [0, 1, 2, 3]), "clients: name some of 4, but not all, got 4."),
+    (lambda model: model.unlearn("fedosd", []), "clients: name some of 4, but not all, got 0."),
+    (lambda model: model.unlearn("fedsod", [0]), "there is no methods plug-in 'fedsod'; did you mean 'fedosd'?"),
+    (lambda model: model.unlearn("fedosd", [0], params={"a": 1}), "fedosd: params.a: unknown key; "),
+    (lambda model: model.unlearn("fedosd", [0], rounds=-1), "rounds: must be a whole number from 1, got -1."),
+    (lambda model: model.unlearn("fedosd", [0], learning=1), "local SGD: learning: unknown key; "),
+    (
+        lambda model: model.federation.train(1).unlearn("federaser", [0]),
+        "federaser: the training has not recorded 'update_norms'; train with record_for=['federaser'].",
+    ),
+    (lambda model: model.unlearn("fats", [0]), "fats: continues the training 'fats'; train with training='fats'."),
+    (lambda model: model.federation.train(1, "fats"), "fats: needs clients_per_round."),
+    (lambda model: model.evaluate(evaluators=["utilty"]), "there is no evaluation plug-in 'utilty'; did you mean "),
+    (lambda model: model.evaluate(evaluators=["measure"]), "there is no evaluation plug-in 'measure'"),
+    (lambda model: model.federation.trained(nn.Linear(3, 2), 1), "model: the weights do not fit the model: "),
+    (
+        lambda model: model.federation.audit("fedosd", [0], 1, repeats=0),
+        "repeats: must be a whole number from 1, got 0.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), BAD, ids=[sentence[:40] for _, sentence in BAD])
+def test_bad_input_gets_one_sentence(trained: Model, call: Callable[[Model], Any], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        call(trained)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_core_needs_neither_the_workflow_nor_its_libraries() -> None:
+    code = (
+        "import sys, fu.api; "
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'snakemake', 'matplotlib', 'yaml', 'pandas'}), "
+        "[name for name in sys.modules if name.startswith('fu.pipeline')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] []\n"
