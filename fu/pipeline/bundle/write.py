@@ -28,12 +28,12 @@ from fu.pipeline.page.made import DIGITS, Artefact, read
 from fu.pipeline.plan.pending import Pending
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance import certificate
-from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.digest import LOCK, ROOT
 from fu.pipeline.provenance.paths import CERTIFIED
 from fu.pipeline.settings.papers import files
 from fu.pipeline.settings.records import Paper
 
-COPIED = ("Snakefile", "envs/lock.txt", "CITATION.cff", "LICENSE")
+COPIED = ("Snakefile", LOCK, "CITATION.cff", "LICENSE")  # the lock is that of a clone
 TYPES = MimeTypes()
 TYPES.add_type("text/markdown", ".md")
 TYPES.add_type("application/yaml", ".yaml")
@@ -106,7 +106,8 @@ def _contents(plan: Plan, artefacts: Sequence[Artefact], jobs: Jobs) -> dict[str
     of_users = [files("presets")[plan.config.preset], *(files("papers")[name] for name in papers)]
     results = [*(root / name for name in jobs)]
     results += [artefact.path.with_name(name) for artefact in artefacts for name in artefact.made.outputs]
-    paths = {name: ROOT / name for name in COPIED} | {"/".join(path.parts[-3:]): path for path in of_users}
+    copied = [name for name in COPIED if name != LOCK or (ROOT / name).exists()]
+    paths = {name: ROOT / name for name in copied} | {"/".join(path.parts[-3:]): path for path in of_users}
     paths |= {str(path): path for path in results}
     for path in paths.values():
         require_file(path)

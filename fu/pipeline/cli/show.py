@@ -39,7 +39,7 @@ from fu.pipeline.engine import runs
 from fu.pipeline.page import write as page
 from fu.pipeline.plan import commands
 from fu.pipeline.plan.plan import Plan
-from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.digest import PACKAGES, ROOT
 from fu.pipeline.settings.papers import config_file, files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
@@ -164,7 +164,7 @@ def version() -> Iterator[str]:
     """Yield the version of fu, its commit and whether it was edited; of Python and torch; the GPUs and their driver."""
     path = ROOT / "pyproject.toml"
     try:
-        number = tomllib.loads(path.read_text())["project"]["version"]
+        number = tomllib.loads(path.read_text())["project"]["version"] if ROOT == PACKAGES else installed("fu")
     except (OSError, ValueError, LookupError, TypeError):
         raise UserError(
             f"{path}: the file is missing or damaged; restore it with `git checkout {path.name}`."

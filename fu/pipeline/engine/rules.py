@@ -25,7 +25,7 @@ from fu.pipeline.plan import commands, estimates
 from fu.pipeline.plan.pending import Pending
 from fu.pipeline.plan.plan import Job, Plan
 from fu.pipeline.provenance import digest
-from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.digest import PACKAGES, ROOT
 from fu.pipeline.provenance.paths import OUTPUTS, PICTURES
 from fu.pipeline.settings import papers
 from fu.pipeline.stages.common import OUTSIDE
@@ -90,8 +90,9 @@ class Engine:
             config.clear()
             config.update(self.submitted.config)
         if Path.cwd() != ROOT:  # jobs import `fu` from here
-            above = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
-            os.environ.update(PYTHONPATH=os.pathsep.join([str(ROOT), *above]), PYTHONSAFEPATH="1")
+            given, fu = os.environ.get("PYTHONPATH", "").split(os.pathsep), str(PACKAGES)
+            above = [path for path in given if path not in ("", fu)]
+            os.environ.update(PYTHONPATH=os.pathsep.join([fu, *above]), PYTHONSAFEPATH="1")
         self.plan = Plan(config)
         self.pending = Pending(self.plan)
         self.gpu, self.shares = self.plan.config.device == "cuda", False

@@ -14,7 +14,7 @@ from fu import plugins
 from fu.artefacts.entry import Input, Metric
 from fu.errors import UserError, first_problem, nearest
 from fu.evaluation.trace import COUNTS as COUNTS
-from fu.pipeline.provenance.digest import ROOT, closure, digest, disk, module_file
+from fu.pipeline.provenance.digest import PACKAGES, ROOT, closure, digest, disk, module_file
 
 # What a plug-in of each kind must define; the first name tells plug-ins from the other files in the folder.
 NEEDED = {
@@ -132,7 +132,8 @@ def add_folder(folder: Path) -> None:
     """Also look for plug-ins in a user's own folder; `UserError` where it holds anything else."""
     if not folder.is_dir():
         raise UserError(f"config: plugins: there is no folder {str(folder)!r}.")
-    ours = any(folder.is_relative_to(place.resolve()) for place in (ROOT / "fu", ROOT / ".snakemake", Path("results")))
+    places = (PACKAGES / "fu", ROOT / ".snakemake", Path("results"))
+    ours = any(folder.is_relative_to(place.resolve()) for place in places)
     wrong = (
         f"config: plugins: {str(folder)!r} is not a plug-in folder; use your own folder with one or more of "
         f"these subfolders: {', '.join((*KINDS, *BESIDE))}."
@@ -145,7 +146,7 @@ def add_folder(folder: Path) -> None:
             continue
         if below.name not in KINDS:
             raise UserError(f"{below}: there is no kind of plug-in {below.name!r}{nearest(below.name, KINDS)}.")
-        taken = written.keys() & {_module_of(path) for path in _inside(ROOT / "fu" / below.name)}
+        taken = written.keys() & {_module_of(path) for path in _inside(PACKAGES / "fu" / below.name)}
         if taken:
             path = written[min(taken)]
             raise UserError(f"{path}: fu/{below.name} already has a plug-in with this name; rename the file.")

@@ -37,7 +37,9 @@ from fu.errors import UserError
 from fu.pipeline.provenance import syntax
 from fu.pipeline.provenance.syntax import Analysis, analysed, imports_of, parse, root
 
-ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = Path(__file__).resolve().parents[3]  # the folder of the package `fu`
+# The folder of papers, presets, published numbers and rules: a clone; where `fu` is installed, they are in the package.
+ROOT = PACKAGES if (PACKAGES / "workflow").is_dir() else PACKAGES / "fu/project"
 LOCK = "envs/lock.txt"
 UNCOUNTED = {
     *("fu.errors", "fu.contents", "fu.gpus", "fu.sources", "fu.federation.progress"),
@@ -105,7 +107,7 @@ class Disk:
     def folders(self, package: str) -> list[str]:
         """Return the folders in which Python looks for a package's modules; none if it is not a package."""
         if not package:
-            return [str(ROOT)]
+            return [str(PACKAGES)]
         spec, (parent, _, name) = self._spec(package), package.rpartition(".")
         folders = [*((spec and spec.submodule_search_locations) or ())]
         from fu import plugins  # counted, which this module is not
@@ -254,7 +256,7 @@ class Disk:
 
     def _check_shadows(self) -> None:
         """Raise `UserError` where a module beside the Snakefile takes the place of one of Python's or of a library."""
-        for name in self.modules(""):
+        for name in self.modules("") if ROOT == PACKAGES else ():  # else beside libraries
             if name != "fu" and (name in sys.stdlib_module_names or _installed(_library(name))):
                 raise UserError(
                     f"{self.find(name)}: this file hides {name!r}, a module of Python or of a library; rename it."

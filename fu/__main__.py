@@ -1,0 +1,78 @@
+"""make's commands where there is no Makefile: `python -m fu reproduce PRESET=smoke TARGETS=fedosd_table8`."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from fu.errors import UserError, nearest
+
+SETTINGS = {"PRESET": "preset", "PAPERS": "papers", "DATA_DIR": "data_dir"}
+PLANNED = ("reproduce", "results", "why", "plan", "decide", "verify", "bundle", "oracles")  # of TARGETS
+TAKES = {
+    "show": ["CELL"],
+    "compare": ["A", "B"],
+    "audit": ["ORACLES", "PREDICTIONS", "CSV"],
+    "unlock": [],
+    "version": [],
+}
+COMMANDS = [*PLANNED, *TAKES]
+VARIABLES = [*SETTINGS, "TARGETS", "CORES", "PROFILE", "BUNDLE", *(name for names in TAKES.values() for name in names)]
+
+
+def words(command: str, given: Mapping[str, str]) -> list[str]:
+    """Return the words that `fu.pipeline.cli.show` takes for a command and make's variables."""
+    pairs = settings(given)
+    if command == "verify" and "BUNDLE" in given:
+        return ["check", given["BUNDLE"]]
+    if command in PLANNED:
+        return [command, *given.get("TARGETS", "").split(), *pairs]
+    if command == "show":
+        return ["cell", given.get("CELL", ""), *pairs]
+    return [command, *(given[name] for name in TAKES[command] if name in given)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; `UserError` where there is no such command or variable."""
+    command, *rest = arguments or [""]
+    if command not in COMMANDS:
+        raise UserError(f"usage: python -m fu COMMAND [VARIABLE=value ...], with COMMAND one of {', '.join(COMMANDS)}.")
+    given = dict(word.partition("=")[::2] for word in rest)
+    if unknown := next((name for name in given if name not in VARIABLES), None):
+        raise UserError(f"there is no variable {unknown!r}{nearest(unknown, VARIABLES)}.")
+    if not importlib.util.find_spec("snakemake"):
+        raise UserError(f"{command} needs the workflow's libraries: pip install 'fu[workflow]'.")
+    from fu.pipeline.cli import show
+
+    if command == "oracles":  # it refuses what has no repeats
+        show.main(words(command, given))
+    if command in ("reproduce", "oracles"):
+        if code := subprocess.call(run(given)):
+            return code
+        command = "results"
+    show.main(words(command, given))
+    return 0
+
+
+def run(given: Mapping[str, str]) -> list[str]:
+    """Return Snakemake's command line for make's variables."""
+    from fu.pipeline.provenance.digest import ROOT
+
+    config, targets = settings(given), given.get("TARGETS", "").split()
+    command = [sys.executable, "-m", "snakemake", "--snakefile", f"{ROOT}/Snakefile"]
+    command += ["--cores", given.get("CORES", "all")]
+    command += ["--workflow-profile", f"{ROOT}/profiles/{given.get('PROFILE', 'default')}"]
+    return command + ["--config", *config] * bool(config) + ["--", *targets] * bool(targets)
+
+
+def settings(given: Mapping[str, str]) -> list[str]:
+    """Return what make's variables set in the config; YAML strings, so that a folder named 12 is not a number."""
+    return [f"{key}= {json.dumps(given[name])} " for name, key in SETTINGS.items() if name in given]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except UserError as error:
+        sys.exit(f"error: {error}")
