@@ -31,6 +31,7 @@
 # make benchmark-scale  measure time and memory against clients, data, kept models, jobs and results: half an hour
 # make benchmark-peers  compare the speed with pfl and Flower, in a separate environment: minutes   DATA_DIR=...
 # make sbom           write dist/sbom.cdx.json, a CycloneDX list of the packages in envs/lock.txt (docs/container.md)
+# make release        write wheel, sdist, SBOM and kept results to dist, and test that each installs: minutes
 # make unlock         remove the lock left by a killed run
 # make version        print the version and the commit
 # make help           print this help
@@ -62,7 +63,7 @@ targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
 WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
-.PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle keep compare plan decide benchmark benchmark-scale benchmark-peers sbom unlock docs rulegraph version help
+.PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle keep compare plan decide benchmark benchmark-scale benchmark-peers sbom release unlock docs rulegraph version help
 .DEFAULT_GOAL := reproduce
 
 # Rebuilt when the lock file changes; an incomplete one has no stamp.
@@ -211,6 +212,9 @@ test-peers: .venv-peers/installed
 sbom: .venv-sbom/installed
 	@mkdir -p dist
 	.venv-sbom/bin/cyclonedx-py requirements envs/lock.txt --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.cdx.json
+
+release: .venv/installed
+	$(BIN)/python -m tests.release
 
 unlock: .venv/installed
 	@$(BIN)/python -m fu.pipeline.cli.show $@

@@ -30,7 +30,8 @@ def words(command: str, given: Mapping[str, str]) -> list[str]:
         return [command, *given.get("TARGETS", "").split(), *pairs]
     if command == "show":
         return ["cell", given.get("CELL", ""), *pairs]
-    return [command, *(given[name] for name in TAKES[command] if name in given)]
+    targets = given.get("TARGETS", "").split() if command == "compare" else []
+    return [command, *(given[name] for name in TAKES[command] if name in given), *targets]
 
 
 def main(arguments: Sequence[str]) -> int:

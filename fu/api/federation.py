@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
+from tqdm import tqdm
 
 from fu import plugins
 from fu.api import data
@@ -29,6 +30,7 @@ from fu.federation.driver import Outcome, drive
 from fu.federation.flat import tensors_of
 from fu.federation.kept import KeptModels
 from fu.federation.network import check_model
+from fu.federation.progress import hidden
 from fu.federation.sgd import LocalTraining
 from fu.federation.task import Record, State, Task, Training
 from fu.plugins import Choice
@@ -307,9 +309,9 @@ class Federation:
         Trains `repeats` federations with all clients and as many, with other draws, without those that are to be
         forgotten; unlearns the former, and lets the latter continue training for as many rounds as unlearning and
         post-training take (a method that trains anew: as post-training alone), so that only the clients' data
-        distinguish them. `found`: whether the p-value, corrected for the number of audits
-        (Holm), is below .05; missing for an audit that only describes. `lr`: of unlearning and post-training;
-        `training`: of `train`. Audits that need more models are left out. Costs 2 `repeats` trainings.
+        distinguish them. `found`: whether the p-value, corrected for the number of audits (Holm), is below .05; missing
+        for an audit that only describes. Runs of the method that diverge are counted, and found. Audits that need more
+        models are left out. `lr`: of unlearning and post-training; `training`: of `train`.
         """
         asked = self.present(clients)
         kinds: dict[str, list[dict[str, Any]]] = {"unlearned": [], "retrained": [], "original": []}
@@ -325,22 +327,26 @@ class Federation:
                 said |= fresh_heads.logits(self.network, model.theta, held, probes)
                 kinds[kind].append({name: of.cpu().numpy() for name, of in said.items()})
 
-        for number in range(_count(repeats, "repeats")):
-            original = self.train(rounds, record_for=[method], seed=self.seed + number, **training)
-            unlearned = original.unlearn(method, asked, unlearning_rounds, params, **again)
-            apart = replace(original, run=replace(original.run, seed=self.seed + repeats + number))
-            retrained = apart.unlearn("retrain", asked)
-            further = recovery_rounds + (0 if anew else unlearned.rounds)
-            keep("original", original)
-            keep("unlearned", unlearned.recover(recovery_rounds, **again) if recovery_rounds else unlearned)
-            keep("retrained", retrained.recover(further, **again) if further else retrained)
+        with hidden():
+            for number in tqdm(range(_count(repeats, "repeats")), f"audit of {method}", unit="repeat"):
+                original = self.train(rounds, record_for=[method], seed=self.seed + number, **training)
+                unlearned = original.unlearn(method, asked, unlearning_rounds, params, **again)
+                apart = replace(original, run=replace(original.run, seed=self.seed + repeats + number))
+                retrained = apart.unlearn("retrain", asked)
+                further = recovery_rounds + (0 if anew else unlearned.rounds)
+                keep("original", original)
+                keep("unlearned", unlearned.recover(recovery_rounds, **again) if recovery_rounds else unlearned)
+                keep("retrained", retrained.recover(further, **again) if further else retrained)
         labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(self.network, probes)
         stacked = {
             kind: finite({name: np.stack([one[name] for one in of]) for name in (of[0] if of else ())})
             for kind, of in kinds.items()
         }
         models = Models({name: y.cpu().numpy() for name, y in labels.items()}, **stacked)
-        return assessed(models)[0]
+        frame = assessed(models)[0]
+        if lost := repeats - len(next(iter(stacked["unlearned"].values()), ())):
+            frame.loc[len(frame)] = "diverged", "diverged_runs", lost, True
+        return frame
 
     def data(self, clients: Sequence[int]) -> ClientData:
         """Return what the clients hold, where these are asked to be forgotten."""

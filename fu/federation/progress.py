@@ -2,8 +2,26 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tqdm import tqdm
+
+_hidden: list[bool] = []  # where somebody shows the progress of many runs
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Show nothing of single runs."""
+    _hidden.append(True)
+    try:
+        yield
+    finally:
+        _hidden.pop()
+
+
+def _shown() -> bool:
+    return sys.stderr.isatty() and not _hidden
 
 
 class Progress:
@@ -15,7 +33,7 @@ class Progress:
         self._started, self._first = time.monotonic(), done
         self._said = float("-inf")
         self._latest: dict[str, float] = {}
-        self._bar = tqdm(total=rounds, initial=done, desc=label, unit="round") if sys.stderr.isatty() else None
+        self._bar = tqdm(total=rounds, initial=done, desc=label, unit="round") if _shown() else None
         if done:
             self._say(f"resumed after round {done}")
 
@@ -46,4 +64,6 @@ class Progress:
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()
+        if _hidden:
+            return
         print(f"{time.strftime('%H:%M:%S')} {self.label}: {text}", file=sys.stderr, flush=True)

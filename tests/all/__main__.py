@@ -25,6 +25,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "whole": (*WHOLE, "tests"),
     **{name: ("make", f"test-{name}") for name in ("page", "faults", "cluster", "engines")},
     "peers": ("make", "test-peers"),  # of which nothing may be missing
+    "release": ("make", "release"),
     **{f"mutants/{name}": (sys.executable, "-m", "tests.mutants", name) for name in lists()},
 }
 

@@ -203,6 +203,11 @@ def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was(
     assert not again["found"].dropna().any()
 
 
+def test_runs_of_a_method_that_diverge_are_counted_and_found() -> None:
+    frame = federation().audit("gradient_ascent", [1], rounds=2, repeats=2, unlearning_rounds=3, lr=1e20)
+    assert frame.values.tolist() == [["diverged", "diverged_runs", 2, True]]
+
+
 def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_training(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -43,6 +43,7 @@ from fu.pipeline.provenance.digest import PACKAGES, ROOT
 from fu.pipeline.settings.papers import config_file, files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
+COMMAND = re.compile(r"\bmake (reproduce|show|why|plan|decide|verify|bundle|compare|oracles|audit|unlock|version)\b")
 LARGER = {"smoke": "reduced", "reduced": "paper"}  # presets, in the order in which a person tries them
 
 
@@ -231,9 +232,14 @@ def main(arguments: list[str]) -> None:
                 "`make help` lists all commands."
             )
     for line in lines:
-        print(line)
+        print(worded(line))
     if problems:
         sys.exit(1)
+
+
+def worded(text: str) -> str:
+    """Return a text with the commands of an installed `fu`, which has no Makefile."""
+    return text if ROOT == PACKAGES else COMMAND.sub(r"python -m fu \1", text)
 
 
 def _plan(pairs: list[str]) -> Plan:
