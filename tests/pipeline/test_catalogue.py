@@ -200,6 +200,7 @@ def test_a_folder_of_something_else_is_told_in_one_sentence(
     """Also where it has folders that are called as kinds are."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    monkeypatch.setattr(catalogue, "PACKAGES", tmp_path)
     for below in ("results/smoke/artefacts", ".snakemake/log", ".snakemake/log/methods", ".venv/bin", "fu/methods"):
         (tmp_path / below).mkdir(parents=True)
     with pytest.raises(UserError) as error:

@@ -37,6 +37,7 @@ def looked_at(root: Path, left_out: Callable[[str, list[str]], set[str]]) -> Ite
     shutil.copytree(ROOT / "envs", root / "envs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(digests, "ROOT", root)
+        patch.setattr(digests, "PACKAGES", root)
         forget_what_was_read()
         yield root / "fu"
     forget_what_was_read()

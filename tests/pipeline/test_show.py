@@ -176,6 +176,7 @@ def test_without_a_version_that_is_one_sentence(
 ) -> None:
     path = tmp_path / "pyproject.toml"
     monkeypatch.setattr(show, "ROOT", tmp_path)
+    monkeypatch.setattr(show, "PACKAGES", tmp_path)
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     words = f"{path}: the file is missing or damaged; restore it with `git checkout pyproject.toml`."

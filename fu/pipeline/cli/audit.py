@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate  # type: ignore[import-untyped]
 
-from fu.api.audits import COLUMNS, LEVEL, assessed
 from fu.audits.models import Logits, Models
 from fu.data.archives import load_arrays
 from fu.errors import UserError, nearest
@@ -22,6 +21,8 @@ def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator
     `predictions`: an npz file of the models' logits [N, n, C] by probe, and the archive's `digest`. `csv`: where to
     write the table with all digits. `UserError` where a file is not what it must be.
     """
+    from fu.api.audits import COLUMNS, LEVEL, assessed  # with torch
+
     known = read(oracles)
     models = Models(
         known.labels, predicted(predictions, known, oracles), known.logits["retrained"], known.logits["original"]
