@@ -24,7 +24,7 @@
 # make test-faults    kill jobs, fill the disk, fuzz inputs: minutes
 # make test-cluster   run on a Slurm cluster on this machine, with injected faults: minutes
 # make test-engines   run on the oldest and the newest supported Snakemake: minutes
-# make test-peers     run pfl and Flower once, as make benchmark-peers does: minutes
+# make test-peers     run pfl and Flower once, as make benchmark-peers does, and examples/flower: minutes
 # make test-all       all of these, all of smoke and make mutants: hours; resumes if stopped   PARTS="faults mutants"
 # make mutants        mutation testing: break one line at a time and run the tests   PARTS="evaluation stages"
 # make benchmark      compare the speed with a plain loop         DATA_DIR=... (with mnist.npz)
@@ -198,9 +198,10 @@ benchmark-peers: .venv-peers/installed
 	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python \
 	  $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
 
-# One round of each; none may be missing.
+# One round of each, of which none may be missing, and the app in examples/flower.
 test-peers: .venv-peers/installed
 	$(BIN)/python -m benchmarks.peers --peers-python .venv-peers/bin/python --rounds 3 --passes 1 --all
+	$(BIN)/python -m pytest tests/peers/flower.py
 
 # The tool is not in the lock file.
 .venv-sbom/installed:

@@ -1,0 +1,1 @@
+"""Federated unlearning by fu on Flower: retraining, FedOSD, NoT and fine-tuning."""
