@@ -347,7 +347,7 @@ COMPUTING = {"train", "unlearn", "recover", "evaluate", "shadow", "predict", "re
     [
         ("data/request.py", {"request", *COMPUTING, "agree", "assess", "examples", "expose", "oracles"}),
         ("data/sources.py", {"data"}),
-        ("data/membership.py", COMPUTING),
+        ("data/membership.py", {*COMPUTING} - {"predict"}),
         ("federation/driver.py", COMPUTING),
         ("federation/recovery.py", {"recover"}),
         ("federation/relearning.py", {"relearn"}),

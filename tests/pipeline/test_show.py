@@ -210,7 +210,7 @@ def test_a_plan_imports_no_torch_once_it_has_seen_the_models(folder: Path) -> No
     digest.remember()
     shutil.copytree(cached.CACHE.parent, folder / "results/.cache")
     words = ["plan", "preset=smoke", "papers=[safari]"]
-    program = f"import sys; from fu.pipeline import show; show.main({words}); print('torch' in sys.modules)"
+    program = f"import sys; from fu.pipeline.cli import show; show.main({words}); print('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert "safari_table1" in done.stdout
