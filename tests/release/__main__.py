@@ -19,7 +19,7 @@ DIST = ROOT / "dist"
 TARGET = "fedosd_table8"
 CORE = """
 import importlib.util, sys
-import fu.api
+import fu.api, fu.results
 assert "site-packages" in fu.api.__file__, fu.api.__file__
 assert not importlib.util.find_spec("snakemake")
 """
