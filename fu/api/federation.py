@@ -104,6 +104,9 @@ class Model:
         is no such method or client, or the training has not recorded what the method needs.
         """
         fed = self.federation
+        self._require_finite()
+        if self.clients:
+            raise UserError(f"clients: {self} has met a request; start from the original model, and name all clients.")
         asked, module = fed.present(clients), plugin("methods", method)
         chosen = plugins.params("methods", Choice(name=method, params=params or {}), method)
         if lacking := sorted(module.needs - self.run.histories.keys()):
@@ -114,7 +117,8 @@ class Model:
         if continues and continues != self.run.name:
             raise UserError(f"{method}: continues the training {continues!r}; train with training={continues!r}.")
         whole = hasattr(module, "RETRAINS") or continues
-        number = _count(rounds, "rounds") if rounds else self.run.rounds if whole else max(1, self.run.rounds // PARTS)
+        usual = self.run.rounds if whole else max(1, self.run.rounds // PARTS)
+        number = usual if rounds is None else _count(rounds, "rounds")
         held = fed.data(asked)
         task = fed.task(
             held if plugged.reads_tests(module, chosen) else held.without_tests(),
@@ -138,6 +142,7 @@ class Model:
 
     def recover(self, rounds: int, **training: Any) -> "Model":
         """Let the retained clients continue training (post-training), and return the recovered model."""
+        self._require_finite()
         fed, number = self.federation, _count(rounds, "rounds")
         task = fed.task(
             fed.data(self.clients).without_tests(),
@@ -173,6 +178,10 @@ class Model:
         found = [row for name in evaluators for row in values_of(plugin("evaluation", name), context)]
         frame = pd.DataFrame(found, columns=["metric", "client", "value"])
         return frame.assign(client=pd.to_numeric(frame["client"]).astype("Int64"))
+
+    def _require_finite(self) -> None:
+        if self.diverged:
+            raise UserError(f"{self}: nothing can be trained from it; use a smaller lr.")
 
     def _next(self, outcome: Outcome, role: Role, rounds: int, **changes: Any) -> "Model":
         return replace(
@@ -335,7 +344,8 @@ class Federation:
                 retrained = apart.unlearn("retrain", asked)
                 further = recovery_rounds + (0 if anew else unlearned.rounds)
                 keep("original", original)
-                keep("unlearned", unlearned.recover(recovery_rounds, **again) if recovery_rounds else unlearned)
+                ends = unlearned.diverged or not recovery_rounds
+                keep("unlearned", unlearned if ends else unlearned.recover(recovery_rounds, **again))
                 keep("retrained", retrained.recover(further, **again) if further else retrained)
         labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(self.network, probes)
         stacked = {

@@ -204,7 +204,9 @@ def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was(
 
 
 def test_runs_of_a_method_that_diverge_are_counted_and_found() -> None:
-    frame = federation().audit("gradient_ascent", [1], rounds=2, repeats=2, unlearning_rounds=3, lr=1e20)
+    frame = federation().audit(
+        "gradient_ascent", [1], rounds=2, repeats=2, unlearning_rounds=3, recovery_rounds=1, lr=1e20
+    )
     assert frame.values.tolist() == [["diverged", "diverged_runs", 2, True]]
 
 
@@ -278,6 +280,15 @@ BAD: list[tuple[Callable[[Model], Any], str]] = [
     (lambda model: model.unlearn("fedsod", [0]), "there is no methods plug-in 'fedsod'; did you mean 'fedosd'?"),
     (lambda model: model.unlearn("fedosd", [0], params={"a": 1}), "fedosd: params.a: unknown key; "),
     (lambda model: model.unlearn("fedosd", [0], rounds=-1), "rounds: must be a whole number from 1, got -1."),
+    (lambda model: model.unlearn("fedosd", [0], rounds=0), "rounds: must be a whole number from 1, got 0."),
+    (
+        lambda model: model.unlearn("puf", [0]).unlearn("puf", [1]),
+        "clients: <unlearned model by puf, clients 0> has met a request; start from the original model, ",
+    ),
+    (
+        lambda model: model.unlearn("gradient_ascent", [0], lr=1e20).recover(1),
+        "<unlearned model by gradient_ascent, clients 0, diverged in round 1>: nothing can be trained from it; ",
+    ),
     (lambda model: model.unlearn("fedosd", [0], learning=1), "local SGD: learning: unknown key; "),
     (
         lambda model: model.federation.train(1).unlearn("federaser", [0]),
