@@ -177,8 +177,14 @@ class Finder:
         return keeping(PathFinder.find_spec(fullname, [*path, *(str(folder / kind) for folder in FOLDERS)], target))
 
 
-def add_folder(folder: Path) -> None:
-    """Also look for plug-ins in `folder`: `folder/methods/mine.py` becomes `fu.methods.mine`."""
+def add_folder(folder: Path | str) -> None:
+    """Also look for plug-ins in `folder`: `folder/methods/mine.py` becomes `fu.methods.mine`.
+
+    `UserError` where there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder.")
     if folder not in FOLDERS:
         FOLDERS.append(folder)
     if Finder not in sys.meta_path:

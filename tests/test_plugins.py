@@ -180,7 +180,12 @@ def test_looking_into_a_folder_imports_nothing(tmp_path: Path) -> None:
     (tmp_path / "methods/mine.py").write_text("1 / 0\n")
     code = (
         "import sys; from pathlib import Path; from fu import plugins; before = set(sys.modules);"
-        f"plugins.add_folder(Path({str(tmp_path)!r})); plugins.add_folder(Path({str(tmp_path / 'never')!r}));"
+        f"plugins.add_folder(Path({str(tmp_path)!r})); plugins.add_folder({str(tmp_path)!r});"
         "assert set(sys.modules) == before"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^.*/never: there is no such folder\.$"):
+        plugins.add_folder(tmp_path / "never")

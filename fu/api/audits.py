@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05  # of all audits together
 COLUMNS = ("audit", "metric", "value", "found")
+CALLED = {"methods": "method", "training": "training", "evaluation": "evaluator", "audits": "audit"}
 FUNCTION = {"methods": "step", "training": "step", "evaluation": "evaluate", "audits": "audit"}
 
 
@@ -29,7 +30,7 @@ def names(kind: str) -> list[str]:
 def plugin(kind: str, name: str) -> Any:
     """Return a plug-in; `UserError` where there is none of that name."""
     if not plugins.exists(kind, name) or not hasattr(found := plugins.load(kind, name), FUNCTION[kind]):
-        raise UserError(f"there is no {kind} plug-in {name!r}{nearest(name, names(kind))}.")
+        raise UserError(f"there is no {CALLED[kind]} {name!r}{nearest(name.lower(), names(kind))}.")
     return found
 
 

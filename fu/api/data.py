@@ -60,6 +60,9 @@ def merged(
 
 def _stacked(dataset: Samples, name: str) -> tuple[Tensor, Tensor]:
     """Return samples [n, ...] and labels [n] of a data set."""
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        what = type(dataset).__name__
+        raise UserError(f"{name}: must be a data set with a length, got {what}; of a DataLoader give its dataset.")
     if not len(dataset):
         raise UserError(f"{name}: has no samples.")
     if isinstance(dataset, TensorDataset) and len(dataset.tensors) == 2:
@@ -73,7 +76,9 @@ def _stacked(dataset: Samples, name: str) -> tuple[Tensor, Tensor]:
             raise UserError(
                 f"{name}: its items must be pairs of a tensor, all of one shape, and a label: {_first_line(error)}."
             ) from None
-    if y.is_floating_point() or y.ndim != 1 or int(y.min()) < 0:
+    if not y.is_floating_point() and y.ndim == 1 and int(y.min()) < 0:
+        raise UserError(f"{name}: has label {int(y.min())}; labels must be whole numbers from 0.")
+    if y.is_floating_point() or y.ndim != 1:
         raise UserError(f"{name}: labels must be whole numbers from 0, one a sample, got {y.dtype} {[*y.shape]}.")
     if not x.is_floating_point() and x.ndim != 2:
         raise UserError(

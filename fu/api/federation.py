@@ -3,7 +3,7 @@
 import copy
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 from tqdm import tqdm
 
 from fu import plugins
@@ -38,7 +39,8 @@ from fu.plugins import Choice
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-EVALUATORS = ("accuracy", "utility", "clients", "forgotten", "distance")
+EVALUATORS = ("accuracy", "utility", "clients", "forgotten", "forget_set", "distance")  # what applies of these
+LEAST = 8  # models of each kind, with which audits can decide once their p-values are corrected (our choice)
 PARTS = 10  # unlearning takes a tenth of the rounds of training, where nothing else is said (our choice)
 Build = Callable[[], nn.Module]
 Role = Literal["original", "unlearned", "recovered"]
@@ -92,7 +94,7 @@ class Model:
     def unlearn(
         self,
         method: str,
-        clients: Sequence[int],
+        clients: Sequence[int] | int,
         rounds: int | None = None,
         params: dict[str, Any] | None = None,
         **training: Any,
@@ -111,7 +113,7 @@ class Model:
         chosen = plugins.params("methods", Choice(name=method, params=params or {}), method)
         if lacking := sorted(module.needs - self.run.histories.keys()):
             raise UserError(
-                f"{method}: the training has not recorded {lacking[0]!r}; train with record_for=[{method!r}]."
+                f"{method}: the training has not recorded {lacking[0]!r}; train here with record_for=[{method!r}]."
             )
         continues = getattr(module, "CONTINUES", None)
         if continues and continues != self.run.name:
@@ -164,18 +166,26 @@ class Model:
         )
         return self._next(outcome, "recovered", self.rounds + number)
 
-    def evaluate(self, clients: Sequence[int] | None = None, evaluators: Sequence[str] = EVALUATORS) -> "DataFrame":
+    def evaluate(
+        self, clients: Sequence[int] | int | None = None, evaluators: Sequence[str] | None = None
+    ) -> "DataFrame":
         """Return metric, client (missing where a metric is not of single clients) and value.
 
-        `clients`: who counts as forgotten (default: whom the model has been asked to forget).
+        `clients`: who counts as forgotten (default: whom the model has been asked to forget). `evaluators`: of
+        `fu/evaluation` (default: those of `EVALUATORS` that apply); `UserError` where one has nothing to measure.
         """
         import pandas as pd  # slow
 
         fed = self.federation
-        held = fed.data(fed.present(clients) if clients else self.clients)
+        held = fed.data(self.clients if clients is None else fed.present(clients))
         trace = [{name: str(value) for name, value in row.items()} for row in self.rows]
         context = Context(fed.network, held, self.theta, self.original, self.role, trace)
-        found = [row for name in evaluators for row in values_of(plugin("evaluation", name), context)]
+        found = []
+        for name in _several(evaluators or EVALUATORS):
+            rows = [*values_of(plugin("evaluation", name), context)]
+            if evaluators and not rows:
+                raise UserError(f"{name}: has nothing to measure here; docs/plugins/evaluation.md says what it needs.")
+            found += rows
         frame = pd.DataFrame(found, columns=["metric", "client", "value"])
         return frame.assign(client=pd.to_numeric(frame["client"]).astype("Int64"))
 
@@ -203,9 +213,9 @@ class Federation:
     ) -> None:
         """See `from_datasets`."""
         self.build, self.part, self.training, self.seed = build, part, local_training, seed
-        self.device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+        self.device = _device(device)
         self.x, self.y = x.to(self.device), y.to(self.device)
-        self.classes = _classes(build(), self.x, self.y)
+        self.classes = _classes(_built(build), self.x, self.y)
         held = self.data(())
         self._local = local.Federation(build(), held, local_training, "training", seed)
         self.network, self.layout = self._local.network, self._local.layout
@@ -270,8 +280,11 @@ class Federation:
         participation = {"clients_per_round": clients_per_round, "with_replacement": with_replacement}
         given = {**self.training.model_dump(), **participation}
         if lacking := [name for name in getattr(module, "NEEDS", ()) if not given[name]]:
-            raise UserError(f"{training}: needs {lacking[0]}.")
-        kinds = sorted({kind for method in record_for for kind in plugin("methods", method).needs})
+            where = " (of from_datasets)" if "local_steps" in lacking else ""
+            raise UserError(f"{training}: needs {', '.join(lacking)}{where}.")
+        if clients_per_round is not None and not 0 < clients_per_round <= len(self.clients):
+            raise UserError(f"clients_per_round: must be 1 to {len(self.clients)}, got {clients_per_round}.")
+        kinds = sorted({kind for method in _several(record_for) for kind in plugin("methods", method).needs})
         task = self.task(self.data(()).without_tests(), "training", seed, _count(rounds, "rounds"), {}, **participation)
         folder = kept = None
         if hasattr(module, "KEEPS"):
@@ -285,12 +298,15 @@ class Federation:
         run = Run(rounds, trained, training, seed, participation, outcome.histories, kept, folder)
         return Model(self, outcome.state.theta, "original", run, rows=outcome.rows, diverged=outcome.diverged)
 
-    def trained(self, model: nn.Module, rounds: int, seed: int | None = None) -> Model:
-        """Return a model that was trained elsewhere as the original one; `rounds`: of its training, if it had any.
+    def trained(self, model: nn.Module | Mapping[str, Tensor], rounds: int, seed: int | None = None) -> Model:
+        """Return a model that was trained elsewhere (a module, or its `state_dict`) as the original one.
 
-        `UserError` where its weights are not those of this architecture.
+        `rounds`: of its training, of which unlearning takes a tenth. `UserError` where its weights are not those of
+        this architecture. Give test sets of your own (`test`): those that are drawn here may have been trained on.
         """
-        theta = self.layout.flatten(tensors_of(model), "model").to(self.device)
+        named = tensors_of(model) if isinstance(model, nn.Module) else model
+        known = {name: tensor for name, tensor in named.items() if not name.endswith("num_batches_tracked")}
+        theta = self.layout.flatten(known, "model").to(self.device)
         run = Run(
             _count(rounds, "rounds"),
             plugged.training_of(Choice(name="fedavg")),
@@ -303,7 +319,7 @@ class Federation:
     def audit(
         self,
         method: str,
-        clients: Sequence[int],
+        clients: Sequence[int] | int,
         rounds: int,
         repeats: int = 16,
         *,
@@ -313,15 +329,19 @@ class Federation:
         lr: float | None = None,
         **training: Any,
     ) -> "DataFrame":
-        """Return what every audit of `fu/audits` says of a method: audit, metric, value, found.
+        """Return what every audit of `fu/audits` says of a method: audit, metric, value, found, control_found.
 
-        Trains `repeats` federations with all clients and as many, with other draws, without those that are to be
-        forgotten; unlearns the former, and lets the latter continue training for as many rounds as unlearning and
-        post-training take (a method that trains anew: as post-training alone), so that only the clients' data
-        distinguish them. `found`: whether the p-value, corrected for the number of audits (Holm), is below .05; missing
-        for an audit that only describes. Runs of the method that diverge are counted, and found. Audits that need more
-        models are left out. `lr`: of unlearning and post-training; `training`: of `train`.
+        Trains `repeats` federations for `rounds` with all clients, and as many, with other draws, without those that
+        are to be forgotten; unlearns the former, and lets the latter continue training for as many rounds as unlearning
+        and post-training take (a method that trains anew: as post-training alone), so that only the clients' data
+        distinguish them. `found`: whether the p-value of the audit, corrected for the number of audits (Holm), is below
+        .05; missing for an audit that only describes. `control_found`: the same of doing nothing, the original models:
+        an audit that misses them says nothing where it finds nothing. Runs of the method that diverge are counted, and
+        found. Audits that need more models or a backdoor are left out. `lr`: of unlearning and post-training;
+        `training`: arguments of `train`. `UserError` for fewer than 8 repeats, which could decide nothing.
         """
+        if _count(repeats, "repeats") < LEAST:
+            raise UserError(f"repeats: must be {LEAST} at least, as fewer models can decide nothing, got {repeats}.")
         asked = self.present(clients)
         kinds: dict[str, list[dict[str, Any]]] = {"unlearned": [], "retrained": [], "original": []}
         module = plugin("methods", method)
@@ -337,7 +357,7 @@ class Federation:
                 kinds[kind].append({name: of.cpu().numpy() for name, of in said.items()})
 
         with hidden():
-            for number in tqdm(range(_count(repeats, "repeats")), f"audit of {method}", unit="repeat"):
+            for number in tqdm(range(repeats), f"audit of {method}", unit="repeat"):
                 original = self.train(rounds, record_for=[method], seed=self.seed + number, **training)
                 unlearned = original.unlearn(method, asked, unlearning_rounds, params, **again)
                 apart = replace(original, run=replace(original.run, seed=self.seed + repeats + number))
@@ -353,9 +373,12 @@ class Federation:
             for kind, of in kinds.items()
         }
         models = Models({name: y.cpu().numpy() for name, y in labels.items()}, **stacked)
-        frame = assessed(models)[0]
+        frame, control = (assessed(one)[0] for one in (models, replace(models, unlearned=models.original)))
+        frame["control_found"] = (
+            frame["audit"].map(control.drop_duplicates("audit").set_index("audit")["found"]).astype(object)
+        )
         if lost := repeats - len(next(iter(stacked["unlearned"].values()), ())):
-            frame.loc[len(frame)] = "diverged", "diverged_runs", lost, True
+            frame.loc[len(frame)] = "diverged", "diverged_runs", lost, True, None
         return frame
 
     def data(self, clients: Sequence[int]) -> ClientData:
@@ -367,17 +390,20 @@ class Federation:
         self, held: ClientData, stream: str, seed: int, rounds: int, changes: dict[str, Any], **participation: Any
     ) -> Task:
         """Return a task on data; `changes`: of local SGD."""
-        sgd = _local({**self.training.model_dump(), **changes})
+        given = {**self.training.model_dump(), **dict.fromkeys(_other(changes)), **changes}
+        sgd = _local(given)
         federation = local.Federation(self.build(), held, sgd, stream, seed)
         return Task(federation, self.build, held.forgotten, held.retained, rounds, seed, **participation)
 
-    def present(self, clients: Sequence[int]) -> tuple[int, ...]:
+    def present(self, clients: Sequence[int] | int) -> tuple[int, ...]:
         """Return clients in order; `UserError` where one does not exist, or none would be retained."""
-        asked = sorted({*clients})
+        asked = sorted({clients} if isinstance(clients, int) else {*clients})
         if strange := [client for client in asked if client not in self.clients]:
             raise UserError(f"clients: there is no client {strange[0]!r}; allowed: 0 to {len(self.clients) - 1}.")
-        if not 0 < len(asked) < len(self.clients):
-            raise UserError(f"clients: name some of {len(self.clients)}, but not all, got {len(asked)}.")
+        if not asked:
+            raise UserError("clients: name at least one.")
+        if len(asked) == len(self.clients):
+            raise UserError(f"clients: all {len(asked)} would be forgotten; at least one must be retained.")
         return tuple(asked)
 
     @staticmethod
@@ -387,6 +413,23 @@ class Federation:
 
 
 NO_CHECKPOINT = Checkpoint(Path("no checkpoint of fu.api"), {}, math.inf)
+
+
+def _other(changes: Mapping[str, Any]) -> list[str]:
+    """Return which of local epochs and steps is given up where the other is set."""
+    pairs = {"local_epochs": "local_steps", "local_steps": "local_epochs"}
+    return [other for name, other in pairs.items() if changes.get(name) is not None]
+
+
+def _several(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def _device(name: str) -> torch.device:
+    there = ["cpu", *["cuda"] * torch.cuda.is_available()]
+    if name not in ("auto", *there):
+        raise UserError(f"device: there is no {name!r}; allowed here: auto, {', '.join(there)}.")
+    return torch.device(there[-1] if name == "auto" else name)
 
 
 def _local(given: dict[str, Any]) -> LocalTraining:
@@ -405,6 +448,8 @@ def _count(number: int, name: str) -> int:
 
 def _builder(model: nn.Module | Build) -> Build:
     """Return a function that builds the model, freshly initialised."""
+    if not callable(model):
+        raise UserError(f"model: must be an nn.Module, its class or a function, got {type(model).__name__}.")
     if not isinstance(model, nn.Module):
         return model
     given: nn.Module = model
@@ -425,6 +470,22 @@ def _builder(model: nn.Module | Build) -> Build:
     return build
 
 
+def _built(build: Build) -> nn.Module:
+    """Return a model; `UserError` where it cannot be built."""
+    try:
+        model = build()
+    except Exception as error:  # a user's code may raise anything
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(
+            f"model: cannot be built: {type(error).__name__}: {reason}; give a function, as in lambda: Net(8)."
+        ) from None
+    if not isinstance(model, nn.Module):
+        raise UserError(f"model: must build an nn.Module, got {type(model).__name__}.")
+    if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
+        raise UserError("model: has lazy layers, whose shape is unknown; use layers with shapes.")
+    return model
+
+
 def _classes(model: nn.Module, x: Tensor, y: Tensor) -> int:
     """Return how many classes a model has; `UserError` where it does not take the samples, or has too few classes."""
     sample = batch_of(x[:1]).cpu()
@@ -440,7 +501,8 @@ def _classes(model: nn.Module, x: Tensor, y: Tensor) -> int:
     classes = outputs.shape[1]
     if int(y.max()) >= classes:
         raise UserError(
-            f"model: has {classes} outputs, for labels 0 to {classes - 1}, but there is label {int(y.max())}."
+            f"model: has {classes} outputs, for labels 0 to {classes - 1}, but there is label {int(y.max())}; number "
+            "labels from 0, with an output for each."
         )
     check_model(model, sample, classes, "model()", statistics=hasattr(model, "STATISTICS"))
     return classes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset, Subset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from fu.api import Federation, Model
 from fu.api.audits import names
@@ -176,7 +176,14 @@ def test_an_evaluation_is_of_the_model_as_a_module(trained: Model) -> None:
     assert value(trained, "forgotten_accuracy", clients=[0]) == accuracies[0]
     again = fed.trained(module, rounds=4)
     assert torch.equal(again.theta, trained.theta)
+    assert torch.equal(fed.trained(module.state_dict(), rounds=4).theta, trained.theta)
+    assert trained.evaluate(2).equals(trained.evaluate([2]))
     assert torch.equal(again.unlearn("puf", [0]).theta, trained.unlearn("puf", [0]).theta)
+
+
+def test_local_steps_replace_local_epochs_in_a_phase(trained: Model) -> None:
+    epochs, steps = trained.unlearn("fine_tuning", 1, 1), trained.unlearn("fine_tuning", 1, 1, local_steps=1)
+    assert [model.rows[-1]["steps"] for model in (epochs, steps)] == [3 * 4, 3]  # 19 samples in batches of 6
 
 
 def test_a_module_is_initialised_anew_by_seed() -> None:
@@ -198,16 +205,16 @@ def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was(
     nothing = fed.audit("untouched", [1], rounds=6, repeats=8)
     again = fed.audit("retrain", [1], rounds=6, repeats=8)
     assert {"ulira", "klom", "line", "runs"} <= {*nothing["audit"]}
-    assert [*nothing.columns] == ["audit", "metric", "value", "found"]
+    assert [*nothing.columns] == ["audit", "metric", "value", "found", "control_found"]
+    assert (nothing["found"].dropna() == nothing["control_found"].dropna()).all()  # it is the control
+    assert again[again["audit"] == "line"]["control_found"].all()
     assert nothing["found"].dropna().any()
     assert not again["found"].dropna().any()
 
 
 def test_runs_of_a_method_that_diverge_are_counted_and_found() -> None:
-    frame = federation().audit(
-        "gradient_ascent", [1], rounds=2, repeats=2, unlearning_rounds=3, recovery_rounds=1, lr=1e20
-    )
-    assert frame.values.tolist() == [["diverged", "diverged_runs", 2, True]]
+    frame = federation().audit("gradient_ascent", [1], rounds=1, repeats=8, recovery_rounds=1, lr=1e20)
+    assert frame.drop(columns="control_found").to_numpy().tolist() == [["diverged", "diverged_runs", 8, True]]
 
 
 def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_training(
@@ -221,6 +228,7 @@ def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_train
         return recover(self, rounds, **training)
 
     monkeypatch.setattr(Model, "recover", noted)
+    monkeypatch.setattr("fu.api.federation.LEAST", 1)
     about: dict[str, Any] = {"rounds": 2, "repeats": 1, "unlearning_rounds": 2, "recovery_rounds": 3, "lr": 0.05}
     federation(seed=7).audit("fedosd", [3], **about)
     assert calls == [("fedosd", (3,), 7, 3, {"lr": 0.05}), ("retrain", (3,), 8, 5, {"lr": 0.05})]
@@ -244,7 +252,7 @@ BAD: list[tuple[Callable[[Model], Any], str]] = [
     (lambda _: built(nn.Linear(3, 2), [FLAT, Subset(FLAT, [])]), "datasets[1]: has no samples."),
     (
         lambda _: built(nn.Linear(3, 2), [TensorDataset(torch.zeros(2, 3), torch.tensor([0, 2]))]),
-        "model: has 2 outputs, for labels 0 to 1, but there is label 2.",
+        "model: has 2 outputs, for labels 0 to 1, but there is label 2; number labels from 0, ",
     ),
     (lambda _: built(nn.Linear(4, 2), [FLAT]), "model: fails on a sample [1, 3]: RuntimeError: "),
     (lambda _: built(nn.Flatten(0), [FLAT]), "model: must return one output per class for each sample, "),
@@ -275,9 +283,12 @@ BAD: list[tuple[Callable[[Model], Any], str]] = [
         "model: the module has parameters, but no reset_parameters() to initialise them; give the class, ",
     ),
     (lambda model: model.unlearn("fedosd", [4]), "clients: there is no client 4; allowed: 0 to 3."),
-    (lambda model: model.unlearn("fedosd", [0, 1, 2, 3]), "clients: name some of 4, but not all, got 4."),
-    (lambda model: model.unlearn("fedosd", []), "clients: name some of 4, but not all, got 0."),
-    (lambda model: model.unlearn("fedsod", [0]), "there is no methods plug-in 'fedsod'; did you mean 'fedosd'?"),
+    (
+        lambda model: model.unlearn("fedosd", [0, 1, 2, 3]),
+        "clients: all 4 would be forgotten; at least one must be retained.",
+    ),
+    (lambda model: model.unlearn("fedosd", []), "clients: name at least one."),
+    (lambda model: model.unlearn("fedsod", [0]), "there is no method 'fedsod'; did you mean 'fedosd'?"),
     (lambda model: model.unlearn("fedosd", [0], params={"a": 1}), "fedosd: params.a: unknown key; "),
     (lambda model: model.unlearn("fedosd", [0], rounds=-1), "rounds: must be a whole number from 1, got -1."),
     (lambda model: model.unlearn("fedosd", [0], rounds=0), "rounds: must be a whole number from 1, got 0."),
@@ -292,17 +303,30 @@ BAD: list[tuple[Callable[[Model], Any], str]] = [
     (lambda model: model.unlearn("fedosd", [0], learning=1), "local SGD: learning: unknown key; "),
     (
         lambda model: model.federation.train(1).unlearn("federaser", [0]),
-        "federaser: the training has not recorded 'update_norms'; train with record_for=['federaser'].",
+        "federaser: the training has not recorded 'update_norms'; train here with record_for=['federaser'].",
     ),
     (lambda model: model.unlearn("fats", [0]), "fats: continues the training 'fats'; train with training='fats'."),
-    (lambda model: model.federation.train(1, "fats"), "fats: needs clients_per_round."),
-    (lambda model: model.evaluate(evaluators=["utilty"]), "there is no evaluation plug-in 'utilty'; did you mean "),
-    (lambda model: model.evaluate(evaluators=["measure"]), "there is no evaluation plug-in 'measure'"),
+    (lambda model: model.federation.train(1, "fats"), "fats: needs clients_per_round, local_steps"),
+    (lambda model: model.evaluate(evaluators=["utilty"]), "there is no evaluator 'utilty'; did you mean 'utility'?"),
+    (lambda model: model.evaluate(evaluators=["measure"]), "there is no evaluator 'measure'"),
     (lambda model: model.federation.trained(nn.Linear(3, 2), 1), "model: the weights do not fit the model: "),
+    (lambda model: model.federation.audit("fedosd", [0], 1, repeats=0), "repeats: must be a whole number from 1, "),
+    (lambda model: model.federation.audit("fedosd", [0], 1, repeats=7), "repeats: must be 8 at least, as fewer "),
+    (lambda model: model.evaluate(evaluators="backdoor"), "backdoor: has nothing to measure here; "),
+    (lambda model: model.federation.train(1, clients_per_round=5), "clients_per_round: must be 1 to 4, got 5."),
+    (lambda _: built(nn.Linear, [FLAT]), "model: cannot be built: TypeError: "),
     (
-        lambda model: model.federation.audit("fedosd", [0], 1, repeats=0),
-        "repeats: must be a whole number from 1, got 0.",
+        lambda _: built([nn.Linear(3, 2)], [FLAT]),
+        "model: must be an nn.Module, its class or a function, got list.",
     ),
+    (lambda _: built(lambda: 3, [FLAT]), "model: must build an nn.Module, got int."),
+    (lambda _: built(lambda: nn.LazyLinear(2), [FLAT]), "model: has lazy layers, whose shape is unknown; "),
+    (lambda _: built(nn.Linear(3, 2), [DataLoader(FLAT)]), "datasets[0]: must be a data set with a length, got "),
+    (
+        lambda _: built(nn.Linear(3, 2), [TensorDataset(torch.zeros(2, 3), torch.tensor([0, -1]))]),
+        "datasets[0]: has label -1; labels must be whole numbers from 0.",
+    ),
+    (lambda _: built(nn.Linear(3, 2), [FLAT], device="gpu"), "device: there is no 'gpu'; allowed here: auto, cpu"),
 ]
 
 

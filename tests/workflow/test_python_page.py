@@ -47,7 +47,7 @@ def test_the_federation_of_the_page_prints_what_it_says_without_a_pipeline() -> 
     assert known > 0.7
     assert forgotten == still == 0
     assert all(now > then - 0.05 for then, now in zip(before, after, strict=True))
-    (position, found) = re.findall(r"line_position +(\S+) +(\w+)", done.stdout)[0]
+    (position, found) = re.findall(r"line_position +(\S+) +(\w+) +True", done.stdout)[0]
     assert 0 < float(position) < 1
     assert found == "True"
 
