@@ -14,7 +14,7 @@
 # make oracles        zip original and retrained models for audits without training (docs/oracles.md)   TARGETS
 # make audit          audit your models' logits from such an archive   ORACLES=... PREDICTIONS=... CSV=...
 # make cluster        install what PROFILE=slurm needs (docs/cluster.md)
-# make test           install, then run all linters, type checks and tests: seven minutes on two cores
+# make test           install, then run all linters, type checks and tests: six minutes on two cores
 # make lint           the same without the tests
 # make contract       check every plug-in against the rules in docs/contract.md   PLUGINS=my_plugins
 # make docs           regenerate the pages on settings, plug-ins and papers
