@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from fu.errors import UserError, nearest
 
@@ -35,35 +37,41 @@ def words(command: str, given: Mapping[str, str]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command and return its exit code; `UserError` where there is no such command or variable."""
+    """Run a command and return its exit code; `UserError` where there is no such command, variable or value."""
     command, *rest = arguments or [""]
     if command not in COMMANDS:
         raise UserError(f"usage: python -m fu COMMAND [VARIABLE=value ...], with COMMAND one of {', '.join(COMMANDS)}.")
-    given = dict(word.partition("=")[::2] for word in rest)
+    if plain := [word for word in rest if "=" not in word]:
+        raise UserError(f"expected VARIABLE=value, got {plain[0]!r}; tables and figures are named in TARGETS=...")
+    given = dict(word.split("=", 1) for word in rest)
     if unknown := next((name for name in given if name not in VARIABLES), None):
         raise UserError(f"there is no variable {unknown!r}{nearest(unknown, VARIABLES)}.")
     if not importlib.util.find_spec("snakemake"):
         raise UserError(f"{command} needs the workflow's libraries: pip install 'fu[workflow]'.")
     from fu.pipeline.cli import show
 
-    if command == "oracles":  # it refuses what has no repeats
-        show.main(words(command, given))
+    if command == "oracles" and (code := show.run(words(command, given))):  # refuses what has no repeats
+        return code
     if command in ("reproduce", "oracles"):
-        if code := subprocess.call(run(given)):
+        if code := subprocess.call(snakemake(given)):
             return code
         command = "results"
-    show.main(words(command, given))
-    return 0
+    return show.run(words(command, given))
 
 
-def run(given: Mapping[str, str]) -> list[str]:
-    """Return Snakemake's command line for make's variables."""
+def snakemake(given: Mapping[str, str]) -> list[str]:
+    """Return Snakemake's command line for make's variables; `UserError` for a wrong value of CORES or PROFILE."""
     from fu.pipeline.provenance.digest import ROOT
 
+    cores, profile = given.get("CORES", "all"), given.get("PROFILE", "default")
+    if not re.fullmatch(r"all|[1-9]\d*", cores):
+        raise UserError(f"CORES: must be 'all' or a positive integer, got {cores!r}.")
+    places = [path for path in (ROOT / "profiles" / profile, Path(profile)) if (path / "config.yaml").is_file()]
+    if not places:
+        raise UserError(f"PROFILE: there is no profile {profile!r}; allowed: default, slurm, a folder with one.")
     config, targets = settings(given), given.get("TARGETS", "").split()
     command = [sys.executable, "-m", "snakemake", "--snakefile", f"{ROOT}/Snakefile"]
-    command += ["--cores", given.get("CORES", "all")]
-    command += ["--workflow-profile", f"{ROOT}/profiles/{given.get('PROFILE', 'default')}"]
+    command += ["--cores", cores, "--workflow-profile", str(places[0])]
     return command + ["--config", *config] * bool(config) + ["--", *targets] * bool(targets)
 
 

@@ -148,6 +148,14 @@ def params(kind: str, choice: Choice, where: str) -> Any:
         raise UserError(f"{_place(error) or file}: {_told(error)}, in Params of {file} ({where}).") from None
 
 
+def odd(values: Any, *kinds: type) -> str:
+    """Return in words what is not of these kinds; "" where all values, by name, are."""
+    if not isinstance(values, dict):
+        return type(values).__name__
+    wrong = [(name, type(value).__name__) for name, value in values.items() if not isinstance(value, kinds)]
+    return "{!r} of type {}".format(*wrong[0]) if wrong else ""
+
+
 def named_by(record: BaseModel) -> list[str]:
     """Return, sorted, the modules of the plug-ins that a record names in its `Kind` fields."""
     found: set[str] = set()

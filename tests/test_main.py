@@ -61,12 +61,33 @@ def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypa
         ([], "usage: python -m fu COMMAND [VARIABLE=value ...], with COMMAND one of reproduce, "),
         (["make"], "usage: python -m fu COMMAND"),
         (["plan", "TARGET=a"], "there is no variable 'TARGET'; did you mean 'TARGETS'?"),
+        (
+            ["reproduce", "fedosd_table8"],
+            "expected VARIABLE=value, got 'fedosd_table8'; tables and figures ",
+        ),
+        (["reproduce", "CORES=0"], "CORES: must be 'all' or a positive integer, got '0'."),
+        (["reproduce", "PROFILE=slrm"], "PROFILE: there is no profile 'slrm'; allowed: default, slurm, "),
     ],
 )
 def test_a_misspelt_command_or_variable_gets_one_sentence(arguments: list[str], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
         command_line.main(arguments)
     assert str(caught.value).startswith(sentence)
+
+
+def test_an_error_has_the_exit_code_that_make_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["compare", "A=nowhere", "B=nowhere"]) == 2
+    assert command_line.main(["verify", "BUNDLE=nowhere.zip"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "error: nowhere.zip: there is no such file."
+
+
+def test_an_installed_fu_has_commands_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from fu.pipeline.cli import show
+
+    text = "run `make reproduce TARGETS=x`, as make does; `make test`"
+    assert show.worded(text) == text
+    monkeypatch.setattr(show, "ROOT", tmp_path)
+    assert show.worded(text) == "run `python -m fu reproduce TARGETS=x`, as make does; `make test`"
 
 
 def test_it_works_in_an_empty_folder(tmp_path: Path) -> None:

@@ -4,4 +4,4 @@ Uses the science alone; needs neither a workflow nor files. No job imports it.
 """
 
 from fu.api.federation import Federation as Federation
-from fu.api.federation import Model as Model
+from fu.api.model import Model as Model

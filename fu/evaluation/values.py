@@ -1,4 +1,4 @@
-"""What evaluators say of a model: their plug-ins are loaded, and what they return is checked."""
+"""Evaluators as plug-ins: run on a model, and the numbers that they return are checked."""
 
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
@@ -10,7 +10,6 @@ from fu import plugins
 from fu.data.clients import ClientData
 from fu.errors import UserError
 from fu.evaluation.context import Context
-from fu.federation.plugged import odd
 from fu.federation.task import Task
 
 
@@ -27,7 +26,7 @@ def values_of(plugin: ModuleType, context: Context) -> Iterator[dict[str, Any]]:
 
 def _check_numbers(plugin: ModuleType, function: str, numbers: Any, *kinds: type) -> None:
     """Raise `UserError` where a function of an evaluator returned something else than numbers by name."""
-    if got := odd(numbers, *kinds):
+    if got := plugins.odd(numbers, *kinds):
         where = plugins.place_of(plugin, function)
         raise UserError(f"{where}: {function} must return one number per metric, got {got}.")
 

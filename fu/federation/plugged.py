@@ -1,4 +1,4 @@
-"""Trainings and methods at work: plug-ins are loaded, their states checked, and run through the one loop."""
+"""Trainings and methods as plug-ins: loaded with their hyper-parameters; the states that they return are checked."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -67,7 +67,7 @@ def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *give
     """Return the state of this kind that a function of a plug-in returns; `UserError` where it is none."""
     state: State = getattr(plugin, name)(task, *given)
     size, got = task.federation.layout.size, "" if type(state) is kind else type(state).__name__
-    got = got or odd(flat(vars(state)), Tensor, float, int) or odd({"theta": state.theta}, Tensor)
+    got = got or plugins.odd(flat(vars(state)), Tensor, float, int) or plugins.odd({"theta": state.theta}, Tensor)
     if not got and (state.theta.dtype != torch.float32 or state.theta.shape != (size,)):
         got = f"'theta' of {state.theta.dtype} {[*state.theta.shape]}"
     if got:
@@ -76,14 +76,6 @@ def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *give
             f"(float32 [{size}]) and all else tensors and numbers; got {got}."
         )
     return state
-
-
-def odd(values: Any, *kinds: type) -> str:
-    """Return in words what is not of these kinds; "" where all values, by name, are."""
-    if not isinstance(values, dict):
-        return type(values).__name__
-    odd = (f"{name!r} of type {type(value).__name__}" for name, value in values.items() if not isinstance(value, kinds))
-    return next(odd, "")
 
 
 def train(
@@ -98,35 +90,5 @@ def train(
         checkpoint,
         label,
         kind=training.state,
-        **options,
-    )
-
-
-def unlearn(
-    task: Task, method: ModuleType, params: Any, measure: Measure, checkpoint: Checkpoint, label: str, **options: Any
-) -> Outcome:
-    """Run a method's rounds, from request to request; `options`: those of `drive`."""
-    asked = [task.after(number + 1) for number in range(task.requests)]
-    kind = task.training.state if task.training else kind_of(method)
-
-    def now(round: int) -> Task:
-        return asked[round * len(asked) // task.rounds]
-
-    def again(state: State, round: int) -> State:
-        if hasattr(method, "again"):
-            return state_of(kind, method, "again", now(round), params, state, round)
-        return state_of(kind, method, "start", now(round), params)
-
-    return drive(
-        task,
-        lambda: state_of(kind, method, "start", now(0), params),
-        lambda state, round: state_of(kind, method, "step", now(round), params, state, round),
-        measure,
-        checkpoint,
-        label,
-        requests=task.requests,
-        again=again,
-        finished=getattr(method, "done", None),
-        kind=kind,
         **options,
     )

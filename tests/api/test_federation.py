@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from fu.api import Federation, Model
-from fu.api.audits import names
 from fu.api.data import merged
+from fu.api.given import names
 from fu.errors import UserError
 from fu.federation.task import Task, initial_parameters
 from fu.methods import fedosd
@@ -228,7 +228,7 @@ def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_train
         return recover(self, rounds, **training)
 
     monkeypatch.setattr(Model, "recover", noted)
-    monkeypatch.setattr("fu.api.federation.LEAST", 1)
+    monkeypatch.setattr("fu.api.audits.LEAST", 1)
     about: dict[str, Any] = {"rounds": 2, "repeats": 1, "unlearning_rounds": 2, "recovery_rounds": 3, "lr": 0.05}
     federation(seed=7).audit("fedosd", [3], **about)
     assert calls == [("fedosd", (3,), 7, 3, {"lr": 0.05}), ("retrain", (3,), 8, 5, {"lr": 0.05})]
@@ -294,7 +294,7 @@ BAD: list[tuple[Callable[[Model], Any], str]] = [
     (lambda model: model.unlearn("fedosd", [0], rounds=0), "rounds: must be a whole number from 1, got 0."),
     (
         lambda model: model.unlearn("puf", [0]).unlearn("puf", [1]),
-        "clients: <unlearned model by puf, clients 0> has met a request; start from the original model, ",
+        "clients: this unlearned model has already forgotten some; start from the original and ",
     ),
     (
         lambda model: model.unlearn("gradient_ascent", [0], lr=1e20).recover(1),

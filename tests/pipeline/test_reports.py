@@ -53,7 +53,7 @@ def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers) -> None:
     assert numbers.claim("mine", "a", "one") == ".123 (-.5 to 1.25)"
     assert numbers.printed("mine", "a", "one") == "12.8"
     assert (numbers.hours("mine"), numbers.seeds("mine")) == ("1.2", "3 seeds")
-    sentence = r"Of the paper's \d+ claims 2 have been judged: 1 holds, 0 do not, 1 undecided\."
+    sentence = r"2 of the paper's \d+ claims have been judged: 1 holds, 0 do not, 1 is undecided\."
     assert re.fullmatch(sentence, numbers.counts())
 
 

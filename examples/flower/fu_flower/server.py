@@ -46,13 +46,13 @@ def answers(grid: Grid, nodes: Sequence[int], kind: str, content: Mapping[str, A
 
 
 def clients_of(grid: Grid) -> tuple[list[int], list[Mapping[str, Any]]]:
-    """Return the node of each client and what it says of itself, once all are connected."""
+    """Return each client's node and description, once all are connected."""
     while True:
         nodes = [*grid.get_node_ids()]
-        told = [answer["config"] for answer in answers(grid, nodes, "query", {})]
-        if told and len(told) == told[0]["clients"]:
-            order = np.argsort([of["client"] for of in told])
-            return [nodes[k] for k in order], [told[k] for k in order]
+        described = [answer["config"] for answer in answers(grid, nodes, "query", {})]
+        if described and len(described) == described[0]["clients"]:
+            order = np.argsort([one["client"] for one in described])
+            return [nodes[k] for k in order], [described[k] for k in order]
         time.sleep(0.1)
 
 
@@ -90,9 +90,9 @@ class Federation(api.Federation):
     def __init__(self, grid: Grid, settings: data.Settings) -> None:
         """Ask the nodes which clients they are; one sample that is not a number stands in for all of theirs."""
         self.grid = grid
-        self.nodes, told = clients_of(grid)
-        shape, none = told[0]["shape"], [np.empty(0, np.int64)] * len(told)
-        part = Partition([np.zeros(of["samples"], np.int64) for of in told], none, none)
+        self.nodes, described = clients_of(grid)
+        shape, none = described[0]["shape"], [np.empty(0, np.int64)] * len(described)
+        part = Partition([np.zeros(one["samples"], np.int64) for one in described], none, none)
         sgd = LocalTraining(lr=settings.lr, lr_decay=1, batch_size=settings.batch_size, local_epochs=1)
         x, y = torch.full((1, *shape), torch.nan), torch.zeros(1, dtype=torch.int64)
         super().__init__(partial(data.build, shape), x, y, part, sgd, settings.seed, "cpu")

@@ -259,12 +259,18 @@ def _config(pairs: list[str]) -> Any:
     return config
 
 
-if __name__ == "__main__":
+def run(arguments: list[str]) -> int:
+    """Do what `main` does, and return the exit code; an error is one sentence."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may have seen enough
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # where a terminal has no ±
     try:
-        main(sys.argv[1:])
+        main(arguments)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2 if sys.argv[1:2] == ["compare"] else 1)
+        print(worded(f"error: {error}"), file=sys.stderr)
+        return 2 if arguments[:1] == ["compare"] else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

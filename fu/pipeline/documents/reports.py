@@ -70,7 +70,10 @@ class Numbers:
         """Return a sentence: how many of the paper's claims are judged, and how."""
         number, known, holds, fails, undecided = reproduced.counted(reproduced.runs([*self.runs.values()]), own=False)
         held, failed = f"{holds} {'holds' if holds == 1 else 'hold'}", f"{fails} {'does' if fails == 1 else 'do'} not"
-        return f"Of the paper's {number} claims {known} have been judged: {held}, {failed}, {undecided} undecided."
+        judged = f"All {number} of the paper's claims" if known == number else f"{known} of the paper's {number} claims"
+        return (
+            f"{judged} have been judged: {held}, {failed}, {undecided} {'is' if undecided == 1 else 'are'} undecided."
+        )
 
     def legend(self) -> str:
         """Return the note that explains the numbers in a table of verdicts."""

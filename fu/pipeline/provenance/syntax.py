@@ -16,12 +16,8 @@ HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
 HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", "fu.plugins.load", "fu.plugins.params", "fu.plugins.*"}
 HIDING_BUILTINS = {"__import__", "exec", "eval"}
 METADATA = "importlib.metadata"  # imports nothing
-LOADING = (
-    "fu.data.",
-    "fu.evaluation.values",
-    "fu.federation.plugged",
-    "fu.pipeline.",
-)  # may load the plug-ins that a spec names
+# These may load the plug-ins that a spec names.
+LOADING = ("fu.data.", "fu.evaluation.values", "fu.federation.plugged", "fu.pipeline.")
 HIDES = "can import code that no digest covers; use a plain `import`"
 UNCOUNTED = "is left out of digests, so its edits would go unnoticed; use a constant of another name"
 

@@ -38,7 +38,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu import plugins
     from fu.data.clients import Poison
     from fu.evaluation.values import measured
-    from fu.federation import kept, model_files, plugged
+    from fu.federation import kept, model_files, plugged, unlearning
     from fu.pipeline.stages import compute
 
     method = plugins.load("methods", spec.method.name)
@@ -68,7 +68,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         task.federation.cost.stored = kept_bytes + sum(
             tensor.nbytes for record in recorded.values() for tensor in record.values()
         )
-        outcome = plugged.unlearn(
+        outcome = unlearning.unlearn(
             task,
             method,
             params,
