@@ -77,7 +77,8 @@ def check(wheel: Path, source: Path, folder: Path) -> None:
     expected = ROOT / "docs/expected/smoke"
     print(run(workflow, "-m", "fu", "compare", "A=results/smoke", f"B={expected}", f"TARGETS={TARGET}", cwd=empty))
     print(run(workflow, "-m", "fu", "bundle", f"TARGETS={TARGET}", cwd=empty))
-    print(run(workflow, "-m", "fu", "verify", "BUNDLE=results/smoke.crate.zip", cwd=empty))
+    [bundle] = empty.rglob("*.crate.zip")
+    print(run(workflow, "-m", "fu", "verify", f"BUNDLE={bundle}", cwd=empty))
 
 
 if __name__ == "__main__":
