@@ -29,7 +29,8 @@ TESTS = (
 def admitted() -> dict[str, str]:
     """Return what pip is to install for the oldest and the newest Snakemake that pyproject.toml admits."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    (named,) = (one for one in map(Requirement, project["dependencies"]) if one.name == "snakemake")
+    listed = map(Requirement, project["optional-dependencies"]["workflow"])
+    (named,) = (one for one in listed if one.name == "snakemake")
     (oldest,) = (one.version for one in named.specifier if one.operator == ">=")
     return {"oldest": f"snakemake=={oldest}", "newest": str(named)}
 
