@@ -94,9 +94,7 @@ def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
     ("values", "name"),
     [
         ({}, "fedosd"),
-        ({"unlearning.lr": 0.005}, "fedosd+lr0.005"),
         ({"unlearning.lr": 0.00005}, "fedosd+lr5e-05"),
-        ({"recovery.lr": 0.000001}, "fedosd+recovery-lr1e-06"),
         ({"unlearning.lr": 0.005, "recovery.lr": 0.000001}, "fedosd+lr0.005-recovery-lr1e-06"),
         ({"params.loss": "uce", "unlearning.rounds": 20}, "fedosd+lossuce-rounds20"),
     ],

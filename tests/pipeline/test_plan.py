@@ -14,7 +14,7 @@ import pytest
 
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline.plan import commands
-from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.provenance.paths import LOGS, OUTPUTS, PICTURES, certificate_of
 from fu.pipeline.settings import papers
@@ -174,17 +174,7 @@ def test_an_artefact_s_files_are_those_of_the_jobs_whose_models_it_shows() -> No
             assert f"results/smoke/{run}/{name}.cost.json" in job.inputs["costs"]
 
 
-# ---- needs and commands --------------------------------------------------------------------------------------------
-
-
-def test_larger_work_needs_more_time_and_memory() -> None:
-    def needs(planned: Plan) -> Job:
-        return planned.job("train", {"run": RUN, "trial": ORIGINAL})
-
-    small, large = needs(made("smoke")), needs(made())
-    assert 0 < small.seconds < large.seconds
-    assert 0 < small.mem_mb < large.mem_mb
-    assert 20 < small.minutes < large.minutes
+# ---- commands -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("with_toy")
