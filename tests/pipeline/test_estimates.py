@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from fu.pipeline.provenance.certificate import Certificate
 from fu.pipeline.settings.records import Settings
 from fu.plugins import Choice
 from tests.pipeline.configs import toy
-from tests.pipeline.plans import RUN, made, plan
+from tests.pipeline.plans import RUN, made, plan, trials
 
 # 2 (784 400 + 400 400 + 400 10) FLOPs; a sample of 784 numbers, two layers of 400 before and after ReLU, 10 outputs
 MLP = Size(478_410, 955_200, 10, 784 + 4 * 400 + 10, 784)
@@ -119,19 +120,26 @@ def test_the_seconds_of_a_phase(
     assert estimates.training_seconds(settings(**changes), phase, trained) == pytest.approx(expected)
 
 
-@pytest.mark.usefixtures("sizes")
-def test_a_model_is_evaluated_on_what_nobody_trains_on_and_on_what_is_forgotten() -> None:
-    samples = 10 * 20 + 10 * 32 + 48 + 2000  # to test, to validate, of the one forgotten client, and probes
-    found = estimates.evaluation_seconds(settings(data__attack=None), models=2)
-    assert found == pytest.approx(0.5 + 2 * samples * 0.00004 / 3)
-    triggered = samples + 10 * 20  # the same tests once more
-    assert estimates.evaluation_seconds(settings(), models=2) == pytest.approx(0.5 + 2 * triggered * 0.00004 / 3)
+NO_ATTACK = {"data__attack": None}
+EVALUATED = 10 * 20 + 10 * 32 + 48 + 2000  # to test, to validate, of the one forgotten client, and probes
 
 
+@pytest.mark.parametrize(
+    ("estimate", "changes", "given", "expected"),
+    [
+        (estimates.evaluation_seconds, NO_ATTACK, 2, 0.5 + 2 * EVALUATED * 0.00004 / 3),
+        (estimates.evaluation_seconds, {}, 2, 0.5 + 2 * (EVALUATED + 10 * 20) * 0.00004 / 3),  # tests with the trigger
+        (estimates.prediction_seconds, {}, 3, 0.5 + 3 * 11_000 * 0.00004 / 3),
+        (estimates.relearning_seconds, {"relearning__rounds": 7}, 3, 3 * (0.5 + 7 * 10 * 0.004 + 2 * 0.008 / 3)),
+        (estimates.models_mb, {}, 3, 0.02 + 3 * 0.004),
+        (estimates.predictions_mb, {}, 3, 0.02 + 3 * 2000 * 10 * 4 / 1e6),
+    ],
+)
 @pytest.mark.usefixtures("sizes")
-def test_models_are_audited_on_a_thousand_samples_of_each_probe_and_four_thousand_for_fresh_heads() -> None:
-    assert estimates.prediction_seconds(settings(), 3) == pytest.approx(0.5 + 3 * 11_000 * 0.00004 / 3)
-    assert estimates.predictions_mb(settings(), 3, 11_000) == pytest.approx(0.02 + 3 * 11_000 * 10 * 4 / 1e6)
+def test_what_evaluating_and_keeping_models_takes(
+    estimate: Callable[[Settings, int], float], changes: dict[str, Any], given: int, expected: float
+) -> None:
+    assert estimate(settings(**changes), given) == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("sizes")
@@ -141,72 +149,46 @@ def test_shadows_train_on_halves_without_the_forgotten_client() -> None:
 
 
 @pytest.mark.usefixtures("sizes")
-def test_relearning_trains_all_clients_of_every_model() -> None:
-    each = 0.5 + 7 * 10 * 0.004 + 2 * 0.008 / 3
-    assert estimates.relearning_seconds(settings(relearning__rounds=7), 3) == pytest.approx(3 * each)
-
-
-@pytest.mark.usefixtures("sizes")
 def test_a_job_reads_its_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "LOAD_S", 10.0)
     mnist = 28 * 28 * 70_000 / 1e9  # gigabytes
     assert estimates.evaluation_seconds(settings(), models=0) == pytest.approx(0.5 + 10 * mnist)
 
 
-@pytest.mark.usefixtures("sizes")
-def test_the_disk_of_models_and_predictions() -> None:
-    assert estimates.models_mb(settings(), 3) == pytest.approx(0.02 + 3 * 0.004)
-    assert estimates.predictions_mb(settings(), 3) == pytest.approx(0.02 + 3 * 2000 * 10 * 4 / 1e6)
-    assert estimates.archive_mb("digits") == pytest.approx(20 * 20 * 1797 / 1e6)
-
-
 def test_a_limit_is_four_times_the_estimate_but_at_most_a_day_more_and_twenty_minutes() -> None:
     assert [estimates.minutes(seconds) for seconds in (0, 15, 16, 3600)] == [20, 21, 22, 260]
-    eight_hours, weeks = 8 * 3600.0, 1000 * 3600.0
-    assert estimates.minutes(eight_hours) == 20 + 4 * 8 * 60 == 20 + (8 + 24) * 60
-    assert estimates.minutes(weeks) == 20 + (1000 + 24) * 60
+    assert estimates.minutes(1000 * 3600.0) == 20 + (1000 + 24) * 60
 
 
 # ---- measured --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def ran(tmp_path: Path) -> Callable[..., None]:
-    """Leave a job's certificate and what it took, in the folder of a seed."""
-
-    def leave(seed: int, seconds: float, **spec: Any) -> None:
-        cost = tmp_path / f"seed{seed}/original.trained.cost.json"
-        cost.parent.mkdir()
-        cost.write_text(json.dumps({"seconds": seconds}))
-        made = Certificate("k", "train", {"rounds": 10, "seed": seed, **spec}, "c", {}, {})
-        certificate.write(cost.with_name("original.trained.made.json"), made)
-
-    return leave
-
-
-def test_what_such_a_job_took_with_this_or_another_seed_is_measured(tmp_path: Path, ran: Callable[..., None]) -> None:
-    cost, spec = tmp_path / "seed1/original.trained.cost.json", {"rounds": 10, "seed": 1}
-    assert estimates.measured(cost, spec) is None
-    ran(0, 100.0, rounds=20)
-    assert estimates.measured(cost, spec) is None
-    ran(3, 60.0)
-    assert estimates.measured(cost, spec) == 60.0 + estimates.JOB_S
-    ran(1, 70.0)
-    assert estimates.measured(cost, spec) == 70.0 + estimates.JOB_S
-    cost.write_text("{")
-    assert estimates.measured(cost, spec) == 60.0 + estimates.JOB_S
-
-
 @pytest.mark.usefixtures("with_toy")
-def test_what_a_job_took_is_its_time_and_no_part_of_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_such_a_job_took_with_this_or_another_seed_is_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    names = {"run": "toy/iid/seed0", "trial": "original"}
-    before, after = Plan(toy()).job("train", names), Plan(toy()).job("train", names)
-    Path(after.outputs["cost"]).parent.mkdir(parents=True)
-    Path(after.outputs["cost"]).write_text('{"seconds": 1000}')
-    certificate.write(Path(after.certificate), Certificate("k", "train", json.loads(after.json), "c", {}, {}))
-    assert after.seconds == 1000 + estimates.JOB_S
-    assert after.keys == before.keys
+    planned = Plan({**toy(), "seeds": [1]})
+
+    def ran(seed: int, seconds: float, **spec: Any) -> None:
+        """Leave a job's certificate and what it took."""
+        job = planned.job("train", {"run": f"toy/iid/seed{seed}", "trial": "original"})
+        Path(job.outputs["cost"]).parent.mkdir(parents=True)
+        Path(job.outputs["cost"]).write_text(json.dumps({"seconds": seconds}))
+        made = Certificate("k", "train", {**json.loads(job.json), **spec}, "c", {}, {})
+        certificate.write(Path(job.certificate), made)
+
+    def job() -> Job:
+        return replace(planned.job("train", {"run": "toy/iid/seed1", "trial": "original"}))
+
+    ran(0, 100.0, rounds=20)
+    assert job().seconds == job().estimate
+    ran(3, 60.0)
+    assert job().seconds == 60.0 + estimates.JOB_S
+    ran(1, 70.0)
+    assert job().seconds == 70.0 + estimates.JOB_S
+    Path(job().outputs["cost"]).write_text("{")
+    assert job().seconds == 60.0 + estimates.JOB_S
 
 
 @pytest.mark.parametrize(
@@ -257,42 +239,29 @@ def test_a_model_is_measured_without_its_memory() -> None:
 
 
 def test_who_trains_is_what_the_method_s_file_says() -> None:
-    planned = made()
-    scenario = RUN.rpartition("/")[0]
-
-    def seconds(method: str) -> float:
-        return planned.job("unlearn", {"run": RUN, "trial": planned.names[scenario, method][0]}).seconds
-
-    assert seconds("fedosd") == seconds("mode") > 5 * seconds("fupga")
+    first = [trials(made(), RUN, method)[0] for method in ("fedosd", "mode", "fupga")]
+    fedosd, mode, fupga = (made().job("unlearn", {"run": RUN, "trial": trial}).estimate for trial in first)
+    assert fedosd == mode > 5 * fupga
 
 
 # ---- what is to be made ----------------------------------------------------------------------------------------------
 
 
-def test_the_overview_counts_the_given_jobs_alone() -> None:
-    planned = made("smoke")
-    jobs = list(planned.jobs(("fedosd", "table8")))
-    text = planned.overview(jobs, cores=2)
-    disk, seconds = sum(job.disk_mb for job in jobs), sum(job.seconds for job in jobs)
-    lasting = estimates.lasting(seconds / 2)
-    assert text == (
-        f"To make at preset 'smoke': 1 table or figure in {len(jobs)} jobs, about {lasting} on 2 cores "
-        f"({estimates.working(seconds)}) and {disk:.0f} MB of disk."
-    )
-    (last,) = [job for job in jobs if job.stage == "publish"]
-    assert "1 table or figure in 1 job, about 1 s on 1 core (1 core minute)" in planned.overview([last], cores=1)
-
-
-def test_more_cores_than_jobs_do_not_shorten_what_waits_for_what() -> None:
+def test_the_overview_counts_the_given_jobs_alone_and_no_core_shortens_what_waits_for_what() -> None:
     planned = made("smoke")
 
     def chain(job: Job) -> float:
         behind = [planned.job(*planned.producers[path]) for path in job.files if path in planned.producers]
         return job.seconds + max(map(chain, behind), default=0.0)
 
-    (last,) = [job for job in planned.jobs(("fedosd", "table8")) if job.stage == "publish"]
-    text = planned.overview(planned.jobs(("fedosd", "table8")), cores=10_000)
-    assert f"about {chain(last):.0f} s on 10000 cores" in text
+    jobs = list(planned.jobs(("fedosd", "table8")))
+    (last,) = [job for job in jobs if job.stage == "publish"]
+    disk, seconds = sum(job.disk_mb for job in jobs), sum(job.seconds for job in jobs)
+    for cores, lasting in ((2, estimates.lasting(seconds / 2)), (10_000, f"{chain(last):.0f} s")):
+        assert planned.overview(jobs, cores) == (
+            f"To make at preset 'smoke': 1 table or figure in {len(jobs)} jobs, about {lasting} on {cores} cores "
+            f"({estimates.working(seconds)}) and {disk:.0f} MB of disk."
+        )
 
 
 @cache

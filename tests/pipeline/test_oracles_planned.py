@@ -87,16 +87,6 @@ def test_the_card_says_where_settings_are_from() -> None:
     assert "data.partition.params.class_share" not in sources
 
 
-def test_an_edit_of_a_source_or_of_a_setting_makes_the_archive_again_and_nothing_else_of_the_former() -> None:
-    one, other = planned(), planned(settings={"unlearning": {"lr": 0.07}})
-    job, edited = (plan.job("oracles", {"scenario": NAME}) for plan in (one, other))
-    assert job.json != edited.json
-    assert job.inputs == edited.inputs
-    for file in edited.inputs["original"]:
-        stage, names = other.producers[file]
-        assert other.job(stage, names).json == one.job(stage, names).json
-
-
 @pytest.mark.parametrize("words", [[], ["fedosd_table8"]])
 def test_the_command_names_the_scenarios_that_have_oracles(words: list[str]) -> None:
     from fu.pipeline.cli import show

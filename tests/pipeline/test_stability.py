@@ -56,101 +56,67 @@ def test_what_is_not_whole_or_given_twice_is_told_in_one_sentence(training: dict
     has(sentence(lambda: given(**training)), *words)
 
 
-def fats(**settings: Any) -> Plan:
-    """Plan FATS with something laid over the scenario of MNIST's samples."""
-    laid = {"scenarios": {"mnist-samples": {"settings": settings}}}
-    return Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
-
-
-def shown(method: str, **about: Any) -> Plan:
-    """Plan FATS with one method more, shown for samples."""
-    entry = {"label": "Mine", "source": "this test", "in_paper": False, "post_training": "none", **about}
-    laid = {"methods": {method: {**entry, "shown_in": ["fig5"]}}}
-    return Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
-
-
-def test_a_method_that_forgets_clients_alone_is_given_no_samples() -> None:
-    text = sentence(lambda: shown("mine", plugin="fedosd"))
-    has(
-        text,
-        "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets only whole clients",
-        "allowed: fats, fats_as_published, fr2, random_weights, retrain, untouched.",
-    )
-
-
-def test_unlearning_that_goes_on_with_a_training_has_its_settings() -> None:
-    text = sentence(lambda: shown("mine", plugin="fats", trained_by="fedavg"))
-    has(text, "method mine: fats continues training by fats, got fedavg; set trained_by.")
-    own = {"trained_by": "fats.training", "plugin": "fats"}
-    text = sentence(lambda: shown("mine", **own, settings={"unlearning": {"lr": 0.3}}))
-    has(text, "method mine: unlearning.lr: fats continues the training; allowed: 0.03, as in training.")
-    has(sentence(lambda: fats(unlearning={"rounds": 40})), "unlearning.rounds: fats completes", "allowed: 20")
-    text = sentence(lambda: fats(unlearning={"rounds": 7}))
-    has(text, "unlearning.rounds: fats completes the training; allowed: 20, the rounds of training for each request")
-
-
-def laid_over(**laid: Any) -> Plan:
+def fats(**laid: Any) -> Plan:
     """Plan FATS with something laid over the paper."""
     return Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
 
 
-def test_as_published_meets_one_request_and_continues_its_own_training_for_any_number_of_rounds() -> None:
-    several = {"data": {"forget": {"requests": 2}}, "unlearning": {"rounds": 8}}
-    text = sentence(lambda: laid_over(scenarios={"mnist-as-published-clients": {"settings": several}}))
-    has(
-        text, "method fats.as-published: data.forget.requests: fats_as_published supports only one request; allowed: 1."
-    )
-    own: dict[str, Any] = {"plugin": "fats_as_published", "trained_by": "fats.training-as-published"}
-    text = sentence(lambda: shown("mine", **{**own, "trained_by": "fats.training"}))
-    has(text, "fats_as_published continues training by fats_as_published, got fats; set trained_by.")
-    assert shown("mine", **own, settings={"unlearning": {"rounds": 7}, "total_rounds": 7})
+def samples(**settings: Any) -> dict[str, Any]:
+    """Return what lays settings over the scenario of MNIST's samples."""
+    return {"scenarios": {"mnist-samples": {"settings": settings}}}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "needed"), [("with_replacement", False, "true"), ("clients_per_round", None, "a number")]
-)
-def test_a_training_by_fats_says_which_setting_it_needs(key: str, value: object, needed: str) -> None:
-    text = sentence(lambda: laid_over(trainings={"fats.training": {"settings": {"training": {key: value}}}}))
-    has(text, f"training.{key}: fats needs {needed}.")
+def mine(plugin: str, trained_by: str = "original", **about: Any) -> dict[str, Any]:
+    """Return what adds a method, shown for samples."""
+    entry = {"label": "Mine", "source": "this test", "in_paper": False, "post_training": "none", "shown_in": ["fig5"]}
+    return {"methods": {"mine": {**entry, "plugin": plugin, "trained_by": trained_by, **about}}}
 
 
-def test_a_method_with_momentum_of_its_own_is_given_none() -> None:
-    text = sentence(lambda: shown("mine", plugin="fr2", trained_by="fedavg"))
-    has(text, "method mine: unlearning.momentum: fr2 has its own momentum; allowed: 0.")
+def training(**settings: Any) -> dict[str, Any]:
+    return {"trainings": {"fats.training": {"settings": {"training": settings}}}}
 
 
-def test_forests_read_no_text_and_stored_means_need_an_attack() -> None:
-    forests = {"evaluations": {"attack": ["membership_forest"]}}
-    text = sentence(lambda: laid_over(scenarios={"shakespeare": {"settings": forests}}))
-    has(text, "evaluations: membership_forest needs images, but", "has text")
-    recorded: dict[str, Any] = {"history": ["retained_means"], "clients_per_round": None}
-    text = sentence(lambda: laid_over(trainings={"fedavg": {"settings": {"training": recorded}}}))
-    has(text, "training.history: retained_means needs data.attack, which determines the forgotten clients.")
+PUBLISHED = ("fats_as_published", "fats.training-as-published")
+SEVERAL = {"data": {"forget": {"requests": 2}}, "unlearning": {"rounds": 8}}
+FOREST = {"evaluations": {"attack": ["membership_forest"]}}
+RECORDED = {"history": ["retained_means"], "clients_per_round": None}
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (mine("fedosd"),
+     "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets only whole clients; allowed: fats, "
+     "fats_as_published, fr2, random_weights, retrain, untouched."),
+    (mine("fats", "fedavg"), "method mine: fats continues training by fats, got fedavg; set trained_by."),
+    (mine("fats", "fats.training", settings={"unlearning": {"lr": 0.3}}),
+     "method mine: unlearning.lr: fats continues the training; allowed: 0.03, as in training."),
+    (samples(unlearning={"rounds": 40}), "unlearning.rounds: fats completes the training; allowed: 20, the rounds of"),
+    (samples(unlearning={"rounds": 7}), "unlearning.rounds: fats completes the training; allowed: 20, the rounds of"),
+    ({"scenarios": {"mnist-as-published-clients": {"settings": SEVERAL}}},
+     "method fats.as-published: data.forget.requests: fats_as_published supports only one request; allowed: 1."),
+    (training(with_replacement=False), "training.with_replacement: fats needs true."),
+    (training(clients_per_round=None), "training.clients_per_round: fats needs a number."),
+    (mine("fr2", "fedavg"), "method mine: unlearning.momentum: fr2 has its own momentum; allowed: 0."),
+    ({"scenarios": {"shakespeare": {"settings": FOREST}}}, "evaluations: membership_forest needs images, but"),
+    ({"trainings": {"fedavg": {"settings": {"training": RECORDED}}}},
+     "training.history: retained_means needs data.attack, which determines the forgotten clients."),
+    (samples(data={"forget": {"clients": 2}}), "clients, samples: set exactly one of them"),
+    (samples(data={"forget": {"requests": 3}}, unlearning={"rounds": 20}), "multiple of forget.requests (3)"),
+    (samples(data={"forget": {"samples": 760, "requests": 2}}),
+     "forget.samples: cannot forget 1520 of 1520 training samples; some must remain"),
+]  # fmt: skip
 
 
-def test_a_request_is_for_clients_or_for_samples() -> None:
-    has(sentence(lambda: fats(data={"forget": {"clients": 2}})), "clients, samples: set exactly one of them")
-    has(
-        sentence(lambda: fats(data={"forget": {"requests": 3}}, unlearning={"rounds": 20})),
-        "multiple of forget.requests (3)",
-    )
+@pytest.mark.parametrize(("laid", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_a_training_or_a_method_cannot_do_is_refused(laid: dict[str, Any], words: str) -> None:
+    has(sentence(lambda: fats(**laid)), words)
 
 
-def test_not_all_samples_can_be_forgotten() -> None:
-    has(
-        sentence(lambda: fats(data={"forget": {"samples": 1520}})),
-        "forget.samples: cannot forget 1520 of 1520",
-        "some must remain",
-    )
-    has(
-        sentence(lambda: fats(data={"forget": {"samples": 760, "requests": 2}})),
-        "forget.samples: cannot forget 1520 of 1520",
-    )
-    assert fats(data={"forget": {"samples": 1519}})
+def test_what_is_just_possible_is_planned() -> None:
+    assert fats(**samples(data={"forget": {"samples": 1519}}))
+    assert fats(**mine(*PUBLISHED, settings={"unlearning": {"rounds": 7}, "total_rounds": 7}))
 
 
 def test_rounds_follow_from_training_for_every_request() -> None:
-    planned = fats(data={"forget": {"requests": 3}})
+    planned = fats(**samples(data={"forget": {"requests": 3}}))
     settings = planned.trials["fats/mnist-samples", "fats"].settings
     assert settings.unlearning is not None
     assert (settings.training.rounds, settings.unlearning.rounds, settings.total_rounds) == (20, 60, 60)
@@ -164,8 +130,7 @@ def test_without_a_training_validation_says_so() -> None:
 def test_the_plan_says_what_keeping_models_costs_on_the_disk() -> None:
     megabytes = {}
     for every in (7, None):
-        laid = {"trainings": {"fats.training": {"params": {"keep_every": every}}}}
-        planned = Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}})
+        planned = fats(trainings={"fats.training": {"params": {"keep_every": every}}})
         names = {"run": "fats/mnist/seed0", "trial": "fats.training"}
         megabytes[every] = planned.job("train", names).disk_mb
     one = 51_210 * 4 / 1e6
@@ -183,7 +148,7 @@ def specs(planned: Plan) -> dict[str, str]:
 def changed(**laid: Any) -> set[str]:
     """Return the jobs, but for artefacts, that something laid over the paper makes other ones."""
     before = specs(made("smoke", "fats"))
-    after = specs(Plan({"preset": "smoke", "papers": ["fats"], "overrides": {"fats": laid}}))
+    after = specs(fats(**laid))
     return {name for name, spec in after.items() if before.get(name) != spec and not name.startswith("publish ")}
 
 

@@ -1,6 +1,7 @@
 """Checks, before the first job, that everything a table or figure shows exists."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, get_args
 
@@ -21,127 +22,378 @@ NEEDS = {
 }
 
 
-def shown(entry: Artefact, where: str) -> None:
-    """Raise `UserError` where an entry lacks what its kind needs."""
-    reads = catalogue.reads(entry.kind)
-    if reads and "artefacts" not in reads and not entry.scenarios:
-        raise UserError(f"{where}: kind {entry.kind} needs scenarios; name at least one.")
-    if catalogue.measured(entry.kind) and not (entry.shown and entry.metrics):
-        raise UserError(
-            f"{where}: kind {entry.kind} needs methods (or trainings) and metrics; name at least one of each."
-        )
-    declared = catalogue.declared("artefacts", entry.kind)
-    traced = list(declared.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS])
-    curves = "traces" in reads and not catalogue.audited(entry.kind)
-    untraced = [metric for metric in entry.metrics if curves and metric not in traced]
-    if untraced:
-        what = "cannot be summed over rounds" if "COUNTS" in declared else "is not measured per round"
-        raise UserError(f"{where}: {untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
-    marks = declared.get("MARKS", {})
-    if entry.marks and entry.marks not in marks:
-        raise UserError(f"{where}: marks: kind {entry.kind} has no {entry.marks!r}{nearest(entry.marks, marks)}.")
-    if entry.highlight and not catalogue.drawn(entry.kind, entry.marks):
-        raise UserError(f"{where}: highlight: kind {entry.kind} shows a table; a highlight is a figure.")
-    for field in declared.get("NEEDS", ()):
-        if not getattr(entry, field):
-            raise UserError(f"{where}: kind {entry.kind} needs {field}.")
-    if entry.judges and "artefacts" not in reads:
-        raise UserError(f"{where}: judges: not allowed for kind {entry.kind}, only for kind verdicts.")
+def known(what: str, name: str, allowed: Collection[str], where: str) -> None:
+    """Raise `UserError` where there is no scenario, method, ... of that name."""
+    if name not in allowed:
+        raise UserError(f"{where}: there is no {what} {name!r}{nearest(name, allowed)}.")
 
 
-def drawn(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` where what is to be shown does not exist: metrics, a role, a point for each trial."""
-    declared = catalogue.declared("artefacts", entry.kind)
-    trials = {
-        (scenario, method): [grid.trials[f"{name}/{scenario}", trial] for trial in points]
-        for scenario, method in product(entry.scenarios, entry.shown)
-        for points in [grid.names[f"{name}/{scenario}", method]]
-    }
-    needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
-    if not any(_get(trial.settings, need) for points in trials.values() for trial in points for need in needs):
-        raise UserError(f"{where}: no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
-    for (scenario, method), points in trials.items() if "traces" in catalogue.reads(entry.kind) else ():
-        phase = "training" if method in entry.trainings else "unlearning"
-        counted = declared.get("COUNTS") or catalogue.COUNTS
-        for trial in points:
-            measured = [*counted, *catalogue.traced(_get(trial.settings, f"{phase}.traced"))]
-            lacking = [metric for metric in entry.metrics if metric not in measured]
-            lacking += [one for one in declared.get("TRACED", ()) if one not in _get(trial.settings, f"{phase}.traced")]
-            if lacking:
-                raise UserError(
-                    f"{where}: kind {entry.kind} needs {lacking[0]!r} of {scenario!r}: "
-                    f"add its evaluator to settings.{phase}.traced."
+def _able(kind: str, constant: str) -> str:
+    """Return the plug-ins of a kind that declare a constant, as a list for people."""
+    return ", ".join(name for name in catalogue.available(kind) if catalogue.declared(kind, name).get(constant))
+
+
+class Shown:
+    """A table or figure of a paper. Each check raises `UserError` with one sentence."""
+
+    def __init__(self, grid: Trials, paper: str, entry: Artefact, where: str) -> None:
+        """`where`: its place in the paper's file."""
+        self.grid, self.paper, self.entry, self.where = grid, paper, entry, where
+        self.declared, self.reads = catalogue.declared("artefacts", entry.kind), catalogue.reads(entry.kind)
+        self.kind = f"kind {entry.kind}"
+
+    def wrong(self, text: str) -> UserError:
+        """Return the error, which names the place."""
+        return UserError(f"{self.where}: {text}")
+
+    def of(self, scenario: str, shown: str) -> list[Trial]:
+        """Return the trials of a training or a method in a scenario."""
+        return self.grid.of(f"{self.paper}/{scenario}", shown)
+
+    def original(self, scenario: str) -> Settings:
+        """Return the settings of a scenario's original model."""
+        return self.grid.trials[f"{self.paper}/{scenario}", ORIGINAL].settings
+
+    def at(self, scenario: str) -> Mapping[str, float | int | str]:
+        """Return the coordinates of a scenario."""
+        return self.grid.at[f"{self.paper}/{scenario}"]
+
+    @cached_property
+    def trials(self) -> dict[tuple[str, str], list[Trial]]:
+        """The trials of each training and method in each scenario."""
+        return {
+            (scenario, one): self.of(scenario, one) for scenario in self.entry.scenarios for one in self.entry.shown
+        }
+
+    @property
+    def axes(self) -> list[tuple[str, str]]:
+        """The coordinates and settings that it is drawn over, each with the field that names it."""
+        entry = self.entry
+        fields = {"x": [entry.x] if entry.x else [], "lines": entry.lines, "panels": entry.panels}
+        return [(field, key) for field, keys in fields.items() for key in keys]
+
+    def complete(self) -> None:
+        """Check that the entry has what its kind needs."""
+        entry, declared = self.entry, self.declared
+        if self.reads and "artefacts" not in self.reads and not entry.scenarios:
+            raise self.wrong(f"{self.kind} needs scenarios; name at least one.")
+        if catalogue.measured(entry.kind) and not (entry.shown and entry.metrics):
+            raise self.wrong(f"{self.kind} needs methods (or trainings) and metrics; name at least one of each.")
+        traced = declared.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS]
+        curves = "traces" in self.reads and not catalogue.audited(entry.kind)
+        untraced = [metric for metric in entry.metrics if curves and metric not in traced]
+        if untraced:
+            what = "cannot be summed over rounds" if "COUNTS" in declared else "is not measured per round"
+            raise self.wrong(f"{untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
+        marks = declared.get("MARKS", {})
+        if entry.marks and entry.marks not in marks:
+            raise self.wrong(f"marks: {self.kind} has no {entry.marks!r}{nearest(entry.marks, marks)}.")
+        if entry.highlight and not catalogue.drawn(entry.kind, entry.marks):
+            raise self.wrong(f"highlight: {self.kind} shows a table; a highlight is a figure.")
+        for field in declared.get("NEEDS", ()):
+            if not getattr(entry, field):
+                raise self.wrong(f"{self.kind} needs {field}.")
+        if entry.judges and "artefacts" not in self.reads:
+            raise self.wrong(f"judges: not allowed for {self.kind}, only for kind verdicts.")
+
+    def planned(self, seeds: Sequence[int]) -> None:
+        """Check all that the kind reads of trials that are expanded."""
+        if catalogue.audited(self.entry.kind):
+            self.audited(seeds)
+        elif {"evaluations", "traces"}.intersection(self.reads):
+            self.drawn()
+        if "relearning" in self.reads:
+            self.relearned(seeds)
+        if not self.reads:
+            self.sampled()
+
+    def drawn(self) -> None:
+        """Check that what is to be shown exists: metrics, a role, a point for each trial."""
+        entry, declared, trials = self.entry, self.declared, self.trials
+        needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
+        if not any(_get(trial.settings, need) for points in trials.values() for trial in points for need in needs):
+            raise self.wrong(f"no scenario has the metric {entry.metrics[0]!r}; it needs settings.{needs[0]}.")
+        for (scenario, method), points in trials.items() if "traces" in self.reads else ():
+            phase = "training" if method in entry.trainings else "unlearning"
+            for trial in points:
+                traced = _get(trial.settings, f"{phase}.traced")
+                measured = [*(declared.get("COUNTS") or catalogue.COUNTS), *catalogue.traced(traced)]
+                lacking = [metric for metric in entry.metrics if metric not in measured]
+                lacking += [one for one in declared.get("TRACED", ()) if one not in traced]
+                if lacking:
+                    raise self.wrong(
+                        f"{self.kind} needs {lacking[0]!r} of {scenario!r}: "
+                        f"add its evaluator to settings.{phase}.traced."
+                    )
+        able = declared.get("MARKS", {}).get(entry.marks, get_args(Role))
+        roles = [role for role in entry.stages if role in able]
+        read = "evaluations" in self.reads and catalogue.chooses(entry.kind, entry.points)
+        for scenario in entry.scenarios if read and entry.methods else ():
+            recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
+            lacking = [role for role in roles if role == "recovered" and not recovers]
+            if lacking == roles or (lacking and entry.marks):
+                allowed = ", ".join(role for role in able if role != "recovered" or recovers)
+                raise self.wrong(
+                    f"stages: {entry.marks or self.kind} has no {(lacking or entry.stages)[0]!r} model for "
+                    f"{scenario!r}; allowed: {allowed}."
                 )
-    able = declared.get("MARKS", {}).get(entry.marks, get_args(Role))
-    roles = [role for role in entry.stages if role in able]
-    read = "evaluations" in catalogue.reads(entry.kind) and catalogue.chooses(entry.kind, entry.points)
-    for scenario in entry.scenarios if read and entry.methods else ():
-        recovers = any(trial.recovers for method in entry.methods for trial in trials[scenario, method])
-        lacking = [role for role in roles if role == "recovered" and not recovers]
-        if lacking == roles or (lacking and entry.marks):
-            what = entry.marks or f"kind {entry.kind}"
-            raise UserError(
-                f"{where}: stages: {what} has no {(lacking or entry.stages)[0]!r} model for {scenario!r}; allowed: "
-                f"{', '.join(role for role in able if role != 'recovered' or recovers)}."
-            )
-    if declared.get("OPTIMA"):
-        optima(grid, name, entry, where)
-    if declared.get("RETRAINS") and not any(retrains(points[0]) for points in trials.values()):
-        raise UserError(f"{where}: methods: kind {entry.kind} needs one that retrains from scratch.")
-    if "REPEATS" in declared:
-        repeats(entry, trials, declared["REPEATS"], where)
-    coordinates(grid, name, entry, trials, where)
-    axes = [*filter(None, [entry.x]), *entry.lines, *entry.panels]
-    for (scenario, method), points in trials.items() if entry.points == "all" and not declared.get("POINTS") else ():
-        at = grid.at[f"{name}/{scenario}"]
-        if len({tuple(at.get(key, trial.values.get(key)) for key in axes) for trial in points}) < len(points):
-            raise UserError(
-                f"{where}: points of {method!r} in {scenario!r} cannot be told apart; put every setting "
-                "that its grid varies in x, lines or panels."
-            )
+        if declared.get("OPTIMA"):
+            self.optima()
+        if declared.get("RETRAINS") and not any(points[0].retrains for points in trials.values()):
+            raise self.wrong(f"methods: {self.kind} needs one that retrains from scratch.")
+        if "REPEATS" in declared:
+            self.repeats(declared["REPEATS"])
+        shown = [method for method in entry.shown if method not in entry.against]
+        for (field, key), scenario in product(self.axes, entry.scenarios):
+            grids = {value for method in shown for trial in trials[scenario, method] for value in trial.values}
+            if key not in (places := [*self.at(scenario), *sorted(grids)]):
+                hint = nearest(key, places) if places else ""
+                raise self.wrong(f"{field}: {key!r} is neither a coordinate of {scenario!r} nor in a grid{hint}.")
+        for (scenario, method), points in trials.items() if entry.points == "all" else ():
+            at = self.at(scenario)
+            distinct = {tuple(at.get(key, trial.values.get(key)) for _, key in self.axes) for trial in points}
+            if len(distinct) < len(points) and not declared.get("POINTS"):
+                raise self.wrong(
+                    f"points of {method!r} in {scenario!r} cannot be told apart; put every setting "
+                    "that its grid varies in x, lines or panels."
+                )
 
+    def optima(self) -> None:
+        """Check that models are compared with an optimum of all clients and one of the retained clients.
 
-def claimed(
-    grid: Trials, name: str, claim: Claim, entry: Artefact, stated: Mapping[str, Sequence[Any]], where: str
-) -> None:
-    """Raise `UserError` unless an artefact has the rows that a claim reads; a preset may leave out values of a grid.
+        Each must have trained for as many rounds as any model that is shown.
+        """
+        entry = self.entry
+        for scenario in entry.scenarios:
+            of = {one: self.of(scenario, one) for one in entry.shown}
+            again = [one for one in entry.against if of[one][0].retrains]
+            trains = [one for one in entry.against if of[one][0].method is None]
+            if [len(trains), len(again), len(entry.against)] != [1, 1, 2]:
+                raise self.wrong(
+                    f"against: {self.kind} needs a training of all clients and a method that "
+                    f"retrains without the forgotten clients, got {', '.join(entry.against) or 'nothing'}."
+                )
+            rounds = {one: max(map(_trained, trials)) for one, trials in of.items()}
+            others = [one for one in entry.shown if one not in entry.against]
+            for one, other in product(entry.against, others):
+                if rounds[one] < rounds[other]:
+                    raise self.wrong(
+                        f"against: {one!r} has {rounds[one]} rounds in {scenario!r}, fewer than "
+                        f"{other!r} with {rounds[other]}; an optimum needs at least as many."
+                    )
 
-    `stated`: the values that the paper itself gives the settings of its grids.
-    """
-    catalogue.check("claims", claim.kind, where)
-    p = plugins.params("claims", Choice(name=claim.kind, params=claim.params), where)
-    made = catalogue.declared("artefacts", entry.kind).get("BY_SEED", ())
-    reads = catalogue.reads(entry.kind)
-    if not {"evaluations", "traces"}.intersection(reads) and not made:
-        raise UserError(f"{where}: kind {entry.kind} has no per-seed rows; choose another table or figure.")
-    if catalogue.declared("claims", claim.kind).get("INTERVAL") and not catalogue.audited(entry.kind):
-        raise UserError(f"{where}: kind {claim.kind} judges audit results, but {claim.artefact} has none.")
-    metrics = [one for one in entry.metrics if catalogue.metrics()[one].per == "model"] + [*made]
-    along, all_points = getattr(p, "along", None), not catalogue.chooses(entry.kind, entry.points)
-    for one in plugins.load("claims", claim.kind).operands(p):
-        for what, value, known in (
-            ("method", one.method, [ORIGINAL, *entry.shown]),
-            ("metric", one.metric, metrics),
-        ):
-            if value not in known:
-                raise UserError(f"{where}: {claim.artefact} has no {what} {value!r}{nearest(value, known)}.")
-        coordinates = {key for scenario in claim.scenarios for key in grid.at[f"{name}/{scenario}"]}
-        for key in (*one.at, *filter(None, [along])) if claim.scenarios else ():  # a preset may leave out all
-            known = sorted({*coordinates, *(stated if all_points else ())})
-            if key not in known:
-                raise UserError(f"{where}: rows of {claim.artefact} have no {key!r}{nearest(key, known)}.")
-        for scenario in claim.scenarios if one.method != ORIGINAL else ():
-            trials = grid.of(f"{name}/{scenario}", one.method)
-            _staged(one, trials, f"{where}: {claim.artefact}")
-            if all_points:
-                _pointed(one, trials, stated, along, f"{where}: {claim.artefact}")
+    def repeats(self, least: int) -> None:
+        """Check that so many or more repeats are named of every training's retraining, and nothing else."""
+        entry, trials = self.entry, self.trials
+        others = [one for (_, one), points in trials.items() if one in entry.against and not points[0].retrains]
+        if others:
+            raise self.wrong(f"against: {others[0]!r} is not a retraining; {self.kind} needs repeats of one.")
+        for (scenario, one), [first, *_] in trials.items():
+            again = [other for other in entry.against if trials[scenario, other][0].training == first.training]
+            if len(again) < least:
+                raise self.wrong(
+                    f"against: {self.kind} needs at least {least} repeats of retraining by {first.training!r}, "
+                    f"which {one!r} starts from, got {len(again)}."
+                )
+            if one not in entry.against:
+                continue
+            same = [other for other in again if trials[scenario, other][0].params == first.params]
+            if len(same) > 1:
+                raise self.wrong(f"against: {' and '.join(same[:2])} are identical; give each its own params.repeat.")
+            rounds, wanted = _trained(first), first.settings.training.rounds
+            if rounds < wanted:
+                raise self.wrong(
+                    f"against: {one!r} has {rounds} rounds in {scenario!r}, fewer than the {wanted} of the "
+                    "original model, which it replaces."
+                )
 
+    def sampled(self) -> None:
+        """Check that scenarios of which nothing is trained have what their sampling and their place need."""
+        for scenario in self.entry.scenarios:
+            training = self.original(scenario).training
+            if training.clients_per_round is None or training.local_steps is None:
+                raise self.wrong(
+                    f"{self.kind} needs settings.training.clients_per_round and local_steps of {scenario!r}."
+                )
+        self.placed()
 
-def _staged(one: Operand, trials: Sequence[Trial], where: str) -> None:
-    """Raise `UserError` where a claim names a stage that a training or a method does not have."""
-    stages = [ORIGINAL] if trials[0].method is None else ["unlearned"] + ["recovered"] * trials[0].recovers
-    if one.stage not in (None, *stages):
-        raise UserError(f"{where}: {one.method!r} has no stage {one.stage!r}; allowed: {', '.join(stages)}.")
+    def placed(self) -> None:
+        """Check that the axis is a coordinate of every scenario, and a line or panel of one."""
+        places = [self.at(scenario) for scenario in self.entry.scenarios]
+        for field, key in self.axes:
+            known_by = [key in at for at in places]
+            if not (all(known_by) if field == "x" else any(known_by)):
+                of = f"{self.entry.scenarios[known_by.index(False)]!r}" if field == "x" else "any scenario"
+                short = sorted({short for at in places for short in at})
+                hint = nearest(key, short) if short else ""
+                raise self.wrong(f"{field}: {key!r} is not a coordinate of {of}{hint}.")
+
+    def evaluated(self, scenario: str) -> None:
+        """Check that an evaluation of a scenario has each metric that is to be shown."""
+        entry = self.entry
+        first = next((trial for shown in entry.shown for trial in self.of(scenario, shown)), None)
+        if first is None or "evaluations" not in self.reads:  # a preset may leave all of them out of a scenario
+            return
+        for metric in entry.metrics:
+            if not evaluations_with([metric], first.settings.evaluations):
+                raise self.wrong(f"no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
+            if catalogue.metrics()[metric].per == "model":
+                continue
+            if not self.declared.get("CLIENTS"):
+                raise self.wrong(
+                    f"{self.kind} cannot show {metric!r}, which has a value per client; allowed: "
+                    f"{_able('artefacts', 'CLIENTS')}."
+                )
+            if first.settings.data.test == "global":
+                raise self.wrong(f"{metric!r} needs a test set per client; set data.test: clients.")
+
+    def audited(self, seeds: Sequence[int]) -> None:
+        """Check that all seeds of every scenario are repeats, enough for every audit, of models that forget.
+
+        Each training that a method starts from needs its own retraining in `against`.
+        """
+        entry, declared = self.entry, self.declared
+        audits = catalogue.available("audits")
+        home = {metric.name: audit for audit in audits for metric in catalogue.metrics_of(audit, "audits")}
+        for metric in entry.metrics:
+            if metric not in home:
+                raise self.wrong(f"no audit has the metric {metric!r}{nearest(metric, home)}.")
+            if len(seeds) < (least := catalogue.declared("audits", home[metric])["LEAST"]):
+                raise self.wrong(
+                    f"{metric!r} needs at least {least} repeats, got {len(seeds)} "
+                    f"seed{'s' * (len(seeds) != 1)}; use more seeds, or leave this paper out (PAPERS=..., or papers in "
+                    "config.yaml)."
+                )
+        if declared.get("FIRSTS"):
+            lacking = [end for end in ends(entry.metrics[0]) if end not in entry.metrics]
+            if lacking:
+                raise self.wrong(f"metrics: {self.kind} needs {lacking[0]!r} as well as {entry.metrics[0]!r}.")
+        if declared.get("SCORES"):
+            scores = {catalogue.declared("audits", audit)["SCORE"] for audit in home.values()}
+            self._each(sorted(scores), "an audit's score")
+        if declared.get("DIFFERENCES"):
+            differences = [one for one in home if {*ends(one), f"{one}_worse", f"{one}_p"} <= {*home}]
+            self._each(differences, "differences that have an interval and a p-value")
+        self.placed()
+        pictures = "exposed" in self.reads
+        if pictures:
+            self.pictured(home)
+        for scenario in entry.scenarios:
+            self.repeated(scenario)
+            data = self.original(scenario).data
+            if pictures and about(data.dataset).text:
+                raise self.wrong(f"{self.kind} needs images, but {data.dataset} of {scenario!r} has text.")
+            firsts = {one: self.of(scenario, one)[0] for one in entry.methods}
+            for one, trial in firsts.items():
+                key, value = trial.declared.get("TESTS", ("", ""))  # by default no method reads them (tests/contract)
+                if key and trial.params.get(key) == value:
+                    raise self.wrong(
+                        f"methods: {one!r} reads test samples ({key}: {value}), which audits probe; leave it out."
+                    )
+            left = {trial.params.get(trial.declared.get("LEFT", "")) for trial in firsts.values()}
+            if not (pictures or {0, 1} <= left):
+                raise self.wrong(
+                    f"methods: {self.kind} needs two controls to validate the audits: one without the "
+                    "forgotten client (retrain_partly with share: 0) and one with all of its data (share: 1)."
+                )
+
+    def _each(self, able: Sequence[str], what: str) -> None:
+        """Check that each metric is one of those that are able."""
+        if wrong := next((one for one in self.entry.metrics if one not in able), None):
+            raise self.wrong(f"metrics: {self.kind} needs {what}, and {wrong!r} is none; allowed: {', '.join(able)}.")
+
+    def relearned(self, seeds: Sequence[int]) -> None:
+        """Check that models of two seeds or more can train on, and that what comes back is measured."""
+        entry = self.entry
+        measured = [metric for one in RELEARNED for metric in catalogue.declared("evaluation", one)["TRACE"]]
+        for metric in entry.metrics:
+            if metric not in measured:
+                raise self.wrong(
+                    f"{metric!r} is not measured in relearning{nearest(metric, measured)}; allowed: "
+                    f"{', '.join(measured)}."
+                )
+        if FORGET_SET not in entry.metrics:
+            raise self.wrong(f"metrics: {self.kind} needs {FORGET_SET}.")
+        for scenario in entry.scenarios:
+            self.repeated(scenario)
+            data, training = self.original(scenario).data, self.original(scenario).relearning
+            if data.forget is None or data.forget.samples:
+                raise self.wrong(f"{scenario!r} needs data.forget.clients: {self.kind} trains the forgotten clients.")
+            if "asr" in entry.metrics and data.attack is None:
+                raise self.wrong(f"asr needs data.attack, which {scenario!r} does not have.")
+            if (number := len(seeds[: training.repeats])) < 2:
+                raise self.wrong(f"{self.kind} needs at least 2 repeats of {scenario!r}, got {number}.")
+            _, train, held_out = data.fewest
+            if training.samples >= train - held_out:
+                raise self.wrong(
+                    f"relearning.samples of {scenario!r}: {training.samples} of the smallest client's at most "
+                    f"{train - held_out} training samples leave none to measure on; use fewer."
+                )
+
+    def repeated(self, scenario: str) -> None:
+        """Check that the seeds of a scenario are repeats, and `against` names each training's retraining."""
+        entry = self.entry
+        of = {one: self.of(scenario, one)[0] for one in entry.shown}
+        data = next(iter(of.values())).settings.data
+        if not data.one_partition:
+            raise self.wrong(f"{scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
+        if data.forget is None or data.forget.requests > 1:
+            raise self.wrong(f"{scenario!r} needs data.forget with one request.")
+        if wrong := next((one for one in entry.against if not of[one].retrains), None):
+            raise self.wrong(f"against: {wrong!r} is not a retraining; {self.kind} compares only with retrainings.")
+        for one in entry.methods:
+            if self.grid.reference(f"{self.paper}/{scenario}", one, entry.against) is None:
+                method = of[one].method
+                own = method and method.reference
+                lacking = repr(own) if own else f"retraining of {of[one].training!r}"
+                raise self.wrong(f"against: lists no {lacking}, with which {one!r} is compared.")
+
+    def pictured(self, home: Mapping[str, str]) -> None:
+        """Check that one audit that says which samples are exposed, and one method, are named; `home`: of a metric."""
+        entry = self.entry
+        able = [one for one in catalogue.available("audits") if catalogue.defines("audits", one, "indices")]
+        if len(used := {home[metric] for metric in entry.metrics}) != 1 or not used <= {*able}:
+            allowed = ", ".join(metric for metric, audit in home.items() if audit in able)
+            raise self.wrong(f"metrics: {self.kind} needs a metric of one audit that ranks samples: {allowed}.")
+        shown = [one for one in entry.methods if one not in entry.against]
+        if len(shown) != 1:
+            raise self.wrong(f"methods: {self.kind} needs exactly one, got {', '.join(shown) or 'none'}.")
+
+    def claimed(self, claim: Claim, stated: Mapping[str, Sequence[Any]]) -> None:
+        """Check that it has the rows that a claim reads; a preset may leave out values of a grid.
+
+        `stated`: the values that the paper itself gives the settings of its grids.
+        """
+        entry, place = self.entry, claim.artefact
+        catalogue.check("claims", claim.kind, self.where)
+        p = plugins.params("claims", Choice(name=claim.kind, params=claim.params), self.where)
+        made = self.declared.get("BY_SEED", ())
+        if not {"evaluations", "traces"}.intersection(self.reads) and not made:
+            raise self.wrong(f"{self.kind} has no per-seed rows; choose another table or figure.")
+        if catalogue.declared("claims", claim.kind).get("INTERVAL") and not catalogue.audited(entry.kind):
+            raise self.wrong(f"kind {claim.kind} judges audit results, but {place} has none.")
+        metrics = [one for one in entry.metrics if catalogue.metrics()[one].per == "model"] + [*made]
+        along, all_points = getattr(p, "along", None), not catalogue.chooses(entry.kind, entry.points)
+        keys = {key for scenario in claim.scenarios for key in self.at(scenario)} | {*(stated if all_points else ())}
+        for one in plugins.load("claims", claim.kind).operands(p):
+            for what, value, several in (
+                ("method", one.method, [ORIGINAL, *entry.shown]),
+                ("metric", one.metric, metrics),
+            ):
+                if value not in several:
+                    raise self.wrong(f"{place} has no {what} {value!r}{nearest(value, several)}.")
+            for key in (*one.at, *filter(None, [along])) if claim.scenarios else ():  # a preset may leave out all
+                if key not in keys:
+                    raise self.wrong(f"rows of {place} have no {key!r}{nearest(key, keys)}.")
+            for scenario in claim.scenarios if one.method != ORIGINAL else ():
+                trials = self.of(scenario, one.method)
+                stages = [ORIGINAL] if trials[0].method is None else ["unlearned"] + ["recovered"] * trials[0].recovers
+                if one.stage not in (None, *stages):
+                    raise self.wrong(
+                        f"{place}: {one.method!r} has no stage {one.stage!r}; allowed: {', '.join(stages)}."
+                    )
+                if all_points:
+                    _pointed(one, trials, stated, along, f"{self.where}: {place}")
 
 
 def _pointed(
@@ -150,95 +402,14 @@ def _pointed(
     """Raise `UserError` where a claim names no point of a grid, or several."""
     wanted = {key: value for key, value in one.at.items() if key in stated}
     for key, value in wanted.items():
-        known = [*dict.fromkeys([*stated[key], *(trial.values.get(key) for trial in trials)])]
-        if value not in known:
-            raise UserError(
-                f"{where}: {one.method!r} has no point {key} = {value}; allowed: {', '.join(map(str, known))}."
-            )
+        values = [*dict.fromkeys([*stated[key], *(trial.values.get(key) for trial in trials)])]
+        if value not in values:
+            allowed = ", ".join(map(str, values))
+            raise UserError(f"{where}: {one.method!r} has no point {key} = {value}; allowed: {allowed}.")
     matching = [trial for trial in trials if all(trial.values.get(key) == value for key, value in wanted.items())]
     if len(matching) > (len({trial.values.get(str(along)) for trial in matching}) if along in stated else 1):
-        varied = sorted({key for trial in matching for key in trial.values} - {*wanted, along})
-        raise UserError(f"{where}: {one.method!r} has {len(matching)} points; select one with at: {', '.join(varied)}.")
-
-
-def optima(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` unless models are compared with an optimum of all clients and one of the retained clients.
-
-    Each must have trained for as many rounds as any model that is shown.
-    """
-    for scenario in entry.scenarios:
-        of = {one: grid.of(f"{name}/{scenario}", one) for one in entry.shown}
-        again = [one for one in entry.against if retrains(of[one][0])]
-        trains = [one for one in entry.against if of[one][0].method is None]
-        if [len(trains), len(again), len(entry.against)] != [1, 1, 2]:
-            raise UserError(
-                f"{where}: against: kind {entry.kind} needs a training of all clients and a method that retrains "
-                f"without the forgotten clients, got {', '.join(entry.against) or 'nothing'}."
-            )
-        rounds = {one: max(map(_trained, trials)) for one, trials in of.items()}
-        others = [one for one in entry.shown if one not in entry.against]
-        short = [(one, other) for one in entry.against for other in others if rounds[one] < rounds[other]]
-        if short:
-            one, other = short[0]
-            raise UserError(
-                f"{where}: against: {one!r} has {rounds[one]} rounds in {scenario!r}, fewer than {other!r} with "
-                f"{rounds[other]}; an optimum needs at least as many."
-            )
-
-
-def repeats(entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], least: int, where: str) -> None:
-    """Raise `UserError` unless so many or more repeats are named of every training's retraining, and nothing else."""
-    others = [one for (_, one), points in trials.items() if one in entry.against and not retrains(points[0])]
-    if others:
-        raise UserError(f"{where}: against: {others[0]!r} is not a retraining; kind {entry.kind} needs repeats of one.")
-    for (scenario, one), [first, *_] in trials.items():
-        started = first.trained.partition("+")[0]
-        again = [other for other in entry.against if trials[scenario, other][0].trained.partition("+")[0] == started]
-        if len(again) < least:
-            raise UserError(
-                f"{where}: against: kind {entry.kind} needs at least {least} repeats of retraining by {started!r}, "
-                f"which {one!r} starts from, got {len(again)}."
-            )
-        if one not in entry.against:
-            continue
-        same = [other for other in again if _params(trials[scenario, other][0]) == _params(first)]
-        if len(same) > 1:
-            raise UserError(
-                f"{where}: against: {' and '.join(same[:2])} are identical; give each its own params.repeat."
-            )
-        rounds, wanted = _trained(first), first.settings.training.rounds
-        if rounds < wanted:
-            raise UserError(
-                f"{where}: against: {one!r} has {rounds} rounds in {scenario!r}, fewer than the {wanted} of the "
-                "original model, which it replaces."
-            )
-
-
-def retrains(trial: Trial) -> bool:
-    """Return whether a trial is retraining without anything of the forgotten clients."""
-    plugin = trial.method.plugin if trial.method else None
-    declared = catalogue.declared("methods", plugin) if plugin else {}
-    return bool(declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & declared.keys()
-
-
-def _left(trial: Trial) -> Any:
-    """Return how much of the forgotten clients a control has left; None: it is none."""
-    plugin = trial.method.plugin if trial.method else None
-    return _params(trial).get(catalogue.declared("methods", plugin).get("LEFT", "")) if plugin else None
-
-
-def _reads_tests(trial: Trial) -> str:
-    """Return the hyper-parameter with which a method reads test samples, as "variant: as-published"; "" if it does not.
-
-    By default no method does (tests/contract).
-    """
-    plugin = trial.method.plugin if trial.method else None
-    key, value = (catalogue.declared("methods", plugin) if plugin else {}).get("TESTS", ("", ""))
-    return f"{key}: {value}" if key and _params(trial).get(key) == value else ""
-
-
-def _params(trial: Trial) -> Mapping[str, Any]:
-    return trial.method.params if trial.method else {}
+        varied = ", ".join(sorted({key for trial in matching for key in trial.values} - {*wanted, along}))
+        raise UserError(f"{where}: {one.method!r} has {len(matching)} points; select one with at: {varied}.")
 
 
 def _trained(trial: Trial) -> int:
@@ -246,204 +417,7 @@ def _trained(trial: Trial) -> int:
     after = trial.settings.total_rounds or 0
     if trial.method is None:
         return trial.settings.training.rounds
-    return after if retrains(trial) else trial.settings.training.rounds + after
-
-
-def coordinates(
-    grid: Trials, name: str, entry: Artefact, trials: Mapping[tuple[str, str], list[Trial]], where: str
-) -> None:
-    """Raise `UserError` where an axis, line or panel is no coordinate of the scenarios and no setting of a grid."""
-    shown = [method for method in entry.shown if method not in entry.against]
-    for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
-        for key in wanted:
-            for scenario in entry.scenarios:
-                at = grid.at[f"{name}/{scenario}"]
-                grids = {value for method in shown for trial in trials[scenario, method] for value in trial.values}
-                if key not in at and key not in grids:
-                    known = [*at, *sorted(grids)]
-                    raise UserError(
-                        f"{where}: {field}: {key!r} is neither a coordinate of {scenario!r} nor in a grid"
-                        f"{nearest(key, known) if known else ''}."
-                    )
-
-
-def sampled(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` where scenarios of which nothing is trained lack what their sampling or their place needs."""
-    for scenario in entry.scenarios:
-        training = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.training
-        if training.clients_per_round is None or training.local_steps is None:
-            raise UserError(
-                f"{where}: kind {entry.kind} needs settings.training.clients_per_round and local_steps of {scenario!r}."
-            )
-    placed(grid, name, entry, where)
-
-
-def placed(grid: Trials, name: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` where the axis is no coordinate of every scenario, or a line or panel of none."""
-    places = [grid.at[f"{name}/{scenario}"] for scenario in entry.scenarios]
-    for field, wanted in (("x", [entry.x] if entry.x else []), ("lines", entry.lines), ("panels", entry.panels)):
-        for key in wanted:
-            known_by = [key in at for at in places]
-            if not (all(known_by) if field == "x" else any(known_by)):
-                of = f"{entry.scenarios[known_by.index(False)]!r}" if field == "x" else "any scenario"
-                known = sorted({short for at in places for short in at})
-                raise UserError(
-                    f"{where}: {field}: {key!r} is not a coordinate of {of}{nearest(key, known) if known else ''}."
-                )
-
-
-def evaluated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` where no evaluation of a scenario has a metric that is to be shown."""
-    if "evaluations" not in catalogue.reads(entry.kind):
-        return
-    place = f"{name}/{scenario}"
-    first = next((trial for shown in entry.shown for trial in grid.names[place, shown]), None)
-    if first is None:  # a preset may leave all of them out of a scenario
-        return
-    settings = grid.trials[place, first].settings
-    evaluations = settings.evaluations
-    for metric in entry.metrics:
-        if not evaluations_with([metric], evaluations):
-            raise UserError(f"{where}: no evaluation of {scenario!r} has the metric {metric!r}; add its evaluator.")
-        if catalogue.metrics()[metric].per == "client":
-            of_clients(entry.kind, metric, settings, where)
-
-
-def audited(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], where: str) -> None:
-    """Raise `UserError` unless all seeds of every scenario are repeats, enough for every audit, of models that forget.
-
-    Each training that a method starts from needs its own retraining in `against`.
-    """
-    home = {
-        metric.name: audit
-        for audit in catalogue.available("audits")
-        for metric in catalogue.metrics_of(audit, "audits")
-    }
-    for metric in entry.metrics:
-        if metric not in home:
-            raise UserError(f"{where}: no audit has the metric {metric!r}{nearest(metric, home)}.")
-        if len(seeds) < (least := catalogue.declared("audits", home[metric])["LEAST"]):
-            raise UserError(
-                f"{where}: {metric!r} needs at least {least} repeats, got {len(seeds)} seed{'s' * (len(seeds) != 1)}; "
-                "use more seeds, or leave this paper out (PAPERS=..., or papers in config.yaml)."
-            )
-    declared = catalogue.declared("artefacts", entry.kind)
-    if declared.get("FIRSTS"):
-        lacking = [end for end in ends(entry.metrics[0]) if end not in entry.metrics]
-        if lacking:
-            raise UserError(
-                f"{where}: metrics: kind {entry.kind} needs {lacking[0]!r} as well as {entry.metrics[0]!r}."
-            )
-    if declared.get("SCORES"):
-        scores = {catalogue.declared("audits", audit)["SCORE"] for audit in home.values()}
-        if wrong := next((one for one in entry.metrics if one not in scores), None):
-            raise UserError(
-                f"{where}: metrics: kind {entry.kind} needs an audit's score, and {wrong!r} is none; allowed: "
-                f"{', '.join(sorted(scores))}."
-            )
-    if declared.get("DIFFERENCES"):
-        differences = [one for one in home if {*ends(one), f"{one}_worse", f"{one}_p"} <= {*home}]
-        if wrong := next((one for one in entry.metrics if one not in differences), None):
-            raise UserError(
-                f"{where}: metrics: kind {entry.kind} needs differences that have an interval and a p-value, and "
-                f"{wrong!r} is none; allowed: {', '.join(sorted(differences))}."
-            )
-    placed(grid, name, entry, where)
-    pictures = "exposed" in catalogue.reads(entry.kind)
-    if pictures:
-        pictured(entry, home, where)
-    for scenario in entry.scenarios:
-        repeated(grid, name, scenario, entry, where)
-        data = grid.trials[f"{name}/{scenario}", ORIGINAL].settings.data
-        if pictures and about(data.dataset).text:
-            raise UserError(f"{where}: kind {entry.kind} needs images, but {data.dataset} of {scenario!r} has text.")
-        for one in entry.methods:
-            if key := _reads_tests(grid.of(f"{name}/{scenario}", one)[0]):
-                raise UserError(
-                    f"{where}: methods: {one!r} reads test samples ({key}), which audits probe; leave it out."
-                )
-        left = [_left(grid.of(f"{name}/{scenario}", one)[0]) for one in entry.methods]
-        if not (pictures or {0, 1} <= {*left}):
-            raise UserError(
-                f"{where}: methods: kind {entry.kind} needs two controls to validate the audits: one without the "
-                "forgotten client (retrain_partly with share: 0) and one with all of its data (share: 1)."
-            )
-
-
-def relearned(grid: Trials, name: str, entry: Artefact, seeds: Sequence[int], where: str) -> None:
-    """Raise `UserError` unless models of two seeds or more can train on, and what comes back is measured."""
-    known = [metric for one in RELEARNED for metric in catalogue.declared("evaluation", one)["TRACE"]]
-    for metric in entry.metrics:
-        if metric not in known:
-            raise UserError(
-                f"{where}: {metric!r} is not measured in relearning{nearest(metric, known)}; allowed: "
-                f"{', '.join(known)}."
-            )
-    if FORGET_SET not in entry.metrics:
-        raise UserError(f"{where}: metrics: kind {entry.kind} needs {FORGET_SET}.")
-    for scenario in entry.scenarios:
-        repeated(grid, name, scenario, entry, where)
-        settings = grid.trials[f"{name}/{scenario}", ORIGINAL].settings
-        data, training = settings.data, settings.relearning
-        if data.forget is None or data.forget.samples:
-            raise UserError(
-                f"{where}: {scenario!r} needs data.forget.clients: kind {entry.kind} trains the forgotten clients."
-            )
-        if "asr" in entry.metrics and data.attack is None:
-            raise UserError(f"{where}: asr needs data.attack, which {scenario!r} does not have.")
-        if (number := len(seeds[: training.repeats])) < 2:
-            raise UserError(f"{where}: kind {entry.kind} needs at least 2 repeats of {scenario!r}, got {number}.")
-        _, train, held_out = data.fewest
-        if training.samples >= train - held_out:
-            raise UserError(
-                f"{where}: relearning.samples of {scenario!r}: {training.samples} of the smallest client's at most "
-                f"{train - held_out} training samples leave none to measure on; use fewer."
-            )
-
-
-def repeated(grid: Trials, name: str, scenario: str, entry: Artefact, where: str) -> None:
-    """Raise `UserError` unless the seeds of a scenario are repeats, and `against` names each training's retraining."""
-    of = {one: grid.of(f"{name}/{scenario}", one)[0] for one in entry.shown}
-    data = next(iter(of.values())).settings.data
-    if not data.one_partition:
-        raise UserError(f"{where}: {scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
-    if data.forget is None or data.forget.requests > 1:
-        raise UserError(f"{where}: {scenario!r} needs data.forget with one request.")
-    if wrong := next((one for one in entry.against if not retrains(of[one])), None):
-        raise UserError(
-            f"{where}: against: {wrong!r} is not a retraining; kind {entry.kind} compares only with retrainings."
-        )
-    for one in entry.methods:
-        if grid.reference(f"{name}/{scenario}", one, entry.against) is None:
-            method, training = of[one].method, of[one].trained.partition("+")[0]
-            lacking = repr(method.reference) if method and method.reference else f"retraining of {training!r}"
-            raise UserError(f"{where}: against: lists no {lacking}, with which {one!r} is compared.")
-
-
-def pictured(entry: Artefact, home: Mapping[str, str], where: str) -> None:
-    """Raise `UserError` unless one audit that says which samples are exposed, and one method, are named.
-
-    `home`: metric -> audit.
-    """
-    able = [one for one in catalogue.available("audits") if catalogue.defines("audits", one, "indices")]
-    if len(used := {home[metric] for metric in entry.metrics}) != 1 or not used <= {*able}:
-        allowed = ", ".join(metric for metric, audit in home.items() if audit in able)
-        raise UserError(
-            f"{where}: metrics: kind {entry.kind} needs a metric of one audit that ranks samples: {allowed}."
-        )
-    shown = [one for one in entry.methods if one not in entry.against]
-    if len(shown) != 1:
-        raise UserError(f"{where}: methods: kind {entry.kind} needs exactly one, got {', '.join(shown) or 'none'}.")
-
-
-def of_clients(kind: str, metric: str, settings: Settings, where: str) -> None:
-    """Raise `UserError` where a number that every client has cannot be shown."""
-    able = [name for name in catalogue.available("artefacts") if catalogue.declared("artefacts", name).get("CLIENTS")]
-    if kind not in able:
-        allowed = f"; allowed: {', '.join(able)}" if able else ""
-        raise UserError(f"{where}: kind {kind} cannot show {metric!r}, which has a value per client{allowed}.")
-    if settings.data.test == "global":
-        raise UserError(f"{where}: {metric!r} needs a test set per client; set data.test: clients.")
+    return after if trial.retrains else trial.settings.training.rounds + after
 
 
 def fits(kind: str, chosen: Choice, settings: Settings, where: str) -> None:
@@ -475,10 +449,8 @@ def request(settings: Settings, entry: Method, where: str) -> None:
         return
     declared = catalogue.declared("methods", entry.plugin)
     if asked.samples and not declared.get("SAMPLES"):
-        able = [name for name in catalogue.available("methods") if catalogue.declared("methods", name).get("SAMPLES")]
-        raise UserError(
-            f"{where}: data.forget.samples: {entry.plugin} forgets only whole clients; allowed: {', '.join(able)}."
-        )
+        able = _able("methods", "SAMPLES")
+        raise UserError(f"{where}: data.forget.samples: {entry.plugin} forgets only whole clients; allowed: {able}.")
     if declared.get("IMAGES") and about(settings.data.dataset).text:
         raise UserError(f"{where}: {entry.plugin} needs images, but {settings.data.dataset} has text.")
     fits("methods", Choice(name=entry.plugin, params=entry.params), settings, where)
@@ -514,11 +486,10 @@ def statistics(settings: Settings, entry: Method | None, where: str) -> None:
         return
     plugin = entry.plugin if entry else None
     for kind, name in (("training", settings.training.method.name), *([("methods", plugin)] if plugin else [])):
-        able = [one for one in catalogue.available(kind) if catalogue.declared(kind, one).get("STATISTICS")]
-        if name not in able:
+        if not catalogue.declared(kind, name).get("STATISTICS"):
             raise UserError(
                 f"{where}: {name} does not average the running statistics (batch normalisation) of {model}; allowed: "
-                f"{', '.join(able)}."
+                f"{_able(kind, 'STATISTICS')}."
             )
     if entry and projection:
         raise UserError(

@@ -15,7 +15,7 @@ from fu.pipeline.plan.jobs import Jobs
 from fu.pipeline.plan.sources import Sources
 from fu.pipeline.provenance import catalogue, digest
 from fu.pipeline.provenance.paths import SEED
-from fu.pipeline.settings.records import Artefact, Paper, Preset, Settings
+from fu.pipeline.settings.records import Artefact, Method, Paper, Preset, Settings
 from fu.pipeline.stages import publish
 
 PLAIN = Figures()  # type: ignore[call-arg]  # of tables: no setting of figures draws them again
@@ -34,10 +34,12 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
     judged = dict.fromkeys(name for claim in claims.values() for name in claim.scenarios)
     scopes = {name: f"{paper}/{name}" for name in judged or shown.scenarios}
     settings = {
-        name: jobs.trial(f"{scope}/{SEED}", _first(jobs, scope, shown)).settings for name, scope in scopes.items()
+        name: jobs.trial(f"{scope}/{SEED}", "" if "artefacts" in reads else jobs.first_shown(scope, shown)).settings
+        for name, scope in scopes.items()
     }
     methods = [_method(jobs, paper, name, chooses, list(settings), shown) for name in shown.shown]
     declared, audits = catalogue.declared("artefacts", shown.kind), catalogue.audits_with(shown.metrics)
+    least = max((catalogue.declared("audits", name)["LEAST"] for name in audits), default=0)  # repeats that suffice
     for name, of in settings.items():
         if "examples" in reads and of.data.attack is None:
             raise UserError(f"{grid.where[paper]}: artefacts.{artefact}: {name!r} has no attack (data.attack) to show.")
@@ -48,7 +50,7 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
         preset=jobs.config.preset,
         figures=jobs.config.figures if catalogue.drawn(shown.kind, shown.marks) else PLAIN,
         reads=reads,  # type: ignore[arg-type]
-        firsts=_firsts(jobs.firsts(paper), audits) if declared.get("FIRSTS") else (),
+        firsts=tuple(number for number in jobs.firsts(paper) if number >= least) if declared.get("FIRSTS") else (),
         chooses=chooses,
         rule=_rule(jobs, paper, [method for method in methods if method.chosen]),
         citation=source.citation,
@@ -70,13 +72,6 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
     return spec.model_copy(update={"sources": tuple(Sources(jobs, shown, spec))})
 
 
-def _first(jobs: Jobs, scope: str, shown: Artefact) -> str:
-    """Return the first trial that an artefact shows in a paper/scenario; "" (any) where it shows other artefacts."""
-    if "artefacts" in catalogue.reads(shown.kind):
-        return ""
-    return jobs.grid.names[scope, shown.shown[0]][0] if shown.shown else ORIGINAL
-
-
 def _scenario(
     jobs: Jobs, preset: Preset, paper: str, shown: Artefact, name: str, settings: Settings
 ) -> artefacts.Scenario:
@@ -84,8 +79,10 @@ def _scenario(
     stated, dataset = source.scenarios[name], settings.data.dataset
     papers_own = str(inherited(jobs.grid.where[paper], source, name)[0]["data"]["dataset"])
     is_replaced = preset.replace_datasets.get(papers_own, papers_own) != papers_own
-    starts = {source.methods[source.methods[one].unlearned_from or one].trained_by for one in shown.methods}
-    declared = catalogue.declared("artefacts", shown.kind)
+    starts = {base.trained_by for one in shown.methods if (base := _base(source, one))}
+    declared, about = catalogue.declared("artefacts", shown.kind), settings.relearning
+    repeats = len(jobs.seeds(paper)[: about.repeats])
+    relearning = artefacts.Relearning(rounds=about.rounds, samples=about.samples, repeats=repeats)
     coordinates = "".join(f", {short} = {stated.at[short]}" for short in stated.vary)
     on = f" [on {_called('datasets', dataset)}]" if is_replaced else ""
     return artefacts.Scenario(
@@ -102,16 +99,18 @@ def _scenario(
         model=_called("models", settings.model.name),
         sampling=_sampling(settings),
         asked=_asked(settings.data.forget) if declared.get("REQUESTS") else None,
-        relearning=_relearning(settings, jobs.seeds(paper)) if "relearning" in catalogue.reads(shown.kind) else None,
+        relearning=relearning if "relearning" in catalogue.reads(shown.kind) else None,
     )
 
 
 def _method(
     jobs: Jobs, paper: str, name: str, chooses: bool, scenarios: Sequence[str], shown: Artefact
 ) -> artefacts.Method:
-    source, grid = jobs.papers[paper], jobs.grid
-    entry = source.trainings.get(name) or source.methods[name]
-    declared = catalogue.declared("methods", entry.plugin) if name in source.methods and entry.plugin else {}
+    source, grid, kind = jobs.papers[paper], jobs.grid, catalogue.declared("artefacts", shown.kind)
+    entry, base = source.trainings.get(name) or source.methods[name], _base(source, name)
+    plugin = str(base.plugin) if base else ""
+    unlearns = catalogue.declared("methods", plugin) if plugin else {}
+    declared = unlearns if entry is base else {}
     scopes = {scenario: f"{paper}/{scenario}" for scenario in scenarios}
     chosen = {
         scenario: _trial(jobs, scope, grid.chosen[scope, name])
@@ -127,10 +126,10 @@ def _method(
         retrains=bool(declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & declared.keys(),
         control=declared.get("CONTROL") is True,
         hides=declared.get("CONTROL") == "hides",
-        left=_left(source, name),
+        left=(plugin, base.params[unlearns["LEFT"]]) if base and "LEFT" in unlearns else None,
         reference=_reference(grid, scopes, name, shown),
-        plugin=_plugin(source, name),
-        fidelity=_fidelity(source, name) if catalogue.declared("artefacts", shown.kind).get("FIDELITY") else "",
+        plugin=plugin,
+        fidelity=unlearns.get("FIDELITY", {}).get("source", "") if kind.get("FIDELITY") else "",
         alike=any(declared.get(constant) for constant in ("RETRAINS", "CONTINUES")),
         trials={
             scenario: tuple(_trial(jobs, scope, point, scenario not in chosen) for point in grid.names[scope, name])
@@ -140,26 +139,10 @@ def _method(
     )
 
 
-def _left(source: Paper, name: str) -> tuple[str, float] | None:
-    """Return a control's plug-in and how much of the forgotten client is left, which its file names (`LEFT`)."""
-    plugin = _plugin(source, name)
-    declared = catalogue.declared("methods", plugin) if plugin else {}
+def _base(source: Paper, name: str) -> Method | None:
+    """Return a method, or that whose model it post-trains; None for a training."""
     method = source.methods.get(name)
-    base = source.methods[method.unlearned_from] if method and method.unlearned_from else method
-    return (plugin, base.params[declared["LEFT"]]) if base and "LEFT" in declared else None
-
-
-def _fidelity(source: Paper, name: str) -> str:
-    """Return what a method was implemented from, as its file states; "" where it does not."""
-    plugin = _plugin(source, name)
-    return str(catalogue.declared("methods", plugin).get("FIDELITY", {}).get("source", "")) if plugin else ""
-
-
-def _plugin(source: Paper, name: str) -> str:
-    """Return the plug-in of a method, or of that whose model it post-trains; "" for a training."""
-    method = source.methods.get(name)
-    base = source.methods[method.unlearned_from] if method and method.unlearned_from else method
-    return str(base.plugin) if base else ""
+    return source.methods[method.unlearned_from] if method and method.unlearned_from else method
 
 
 def _reference(grid: Grid, scopes: Mapping[str, str], name: str, shown: Artefact) -> str:
@@ -181,12 +164,6 @@ def _audit(name: str) -> artefacts.Audit:
         p=declared.get("P", ""),
         sees=declared.get("SEES", ()),
     )
-
-
-def _firsts(numbers: Sequence[int], audits: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers of repeats that suffice for all of these audits."""
-    least = max(catalogue.declared("audits", name)["LEAST"] for name in audits)
-    return tuple(number for number in numbers if number >= least)
 
 
 def _rule(jobs: Jobs, paper: str, methods: list[artefacts.Method]) -> str:
@@ -245,12 +222,6 @@ def _asked(forget: Forget | None) -> artefacts.Asked | None:
     if forget.samples is not None:
         return artefacts.Asked(level="sample", number=forget.samples)
     return artefacts.Asked(level="client", number=forget.gone // forget.requests)
-
-
-def _relearning(settings: Settings, seeds: Sequence[int]) -> artefacts.Relearning:
-    """Return how models train on."""
-    about = settings.relearning
-    return artefacts.Relearning(rounds=about.rounds, samples=about.samples, repeats=len(seeds[: about.repeats]))
 
 
 def _called(kind: str, name: str) -> str:

@@ -137,8 +137,7 @@ def _share(settings: Settings) -> float:
 
 def trained(trial: Trial) -> dict[str, float]:
     """Return how often forgotten and retained clients train in a round of unlearning."""
-    assert trial.method is not None
-    return ALL_CLIENTS | catalogue.declared("methods", str(trial.method.plugin)).get("ESTIMATE", {})
+    return ALL_CLIENTS | trial.declared.get("ESTIMATE", {})
 
 
 def recording(settings: Settings) -> dict[str, float]:
@@ -188,16 +187,16 @@ def _held(settings: Settings, method: str | None) -> int:
     """
     first, unlearning, recovery = settings.training, settings.unlearning, settings.recovery
     mean = catalogue.declared("training", first.method.name).get("ESTIMATE", {}).get("mean") and not first.history
-    held = [_drawn(settings, first, bool(mean))]
+    held = [_drawn(settings, first, mean)]
     if method and unlearning:
         mean = catalogue.declared("methods", method).get("ESTIMATE", {}).get("mean") and not unlearning.conflicts
-        held.append(_drawn(settings, unlearning, bool(mean)))
+        held.append(_drawn(settings, unlearning, mean))
     if method and recovery:
         held.append(_drawn(settings, recovery, recovery.projection is None))
     return max(held)
 
 
-def _drawn(settings: Settings, phase: Any, mean: bool = False) -> int:
+def _drawn(settings: Settings, phase: Any, mean: Any) -> int:
     """Return how many clients train in a round; of those of whom the mean is enough, how many at a time."""
     drawn: int = phase.clients_per_round or settings.data.clients - settings.data.absent
     return min(drawn, TOGETHER) if mean else drawn

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, pairwise, product
+from itertools import chain, product
 from typing import Any
 
 from fu.artefacts.entry import ORIGINAL
@@ -21,15 +21,13 @@ from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.cached import Planned
 from fu.pipeline.provenance.paths import CHOSEN
 from fu.pipeline.settings.papers import Resolved, merge, validate
-from fu.pipeline.settings.records import INHERITED, LENGTH, Paper, Settings
-from fu.plugins import Choice
+from fu.pipeline.settings.records import INHERITED, LENGTH, Method, Paper, Settings
 
 # What a method may set for itself; the rest is shared by all methods of a scenario and the models that they start from.
 OWN_SETTINGS = ("unlearning", "recovery", "total_rounds", "grid")
 NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
 STARTS_FROM = "trained."  # before the settings of a training in the values of a method that starts from it
-MUST = ("lr", "lr_decay", "batch_size")  # null is an error where no phase before has a value
 POINTS = 1000  # at most, in one grid
 
 
@@ -48,8 +46,7 @@ def line_of(where: str, paper: Paper, scenario: str) -> list[str]:
     line = [scenario]
     while (base := paper.scenarios[line[-1]].base) is not None:
         here = f"{where}: scenarios.{line[-1]}.base"
-        if base not in paper.scenarios:
-            raise UserError(f"{here}: there is no scenario {base!r}{nearest(base, paper.scenarios)}.")
+        checks.known("scenario", base, paper.scenarios, here)
         if base in line:
             raise UserError(f"{here}: {base!r} is based on itself; choose another scenario.")
         line.append(base)
@@ -113,17 +110,13 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
     given = [phase for phase in PHASES if values.get(phase) is not None]
     if not all(isinstance(values[phase], dict) for phase in given):
         return values  # validation reports it
-    phases = {phase: dict(values[phase]) for phase in given}
-    for before, phase in pairwise(given):
-        settings, above = phases[phase], phases[before]
-        fixed = LENGTH if any(settings.get(key) is not None for key in LENGTH) else ()
-        for key in INHERITED:
-            if settings.get(key) is None and key not in fixed and (key in settings or above.get(key) is not None):
-                settings[key] = above.get(key)
-    for settings in phases.values():
-        for key in INHERITED:
-            if key in settings and settings[key] is None and key not in LENGTH and key not in MUST:
-                del settings[key]  # the default
+    phases: dict[str, dict[str, Any]] = {}
+    above: dict[str, Any] = {}
+    for phase in given:
+        own = {key: value for key, value in values[phase].items() if value is not None or key not in INHERITED}
+        fixed = LENGTH if any(key in own for key in LENGTH) else ()
+        phases[phase] = {key: value for key, value in above.items() if key not in fixed} | own
+        above = {key: value for key, value in phases[phase].items() if key in INHERITED}
     total = values.get("total_rounds")
     if "unlearning" in phases:
         after = phases["unlearning"]
@@ -132,9 +125,9 @@ def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
         if "recovery" not in phases:
             total = after["rounds"] if total is None else total
         if post_training == "own":
-            phases["unlearning"]["rounds"] = total
+            after["rounds"] = total
         elif post_training == "none":
-            total = phases["unlearning"].get("rounds")
+            total = after["rounds"]
     return {**values, **phases, "total_rounds": total}
 
 
@@ -170,17 +163,12 @@ class Grid(Trials):
                 )
             if method.plugin:
                 catalogue.check("methods", method.plugin, where)
-            elif method.unlearned_from not in paper.methods:
-                hint = nearest(str(method.unlearned_from), paper.methods)
-                raise UserError(f"{where}.unlearned_from: there is no method {method.unlearned_from!r}{hint}.")
-            elif paper.methods[method.unlearned_from].unlearned_from:
+            for field in ("unlearned_from", "reference", "all_left"):
+                if (named := getattr(method, field)) is not None:
+                    checks.known("method", named, paper.methods, f"{where}.{field}")
+            if method.unlearned_from and paper.methods[method.unlearned_from].unlearned_from:
                 raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} does no unlearning itself.")
-            for field in ("reference", "all_left"):
-                if (named := getattr(method, field)) is not None and named not in paper.methods:
-                    raise UserError(f"{where}.{field}: there is no method {named!r}{nearest(named, paper.methods)}.")
-            if method.trained_by not in (trainings := [ORIGINAL, *paper.trainings]):
-                hint = nearest(method.trained_by, trainings)
-                raise UserError(f"{where}.trained_by: there is no training {method.trained_by!r}{hint}.")
+            checks.known("training", method.trained_by, [ORIGINAL, *paper.trainings], f"{where}.trained_by")
         for key, stated in paper.scenarios.items():
             for group, entries in (("trainings", [*paper.trainings]), ("methods", [*paper.methods])):
                 for special in getattr(stated, group):
@@ -192,7 +180,8 @@ class Grid(Trials):
         for artefact, entry in paper.artefacts.items():
             where = f"{self.where[name]}: artefacts.{artefact}"
             catalogue.check("artefacts", entry.kind, where)
-            checks.shown(entry, where)
+            of = checks.Shown(self, name, entry, where)
+            of.complete()
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
                 ("training", entry.trainings, [ORIGINAL, *paper.trainings]),
@@ -201,33 +190,24 @@ class Grid(Trials):
                 ("metric", entry.metrics, list(catalogue.metrics())),
             ):
                 for item in wanted:
-                    if item not in known:
-                        raise UserError(f"{where}: there is no {kind} {item!r}{nearest(item, known)}.")
-            reads = catalogue.reads(entry.kind)
-            for scenario in entry.scenarios if "artefacts" not in reads else ():
+                    checks.known(kind, item, known, where)
+            for scenario in entry.scenarios if "artefacts" not in of.reads else ():
                 for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
                 for again in entry.against if catalogue.audited(entry.kind) else ():
                     if again in paper.methods and (all_left := paper.methods[again].all_left):
                         self._expand(name, paper, scenario, all_left)
-                checks.evaluated(self, name, scenario, entry, where)
+                of.evaluated(scenario)
                 if catalogue.chooses(entry.kind, entry.points):
                     checks.selection(self, name, scenario, entry.shown)
                     chosen += [(scenario, shown) for shown in entry.shown]
                 else:
                     all_shown |= {(f"{name}/{scenario}", shown) for shown in entry.shown}
-            if catalogue.audited(entry.kind):
-                checks.audited(self, name, entry, paper.seeds, where)
-            elif {"evaluations", "traces"}.intersection(reads):
-                checks.drawn(self, name, entry, where)
-            if "relearning" in reads:
-                checks.relearned(self, name, entry, paper.seeds, where)
-            if not reads:
-                checks.sampled(self, name, entry, where)
+            of.planned(paper.seeds)
         for key in sorted(self.to_check[name]):  # over rows that a preset or an override leaves out nothing is judged
             claim = paper.claims[key]
-            entry = paper.artefacts[claim.artefact]
-            checks.claimed(self, name, claim, entry, self.stated[name], f"{self.where[name]}: claims.{key}")
+            of = checks.Shown(self, name, paper.artefacts[claim.artefact], f"{self.where[name]}: claims.{key}")
+            of.claimed(claim, self.stated[name])
         for scenario, shown in dict.fromkeys(chosen):
             self._choose(name, paper, scenario, shown)
         for at in self.chosen.keys() - all_shown:
@@ -244,25 +224,37 @@ class Grid(Trials):
         if shown == ORIGINAL or shown in paper.trainings:
             self._expand_training(name, paper, scenario, shown)
             return
-        starts_from = paper.methods[paper.methods[shown].unlearned_from or shown].trained_by
-        self._expand(name, paper, scenario, starts_from)
+        entry = paper.methods[shown]
+        base = paper.methods[entry.unlearned_from] if entry.unlearned_from else entry
+        self._expand(name, paper, scenario, base.trained_by)
         self.names[scope, shown] = []
-        for start in self.names[scope, starts_from]:
+        for start in self.names[scope, base.trained_by]:
             trained = self.trials[scope, start]
             values = self._values(name, paper, scenario, shown, trained)
             before = {f"{STARTS_FROM}{key}": value for key, value in trained.values.items()}
             for point in self._points(values.get("grid", {}), f"{where}: methods.{shown}"):
-                trial = self._trial(name, paper, scenario, shown, values, point)
-                unlearned_by = {key: value for key, value in point.items() if not key.startswith("recovery.")}
-                unlearned = trial_name(paper.methods[shown].unlearned_from or shown, {**before, **unlearned_by})
-                trial = replace(trial, values={**before, **point}, trained=start, unlearned=unlearned)
+                at, params, unlearned_by = values, dict(base.params), dict(before)
+                for key, value in point.items():
+                    section, _, last = key.partition(".")
+                    if section == "params":
+                        params[last] = value
+                    else:
+                        at = merge(at, {section: {last: value}})
+                    if section != "recovery":
+                        unlearned_by[key] = value
+                trial = Trial(
+                    self._settings(at, entry, f"{where}: scenario {scenario}, method {shown}"),
+                    entry.model_copy(update={"plugin": base.plugin, "params": params}),
+                    values={**before, **point},
+                    trained=start,
+                    unlearned=trial_name(entry.unlearned_from or shown, unlearned_by),
+                )
                 self._add(scope, shown, trial, f"{where}: methods.{shown}")
-                self.trials.setdefault((scope, unlearned), replace(trial, ends_unlearned=True))
+                self.trials.setdefault((scope, trial.unlearned), replace(trial, ends_unlearned=True))
 
     def _expand_training(self, name: str, paper: Paper, scenario: str, shown: str) -> None:
         scope, where = f"{name}/{scenario}", self.where[name]
         values, special = inherited(where, paper, scenario)
-        values = self._replaced(values)
         given: dict[str, Any] = {}
         if shown != ORIGINAL:
             entry = paper.trainings[shown]
@@ -277,6 +269,7 @@ class Grid(Trials):
             method = {"method": {"name": entry.plugin, "params": given["params"]}}
             values = merge(merge(values, given["settings"]), {"training": method})
         self.names[scope, shown] = []
+        place = f"{where}: scenario {scenario}" + ("" if shown == ORIGINAL else f", training {shown}")
         for point in self._points(given.get("grid", {}), f"{where}: trainings.{shown}"):
             at = values
             for key, value in point.items():
@@ -288,8 +281,7 @@ class Grid(Trials):
                     )
                 inside = {last: value} if section == "training" else {"method": {"params": {last: value}}}
                 at = merge(at, {"training": inside})
-            trial = self._trial(name, paper, scenario, ORIGINAL, at, {}, shown)
-            trial = replace(trial, values=point, trained=trial_name(shown, point))
+            trial = Trial(self._settings(at, None, place), values=point, trained=trial_name(shown, point))
             self._add(scope, shown, trial, f"{where}: trainings.{shown}")
         for base in line_of(where, paper, scenario)[1:]:  # whose name shared models have, also where nothing shows it
             with contextlib.suppress(UserError):  # a base may lack what only scenarios that build on it have
@@ -407,8 +399,7 @@ class Grid(Trials):
                 f"{where}: methods.{method}.settings: unlearning.rounds: with post_training: own, the method "
                 "runs for total_rounds; set that instead."
             )
-        values = merge(values, settings)
-        return self._replaced(values)
+        return merge(values, settings)
 
     def _replaced(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return settings with the data set that the preset has in the place of the paper's."""
@@ -417,27 +408,9 @@ class Grid(Trials):
             values = merge(values, {"data": {"dataset": self.preset.replace_datasets[dataset]}})
         return values
 
-    def _trial(
-        self,
-        name: str,
-        paper: Paper,
-        scenario: str,
-        method: str,
-        values: dict[str, Any],
-        point: dict[str, Any],
-        training: str = ORIGINAL,
-    ) -> Trial:
-        entry = None if method == ORIGINAL else paper.methods[method]
-        where = f"{self.where[name]}: scenario {scenario}"
-        where += f", method {method}" if entry else f", training {training}" if training != ORIGINAL else ""
-        params: dict[str, Any] = {}
-        for key, value in point.items():
-            section, _, last = key.partition(".")
-            if section == "params":
-                params[last] = value
-            else:
-                values = merge(values, {section: {last: value}})
-        values = completed(derived(values, where), entry.post_training if entry else "after")
+    def _settings(self, values: dict[str, Any], entry: Method | None, where: str) -> Settings:
+        """Return the settings of a method, or of a training, whole and checked."""
+        values = completed(derived(self._replaced(values), where), entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         catalogue.check("models", settings.model.name, where)
         catalogue.check("training", settings.training.method.name, where)
@@ -460,7 +433,7 @@ class Grid(Trials):
         checks.training(settings, where)
         checks.statistics(settings, entry, where)
         if entry is None:
-            return Trial(settings)
+            return settings
         if settings.unlearning is None or (
             settings.recovery is None and settings.total_rounds != settings.unlearning.rounds
         ):
@@ -468,38 +441,26 @@ class Grid(Trials):
         checks.request(settings, entry, where)
         if settings.recovery and settings.recovery.projection:
             catalogue.check("projections", settings.recovery.projection.name, where)
-        if entry.unlearned_from:
-            base = paper.methods[entry.unlearned_from]
-            entry = entry.model_copy(update={"params": base.params, "plugin": base.plugin})
-        if params:
-            entry = entry.model_copy(update={"params": {**entry.params, **params}})
-        return Trial(settings, entry, values=point)
+        return settings
 
     def planned_params(self) -> Iterator[Planned]:
         """Yield every plug-in with its hyper-parameters; evaluators and histories have none."""
         for (scenario, name), trial in self.trials.items():
             settings, where = trial.settings, self.where[scenario.partition("/")[0]]
-            yield Planned("models", settings.model.name, params_of(settings.model), f"{where}: model")
-            algorithm, entry = settings.training.method, name.partition("+")[0]
-            history = tuple(settings.training.history)
-            if trial.method is None:
-                place = "training.method" if entry == ORIGINAL else f"training {entry}"
-                yield Planned("training", algorithm.name, params_of(algorithm), f"{where}: {place}", history)
+            entry, history = name.partition("+")[0], tuple(settings.training.history)
             phases = [phase for name in PHASES if (phase := getattr(settings, name))]
             measuring = [*settings.evaluations.values(), *(phase.traced for phase in phases)]
             for evaluator in {one for several in measuring for one in several}:
                 yield Planned("evaluation", evaluator, "{}", where)
             for kind in history:
                 yield Planned("histories", kind, "{}", where)
-            projection = settings.recovery.projection if settings.recovery else None
-            if projection:
-                values = params_of(projection)
-                yield Planned("projections", projection.name, values, f"{where}: recovery.projection")
-            if trial.method and trial.method.plugin:
-                values = json.dumps(trial.method.params, sort_keys=True)
-                yield Planned("methods", trial.method.plugin, values, f"{where}: method {entry}", history)
-
-
-def params_of(plugin: Choice) -> str:
-    """Return hyper-parameters as canonical JSON."""
-    return json.dumps(plugin.params, sort_keys=True)
+            used = [("models", settings.model.name, settings.model.params, "model")]
+            if trial.method:
+                used.append(("methods", str(trial.method.plugin), trial.method.params, f"method {entry}"))
+            else:
+                place = "training.method" if entry == ORIGINAL else f"training {entry}"
+                used.append(("training", settings.training.method.name, settings.training.method.params, place))
+            if settings.recovery and (projection := settings.recovery.projection):
+                used.append(("projections", projection.name, projection.params, "recovery.projection"))
+            for kind, plugin, params, place in used:
+                yield Planned(kind, plugin, json.dumps(params, sort_keys=True), f"{where}: {place}", history)

@@ -16,14 +16,14 @@ from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.evaluation import selection
 from fu.pipeline.plan import estimates, specs
-from fu.pipeline.plan.checks import evaluations_with, retrains
+from fu.pipeline.plan.checks import evaluations_with
 from fu.pipeline.plan.grid import Grid, inherited, line_of
 from fu.pipeline.plan.specs import MAKES, Trial
 from fu.pipeline.provenance import cached, catalogue, certificate, digest
 from fu.pipeline.provenance.paths import CERTIFIED, FORMATS, SEED, Paths, at
 from fu.pipeline.settings.origins import AGAIN, origins
 from fu.pipeline.settings.records import Artefact, Config, Paper
-from fu.pipeline.stages import agree, assess, data, examples, expose, holdings, oracles, select
+from fu.pipeline.stages import agree, assess, data, examples, expose, holdings, oracles, predict, select
 from fu.pipeline.stages.common import Points, Spec, canonical
 
 Files = dict[str, str | list[str]]
@@ -144,12 +144,12 @@ class Jobs:
                 self.first("select", scenario=folder, method=by)
 
     def seeds(self, paper: str) -> list[int]:
-        """The seeds of a paper: the user's, else the paper's, merged with preset and overrides."""
-        return self.papers[paper].seeds
+        """The seeds of a paper (or paper/scenario): the user's, else the paper's, merged with preset and overrides."""
+        return self.papers[paper.partition("/")[0]].seeds
 
     def choosing(self, scenario: str) -> list[int]:
         """The seeds of a paper/scenario on which the points of a grid are compared."""
-        return self.seeds(scenario.partition("/")[0])[: self.config.choose_on]
+        return self.seeds(scenario)[: self.config.choose_on]
 
     def job(self, stage: str, names: Mapping[str, str]) -> Job:
         """Return the job that makes the outputs of a stage with these names (wildcards)."""
@@ -207,6 +207,11 @@ class Jobs:
         models = {"unlearned": self.of(scenario, name, "unlearn")}
         return {**models, "recovered": self.of(scenario, name, "recover")} if trial.recovers else models
 
+    def last(self, scenario: str, name: str, output: str = "model") -> list[str]:
+        """Return an output of the jobs, one of each seed, that make the last model of a trial of a paper/scenario."""
+        [*_, job] = self.models(scenario, name).values()
+        return [at(job.outputs[output], seed) for seed in self.seeds(scenario)]
+
     @cached_property
     def repeated(self) -> dict[str, str]:
         """Each paper/scenario whose seeds are repeats of one request, with the trial that retrains its models."""
@@ -214,7 +219,7 @@ class Jobs:
         for (scenario, name), trial in self.grid.trials.items():
             data = trial.settings.data
             once = data.one_partition and data.forget and data.forget.requests == 1
-            if once and trial.trained == ORIGINAL and retrains(trial) and not trial.recovers:
+            if once and trial.trained == ORIGINAL and trial.retrains and not trial.recovers:
                 found.setdefault(scenario, self.grid.chosen.get((scenario, name.partition("+")[0]), name))
         return found
 
@@ -236,43 +241,34 @@ class Jobs:
         return specs.of_partition(trial, 0), {"data": self._dataset(trial)}, {"minutes": 10}
 
     def _request(self, run: str) -> Made:
-        return specs.of_request(self.trial(run), 0), {"partition": self._partition_of(run)}, {"minutes": 10}
+        return specs.of_request(self.trial(run), 0), {"partition": self._held(run)["partition"]}, {"minutes": 10}
 
     def _train(self, run: str, trial: str) -> Made:
-        planned = self.trial(run, trial)
-        inputs: Files = {"data": self._dataset(planned), "partition": self._partition_of(run), "request": []}
+        settings = self.trial(run, trial).settings
         # One kind of history is as large as a model per client, the others are small.
-        kept = 2 + planned.settings.data.clients if planned.settings.training.history else 1
-        kept += estimates.models_kept(planned.settings)
-        spec, choice = self._of_points(run, trial, "train")
-        seconds = estimates.training_seconds(planned.settings, "training", estimates.recording(planned.settings))
-        return spec, {**inputs, **choice}, _needs(planned, seconds, estimates.models_mb(planned.settings, kept))
+        kept = (2 + settings.data.clients if settings.training.history else 1) + estimates.models_kept(settings)
+        seconds = estimates.training_seconds(settings, "training", estimates.recording(settings))
+        needs = seconds, estimates.models_mb(settings, kept)
+        return self._of_points("train", run, trial, {**self._held(run), "request": []}, *needs)
 
     def _shadow(self, run: str, trial: str) -> Made:
-        planned = self.trial(run, trial)
-        inputs = self._held(run)
-        needs = _needs(planned, estimates.shadows_seconds(planned.settings), estimates.shadows_mb(planned.settings))
-        spec, choice = self._of_points(run, trial, "shadow")
-        return spec, {**inputs, "request": self._requests(run), **choice}, needs
+        settings = self.trial(run, trial).settings
+        needs = estimates.shadows_seconds(settings), estimates.shadows_mb(settings)
+        return self._of_points("shadow", run, trial, self._asked(run), *needs)
 
     def _unlearn(self, run: str, trial: str) -> Made:
         planned = self.trial(run, trial)
-        assert planned.method is not None
-        plugin = str(planned.method.plugin)
-        needed = catalogue.needs(plugin) or catalogue.declared("methods", plugin).get("CONTINUES")
+        needed = planned.declared["needs"] or planned.declared.get("CONTINUES")
         history = [self.of(_scenario(run), trial, "train").outputs["history"]] if needed else []
-        spec, choice = self._of_points(run, trial, "unlearn")
         seconds = estimates.training_seconds(planned.settings, "unlearning", estimates.trained(planned))
-        needs = _needs(planned, seconds, estimates.models_mb(planned.settings))
-        return spec, {**self._shared(run, trial), "history": history, **choice}, needs
+        inputs = {**self._shared(run, trial), "history": history}
+        return self._of_points("unlearn", run, trial, inputs, seconds, estimates.models_mb(planned.settings))
 
     def _recover(self, run: str, trial: str) -> Made:
-        unlearned = self.of(_scenario(run), trial, "unlearn").outputs["model"]
-        spec, choice = self._of_points(run, trial, "recover")
-        planned = self.trial(run, trial)
-        seconds = estimates.training_seconds(planned.settings, "recovery")
-        needs = _needs(planned, seconds, estimates.models_mb(planned.settings))
-        return spec, {**self._shared(run, trial), "unlearned": unlearned, **choice}, needs
+        settings = self.trial(run, trial).settings
+        inputs = {**self._shared(run, trial), "unlearned": self.of(_scenario(run), trial, "unlearn").outputs["model"]}
+        needs = estimates.training_seconds(settings, "recovery"), estimates.models_mb(settings)
+        return self._of_points("recover", run, trial, inputs, *needs)
 
     def _evaluate(self, run: str, trial: str, evaluation: str) -> Made:
         planned, models = self.trial(run, trial), self.models(_scenario(run), trial)
@@ -290,37 +286,27 @@ class Jobs:
         return specs.of_evaluation(planned, 0, tuple(models), evaluation), inputs, needs
 
     def _predict(self, scenario: str, trial: str) -> Made:
-        planned, run = self.trial(f"{scenario}/{SEED}", trial), f"{scenario}/{SEED}"
-        [*_, last] = self.models(scenario, trial).values()
-        seeds = self.seeds(scenario.partition("/")[0])
-        inputs: Files = {
-            "data": self._dataset(planned),
-            "partition": self._partition_of(run),
-            "request": self._requests(run),
-            "models": [at(last.outputs["model"], seed) for seed in seeds],
-        }
-        seconds = estimates.prediction_seconds(planned.settings, len(seeds))
-        needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(seeds), estimates.AUDITED))
-        return specs.of_prediction(planned), inputs, needs
+        run = f"{scenario}/{SEED}"
+        planned, models = self.trial(run, trial), self.last(scenario, trial)
+        seconds = estimates.prediction_seconds(planned.settings, len(models))
+        needs = _needs(planned, seconds, estimates.predictions_mb(planned.settings, len(models), estimates.AUDITED))
+        return predict.Spec(**specs.network(planned)), {**self._asked(run), "models": models}, needs
 
     def _relearn(self, scenario: str, trial: str) -> Made:
-        planned, run = self.trial(f"{scenario}/{SEED}", trial), f"{scenario}/{SEED}"
-        original = self.grid.trials[scenario, ORIGINAL]
-        seeds = self.seeds(scenario.partition("/")[0])[: original.settings.relearning.repeats]
-        first, last = self.of(scenario, trial, "train"), [*self.models(scenario, trial).values()][-1]
+        run, original = f"{scenario}/{SEED}", self.grid.trials[scenario, ORIGINAL]
+        planned, first = self.trial(run, trial), self.of(scenario, trial, "train")
+        seeds = self.seeds(scenario)[: original.settings.relearning.repeats]
         inputs: Files = {
-            "data": self._dataset(planned),
-            "partition": self._partition_of(run),
-            "request": self._requests(run),
-            "models": [at(last.outputs["model"], seed) for seed in seeds],
+            **self._asked(run),
+            "models": self.last(scenario, trial)[: len(seeds)],
             "originals": [at(first.outputs["model"], seed) for seed in seeds],
         }
         needs = _needs(planned, estimates.relearning_seconds(original.settings, len(seeds)), estimates.SMALL_FILES_MB)
         return specs.of_relearning(original, seeds), inputs, needs
 
     def _assess(self, scenario: str, trial: str, against: str, audit: str) -> Made:
-        firsts = self.firsts(scenario.partition("/")[0])
-        return assess.Spec(audit=audit, firsts=firsts), self._compared(scenario, trial, against), {"minutes": 10}
+        spec = assess.Spec(audit=audit, firsts=self.firsts(scenario))
+        return spec, self._compared(scenario, trial, against), {"minutes": 10}
 
     def _expose(self, scenario: str, trial: str, against: str, audit: str) -> Made:
         run = f"{scenario}/{SEED}"
@@ -352,20 +338,14 @@ class Jobs:
 
     def _oracles(self, scenario: str) -> Made:
         run, trials = f"{scenario}/{SEED}", (ORIGINAL, self.repeated[scenario])
-        planned, seeds = self.trial(run, ORIGINAL), self.seeds(scenario.partition("/")[0])
-        kinds = [[*self.models(scenario, trial).values()][-1] for trial in trials]
-        originals, retrained = ([at(job.outputs["model"], seed) for seed in seeds] for job in kinds)
+        planned, number = self.trial(run, ORIGINAL), 2 * len(self.seeds(scenario))
         predicted = [self.first("predict", scenario=scenario, trial=trial) for trial in trials]
         inputs: Files = {
-            "data": self._dataset(planned),
-            "partition": self._partition_of(run),
-            "request": self._requests(run),
-            "original": originals,
-            "retrained": retrained,
+            **self._asked(run),
+            **{kind: self.last(scenario, trial) for kind, trial in zip(("original", "retrained"), trials, strict=True)},
             "predicted": [job.outputs["predictions"] for job in predicted],
-            "costs": [at(job.outputs["cost"], seed) for job in kinds for seed in seeds],
+            "costs": [path for trial in trials for path in self.last(scenario, trial, "cost")],
         }
-        number = 2 * len(seeds)
         disk_mb = estimates.models_mb(planned.settings, number) + 4 * estimates.predictions_mb(planned.settings, number)
         needs = {"minutes": 20, "disk_mb": disk_mb, "mem_mb": estimates.SMALL_MB + round(2 * disk_mb)}
         spec = oracles.Spec(**specs.network(planned, "dataset", "attack"), **self._stated(scenario))
@@ -410,27 +390,31 @@ class Jobs:
         chooses = catalogue.chooses(shown.kind, shown.points)
         return [chosen] if chooses and chosen else self.grid.names[scenario, method]
 
+    def first_shown(self, scenario: str, shown: Artefact) -> str:
+        """Return the first trial that an artefact shows in a paper/scenario."""
+        return self.grid.names[scenario, shown.shown[0]][0] if shown.shown else ORIGINAL
+
     def measured(self, scenario: str, shown: Artefact) -> list[str]:
         """Return the evaluations that have any metric that an artefact shows or reads."""
         known = catalogue.metrics()
         metrics = [known[name] for name in shown.metrics]
         wanted = {*shown.metrics, *catalogue.also(shown.kind), *(one.spread for one in metrics if one.spread)}
-        first = self.grid.names[scenario, shown.shown[0]][0] if shown.shown else ORIGINAL
-        return evaluations_with(wanted, self.grid.trials[scenario, first].settings.evaluations)
+        first = self.grid.trials[scenario, self.first_shown(scenario, shown)]
+        return evaluations_with(wanted, first.settings.evaluations)
 
     def predicted(self, scenario: str, trial: str, shown: Artefact) -> str:
         """Return the file with the predictions of a trial's models; every evaluation writes the same ones."""
         return self.of(scenario, trial, "evaluate", evaluation=self.measured(scenario, shown)[0]).outputs["predictions"]
 
     def firsts(self, paper: str) -> tuple[int, ...]:
-        """Return the numbers of first repeats on which every audit is run: 2, 4, 8, ..., and all."""
+        """Return the numbers of first repeats on which every audit of a paper is run: 2, 4, 8, ..., and all."""
         repeats = len(self.seeds(paper))
         return (*takewhile(lambda number: number < repeats, (2**k for k in count(1))), repeats)
 
     # ---- what these are made of ---------------------------------------------------------------------------------
 
-    def _of_points(self, run: str, name: str, stage: str) -> tuple[Spec, Files]:
-        """Return the spec of a trial, and what it reads beyond others where it is the chosen one of several points.
+    def _of_points(self, stage: str, run: str, name: str, inputs: Files, seconds: float, disk_mb: float) -> Made:
+        """Return a job of a trial, which reads more than its inputs where it is the chosen one of several points.
 
         Where the points differ, these are all their specs, and the selection says which is run. On the seeds on which
         points are compared, their outputs are there already, to be copied.
@@ -438,15 +422,16 @@ class Jobs:
         trial, scenario = self.trial(run, name), _scenario(run)
         points = {point: trial.points[point] for point in sorted(trial.points)}
         several = [MAKES[stage](self.grid.trials[scenario, point], 0) for point in points.values() or [name]]
+        needs = _needs(trial, seconds, disk_mb)
         if all(one == several[0] for one in several):
-            return several[0], {"chosen": [], "points": []}
+            return several[0], {**inputs, "chosen": [], "points": []}, needs
         folder, by = trial.selection
         selection = self.first("select", scenario=folder, method=by).outputs["selection"]
         compared = stage != "shadow" and (stage != "recover" or self.grid.varies_after(folder, by))
         jobs = [self.of(scenario, point, stage) for point in points.values()] if compared else []
         outputs = [path for job in jobs for output, path in job.outputs.items() if output != "certificate"]
         spec = Points(points=dict(zip(points, several, strict=True)))
-        return spec, {"chosen": [selection], "points": outputs}
+        return spec, {**inputs, "chosen": [selection], "points": outputs}, needs
 
     def trial(self, run: str, name: str = "") -> Trial:
         """Return a trial of a run (default: any, for what all share)."""
@@ -461,28 +446,24 @@ class Jobs:
     def _dataset(self, trial: Trial) -> str:
         return self.first("data", dataset=trial.settings.data.dataset).outputs["archive"]
 
-    def _partition_of(self, run: str) -> str:
-        return self._drawn(run, self.first("partition", run=run).outputs["partition"])
-
-    def _requests(self, run: str) -> list[str]:
-        asked = self.trial(run).settings.data.asked
-        return [self._drawn(run, self.first("request", run=run).outputs["request"])] if asked else []
-
     def _drawn(self, run: str, path: str) -> str:
         """Return the file of each seed, or where all share one partition that of the first."""
         shared = self.trial(run).settings.data.one_partition
-        return at(path, self.seeds(run.partition("/")[0])[0]) if shared else path
-
-    def _shared(self, run: str, name: str) -> Files:
-        return {
-            "data": self._dataset(self.trial(run)),
-            "partition": self._partition_of(run),
-            "request": self._requests(run),
-            "original": self.of(_scenario(run), name, "train").outputs["model"],
-        }
+        return at(path, self.seeds(run)[0]) if shared else path
 
     def _held(self, run: str) -> Files:
-        return {"data": self._dataset(self.trial(run)), "partition": self._partition_of(run)}
+        """Return the files that say who holds what."""
+        partition = self._drawn(run, self.first("partition", run=run).outputs["partition"])
+        return {"data": self._dataset(self.trial(run)), "partition": partition}
+
+    def _asked(self, run: str) -> Files:
+        """Return the files that say who holds what and what is to be forgotten."""
+        asked = self.trial(run).settings.data.asked
+        requests = [self._drawn(run, self.first("request", run=run).outputs["request"])] if asked else []
+        return {**self._held(run), "request": requests}
+
+    def _shared(self, run: str, name: str) -> Files:
+        return {**self._asked(run), "original": self.of(_scenario(run), name, "train").outputs["model"]}
 
     def _compared(self, scenario: str, trial: str, against: str) -> Files:
         """Return the predictions, over all seeds, of a trial's last models, of retraining, of the original training.

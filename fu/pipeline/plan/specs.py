@@ -10,7 +10,7 @@ from fu.artefacts.entry import ORIGINAL
 from fu.federation.sgd import LocalSGD, LocalTraining
 from fu.pipeline.provenance import catalogue
 from fu.pipeline.settings.records import Method, Phase, Settings
-from fu.pipeline.stages import evaluate, partition, predict, recover, relearn, request, shadow, train, unlearn
+from fu.pipeline.stages import evaluate, partition, recover, relearn, request, shadow, train, unlearn
 from fu.pipeline.stages.common import Points, Spec, TrainingSpec
 from fu.plugins import Choice
 
@@ -48,6 +48,26 @@ class Trial:
         """Whether post-training follows."""
         return self.leaves_rounds and not self.ends_unlearned
 
+    @property
+    def training(self) -> str:
+        """The training of its trained model, without the point of a grid."""
+        return self.trained.partition("+")[0]
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The hyper-parameters of its method; none of a training."""
+        return self.method.params if self.method else {}
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """What the file of its method declares; nothing of a training."""
+        return catalogue.declared("methods", str(self.method.plugin)) if self.method else {}
+
+    @property
+    def retrains(self) -> bool:
+        """Whether it is retraining without anything of the forgotten clients."""
+        return bool(self.declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & self.declared.keys()
+
 
 class Trials:
     """The trials of all papers, by paper/scenario and name."""
@@ -69,8 +89,7 @@ class Trials:
         trial = self.of(scenario, shown)[0]
         if trial.method and trial.method.reference:
             return trial.method.reference if trial.method.reference in against else None
-        trained = trial.trained.partition("+")[0]
-        return next((one for one in against if self.of(scenario, one)[0].trained.partition("+")[0] == trained), None)
+        return next((one for one in against if self.of(scenario, one)[0].training == trial.training), None)
 
 
 def of_partition(trial: Trial, seed: int) -> partition.Spec:
@@ -95,7 +114,8 @@ def of_training(trial: Trial, seed: int) -> train.Spec:
     phase, data = trial.settings.training, trial.settings.data
     helps = catalogue.declared("training", phase.method.name).get("SERVER", False)
     return train.Spec(
-        **_shared(trial, seed),
+        **network(trial),
+        seed=seed,
         **_phase(phase),
         rounds=phase.rounds,
         training=phase.method,
@@ -109,13 +129,13 @@ def of_unlearning(trial: Trial, seed: int) -> unlearn.Spec:
     phase, method = trial.settings.unlearning, trial.method
     assert method is not None
     assert phase is not None
-    plugin = str(method.plugin)
-    again = of_training(trial, seed) if catalogue.declared("methods", plugin).get("RETRAINS") else None
+    again = of_training(trial, seed) if trial.declared.get("RETRAINS") else None
     return unlearn.Spec(
-        **_shared(trial, seed),
+        **network(trial),
+        seed=seed,
         **_phase(phase),
         rounds=phase.rounds,
-        method=Choice(name=plugin, params=method.params),
+        method=Choice(name=str(method.plugin), params=method.params),
         training=again.training if again else None,
         server=again.server if again else None,
         watch="conflicts" if phase.conflicts else None,
@@ -132,7 +152,8 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
     if phase.first_round_keeps_rate:
         given["local"] = given["local"].model_copy(update={"exception": (before.rounds, before.lr)})
     return recover.Spec(
-        **_shared(trial, seed),
+        **network(trial),
+        seed=seed,
         **given,
         rounds=total - before.rounds,
         projection=phase.projection,
@@ -159,12 +180,7 @@ def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
 def of_evaluation(trial: Trial, seed: int, roles: tuple[str, ...], evaluation: str) -> evaluate.Spec:
     """Return the spec of an evaluation."""
     evaluators = tuple(trial.settings.evaluations[evaluation])
-    return evaluate.Spec(**_shared(trial, seed), roles=roles, evaluators=evaluators)
-
-
-def of_prediction(trial: Trial) -> predict.Spec:
-    """Return the spec of what the models of all seeds predict."""
-    return predict.Spec(**_network(trial))
+    return evaluate.Spec(**network(trial), seed=seed, roles=roles, evaluators=evaluators)
 
 
 def of_relearning(original: Trial, seeds: Sequence[int]) -> relearn.Spec:
@@ -178,7 +194,7 @@ def of_relearning(original: Trial, seeds: Sequence[int]) -> relearn.Spec:
     assert phase is not None
     about = _phase(phase)
     return relearn.Spec(
-        **_network(original),
+        **network(original),
         **{name: about[name] for name in ("local", "clients_per_round", "with_replacement")},
         rounds=settings.relearning.rounds,
         samples=settings.relearning.samples,
@@ -198,21 +214,11 @@ def with_seed(spec: Spec, seed: int) -> Spec:
 
 
 def network(trial: Trial, *names: str) -> dict[str, Any]:
-    """Return some of the values that all stages share which compute with models: dataset, attack, model."""
-    return {name: _network(trial)[name] for name in names}
-
-
-def _shared(trial: Trial, seed: int) -> dict[str, Any]:
-    return {**_network(trial), "seed": seed}
-
-
-def _network(trial: Trial) -> dict[str, Any]:
+    """Return values that stages share which compute with models: dataset, attack, model, or those of these names."""
     data = trial.settings.data
-    return {
-        "dataset": data.dataset,
-        "attack": data.attack.name if data.attack else None,
-        "model": trial.settings.model,
-    }
+    attack = data.attack.name if data.attack else None
+    given = {"dataset": data.dataset, "attack": attack, "model": trial.settings.model}
+    return {name: given[name] for name in names or given}
 
 
 def _same(spec: type[Spec], record: BaseModel) -> dict[str, Any]:
