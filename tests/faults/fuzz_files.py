@@ -7,7 +7,6 @@ import argparse
 import io
 import json
 import resource
-import signal
 import struct
 import sys
 import tempfile
@@ -31,6 +30,7 @@ from fu.federation.flat import Layout
 from fu.methods.fupga import Bounded
 from tests.data.files import arrays_of
 from tests.factories import make_partition
+from tests.faults import limited
 
 Random = np.random.Generator
 Load = Callable[[Path], object]
@@ -42,10 +42,6 @@ ODD = (
     "[('a', '|O')]", "('u1', (9, 9))", "('u1', 10**9)", "\n", "\t", "\0", "\\", "#", "\xff", "é", "💥",
 )  # fmt: skip
 NUMBERS = (0, 1, 2, 127, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
-
-
-class HangError(BaseException):
-    """No handler of ordinary errors takes this one."""
 
 
 def damage_bytes(content: bytes, random: Random) -> bytes:
@@ -154,16 +150,7 @@ def damage_safetensors(content: bytes, random: Random) -> bytes:
         header = json.loads(text)
         notes = header.get("__metadata__", {"fu": "{}"})
         key = str(random.choice(sorted(notes)))
-        odd = (
-            "[" * 3000,
-            "[]",
-            "7",
-            "null",
-            '{"diverged": -1}',
-            '{"diverged": true}',
-            '{"diverged": [1]}',
-            '{"diverged": 3}',
-        )
+        odd = ["[" * 3000, "[]", "7", "null", *(f'{{"diverged": {value}}}' for value in ("-1", "true", "[1]", "3"))]
         notes[key] = str(random.choice(np.array(odd))) if random.random() < 0.5 else damage_text(notes[key], random)
         text = json.dumps({**header, "__metadata__": notes})
     else:
@@ -239,24 +226,17 @@ def kinds(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes, Random], byte
     }
 
 
-def tell(*_: object) -> None:
-    raise HangError(f"more than {SECONDS} s")
-
-
 def end_of(load: Load, path: Path) -> str:
     """Load a file; return how that ended, "read" or "told", or a traceback."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    signal.signal(signal.SIGALRM, tell)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
-        load(path)
+        with limited(SECONDS):
+            load(path)
         end = "read"
     except UserError as error:
         end = "told" if "\n" not in str(error) and str(error).endswith(".") else f"no sentence: {error}"
     except BaseException:  # Rust's panics and our alarm are no `Exception`
         end = traceback.format_exc()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     return end if grown <= MEBIBYTES else f"{grown} MiB of memory"
 

@@ -10,7 +10,6 @@ import datetime
 import math
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import traceback
@@ -27,15 +26,13 @@ from fu.errors import UserError
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance import cached, digest
 from fu.pipeline.settings import papers
+from tests.faults import limited
 
 TOY = digest.ROOT / "tests" / "workflow"
 SECONDS = 10  # of one case
 PRESET = "description: of the fuzzer\nseeds: [0, 1]\npapers: {toy: {settings: {training: {rounds: 3}}}}\n"
 CONFIG: dict[str, Any] = {
-    "preset": "mine",
-    "papers": ["toy"],
-    "data_dir": "data",
-    "threads": 1,
+    **{"preset": "mine", "papers": ["toy"], "data_dir": "data", "threads": 1},
     "overrides": {"toy": {}},
 }
 NUMBERS = (0, -1, 1, 2, 0.5, 1e-300, 1e308, math.inf, math.nan, True, False)
@@ -183,22 +180,6 @@ def desk() -> Iterator[Desk]:
                 yield made
 
 
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise `TimeoutError` after some seconds."""
-
-    def late(*_: Any) -> None:
-        raise TimeoutError(f"more than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def ends(lent: Desk, seed: str) -> str:
     """Plan a case as far as the Snakefile does; return how it ends, `plan` or `sentence`; all else is an error."""
     try:
@@ -228,7 +209,7 @@ def main(arguments: list[str]) -> int:
         for seed in seeds:
             try:
                 counts[f"{seed.partition('-')[0]}: {ends(lent, seed)}"] += 1
-            except Exception:
+            except BaseException:  # a hang, too
                 traceback.print_exc()
                 print(f"{seed} failed: python -m tests.faults.fuzz_settings --only {seed}", file=sys.stderr)
                 return 1
