@@ -16,7 +16,7 @@ from fu.errors import UserError, first_problem, nearest
 from fu.evaluation.trace import COUNTS as COUNTS
 from fu.pipeline.provenance import digest as digests
 from fu.pipeline.provenance.digest import PACKAGES, ROOT, digest, folders, module_file
-from fu.pipeline.provenance.syntax import parse, root
+from fu.pipeline.provenance.syntax import assigned, parse, root
 
 # What a plug-in of each kind must define; the first name tells plug-ins from the other files in the folder.
 NEEDED = {
@@ -230,19 +230,15 @@ def _outline(module: str) -> Outline:
     path, text = digests.read(module)
     tree, outline = parse(text, path), Outline(path, set(), {}, [])
     for node in tree.body:
-        target, value = None, None
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], node.value
-        elif isinstance(node, ast.AnnAssign):
-            target, value = node.target, node.value
+        name, value = assigned(node)
+        if value:
+            empty_set = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "set" and not value.args
+            with contextlib.suppress(ValueError, TypeError, RecursionError, MemoryError):
+                outline.literals[name] = set() if empty_set else ast.literal_eval(value)
         elif isinstance(node, ast.Import):
             outline.imports.extend((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             outline.imports.append((node.lineno, node.module))
-        if isinstance(target, ast.Name) and value is not None:
-            empty_set = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "set" and not value.args
-            with contextlib.suppress(ValueError, TypeError, RecursionError, MemoryError):
-                outline.literals[target.id] = set() if empty_set else ast.literal_eval(value)
     waiting: list[ast.AST] = list(tree.body)
     for part in waiting:
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
