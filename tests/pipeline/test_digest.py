@@ -21,9 +21,9 @@ from fu.pipeline.provenance import digest as digests
 from fu.pipeline.provenance.catalogue import KINDS, available
 from fu.pipeline.provenance.digest import UNCOUNTED, closure, digest, modules_of
 from fu.pipeline.provenance.paths import OUTPUTS
-from fu.pipeline.provenance.syntax import DECLARED
+from fu.pipeline.provenance.syntax import DECLARED, HIDES, Analysis, analysed
+from fu.pipeline.provenance.syntax import UNCOUNTED as UNREAD
 from tests.mistakes import sentence
-from tests.pipeline.damages import DAMAGES, damage
 from tests.pipeline.plans import PAPERS, forget_what_was_read, made
 
 ROOT = digests.ROOT
@@ -57,13 +57,6 @@ def copy(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def outside(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a user's own methods, beside the copy of the package."""
-    monkeypatch.setattr(plugins, "FOLDERS", [copy.parent / "mine"])
-    return copy.parent / "mine/methods"
-
-
-@pytest.fixture
 def whole(tmp_path: Path) -> Iterator[Path]:
     """A copy of the whole package."""
     unedited()
@@ -77,13 +70,15 @@ def write(path: Path, text: str) -> None:
     forget_what_was_read()
 
 
-def counts(folder: Path, text: str, old: str, new: str) -> bool:
-    """Whether the digest of a new module counts an edit."""
+def analysis(text: str | bytes) -> Analysis:
+    """Return what counts in a module."""
+    return analysed("fu.methods.new", Path("new.py"), text.encode() if isinstance(text, str) else text)
+
+
+def counts(text: str, old: str, new: str) -> bool:
+    """Whether an edit of a module counts."""
     assert text.count(old) == 1
-    write(folder / "new.py", text)
-    before = digest("fu.methods.new")
-    write(folder / "new.py", text.replace(old, new))
-    return digest("fu.methods.new") != before
+    return analysis(text).code != analysis(text.replace(old, new)).code
 
 
 # ---- what counts ---------------------------------------------------------------------------------------------------
@@ -115,27 +110,25 @@ class Params:
 async def wait() -> None:
     """Nothing."""
 '''
-UNCOUNTED_EDITS = [  # comments, docstrings and layout, and what only people and the plan read
-    ("  # why", "  # another reason"),
-    ('"""About."""\n', ""),
-    ('"""A thing."""', "'''Another text.'''"),
-    ('    """Nothing."""', "    pass"),
-    ("LIMIT = 3", "LIMIT = (\n    0x3\n)"),
-    ('is more than {limit}" + nearest("a", ["b"])', 'exceeds {limit}"'),
-    ('description="a share", examples=[0.25]', 'description="another text"'),
-    ('"label": "ASR"', '"label": "attack success"'),
-    ('METRICS = {"asr": {"label": "ASR"}}\n', ""),
-    ("14.0", "15.0"),
-]
 
 
-@pytest.mark.parametrize(("old", "new"), UNCOUNTED_EDITS)
-def test_what_no_result_depends_on_does_not_count(copy: Path, old: str, new: str) -> None:
-    assert not counts(copy / "methods", SOURCE, old, new)
-
-
-def test_nor_does_it_in_a_plugin_of_one_s_own(outside: Path) -> None:
-    assert not counts(outside, SOURCE, *UNCOUNTED_EDITS[-1])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [  # comments, docstrings and layout, and what only people and the plan read
+        ("  # why", "  # another reason"),
+        ('"""About."""\n', ""),
+        ('"""A thing."""', "'''Another text.'''"),
+        ('    """Nothing."""', "    pass"),
+        ("LIMIT = 3", "LIMIT = (\n    0x3\n)"),
+        ('is more than {limit}" + nearest("a", ["b"])', 'exceeds {limit}"'),
+        ('description="a share", examples=[0.25]', 'description="another text"'),
+        ('"label": "ASR"', '"label": "attack success"'),
+        ('METRICS = {"asr": {"label": "ASR"}}\n', ""),
+        ("14.0", "15.0"),
+    ],
+)
+def test_what_no_result_depends_on_does_not_count(old: str, new: str) -> None:
+    assert not counts(SOURCE, old, new)
 
 
 @pytest.mark.parametrize(
@@ -158,13 +151,12 @@ def test_nor_does_it_in_a_plugin_of_one_s_own(outside: Path) -> None:
         ('METRICS = {"asr"', 'METRICS = OTHER = {"asr"'),
     ],
 )
-def test_whatever_can_change_a_result_counts(copy: Path, old: str, new: str) -> None:
-    assert counts(copy / "methods", SOURCE, old, new)
+def test_whatever_can_change_a_result_counts(old: str, new: str) -> None:
+    assert counts(SOURCE, old, new)
 
 
-def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it(copy: Path) -> None:
-    read = "METRICS = {'a': 1}\n\n\ndef evaluate(x):\n    return METRICS[x]\n"
-    assert counts(copy / "methods", read, "'a': 1", "'a': 2")
+def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it() -> None:
+    assert counts("METRICS = {'a': 1}\n\n\ndef evaluate(x):\n    return METRICS[x]\n", "'a': 1", "'a': 2")
 
 
 def test_no_stage_reads_constants_that_are_left_out() -> None:
@@ -188,52 +180,47 @@ def test_a_module_that_only_speaks_to_people_does_not_count(copy: Path) -> None:
     assert digest("fu.methods.new") != before
 
 
-def read_anew(module: str) -> str:
-    """Return a digest, of what the cache knows and otherwise of the files."""
-    digests._remembered.cache_clear()
-    forget_what_was_read()
-    return digest(module)
-
-
-@pytest.fixture
-def cache_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A file of analyses of its own."""
-    monkeypatch.setattr(digests, "CACHE", tmp_path / "cache/digests.json")
-    digests._remembered.cache_clear()
-    yield digests.CACHE
-    digests._remembered.cache_clear()
-
-
 def test_what_was_read_before_is_read_again_when_a_file_or_the_rules_change(
-    whole: Path, cache_file: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = digest("fu.methods.fedosd")
+    cache = tmp_path / "cache/digests.json"
+    monkeypatch.setattr(digests, "CACHE", cache)
+
+    def read_anew() -> str:
+        digests._remembered.cache_clear()
+        forget_what_was_read()
+        return digest("fu.methods.fedosd")
+
+    fresh = read_anew()
     digests.remember()
-    entries = json.loads(cache_file.read_text())
+    entries = json.loads(cache.read_text())
     assert len(entries) == len(closure(("fu.methods.fedosd",)))
-    assert read_anew("fu.methods.fedosd") == fresh
-    cache_file.write_text(json.dumps({key: ["0" * 64, [], []] for key in entries}))
-    assert read_anew("fu.methods.fedosd") != fresh  # what was read before is believed
+    assert read_anew() == fresh
+    cache.write_text(json.dumps({key: ["0" * 64, [], []] for key in entries}))
+    assert read_anew() != fresh  # what was read before is believed
     monkeypatch.setattr(digests, "OWN", b"other rules")
-    assert read_anew("fu.methods.fedosd") == fresh  # but not what other rules made of it
+    assert read_anew() == fresh  # but not what other rules made of it
+    digests._remembered.cache_clear()
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_a_damaged_cache_is_made_again(copy: Path, cache_file: Path, kind: str) -> None:
-    fresh = digest("fu.seeds")
-    digests.remember()
-    whole = json.loads(cache_file.read_text())
-    damage(cache_file, kind, next(iter(whole)))
-    assert read_anew("fu.seeds") == fresh
-    digests.remember()
-    assert cache_file.is_dir() or json.loads(cache_file.read_text()) == whole
-    assert [path.name for path in cache_file.parent.iterdir()] == [cache_file.name]
+@pytest.mark.parametrize("content", [b"", b'{"a": ["0', b"[]", b"\xff\xfe\x00", None])
+def test_a_damaged_cache_is_empty_and_made_again(tmp_path: Path, content: bytes | None) -> None:
+    cache = tmp_path / "digests.json"
+    cache.mkdir() if content is None else cache.write_bytes(content)
+    assert digests.load_cache(cache) == {}
+    digests.save_cache(cache, {"a": 1})
+    assert cache.is_dir() or digests.load_cache(cache) == {"a": 1}
+    assert [*tmp_path.iterdir()] == [cache]
 
 
 # ---- files that a plug-in opens ----------------------------------------------------------------------------------
 
 
-def test_a_file_counts_where_the_module_that_opens_it_declares_it(outside: Path) -> None:
+def test_a_file_counts_where_the_module_that_opens_it_declares_it(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "mine/methods"  # a user's own, beside the copy of the package
+    monkeypatch.setattr(plugins, "FOLDERS", [outside.parent])
     write(outside / "mine.py", "from fu.methods import helper\n")
     write(outside / "helper.py", 'READS = ["rate.txt", "more/rates.txt"]\n')
     write(outside / "rate.txt", "0.1")
@@ -245,6 +232,8 @@ def test_a_file_counts_where_the_module_that_opens_it_declares_it(outside: Path)
     write(outside / "more/rates.txt", "0.2")
     after = digests.parts("fu.methods.mine")
     assert {name for name in before if before[name] != after[name]} == {"fu.methods.helper:more/rates.txt"}
+    assert list(before) == sorted(before)
+    assert all(len(value) == 8 for value in before.values())
     (outside / "rate.txt").unlink()
     forget_what_was_read()
     told = f"{outside}/helper.py: READS: the file {outside}/rate.txt cannot be read."
@@ -261,11 +250,10 @@ def test_a_file_counts_where_the_module_that_opens_it_declares_it(outside: Path)
         "if True:\n    READS = ['rate.txt']",
     ],
 )
-def test_a_declaration_that_cannot_be_read_off_the_file_is_refused(outside: Path, text: str) -> None:
-    write(outside / "mine.py", f"{text}\n")
+def test_a_declaration_that_cannot_be_read_off_the_file_is_refused(text: str) -> None:
     line = 2 if text.startswith("READS = []") else 1
     told = 'READS must list files in this folder or below, as in READS = ["rate.txt"].'
-    assert sentence(lambda: digest("fu.methods.mine")) == f"{outside}/mine.py: line {line}: {told}"
+    assert sentence(lambda: analysis(text)) == f"new.py: line {line}: {told}"
 
 
 # ---- which stages an edit touches ----------------------------------------------------------------------------------
@@ -403,16 +391,6 @@ def test_a_library_counts_with_its_pinned_version_else_the_installed(
     assert not {"json", "pydantic", "tqdm"} & {*libraries("fu.methods.new")}
 
 
-def test_parts_are_the_modules_and_libraries_of_a_digest(copy: Path) -> None:
-    write(copy / "methods/new.py", "import numpy, fu.seeds, fu.errors\n")
-    found = digests.parts("fu.methods.new")
-    assert list(found) == ["fu", "fu.methods", "fu.methods.new", "fu.seeds", "numpy"]
-    assert all(len(value) == 8 and int(value, 16) >= 0 for name, value in found.items() if name != "numpy")
-    write(copy / "seeds.py", f"{(copy / 'seeds.py').read_text()}\nADDED = 1\n")
-    changed = digests.parts("fu.methods.new")
-    assert {name for name in found if found[name] != changed[name]} == {"fu.seeds"}
-
-
 def test_another_installed_version_than_the_pinned_one_is_told(copy: Path) -> None:
     write(copy / "methods/new.py", "import pytest, torch, tensorflwo\n")
     lock = copy.parent / "envs/lock.txt"
@@ -523,46 +501,31 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, f
 
 
 @pytest.mark.parametrize(
-    ("statement", "named"),
+    ("text", "line", "named", "why"),
     [
-        ("import importlib.util as u", "importlib.util"),
-        ("def f():\n    import runpy", "runpy"),
-        ("from pkgutil import iter_modules", "pkgutil"),
-        ("x = __import__('os')", "__import__"),
-        ("def f(text):\n    return eval(text)", "eval"),
-        ("import sys as s\ns.path += ['x']", "sys.path"),
-        ("from sys import path", "sys.path"),
-        ("import importlib.metadata\nimportlib.import_module('os')", "importlib.import_module"),
-        ("from fu import plugins\nplugins.load('models', 'mlp')", "fu.plugins.load"),
-        ("from fu.plugins import *", "fu.plugins.*"),
-        ("from ..plugins import params", "fu.plugins.params"),
+        ("import importlib.util as u", 1, "importlib.util", HIDES),
+        ("def f():\n    import runpy", 2, "runpy", HIDES),
+        ("from pkgutil import iter_modules", 1, "pkgutil", HIDES),
+        ("x = __import__('os')", 1, "__import__", HIDES),
+        ("def f(text):\n    return eval(text)", 2, "eval", HIDES),
+        ("import sys as s\ns.path += ['x']", 2, "sys.path", HIDES),
+        ("from sys import path", 1, "sys.path", HIDES),
+        ("import importlib.metadata\nimportlib.import_module('os')", 2, "importlib.import_module", HIDES),
+        ("from fu import plugins\nplugins.load('models', 'mlp')", 2, "fu.plugins.load", HIDES),
+        ("from fu.plugins import *", 1, "fu.plugins.*", HIDES),
+        ("from ..plugins import params", 1, "fu.plugins.params", HIDES),
+        ("from fu.methods import a\nRATE = a.METRICS['rate']", 2, "fu.methods.a.METRICS", UNREAD),
+        ("from fu.methods.a import LABEL as m", 1, "fu.methods.a.LABEL", UNREAD),
+        ("from fu.methods.a import *\nRATE = METRICS['rate']", 2, "METRICS", UNREAD),
+        ("from fu.methods import a\nRATE = float(a.f.__doc__)", 2, "fu.methods.a.f.__doc__", UNREAD),
+        ("RATE = float(__doc__)", 1, "__doc__", UNREAD),
+        ("import inspect\nRATE = float(inspect.getdoc(f))", 2, "inspect.getdoc", UNREAD),
     ],
 )
-def test_what_hides_an_import_is_refused_with_file_and_line(copy: Path, statement: str, named: str) -> None:
-    path = copy / "methods/new.py"
-    write(path, f'"""New."""\n{statement}\n')
-    where, line, text = sentence(lambda: digest("fu.methods.new")).split(": ")
-    assert where == str(path)
-    assert line in {"line 2", "line 3"}
-    assert text == f"{named} can import code that no digest covers; use a plain `import`."
-
-
-@pytest.mark.parametrize(
-    ("reading", "named"),
-    [
-        ("RATE = helper.METRICS['rate']", "fu.methods.helper.METRICS"),
-        ("from fu.methods.helper import LABEL as m", "fu.methods.helper.LABEL"),
-        ("from fu.methods.helper import *\nRATE = METRICS['rate']", "METRICS"),
-        ("RATE = float(helper.f.__doc__)", "fu.methods.helper.f.__doc__"),
-        ("RATE = float(__doc__)", "__doc__"),
-        ("import inspect\nRATE = float(inspect.getdoc(helper.f))", "inspect.getdoc"),
-    ],
-)
-def test_reading_what_does_not_count_is_refused_with_file_and_line(outside: Path, reading: str, named: str) -> None:
-    write(outside / "helper.py", "METRICS = {'rate': 0.1}\nLABEL = '0.1'\n")
-    write(outside / "mine.py", f"from fu.methods import helper\n\n{reading}\n")
-    *_, text = sentence(lambda: digest("fu.methods.mine")).split(": ")
-    assert text == f"{named} is left out of digests, so its edits would go unnoticed; use a constant of another name."
+def test_what_hides_an_import_or_reads_what_does_not_count_is_refused(
+    text: str, line: int, named: str, why: str
+) -> None:
+    assert sentence(lambda: analysis(text)) == f"new.py: line {line}: {named} {why}."
 
 
 @pytest.mark.parametrize(
@@ -577,9 +540,8 @@ def test_reading_what_does_not_count_is_refused_with_file_and_line(outside: Path
         "METRICS = {}\nself.METRICS",
     ],
 )
-def test_what_only_looks_like_it_is_not(copy: Path, statement: str) -> None:
-    write(copy / "methods/new.py", f"{statement}\n")
-    assert digest("fu.methods.new")
+def test_what_only_looks_like_it_is_not(statement: str) -> None:
+    assert analysis(statement)
 
 
 def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
@@ -604,11 +566,8 @@ def test_code_that_belongs_to_no_library_is_refused_with_file_and_line(
         (b"x = 1\ny = '\0'\n", "source code string cannot contain null bytes."),
     ],
 )
-def test_a_source_that_cannot_be_read_is_told_in_one_sentence(copy: Path, source: bytes, text: str) -> None:
-    path = copy / "methods/new.py"
-    path.write_bytes(source)
-    forget_what_was_read()
-    assert sentence(lambda: digest("fu.methods.new")) == f"{path}: {text}"
+def test_a_source_that_cannot_be_read_is_told_in_one_sentence(source: bytes, text: str) -> None:
+    assert sentence(lambda: analysis(source)) == f"new.py: {text}"
 
 
 @pytest.mark.parametrize("file", ["colorsys.py", "yaml/__init__.py", f"sklearn{SO}"])
