@@ -33,12 +33,9 @@ SLOW = """{toy: {scenarios: {iid: {settings: {training: {method: {name: slow}, r
   pat: {settings: {training: {method: {name: fedavg}, rounds: 4}}}}}}"""
 # Statuses are asked for often, because here jobs last seconds.
 QUICK = (
-    "--slurm-init-seconds-before-status-checks",
-    "1",
-    "--seconds-between-status-checks",
-    "1",
-    "--latency-wait",
-    "9",
+    *("--slurm-init-seconds-before-status-checks", "1"),
+    *("--seconds-between-status-checks", "1"),
+    *("--latency-wait", "9"),
 )
 REAL = "fedosd_table2"
 QUEUE = re.compile(r"`(squeue .*?)`")  # the command in docs/cluster.md that lists the queue

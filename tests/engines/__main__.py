@@ -40,17 +40,7 @@ def environment(name: str, requirement: str) -> str:
     folder = FOLDER / name
     python = str(folder / "bin/python")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(folder)], check=True)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-qq", "--disable-pip-version-check"]
     subprocess.run([*pip, requirement], check=True)
     (libraries,) = folder.glob("lib/python*/site-packages")
     (libraries / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n")

@@ -10,7 +10,6 @@ import datetime
 import math
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import traceback
@@ -27,15 +26,13 @@ from fu.errors import UserError
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance import cached, digest
 from fu.pipeline.settings import papers
+from tests.faults import damage, limited
 
 TOY = digest.ROOT / "tests" / "workflow"
 SECONDS = 10  # of one case
 PRESET = "description: of the fuzzer\nseeds: [0, 1]\npapers: {toy: {settings: {training: {rounds: 3}}}}\n"
 CONFIG: dict[str, Any] = {
-    "preset": "mine",
-    "papers": ["toy"],
-    "data_dir": "data",
-    "threads": 1,
+    **{"preset": "mine", "papers": ["toy"], "data_dir": "data", "threads": 1},
     "overrides": {"toy": {}},
 }
 NUMBERS = (0, -1, 1, 2, 0.5, 1e-300, 1e308, math.inf, math.nan, True, False)
@@ -48,11 +45,14 @@ TREES: tuple[Any, ...] = (
     None, [], {}, [[]], [None], [1, 1], {"value": 1}, {"value": 1, "source": " "}, {"name": "pat"}, {5: 1}, {None: {}},
     {"unlearning.lr": [0.1, 0.2]}, datetime.date(2024, 1, 1), b"x", {1, 2}, (1, 2),
 )  # fmt: skip
-SNIPPETS = (
-    "\n", "\t", ":", ": ", "- ", "[", "{", "}", "]", "&a ", "*a", "!!int ", "!!python/name:os.system ", "'", '"', "#",
-    "|\n", "<<: *a\n", "? ", "%YAML 3.0\n", "---\n", "...\n", "\ufeff", "1e400", "2024-13-45", ",", ",,",
-    "nan", "\r", "original", "1_0",
-)  # fmt: skip
+SNIPPETS = [
+    text.encode()
+    for text in (
+        "\n", "\t", ":", ": ", "- ", "[", "{", "}", "]", "&a ", "*a", "!!int ", "!!python/name:os.system ", "'", '"',
+        "#", "|\n", "<<: *a\n", "? ", "%YAML 3.0\n", "---\n", "...\n", "\ufeff", "1e400", "2024-13-45", ",", ",,",
+        "nan", "\r", "original", "1_0",
+    )
+]  # fmt: skip
 
 
 def wild(random: random.Random) -> Any:
@@ -95,28 +95,11 @@ def damaged(tree: Any, random: random.Random) -> Any:
     return tree
 
 
-def scratched(text: str, random: random.Random) -> bytes:
-    """Return a text with up to three of its lines or letters removed, doubled, swapped or replaced."""
+def scratched(content: bytes, random: random.Random) -> bytes:
+    """Return a text with up to three places damaged."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
-        lines = text.splitlines(keepends=True) or [""]
-        one, two = random.randrange(len(lines)), random.randrange(len(lines))
-        at = random.randrange(len(text) + 1)
-        match random.randrange(6):
-            case 0:
-                del lines[one]
-                text = "".join(lines)
-            case 1:
-                lines.insert(one, lines[two])
-                text = "".join(lines)
-            case 2:
-                lines[one], lines[two] = lines[two], lines[one]
-                text = "".join(lines)
-            case 3:
-                text = text[:at]
-            case _:
-                text = text[:at] + random.choice(SNIPPETS) + text[at + random.randrange(3) :]
-    content = text.encode()
-    return content if random.random() < 0.9 else content.replace(b"a", b"\xff", 1)
+        content = damage(content, random, SNIPPETS)
+    return content
 
 
 def dumped(tree: Any) -> bytes:
@@ -156,15 +139,15 @@ class Desk:
                 config["overrides"]["toy"] = damaged(self.plain, random)
             case "paper":
                 tree = papers.read_yaml(self.paper)
-                scratch = scratched(self.paper.read_text(), random)
+                scratch = scratched(self.paper.read_bytes(), random)
                 self.paper.write_bytes(dumped(damaged(tree, random)) if random.random() < 0.5 else scratch)
             case "preset":
                 tree = yaml.safe_load(PRESET) | {"papers": {"toy": self.plain}}
                 self.preset.write_bytes(dumped(damaged(tree, random)))
             case "published":
-                self.numbers.write_bytes(scratched(self.numbers.read_text(), random))
+                self.numbers.write_bytes(scratched(self.numbers.read_bytes(), random))
             case "file":
-                self.config.write_bytes(scratched(yaml.safe_dump(config), random))
+                self.config.write_bytes(scratched(dumped(config), random))
                 config = papers.read_yaml(self.config)
         return config
 
@@ -181,22 +164,6 @@ def desk() -> Iterator[Desk]:
             made = Desk(root)
             with patch.object(papers, "ROOT", root), patch.object(digest, "ROOT", root):
                 yield made
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise `TimeoutError` after some seconds."""
-
-    def late(*_: Any) -> None:
-        raise TimeoutError(f"more than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def ends(lent: Desk, seed: str) -> str:
@@ -228,7 +195,7 @@ def main(arguments: list[str]) -> int:
         for seed in seeds:
             try:
                 counts[f"{seed.partition('-')[0]}: {ends(lent, seed)}"] += 1
-            except Exception:
+            except BaseException:  # a hang, too
                 traceback.print_exc()
                 print(f"{seed} failed: python -m tests.faults.fuzz_settings --only {seed}", file=sys.stderr)
                 return 1

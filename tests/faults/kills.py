@@ -164,21 +164,6 @@ class Faults:
         if self.models() != before:
             self.fail("a full disk replaced or removed a model")
 
-    def small_disk(self, options: str) -> None:
-        """Run where `.snakemake` is a disk of its own with these options (for whoever may mount one)."""
-        what, place = f"a disk with {options}", self.project.root / ".snakemake"
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True).returncode:
-            self.missed[what] += 1
-            return
-        try:
-            self.work("train")
-            self.expect_failure(self.finish(self.start()), what)
-        finally:
-            subprocess.run(["umount", place], check=True)
-        shown = (self.project.root / "last.log").read_text()
-        if "Traceback" in shown or "\nerror: .snakemake: No space left on device; " not in shown:
-            self.fail(f"{what} is not said in one sentence")
-
     def read_only(self, folder: str, stage: str) -> None:
         """Run where a folder cannot be written (for root: without the right to write everywhere)."""
         self.work(stage)
@@ -294,8 +279,6 @@ def main() -> None:
         faults.finish(faults.start())  # whole, for what comes now
         for stage in ("train", "recover"):
             faults.full_disk(stage)
-        for options in ("size=60k", "size=1m,nr_inodes=14", "size=1m,nr_inodes=20"):
-            faults.small_disk(options)
         for name, stage in ((f"{RESULTS}/toy/iid/seed0", "unlearn"), (f"{RESULTS}/artefacts/toy", "publish")):
             faults.read_only(name, stage)
         for change in EDITS:

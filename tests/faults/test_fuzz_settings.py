@@ -22,7 +22,7 @@ def test_damaged_settings_end_in_a_plan_or_a_sentence(tmp_path: Path) -> None:
     [
         (KeyError("x"), "KeyError: 'x'"),
         (UserError("two\nlines."), "no sentence"),
-        (None, "TimeoutError: more than 0.05 seconds"),
+        (None, "HangError: more than 0.05 s"),
     ],
     ids=["a traceback", "two lines", "a hang"],
 )

@@ -7,7 +7,7 @@ from typing import Any
 from fu import sources
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline.plan.plan import Plan
-from fu.pipeline.provenance import catalogue, digest
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.paths import MAKERS
 from fu.pipeline.settings.papers import read_paper
 
@@ -76,7 +76,4 @@ def grid(method: str, values: dict[str, Any]) -> dict[str, Any]:
 def forget_what_was_read() -> None:
     """Read the files of plug-ins again."""
     sources.READ.clear()
-    for cached in (digest.module_file, digest.disk, digest.closure, digest.digest):
-        cached.cache_clear()
-    for known in (catalogue.available, catalogue.declared, catalogue.metrics, catalogue.metrics_of):
-        known.cache_clear()
+    catalogue.forget()

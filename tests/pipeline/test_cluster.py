@@ -23,33 +23,19 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     return FakeSlurm(tmp_path, monkeypatch)
 
 
-def test_the_file_that_comes_with_fu_asks_for_nothing() -> None:
-    assert read(ROOT / "cluster.yaml") == Cluster()
+def test_the_file_that_comes_with_fu_has_every_key_and_asks_for_nothing(tmp_path: Path) -> None:
+    assert set(yaml.safe_load((ROOT / "cluster.yaml").read_text())) == set(Cluster.model_fields)
+    assert read(ROOT / "cluster.yaml") == read(tmp_path / "absent.yaml") == Cluster()
     assert Cluster().resources(gpu=False) == {}
     assert Cluster().resources(gpu=True) == {"gpu": 1}
-
-
-def test_every_key_is_in_the_file_that_a_person_edits() -> None:
-    assert set(yaml.safe_load((ROOT / "cluster.yaml").read_text())) == set(Cluster.model_fields)
-
-
-def test_without_the_file_all_is_as_the_cluster_does(tmp_path: Path) -> None:
-    assert read(tmp_path / "cluster.yaml") == Cluster()
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("acount: me", "cluster.yaml: acount: unknown key; did you mean 'account'?"),
-        ("account: 5", "cluster.yaml: account: Input should be a valid string, got 5."),
         ("partition: a b", "cluster.yaml: partition: must be a single word or null, got 'a b'."),
-        ("gpu_constraint: ''", "cluster.yaml: gpu_constraint: must be a single word or null, got ''."),
-        (
-            "gres: a100:1",
-            "cluster.yaml: gres: must look like gpu, gpu:2, gpu:a100 or gpu:a100:2, or be null, got 'a100:1'.",
-        ),
-        ("- account", "cluster.yaml: must be a mapping (key: value), got list."),
-        ("account: [", "cluster.yaml: line 2: is not valid YAML"),
+        ("gres: a100:1", "cluster.yaml: gres: must look like gpu, gpu:2, gpu:a100 or gpu:a100:2, or be null, got 'a10"),
     ],
 )
 def test_a_mistake_in_it_is_told_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
@@ -105,17 +91,11 @@ def test_where_slurm_is_missing_or_does_not_answer_that_is_told(
     has(sentence(lambda: Cluster().limit(gpu=False)), "sinfo: ", "run this on a login node of a Slurm cluster.")
 
 
-def test_only_our_jobs_of_this_folder_are_in_the_queue(slurm: FakeSlurm) -> None:
-    slurm.queued("1")
-    slurm.queued("2", name="something")
-    slurm.queued("3", folder="/elsewhere")
-    assert cluster.queue(slurm.root) == ["1"]
-
-
 def test_a_run_cancels_what_a_killed_one_left_and_waits_until_it_has_ended(slurm: FakeSlurm) -> None:
     slurm.queued("7")
     slurm.queued("8", folder="/elsewhere")
     slurm.queued("9")
+    slurm.queued("10", name="something")
     cluster.begin(slurm.root)
     assert slurm.cancelled() == ["7", "9"]
 
@@ -134,11 +114,8 @@ def test_one_process_at_a_time_submits(slurm: FakeSlurm) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout
         other.stdout.readline()
-        has(
-            sentence(lambda: cluster.begin(slurm.root)),
-            f"process {other.pid} on ",
-            "already submits jobs from this folder",
-        )
+        told = sentence(lambda: cluster.begin(slurm.root))
+        has(told, f"process {other.pid} on ", "already submits jobs from this folder")
         other.kill()
     cluster.begin(slurm.root)
 

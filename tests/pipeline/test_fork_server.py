@@ -172,14 +172,19 @@ def announced(pid: int, started: str | None = None) -> dict[str, Any]:
     return {fork_server.RUN: f"{pid} {started or fork_server._started(pid)}"}
 
 
-def test_a_job_prints_to_its_own_output_and_error(place: Place) -> None:
-    assert place.run("nothing") == (0, "done\n", "")
-    assert place.run("both") == (0, "one\n", "other\n")
-
-
-@pytest.mark.parametrize(("given", "status", "text"), [("0", 0, ""), ("-1", 255, ""), ('"no file."', 1, "no file.\n")])
-def test_a_job_ends_with_its_exit_status_and_its_last_words(place: Place, given: str, status: int, text: str) -> None:
-    assert place.run("exit", given) == (status, "ends\n", text)
+@pytest.mark.parametrize(
+    ("words", "ends"),
+    [
+        (["both"], (0, "one\n", "other\n")),
+        (["exit", "0"], (0, "ends\n", "")),
+        (["exit", "-1"], (255, "ends\n", "")),
+        (["exit", '"no file."'], (1, "ends\n", "no file.\n")),
+    ],
+)
+def test_a_job_prints_and_ends_as_a_process_of_its_own(
+    place: Place, words: list[str], ends: tuple[int, str, str]
+) -> None:
+    assert place.run(*words) == ends
 
 
 def test_an_error_that_nobody_caught_is_shown_whole(place: Place) -> None:

@@ -1,6 +1,6 @@
 """What a cluster gets as one submission: packs of short jobs of a scenario and seed, none of which waits for itself."""
 
-from collections.abc import Iterable
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 
@@ -28,10 +28,15 @@ def waits(plan: Plan, found: list[list[Job]]) -> dict[int, set[int]]:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_no_pack_waits_for_itself(preset: str) -> None:
+def test_no_pack_waits_for_itself_or_has_a_job_before_what_it_reads(preset: str) -> None:
     plan, jobs, found = planned(preset)
     list(TopologicalSorter(waits(plan, found)).static_order())  # refuses a circle
     assert sorted(job.certificate for pack in found for job in pack) == sorted(job.certificate for job in jobs)
+    for pack in found:
+        later = {path for job in pack for path in job.outputs.values()}
+        for job in pack:
+            assert later.isdisjoint(job.files)
+            later -= {*job.outputs.values()}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -49,33 +54,19 @@ def _of(job: Job) -> str:
     return job.names.get("run", job.names.get("scenario", "")) if groups.computes(job.stage) else job.paper
 
 
-def test_jobs_of_a_pack_come_after_what_they_read() -> None:
-    plan, _, found = planned("smoke")
-    for pack in found:
-        made_so_far: set[str] = set()
-        own = {path for job in pack for path in job.outputs.values()}
-        for job in pack:
-            assert own & set(job.files) <= made_so_far
-            made_so_far |= set(job.outputs.values())
-    assert len(plan.papers) == 5
-
-
 def test_few_submissions() -> None:
     for preset, most in (("smoke", 165), ("reduced", 540)):
         *_, found = planned(preset)
         assert sum(pack[0].stage not in HERE for pack in found) <= most
 
 
-def test_what_has_been_made_is_in_no_pack() -> None:
-    plan, jobs, _ = planned("smoke")
-    some = [job for job in jobs if job.stage == "evaluate"][:7]
-    assert {job.certificate for pack in packs(plan, some) for job in pack} == {job.certificate for job in some}
+def of_a_run(plan: Plan, stage: str) -> list[Job]:
+    return [job for job in plan.jobs() if (job.names.get("run"), job.stage) == ("fedosd/mnist-iid/seed0", stage)]
 
 
 def test_a_job_that_need_not_run_again_still_lies_between_two_that_do() -> None:
     plan = made("smoke")
-    jobs = [job for job in plan.jobs() if job.names.get("run") == "fedosd/mnist-iid/seed0"]
-    before, after = (next(job for job in jobs if job.stage == stage) for stage in ("train", "recover"))
+    before, after = of_a_run(plan, "train")[0], of_a_run(plan, "recover")[0]
     assert packs(plan, [before, after]) == [[before], [after]]
 
 
@@ -83,35 +74,27 @@ def test_a_pack_takes_jobs_until_it_is_full() -> None:
     plan = made("smoke")
     jobs = [job for job in plan.jobs() if job.stage == "partition"][:5]
     each = jobs[0].seconds
-    assert [len(pack) for pack in packs(plan, jobs, 2.5 * each)] == [2, 2, 1]
-    assert [len(pack) for pack in packs(plan, jobs, 2 * each)] == [2, 2, 1]
-    assert [len(pack) for pack in packs(plan, jobs, 0.9 * each)] == [1] * 5
+    for longest, sizes in ((2.5, [2, 2, 1]), (2, [2, 2, 1]), (0.9, [1] * 5)):
+        assert [len(pack) for pack in packs(plan, jobs, longest * each)] == sizes
 
 
 def test_what_follows_long_jobs_is_submitted_together() -> None:
     plan = made("smoke")
-    jobs = [job for job in plan.jobs() if job.names.get("run") == "fedosd/mnist-iid/seed0"]
-    long = [job for job in jobs if job.stage == "recover"][:3]
-    after = [
-        job for job in jobs if job.stage == "evaluate" and job.names["trial"] in {one.names["trial"] for one in long}
-    ]
+    long = of_a_run(plan, "recover")[:3]
+    trials = {job.names["trial"] for job in long}
+    after = [job for job in of_a_run(plan, "evaluate") if job.names["trial"] in trials]
     found = packs(plan, [*long, *after], 2.5 * after[0].seconds)
     assert sorted(map(len, found)) == [1, 1, 1, 1, 2]
 
 
-def shares(plan: Plan, jobs: Iterable[Job], whole: int) -> dict[str, int]:
-    asked: dict[str, int] = {}
-    found = places(plan, jobs)
-    for job in (job for job in plan.jobs() if job.certificate in found):
-        place = found[job.certificate]
-        asked[place.pack] = asked.get(place.pack, 0) + place.minutes(job, whole)
-    return asked
-
-
 def test_the_shares_of_a_pack_in_its_minutes_add_up() -> None:
     plan = made("smoke")
+    found = places(plan, plan.jobs())
     for whole in (1, 21, 1000):
-        assert set(shares(plan, plan.jobs(), whole).values()) == {whole}
+        shares: Counter[str] = Counter()
+        for job in (job for job in plan.jobs() if job.certificate in found):
+            shares[found[job.certificate].pack] += found[job.certificate].minutes(job, whole)
+        assert {*shares.values()} == {whole}
     job = next(plan.jobs())
     assert Place("p", 4 * job.seconds, 2 * job.seconds).minutes(job, 100) == 25
 

@@ -156,19 +156,21 @@ class Engine:
         return os.path.relpath(stamp.name)
 
     @cached_property
-    def assigned(self) -> set[tuple[str, frozenset[tuple[str, str]]]]:
-        """The jobs assigned to this submitted process; if it runs them itself, Snakemake is prepared for several."""
-        jobs = {(stage, frozenset(names.items())) for stage, names in self.snakemake.assigned}
-        made = (self.plan.paths.certificate(stage, **names) for stage, names in self.snakemake.assigned)
-        if self.submitted and not self.plan.producers.keys() >= {*made}:  # an edit has removed one
+    def assigned(self) -> set[str]:
+        """The certificates of the jobs assigned to this submitted process.
+
+        If it runs them itself, Snakemake is prepared for several.
+        """
+        made = {self.plan.paths.certificate(stage, **names) for stage, names in self.snakemake.assigned}
+        if self.submitted and not self.plan.producers.keys() >= made:  # an edit has removed one
             sys.exit(f"error: {submitted.EDITED}")
         here = self.snakemake.runs_here
         self.snakemake.prepare([PACK], keep_going=here)
         if here:
             gc.enable()
-        if here and len(jobs) > 1:
+        if here and len(made) > 1:
             fork_server.start()
-        return jobs
+        return made
 
     @cached_property
     def places(self) -> dict[str, groups.Place]:
@@ -196,7 +198,7 @@ class Engine:
                 for name, paths in job.listed.items()
             }
             if not self.snakemake.is_run:
-                return files if (stage, frozenset(wildcards.items())) in self.assigned else {}
+                return files if job.certificate in self.assigned else {}
             if job.certificate in self.due:
                 return {**files, "due": self.stamp}
             needed = self.snakemake.forced

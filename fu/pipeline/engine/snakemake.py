@@ -22,7 +22,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from fu.pipeline.engine.screen import Screen
 
-__all__ = ["Account", "Asked", "Snakemake", "ancient", "submits", "unpack", "update"]
+__all__ = ["Account", "Asked", "Snakemake", "ancient", "unpack", "update"]
 
 Asked = tuple[str, dict[str, str]]  # a stage, and the wildcards of a job
 STAGES = {"tabulate": "publish"}  # of rules that have another name than their stage
@@ -56,8 +56,16 @@ class Snakemake:
 
     @property
     def submits(self) -> bool:
-        """Whether this run submits jobs."""
-        return self.is_run and not self.is_module and submits(sys.argv[1:])
+        """Whether this run submits jobs; the workflow does not know its executor while its rules are parsed."""
+        if self.is_module or not self.is_run:
+            return False
+        with contextlib.redirect_stderr(io.StringIO()):  # it says it again
+            try:
+                _, args = parse_args(sys.argv[1:])
+            except SystemExit:  # a mistake, or --help
+                return False
+        executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
+        return executor.common_settings.non_local_exec and not args.dryrun
 
     @property
     def targets(self) -> list[str]:
@@ -221,14 +229,3 @@ class Account(logging.Handler):
         if event in ACCOUNT or REPEATS.match(text):
             return False
         return level >= logging.WARNING or not self._began or MATTERS.match(text) is not None
-
-
-def submits(arguments: list[str]) -> bool:
-    """Whether jobs will be submitted; a workflow does not know its executor while its rules are parsed."""
-    with contextlib.redirect_stderr(io.StringIO()):  # it says it again
-        try:
-            _, args = parse_args(arguments)
-        except SystemExit:  # a mistake, or --help
-            return False
-    executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
-    return executor.common_settings.non_local_exec and not args.dryrun

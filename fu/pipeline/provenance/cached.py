@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -16,11 +15,7 @@ from fu.pipeline.provenance.digest import digest, load_cache, save_cache
 from fu.plugins import Choice
 
 CACHE = Path("results/.cache/plan.json")
-TOPICS = {
-    "params": "True",
-    "archives": "[0-9a-f]{64}",
-    "sizes": r"(\d+ [1-9]\d*( \d+){3})?",
-}  # patterns of cached values
+TOPICS = ("params", "archives", "measured")  # of cached values; one whose values are written otherwise gets a new name
 
 
 class Size(NamedTuple):
@@ -61,9 +56,7 @@ def check_params(planned: Iterable[Planned]) -> dict[str, bool]:
                     f"{item.where}: needs the history {lacking[0]!r}; add it to settings.training.history "
                     f"(recorded: {', '.join(item.history) or 'none'})."
                 )
-        key = hashlib.sha256(
-            f"{digest(f'fu.{item.kind}.{item.name}')}{item.kind}{item.name}{item.params}".encode()
-        ).hexdigest()
+        key = _key(digest(f"fu.{item.kind}.{item.name}"), item.kind, item.name, item.params)
         if key not in remembered:
             plugins.load(item.kind, item.name)
             if "Params" in NEEDED[item.kind]:
@@ -79,9 +72,8 @@ def check_fit(kind: str, chosen: Choice, model: Choice, shape: tuple[int, ...], 
     """Raise `UserError` where a method or training refuses the model (its function `check`); what fits is cached."""
     if not defines(kind, chosen.name, "check"):
         return
-    both = f"{digest(f'fu.{kind}.{chosen.name}')}{digest(f'fu.models.{model.name}')}"
-    given = f"{chosen.model_dump_json()}{model.model_dump_json()}"
-    key = hashlib.sha256(f"{both}{kind}{given}{shape}{classes}".encode()).hexdigest()
+    codes = digest(f"fu.{kind}.{chosen.name}"), digest(f"fu.models.{model.name}")
+    key = _key(*codes, kind, chosen.model_dump_json(), model.model_dump_json(), shape, classes)
     if key in _fitting or key in _remembered("params"):
         return
     built = _on_meta(model, shape, classes)
@@ -108,24 +100,23 @@ def _on_meta(model: Choice, shape: tuple[int, ...], classes: int) -> Any:
     return built.eval()
 
 
-@cache
-def _size(model: str, params: str, shape: tuple[int, ...], classes: int) -> str:
-    key = hashlib.sha256(f"{digest(f'fu.models.{model}')}{model}{params}{shape}{classes}".encode()).hexdigest()
-    numbers = _remembered("sizes").get(key)
-    if numbers is None:
-        numbers = _measured_size(Choice(name=model, params=json.loads(params)), shape, classes)
-        remember("sizes", {key: numbers})
-    return str(numbers)
-
-
 def size(model: str, params: Mapping[str, Any], shape: tuple[int, ...], classes: int) -> Size | None:
     """Return the size of a model for images of (height, width, channels) or text of (length,); None: not measurable."""
-    numbers = _size(model, json.dumps(params, sort_keys=True), shape, classes)
-    return Size(*map(int, numbers.split())) if numbers else None
+    return _size(model, json.dumps(params, sort_keys=True), shape, classes)
 
 
-def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
-    """Build a model on the meta device and run it once; "" where it needs real tensors or lacks hyper-parameters.
+@cache
+def _size(model: str, params: str, shape: tuple[int, ...], classes: int) -> Size | None:
+    key = _key(digest(f"fu.models.{model}"), model, params, shape, classes)
+    known = _remembered("measured")
+    if key not in known:
+        known[key] = _measured_size(Choice(name=model, params=json.loads(params)), shape, classes)
+        remember("measured", known)
+    return known[key] and Size(*known[key])
+
+
+def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> Size | None:
+    """Build a model on the meta device and run it; None where it needs real tensors or lacks hyper-parameters.
 
     Raises `UserError` where it cannot be trained.
     """
@@ -147,7 +138,7 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
 
     built = _on_meta(model, shape, classes)
     if built is None:
-        return ""
+        return None
     try:
         with torch.device("meta"), torch.no_grad():
             given = partial(torch.zeros, dtype=None if len(shape) > 1 else torch.int64)
@@ -157,7 +148,7 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
             with Operations():
                 built(given(2, *shape[-1:], *shape[:-1]))
     except Exception:  # any error of a plug-in: the job that needs it reports it
-        return ""
+        return None
     with torch.device("meta"):
         module = plugins.load("models", model.name)
         place = f"{plugins.place_of(module, 'build')}: build"
@@ -165,7 +156,7 @@ def _measured_size(model: Choice, shape: tuple[int, ...], classes: int) -> str:
     parameters = sum(p.numel() for p in built.parameters())
     # what one more sample returns: all else are numbers of the model's parameters
     more = [of_two - of_one for of_one, of_two in zip(returned[:number], returned[number:], strict=False)]
-    return f"{parameters} {max(1, flops.get_total_flops())} {number} {sum(more)} {max(more)}"
+    return Size(parameters, max(1, flops.get_total_flops()), number, sum(more), max(more))
 
 
 def with_checksum(kind: str, chosen: Choice) -> Choice:
@@ -199,11 +190,12 @@ def archive_of(path: Path) -> str | None:
 
 def _remembered(topic: str) -> dict[str, Any]:
     entries = load_cache(CACHE).get(topic)
-    return {
-        key: value
-        for key, value in (entries.items() if isinstance(entries, dict) else ())
-        if isinstance(value, str | bool) and re.fullmatch(TOPICS[topic], str(value))
-    }
+    return entries if isinstance(entries, dict) else {}
+
+
+def _key(*parts: object) -> str:
+    """Return what a value is cached by: a hash of all that it follows from."""
+    return hashlib.sha256("".join(map(str, parts)).encode()).hexdigest()
 
 
 def remember(topic: str, entries: dict[str, Any]) -> None:

@@ -14,7 +14,9 @@ from fu import plugins
 from fu.artefacts.entry import Input, Metric
 from fu.errors import UserError, first_problem, nearest
 from fu.evaluation.trace import COUNTS as COUNTS
-from fu.pipeline.provenance.digest import PACKAGES, ROOT, closure, digest, disk, module_file
+from fu.pipeline.provenance import digest as digests
+from fu.pipeline.provenance.digest import PACKAGES, ROOT, digest, folders, module_file
+from fu.pipeline.provenance.syntax import assigned, parse, root
 
 # What a plug-in of each kind must define; the first name tells plug-ins from the other files in the folder.
 NEEDED = {
@@ -57,74 +59,52 @@ class Instead(BaseModel, extra="forbid"):
     over: list[str]
 
 
-# The constants that the plan reads without importing the file.
-CONSTANTS: dict[str, dict[str, TypeAdapter[Any]]] = {
+# The types of the constants that the plan reads without importing the file.
+CONSTANTS: dict[str, dict[str, Any]] = {
     "methods": {
-        "needs": TypeAdapter(set[str]),
-        "ESTIMATE": TypeAdapter(dict[Literal["forgotten", "retained", "mean"], Annotated[float, Field(ge=0, le=1000)]]),
-        "FIDELITY": TypeAdapter(Fidelity),
-        "RETRAINS": TypeAdapter(bool),
-        "SAMPLES": TypeAdapter(bool),
-        "CONTINUES": TypeAdapter(str),
-        "MOMENTUM": TypeAdapter(bool),
-        "CONTROL": TypeAdapter(bool | Literal["hides"]),
-        "IMAGES": TypeAdapter(bool),
-        "LEFT": TypeAdapter(str),
-        "TESTS": TypeAdapter(tuple[str, str]),
-        "STATISTICS": TypeAdapter(bool),
+        "needs": set[str],
+        "ESTIMATE": dict[Literal["forgotten", "retained", "mean"], Annotated[float, Field(ge=0, le=1000)]],
+        "FIDELITY": Fidelity,
+        "CONTROL": bool | Literal["hides"],
+        "TESTS": tuple[str, str],
+        **dict.fromkeys(("CONTINUES", "LEFT"), str),
+        **dict.fromkeys(("RETRAINS", "SAMPLES", "MOMENTUM", "IMAGES", "STATISTICS"), bool),
     },
     "training": {
-        "ESTIMATE": TypeAdapter(dict[Literal["share", "mean"], Annotated[float, Field(ge=0, le=1)] | str]),
-        "SERVER": TypeAdapter(bool),
-        "STATISTICS": TypeAdapter(bool),
-        "KEEPS": TypeAdapter(str),
-        "RECORDS": TypeAdapter(bool),
-        "FILE": TypeAdapter(str),
-        "NEEDS": TypeAdapter(tuple[str, ...]),
-        "INSTEAD": TypeAdapter(dict[str, Instead]),
+        "ESTIMATE": dict[Literal["share", "mean"], Annotated[float, Field(ge=0, le=1)] | str],
+        "NEEDS": tuple[str, ...],
+        "INSTEAD": dict[str, Instead],
+        **dict.fromkeys(("KEEPS", "FILE"), str),
+        **dict.fromkeys(("SERVER", "STATISTICS", "RECORDS"), bool),
     },
     "models": {
-        "ESTIMATE": TypeAdapter(dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]),
-        "LABEL": TypeAdapter(str),
-        "TEXT": TypeAdapter(bool),
-        "STATISTICS": TypeAdapter(bool),
-        "PRETRAINED": TypeAdapter(str),
+        "ESTIMATE": dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+        **dict.fromkeys(("LABEL", "PRETRAINED"), str),
+        **dict.fromkeys(("TEXT", "STATISTICS"), bool),
     },
-    "datasets": {"LABEL": TypeAdapter(str)},
-    "histories": {"ATTACK": TypeAdapter(bool), "TRAINS": TypeAdapter(bool)},
-    "partitions": {"NATURAL": TypeAdapter(bool), "FILE": TypeAdapter(str)},
+    "datasets": {"LABEL": str},
+    "histories": {"ATTACK": bool, "TRAINS": bool},
+    "partitions": {"NATURAL": bool, "FILE": str},
     "evaluation": {
-        "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
-        "TRACE": TypeAdapter(tuple[str, ...]),
-        "SHADOWS": TypeAdapter(bool),
-        "IMAGES": TypeAdapter(bool),
+        "METRICS": dict[str, dict[str, Any]],
+        "TRACE": tuple[str, ...],
+        **dict.fromkeys(("SHADOWS", "IMAGES"), bool),
     },
     "artefacts": {
-        "INPUTS": TypeAdapter(tuple[Input, ...]),
-        "ALSO": TypeAdapter(tuple[str, ...]),
-        "TRACED": TypeAdapter(tuple[str, ...]),
-        "NEEDS": TypeAdapter(tuple[str, ...]),
-        "MARKS": TypeAdapter(dict[str, tuple[str, ...]]),
-        "TABLE": TypeAdapter(bool),
-        "OPTIMA": TypeAdapter(bool),
-        "POINTS": TypeAdapter(bool),
-        "REQUESTS": TypeAdapter(bool),
-        "RETRAINS": TypeAdapter(bool),
-        "CLIENTS": TypeAdapter(bool),
-        "REPEATS": TypeAdapter(int),
-        "FIRSTS": TypeAdapter(bool),
-        "SCORES": TypeAdapter(bool),
-        "DIFFERENCES": TypeAdapter(bool),
-        "FIDELITY": TypeAdapter(bool),
-        "BY_SEED": TypeAdapter(tuple[str, ...]),
+        "INPUTS": tuple[Input, ...],
+        "MARKS": dict[str, tuple[str, ...]],
+        "REPEATS": int,
+        **dict.fromkeys(("ALSO", "TRACED", "NEEDS", "BY_SEED"), tuple[str, ...]),
+        **dict.fromkeys(("TABLE", "OPTIMA", "POINTS", "REQUESTS", "RETRAINS", "CLIENTS"), bool),
+        **dict.fromkeys(("FIRSTS", "SCORES", "DIFFERENCES", "FIDELITY"), bool),
     },
     "audits": {
-        "METRICS": TypeAdapter(dict[str, dict[str, Any]]),
-        **{name: TypeAdapter(str) for name in ("SCORE", "LABEL", "CAVEAT", "P")},
-        "SEES": TypeAdapter(tuple[str, ...]),
-        "LEAST": TypeAdapter(int),
+        "METRICS": dict[str, dict[str, Any]],
+        "SEES": tuple[str, ...],
+        "LEAST": int,
+        **dict.fromkeys(("SCORE", "LABEL", "CAVEAT", "P"), str),
     },
-    "claims": {name: TypeAdapter(bool) for name in ("EXACT", "INTERVAL", "TIES")},
+    "claims": dict.fromkeys(("EXACT", "INTERVAL", "TIES"), bool),
 }
 
 
@@ -154,7 +134,13 @@ def add_folder(folder: Path) -> None:
     if inside and inside.isdisjoint((*KINDS, *BESIDE)):
         raise UserError(wrong)
     plugins.add_folder(folder)
-    for known in (disk, module_file, closure, digest, available, metrics, instead):
+    forget()
+
+
+def forget() -> None:
+    """Read all plug-ins again."""
+    digests.forget()
+    for known in (_outline, available, declared, metrics, metrics_of, instead):
         known.cache_clear()
 
 
@@ -176,9 +162,9 @@ def _module_of(path: Path) -> str | None:
 def available(kind: str) -> list[str]:
     """Return the names of a kind's plug-ins: the files that define the first name in `NEEDED`."""
     names = []
-    for name in disk().modules(f"fu.{kind}"):
+    for name in digests.modules_in(f"fu.{kind}"):
         with contextlib.suppress(UserError):  # reported where it is used
-            if NEEDED[kind][0] in disk().look(f"fu.{kind}.{name}", _outline).defined:
+            if defines(kind, name, NEEDED[kind][0]):
                 names.append(name)
     return names
 
@@ -196,8 +182,8 @@ def begun(kind: str, name: str) -> bool:
     """Return whether a file defines some of the names in `NEEDED`: an unfinished plug-in."""
     if name.isidentifier():
         module = f"fu.{kind}.{name}"
-        return module_file(module) is not None and bool(disk().look(module, _outline).defined & {*NEEDED[kind], "*"})
-    for folder in disk().folders(f"fu.{kind}"):
+        return module_file(module) is not None and bool(_outline(module).defined & {*NEEDED[kind], "*"})
+    for folder in folders(f"fu.{kind}"):
         if (path := Path(folder, f"{name}.py")).is_file():
             raise UserError(
                 f"{path}: a plug-in's name must be letters, digits and '_', not starting with a digit; rename the file."
@@ -211,20 +197,19 @@ def declared(kind: str, name: str) -> dict[str, Any]:
 
     Raises `UserError` where the plug-in is incomplete or imports a missing module.
     """
-    path, outline = disk().read(f"fu.{kind}.{name}")[0], disk().look(f"fu.{kind}.{name}", _outline)
-    defined, constants = outline.defined, outline.literals
+    path, defined, constants, imports = _outline(f"fu.{kind}.{name}")
     lacking = [item for item in NEEDED[kind] if item not in defined]
     if lacking and "*" not in defined:
         raise UserError(f"{path}: lacks {', '.join(lacking)}; a plug-in of {kind} defines {', '.join(NEEDED[kind])}.")
-    for constant, adapter in CONSTANTS.get(kind, {}).items():
+    for constant, of_type in CONSTANTS.get(kind, {}).items():
         if constant in defined and constant not in constants:
             raise UserError(f"{path}: {constant} must be a literal: the plan reads it without importing the file.")
         if constant in defined:
             try:
-                adapter.validate_python(constants[constant], strict=True)
+                TypeAdapter(of_type).validate_python(constants[constant], strict=True)
             except ValidationError as error:
                 raise UserError(first_problem(error, BaseModel, f"{path}: {constant}")) from None
-    for line, module in outline.imports:
+    for line, module in imports:
         if not _importable(module):
             raise UserError(f"{path}: line {line}: there is no module {module!r}.")
     digest(f"fu.{kind}.{name}")  # refuses code that no digest covers, before any job runs
@@ -232,29 +217,28 @@ def declared(kind: str, name: str) -> dict[str, Any]:
 
 
 class Outline(NamedTuple):
-    """The names that a module binds ("*" if unknown), the literals among them, and its top-level imports."""
+    """The file of a module, the names that it binds ("*" if unknown), their literals, and its top-level imports."""
 
+    path: Path
     defined: set[str]
     literals: dict[str, Any]
     imports: list[tuple[int, str]]
 
 
-def _outline(tree: ast.Module) -> Outline:
-    outline = Outline(set(), {}, [])
+@cache
+def _outline(module: str) -> Outline:
+    path, text = digests.read(module)
+    tree, outline = parse(text, path), Outline(path, set(), {}, [])
     for node in tree.body:
-        target, value = None, None
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], node.value
-        elif isinstance(node, ast.AnnAssign):
-            target, value = node.target, node.value
+        name, value = assigned(node)
+        if value:
+            empty_set = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "set" and not value.args
+            with contextlib.suppress(ValueError, TypeError, RecursionError, MemoryError):
+                outline.literals[name] = set() if empty_set else ast.literal_eval(value)
         elif isinstance(node, ast.Import):
             outline.imports.extend((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             outline.imports.append((node.lineno, node.module))
-        if isinstance(target, ast.Name) and value is not None:
-            empty_set = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "set" and not value.args
-            with contextlib.suppress(ValueError, TypeError, RecursionError, MemoryError):
-                outline.literals[target.id] = set() if empty_set else ast.literal_eval(value)
     waiting: list[ast.AST] = list(tree.body)
     for part in waiting:
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -269,9 +253,9 @@ def _outline(tree: ast.Module) -> Outline:
 
 
 def _importable(module: str) -> bool:
-    if module.partition(".")[0] == "fu":
-        return bool(disk().find(module) or disk().folders(module))
-    return _is_library(module.partition(".")[0])
+    if root(module) == "fu":
+        return bool(module_file(module) or folders(module))
+    return _is_library(root(module))
 
 
 @cache
@@ -339,7 +323,7 @@ def traces(evaluator: str) -> bool:
 
 def defines(kind: str, name: str, what: str) -> bool:
     """Return whether a plug-in defines a function."""
-    return what in disk().look(f"fu.{kind}.{name}", _outline).defined
+    return what in _outline(f"fu.{kind}.{name}").defined
 
 
 def traced(evaluators: Sequence[str] | None = None) -> list[str]:

@@ -88,12 +88,13 @@ def write(path: Path, certificate: Certificate) -> None:
 
 def check(files: Mapping[str, Sequence[Path]]) -> dict[str, list[list[str]]]:
     """Return path and digest of each file, by role; `UserError` where one is not as its job wrote it."""
-    inputs: dict[str, list[list[str]]] = {role: [] for role, several in files.items() if several}
-    flat = [(role, file) for role, several in files.items() for file in several]
-    certificates = {path: read(path) for path in {certificate_of(file) for _, file in flat}}
-    for role, file in flat:
-        inputs[role].append([str(file), verified(file, certificates[certificate_of(file)])])
-    return inputs
+    paths = {certificate_of(file) for several in files.values() for file in several}
+    made = {path: read(path) for path in paths}
+    return {
+        role: [[str(file), verified(file, made[certificate_of(file)])] for file in several]
+        for role, several in files.items()
+        if several
+    }
 
 
 def verified(file: Path, made: Certificate | None) -> str:

@@ -6,7 +6,6 @@ module declares (`READS`) count, too. Code that a syntax tree does not show (`ex
 refused. The digested text of a module is the text that this process compiles (`fu.sources`).
 """
 
-import ast
 import contextlib
 import hashlib
 import importlib.util
@@ -15,8 +14,7 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
@@ -28,7 +26,7 @@ from importlib.machinery import (
     SourcelessFileLoader,
 )
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -61,8 +59,6 @@ LOADERS = (  # in Python's search order
     (SourcelessFileLoader, BYTECODE_SUFFIXES),
 )
 
-T = TypeVar("T")
-
 
 class Source(NamedTuple):
     """What counts in a module, with its imports from `fu` and from libraries."""
@@ -72,204 +68,228 @@ class Source(NamedTuple):
     libraries: tuple[str, ...]
 
 
-class Disk:
-    """The sources of `fu` and the lock file, each as it was when first read."""
+# ---- files, each as it was when this process first read it -----------------------------------------------------------
 
-    def __init__(self) -> None:
-        self._finders: dict[str, FileFinder] = {}  # by folder
-        self._specs: dict[str, ModuleSpec | None] = {}
-        self._texts: dict[Path, bytes | None] = {}
-        self._opened: dict[Path, tuple[str, ...]] = {}  # files that modules open, and when they last changed
-        self._found: dict[tuple[str, Callable[[ast.Module], Any]], Any] = {}
-        self._sources: dict[str, Source] = {}
-        self._versions: dict[tuple[str, ...], dict[str, str]] = {}
 
-    def replaced(self, modules: tuple[str, ...]) -> str:
-        """Return a file or library that may have differed from what the digest of `modules` covers; "" if none did.
+def forget() -> None:
+    """Read all files again: those of a server's jobs may be others than its own."""
+    for known in (_finder, _spec, source, _pinned, _opened, versions, digest, _check_shadows):
+        known.cache_clear()
 
-        Modules were compiled from the texts that were digested. That leaves a module that was imported from another
-        file, and files that modules open and libraries that were replaced meanwhile, even if put back since.
-        """
-        files = {name: str(self.find(name)) for name in self.closure(modules)}
-        specs = [getattr(sys.modules.get(name), "__spec__", None) for name in (*files, "__main__")]
-        loaded = [(str(spec.origin), files[spec.name]) for spec in specs if spec and spec.name in files]
-        changed = [file for file, covered in loaded if not _is_same(file, covered)]
-        changed += [str(path) for path, when in self._opened.items() if _changed(path) != when]
-        if moved := {_normal(file.split("/")[-2].partition("-")[0]) for file, *_ in metadata() ^ METADATA}:
-            changed += [name for name in self.versions(modules) if name in moved]
-        return next(iter(changed), "")
 
-    def find(self, module: str) -> Path | None:
-        """Return the file that Python would import: a package before a module, a compiled file before source."""
-        spec = self._spec(module)
-        return Path(spec.origin) if spec and spec.origin else None
+@cache
+def _finder(folder: str) -> FileFinder:
+    return FileFinder(folder, *LOADERS)
 
-    def folders(self, package: str) -> list[str]:
-        """Return the folders in which Python looks for a package's modules; none if it is not a package."""
-        if not package:
-            return [str(PACKAGES)]
-        spec, (parent, _, name) = self._spec(package), package.rpartition(".")
-        folders = [*((spec and spec.submodule_search_locations) or ())]
-        from fu import plugins  # counted, which this module is not
 
-        of_users = [f"{folder}/{name}" for folder in plugins.FOLDERS] if parent == "fu" and folders else []
-        return folders + of_users
+@cache
+def _spec(module: str) -> ModuleSpec | None:
+    """Return how Python would import a module: of all folders, one without `__init__.py` comes last."""
+    specs = [_finder(folder).find_spec(module) for folder in folders(module.rpartition(".")[0])]
+    return min(filter(None, specs), key=lambda spec: not spec.origin, default=None)
 
-    def modules(self, package: str) -> list[str]:
-        """Return, sorted, the names of the modules in a package."""
-        return sorted({one.name for one in pkgutil.iter_modules(self.folders(package)) if one.name.isidentifier()})
 
-    def _spec(self, module: str) -> ModuleSpec | None:
-        if module not in self._specs:
-            parent, _, _ = module.rpartition(".")
-            specs = [self._finder(folder).find_spec(module) for folder in self.folders(parent)]
-            found = [spec for spec in specs if spec]
-            # A folder without `__init__.py` comes last.
-            self._specs[module] = next((spec for spec in found if spec.origin), next(iter(found), None))
-        return self._specs[module]
+def module_file(module: str) -> Path | None:
+    """Return the file that Python would import: a package before a module, a compiled file before source."""
+    spec = _spec(module)
+    return Path(spec.origin) if spec and spec.origin else None
 
-    def _finder(self, folder: str) -> FileFinder:
-        if folder not in self._finders:
-            self._finders[folder] = FileFinder(folder, *LOADERS)
-        return self._finders[folder]
 
-    def _text(self, path: Path, read: Callable[[str], bytes] = sources.contents) -> bytes | None:
-        """Return the bytes of a file; None where it cannot be read."""
-        if path not in self._texts:
-            self._texts[path] = None
-            with contextlib.suppress(OSError):
-                self._texts[path] = read(str(path))
-        return self._texts[path]
+def folders(package: str) -> list[str]:
+    """Return the folders in which Python looks for a package's modules; none if it is not a package."""
+    if not package:
+        return [str(PACKAGES)]
+    from fu import plugins  # counted, which this module is not
 
-    def read(self, module: str) -> tuple[Path, bytes]:
-        """Return the file of a module and its text; `UserError` where it has no readable source."""
-        path = self.find(module)
-        if path is None:
-            raise UserError(f"{module}: there is no such module.")
-        if path.suffix != ".py":
+    spec, (parent, _, name) = _spec(package), package.rpartition(".")
+    found = [*((spec and spec.submodule_search_locations) or ())]
+    return found + [f"{folder}/{name}" for folder in plugins.FOLDERS if parent == "fu" and found]
+
+
+def modules_in(package: str) -> list[str]:
+    """Return, sorted, the names of the modules in a package."""
+    return sorted({one.name for one in pkgutil.iter_modules(folders(package)) if one.name.isidentifier()})
+
+
+def read(module: str) -> tuple[Path, bytes]:
+    """Return the file of a module and its text; `UserError` where it has no readable source."""
+    path = module_file(module)
+    if path is None:
+        raise UserError(f"{module}: there is no such module.")
+    if path.suffix != ".py":
+        raise UserError(f"{path}: Python would import this compiled file, whose code cannot be digested; remove it.")
+    try:
+        return path, sources.text(str(path))
+    except OSError:
+        raise UserError(f"{path}: the file cannot be read.") from None
+
+
+@cache
+def _opened(module: str, file: str) -> tuple[Path, tuple[str, ...], str]:
+    """Return a file that a module declares: its path, when it last changed, and its hash."""
+    by, _ = read(module)
+    path = by.parent / file
+    when = _changed(path)
+    try:
+        return path, when, hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        raise UserError(f"{by}: READS: the file {path} cannot be read.") from None
+
+
+@cache
+def _pinned() -> dict[str, str]:
+    """Return the versions in `envs/lock.txt`, without local labels such as +cpu."""
+    try:
+        lines = (ROOT / LOCK).read_text(errors="replace")
+    except OSError:
+        return {}
+    return {_normal(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
+
+
+# ---- what a digest covers --------------------------------------------------------------------------------------------
+
+
+@cache
+def source(module: str) -> Source:
+    """Return what counts in a module; its parent packages are among its imports."""
+    path, text = read(module)
+    key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), text])).hexdigest()
+    if key not in _remembered():
+        _remembered()[key] = analysed(module, path, text)
+    analysis = Analysis(*_remembered()[key])
+    modules = [name for name in analysis.imports if root(name) == "fu"]
+    for package in [name.removesuffix(".*") for name in modules if name.endswith(".*")]:
+        modules += [f"{package}.{name}" for name in modules_in(package)]
+    return Source(
+        analysis,
+        tuple(name for name in modules if name not in UNCOUNTED and module_file(name)),
+        tuple(name for name in analysis.imports if name not in modules and name not in sys.stdlib_module_names),
+    )
+
+
+def closure(modules: tuple[str, ...]) -> tuple[str, ...]:
+    """Return, sorted, every counted module of `fu` that importing `modules` can load."""
+    seen: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting.extend(source(module).modules)
+    return tuple(sorted(seen))
+
+
+def _libraries(modules: tuple[str, ...]) -> dict[str, str]:
+    """Return the libraries that `modules` import with their versions: pinned, else installed."""
+    names = {name: module for module in modules for name in source(module).libraries}
+    found = {}
+    for name, module in names.items():
+        library = _library(name)
+        if library not in UNCOUNTED_LIBRARIES:
+            found[library] = _pinned().get(library) or _installed(library) or _elsewhere(name, module)
+            found |= {one: _pinned().get(one) or _installed(one) or "absent" for one in BEHIND.get(library, ())}
+    return found
+
+
+def _elsewhere(name: str, module: str) -> str:
+    """Return the version of a library whose import name differs from its own, or "absent".
+
+    Raises `UserError` for code outside any library: its edits would go unnoticed.
+    """
+    from importlib.metadata import packages_distributions
+
+    if libraries := sorted(set(packages_distributions().get(name, ()))):
+        return ", ".join(f"{library} {_installed(library)}" for library in libraries)
+    if (spec := importlib.util.find_spec(name)) is None:
+        return "absent"
+    path, text = read(module)
+    line = next(one.line for one in imports_of(parse(text, path), []) if root(one.name) == name)
+    raise UserError(
+        f"{path}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
+        "neither in fu nor in an installed library, so edits would go unnoticed; put it next to the plug-in "
+        f"and import {module.rpartition('.')[0]}.{name}."
+    )
+
+
+@cache
+def _check_shadows() -> None:
+    """Raise `UserError` where a module beside the Snakefile takes the place of one of Python's or of a library."""
+    for name in modules_in("") if ROOT == PACKAGES else ():  # else beside libraries
+        if name != "fu" and (name in sys.stdlib_module_names or _installed(_library(name))):
             raise UserError(
-                f"{path}: Python would import this compiled file, whose code cannot be digested; remove it."
+                f"{module_file(name)}: this file hides {name!r}, a module of Python or of a library; rename it."
             )
-        text = self._text(path, sources.text)
-        if text is None:
-            raise UserError(f"{path}: the file cannot be read.")
-        return path, text
 
-    def look(self, module: str, what: Callable[[ast.Module], T]) -> T:
-        """Return what a function finds in the syntax tree of a module, cached."""
-        if (module, what) not in self._found:
-            path, text = self.read(module)
-            self._found[module, what] = what(parse(text, path))
-        return self._found[module, what]  # type: ignore[no-any-return]
 
-    def source(self, module: str) -> Source:
-        """Return what counts in a module; its parent packages are among its imports."""
-        if module not in self._sources:
-            path, text = self.read(module)
-            key = hashlib.sha256(b"\n".join([OWN, f"{module} {path.name}".encode(), text])).hexdigest()
-            if key not in _remembered():
-                _remembered()[key] = analysed(module, path, text)
-            analysis = Analysis(*_remembered()[key])
-            modules = [name for name in analysis.imports if root(name) == "fu"]
-            for package in [name.removesuffix(".*") for name in modules if name.endswith(".*")]:
-                modules += [f"{package}.{name}" for name in self.modules(package)]
-            self._sources[module] = Source(
-                analysis,
-                tuple(name for name in modules if name not in UNCOUNTED and self.find(name)),
-                tuple(name for name in analysis.imports if name not in modules and name not in sys.stdlib_module_names),
+@cache
+def versions(modules: tuple[str, ...]) -> dict[str, str]:
+    """Return, sorted, all that a digest covers: modules with the hashes of their code, libraries with versions.
+
+    The files that a module declares are hashed, too: `fu.methods.mine:rate.txt`.
+    """
+    _check_shadows()
+    covered = closure(modules)
+    code = {module: source(module).about.code for module in covered}
+    files = {f"{module}:{file}": _opened(module, file)[2] for module in covered for file in source(module).about.files}
+    return dict(sorted({**code, **files, **_libraries(covered)}.items()))
+
+
+@cache
+def digest(*modules: str) -> str:
+    """Return the code digest of `modules` with all they import: 16 hexadecimal digits."""
+    lines = (f"{name} {version}\n" for name, version in versions(modules).items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def parts(*modules: str) -> dict[str, str]:
+    """Return, sorted, what a digest covers: modules with eight digits of their hashes, libraries with versions."""
+    return {name: value[:8] if root(name) == "fu" else value for name, value in versions(modules).items()}
+
+
+def modules_of(stage: str, spec: BaseModel) -> tuple[str, ...]:
+    """Return the modules a stage starts from: itself and the plug-ins that its spec names."""
+    from fu import plugins
+
+    return (f"fu.pipeline.stages.{stage}", *plugins.named_by(spec))
+
+
+# ---- what may have changed since -------------------------------------------------------------------------------------
+
+
+def replaced(*modules: str) -> str:
+    """Return a file or library that may have differed from what the digest of `modules` covers; "" if none did.
+
+    Modules were compiled from the texts that were digested. That leaves a module that was imported from another
+    file, and files that modules open and libraries that were replaced meanwhile, even if put back since.
+    """
+    covered = closure(modules)
+    files = {name: str(module_file(name)) for name in covered}
+    specs = [getattr(sys.modules.get(name), "__spec__", None) for name in (*files, "__main__")]
+    loaded = [(str(spec.origin), files[spec.name]) for spec in specs if spec and spec.name in files]
+    changed = [file for file, own in loaded if file != own and os.path.realpath(file) != os.path.realpath(own)]
+    opened = [_opened(module, file) for module in covered for file in source(module).about.files]
+    changed += [str(path) for path, when, _ in opened if _changed(path) != when]
+    if moved := {_normal(file.split("/")[-2].partition("-")[0]) for file, *_ in metadata() ^ METADATA}:
+        changed += [name for name in versions(modules) if name in moved]
+    return next(iter(changed), "")
+
+
+def look_up_versions() -> None:
+    """Look up the versions of all pinned libraries, once for all jobs of a server."""
+    for library in _pinned():
+        _installed(library)
+    forget()
+
+
+def check_installed(*modules: str) -> None:
+    """Raise `UserError` where the installed version of a library that `modules` import is not the pinned one."""
+    for library in (name for name in versions(modules) if root(name) != "fu"):
+        pinned, installed = _pinned().get(library), _installed(library)
+        if pinned and pinned != installed:
+            state = f"{library} {installed} is installed" if installed else f"{library} is not installed"
+            raise UserError(
+                f"{state}, but {LOCK} pins {pinned}; run `make` to reinstall, or pin the installed version there."
             )
-        return self._sources[module]
-
-    def closure(self, modules: tuple[str, ...]) -> tuple[str, ...]:
-        """Return, sorted, every counted module of `fu` that importing `modules` can load."""
-        seen: set[str] = set()
-        waiting = list(modules)
-        while waiting:
-            module = waiting.pop()
-            if module not in seen:
-                seen.add(module)
-                waiting.extend(self.source(module).modules)
-        return tuple(sorted(seen))
-
-    @cached_property
-    def pinned(self) -> dict[str, str]:
-        """The versions in `envs/lock.txt`, without local labels such as +cpu."""
-        lines = (self._text(ROOT / LOCK) or b"").decode(errors="replace")
-        return {_normal(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;+]+)", lines, re.MULTILINE)}
-
-    def libraries(self, modules: tuple[str, ...]) -> dict[str, str]:
-        """Return the libraries that `modules` import with their versions: pinned, else installed."""
-        names = {name: module for module in modules for name in self.source(module).libraries}
-        versions = {}
-        for name, module in names.items():
-            library = _library(name)
-            if library not in UNCOUNTED_LIBRARIES:
-                versions[library] = self.pinned.get(library) or _installed(library) or self._elsewhere(name, module)
-                versions |= {
-                    one: self.pinned.get(one) or _installed(one) or "absent" for one in BEHIND.get(library, ())
-                }
-        return versions
-
-    def _elsewhere(self, name: str, module: str) -> str:
-        """Return the version of a library whose import name differs from its own, or "absent".
-
-        Raises `UserError` for code outside any library: its edits would go unnoticed.
-        """
-        from importlib.metadata import packages_distributions
-
-        if libraries := sorted(set(packages_distributions().get(name, ()))):
-            return ", ".join(f"{library} {_installed(library)}" for library in libraries)
-        if (spec := importlib.util.find_spec(name)) is None:
-            return "absent"
-        path, text = self.read(module)
-        line = next(one.line for one in imports_of(parse(text, path), []) if root(one.name) == name)
-        raise UserError(
-            f"{path}: line {line}: imports {name!r} ({spec.origin or 'a folder'}), which is "
-            "neither in fu nor in an installed library, so edits would go unnoticed; put it next to the plug-in "
-            f"and import {module.rpartition('.')[0]}.{name}."
-        )
-
-    def versions(self, modules: tuple[str, ...]) -> dict[str, str]:
-        """Return, sorted, all that a digest covers: modules with the hashes of their code, libraries with versions.
-
-        The files that a module declares are hashed, too: `fu.methods.mine:rate.txt`.
-        """
-        if not self._versions:
-            self._check_shadows()
-        if modules not in self._versions:
-            covered = {module: self.source(module).about for module in self.closure(modules)}
-            versions = {module: analysis.code for module, analysis in covered.items()}
-            versions |= {
-                f"{module}:{file}": self._hash(module, file) for module in covered for file in covered[module].files
-            }
-            self._versions[modules] = dict(sorted({**versions, **self.libraries(tuple(covered))}.items()))
-        return self._versions[modules]
-
-    def _hash(self, module: str, file: str) -> str:
-        """Return the hash of a file that a module declares."""
-        path = self.read(module)[0]
-        opened = path.parent / file
-        self._opened[opened] = _changed(opened)
-        if (content := self._text(opened)) is None:
-            raise UserError(f"{path}: READS: the file {opened} cannot be read.")
-        return hashlib.sha256(content).hexdigest()
-
-    def _check_shadows(self) -> None:
-        """Raise `UserError` where a module beside the Snakefile takes the place of one of Python's or of a library."""
-        for name in self.modules("") if ROOT == PACKAGES else ():  # else beside libraries
-            if name != "fu" and (name in sys.stdlib_module_names or _installed(_library(name))):
-                raise UserError(
-                    f"{self.find(name)}: this file hides {name!r}, a module of Python or of a library; rename it."
-                )
-
-    def digest(self, modules: tuple[str, ...]) -> str:
-        """Return the first 16 hexadecimal digits of the hash of `versions`."""
-        lines = (f"{name} {version}\n" for name, version in self.versions(modules).items())
-        return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
-
-
-def _is_same(file: str, other: str) -> bool:
-    return file == other or os.path.realpath(file) == os.path.realpath(other)
 
 
 def _changed(path: str | Path) -> tuple[str, ...]:
@@ -341,64 +361,4 @@ def remember() -> None:
     save_cache(CACHE, _remembered())
 
 
-@cache
-def disk() -> Disk:
-    """Return the sources as this process has read them."""
-    return Disk()
-
-
-@cache
-def module_file(module: str) -> Path | None:
-    """Return the file that Python imports as a module of `fu`, or None where there is none."""
-    return disk().find(module)
-
-
-@cache
-def closure(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return, sorted, every counted module of `fu` that importing `modules` can load."""
-    return disk().closure(modules)
-
-
-def parts(*modules: str) -> dict[str, str]:
-    """Return, sorted, what a digest covers: modules with eight digits of their hashes, libraries with versions."""
-    versions = disk().versions(modules)
-    return {name: value[:8] if root(name) == "fu" else value for name, value in versions.items()}
-
-
-@cache
-def digest(*modules: str) -> str:
-    """Return the code digest of `modules` with all they import: 16 hexadecimal digits."""
-    return disk().digest(modules)
-
-
-def replaced(*modules: str) -> str:
-    """Return a file or library of `modules` that was replaced while this process ran; "" if none was."""
-    return disk().replaced(modules)
-
-
-def look_up_versions() -> None:
-    """Look up the versions of all pinned libraries, once for all jobs of a server."""
-    for library in disk().pinned:
-        _installed(library)
-    disk.cache_clear()
-
-
-def check_installed(*modules: str) -> None:
-    """Raise `UserError` where the installed version of a library that `modules` import is not the pinned one."""
-    for library in (name for name in disk().versions(modules) if root(name) != "fu"):
-        pinned, installed = disk().pinned.get(library), _installed(library)
-        if pinned and pinned != installed:
-            state = f"{library} {installed} is installed" if installed else f"{library} is not installed"
-            raise UserError(
-                f"{state}, but {LOCK} pins {pinned}; run `make` to reinstall, or pin the installed version there."
-            )
-
-
 METADATA = metadata()  # before the libraries are imported, where this module is first
-
-
-def modules_of(stage: str, spec: BaseModel) -> tuple[str, ...]:
-    """Return the modules a stage starts from: itself and the plug-ins that its spec names."""
-    from fu import plugins
-
-    return (f"fu.pipeline.stages.{stage}", *plugins.named_by(spec))

@@ -128,9 +128,9 @@ def _declared_files(tree: ast.Module, path: Path) -> list[str]:
     files: list[str] = []
     for node in (node for node in tree.body if "READS" in _bound(node)):
         value = None
-        if isinstance(node, ast.Assign | ast.AnnAssign) and _target(node) and node.value:
+        if written := assigned(node)[1]:
             with contextlib.suppress(ValueError):
-                value = ast.literal_eval(node.value)
+                value = ast.literal_eval(written)
         if isinstance(value, list) and all(isinstance(name, str) and _is_below(name) for name in value):
             files += value
         elif not isinstance(value, str):
@@ -160,16 +160,17 @@ def _counted(tree: ast.Module, imports: list[Import]) -> ast.Module:
                 call.args, call.keywords = [], []
             case ast.Call(func=ast.Name(id=name)) if name in fields:
                 node.keywords = [one for one in node.keywords if one.arg not in ("description", "examples")]
-    tree.body = [node for node in tree.body if _target(node) not in DECLARED - used]
+    tree.body = [node for node in tree.body if assigned(node)[0] not in DECLARED - used]
     return tree
 
 
-def _target(node: ast.stmt) -> str | None:
+def assigned(node: ast.stmt) -> tuple[str, ast.expr | None]:
+    """Return the name that a statement assigns, "" where it is not a single one, and the value."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id
+        return node.targets[0].id, node.value
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        return node.target.id
-    return None
+        return node.target.id, node.value
+    return "", None
 
 
 def _dump(node: Any) -> str:
