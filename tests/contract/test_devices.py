@@ -85,8 +85,6 @@ def test_a_run_on_another_device_gives_the_same_bytes(
     kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run on another device gives the bytes of the CPU, even after a kill, with all tensors on that device."""
-    for folder in ("here", "there"):
-        (tmp_path / folder).mkdir()
     here_task, here = driven(kind, name, tmp_path / "here")
     with placed(monkeypatch):
         if not (kind == "methods" and declared(kind, name).get("CONTROL") is True):
