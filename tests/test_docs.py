@@ -79,8 +79,9 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere_and_make_has_the_targets(page: str) -> None:
     path = ROOT / page
+    assert {*re.findall(r"(?:`|^)make ([a-z][a-z-]*)", path.read_text(), re.M)} <= TARGETS
     outside = r"https?:|\.\./\.\./actions/"  # the second: GitHub's page on a workflow
     for target, anchor in re.findall(rf"\]\((?!{outside})([^)#\s]*)(?:#([^)\s]*))?\)", path.read_text()):
         found = path.parent / target if target else path
@@ -94,24 +95,15 @@ def test_the_files_that_a_page_names_exist(page: str) -> None:
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
 
 
-def test_the_tour_quotes_settings_as_they_are() -> None:
+def test_the_tour_quotes_settings_and_code_as_they_are() -> None:
     papers = " ".join(path.read_text() for path in (ROOT / "workflow").glob("p*/*.yaml"))
     quoted = [line for block in re.findall(r"```yaml\n(.*?)```", TOUR, re.S) for line in block.splitlines()]
     quoted += re.findall(r"`(grid: \{.*?\})`", TOUR)
     assert [line for line in quoted if line not in papers] == []
-
-
-def test_the_tour_quotes_code_as_it_is() -> None:
     (code,) = re.findall(r"`fu/evaluation/measure.py`:\n\n```text\n(.*?)```", TOUR, re.S)
     assert textwrap.indent(code, "    ") in (ROOT / "fu/evaluation/measure.py").read_text()
     ((path, line),) = re.findall(r"^`(fu/\S+)` change `(.*?)` to", TOUR, re.M)
     assert line in (ROOT / path).read_text()
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_make_has_the_targets_that_a_page_names(page: str) -> None:
-    named = set(re.findall(r"(?:`|^)make ([a-z][a-z-]*)", (ROOT / page).read_text(), re.M))
-    assert named <= TARGETS
 
 
 def test_help_lists_every_target_of_make() -> None:
@@ -133,19 +125,14 @@ def test_the_cells_that_a_page_names_are_in_the_default_preset(page: str) -> Non
         assert [*show.cell(default_plan(), name)]
 
 
-def test_the_conda_environment_pins_what_the_lock_pins() -> None:
-    pip = yaml.safe_load((ROOT / "envs/environment.yaml").read_text())["dependencies"][-1]["pip"]
+def test_the_lock_pins_all_that_the_project_asks_for_and_conda_installs_it() -> None:
     lock = [line for line in (ROOT / "envs/lock.txt").read_text().splitlines() if not line.startswith("#")]
-    assert pip == lock
-
-
-def test_the_lock_pins_all_that_the_project_asks_for() -> None:
+    assert yaml.safe_load((ROOT / "envs/environment.yaml").read_text())["dependencies"][-1]["pip"] == lock
+    pinned = dict(line.lower().replace("_", "-").split("==") for line in lock if not line.startswith("-"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = (ROOT / "envs/lock.txt").read_text().splitlines()
-    pinned = dict(line.lower().replace("_", "-").split("==") for line in lines if not line.startswith(("#", "-")))
-    for wanted in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
+    more = project["optional-dependencies"]
+    for wanted in (*project["dependencies"], *more["workflow"], *more["dev"]):
         asked = Requirement(wanted.lower())
-        assert asked.name in pinned, wanted
         assert asked.specifier.contains(pinned[asked.name].partition("+")[0]), wanted
 
 

@@ -14,13 +14,8 @@ from tests.pipeline.plans import made as planned
 FOLDER = ROOT / "docs/expected/smoke"
 LONG = {f"fats/{name}" for name in ("fig1", "fig5", "fig8", "fig8_single")}  # curves of more than 100 kB
 FILES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.csv"))
-BESIDE = (
-    "",
-    "original",
-    "repeats of retraining",
-    "repeats of retraining.fats",
-    "partly.all",
-)  # in a table but no method of it, or the other way round
+# In a table but no method of it, or the other way round.
+BESIDE = ("", "original", "repeats of retraining", "repeats of retraining.fats", "partly.all")
 OWN = {"curves", "across", "gains", "tradeoffs"}  # kinds whose columns depend on more than the kind
 
 

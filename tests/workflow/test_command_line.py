@@ -3,12 +3,11 @@
 import shlex
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import Project, from_repository
+from tests.workflow.project import Project, from_repository, until
 
 
 def test_show_prints_the_command_that_the_rule_runs(project: Project) -> None:
@@ -48,9 +47,7 @@ def test_a_killed_job_goes_on_to_the_same_bytes_and_an_edited_one_starts_anew(pr
     for path in outputs:
         path.unlink()
     process = subprocess.Popen(command, cwd=project.root, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: checkpoint.exists() or process.poll() is not None)
     assert process.poll() is None, "the job ended before it could be killed"
     process.send_signal(signal.SIGKILL)
     process.wait()
