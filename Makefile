@@ -170,7 +170,6 @@ mutants: .venv/installed
 
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
-	$(BIN)/python -m benchmarks.plan
 
 benchmark-scale: .venv/installed
 	$(BIN)/python -m benchmarks.scale
