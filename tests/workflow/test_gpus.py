@@ -34,11 +34,8 @@ def test_jobs_that_compute_share_the_gpus_and_none_starts_that_would_wait(
     project, tools = with_toy(tmp_path / "project"), tmp_path / "tools"
     tools.mkdir()
     names = [f"GPU-{k}" for k in range(number)]
-    put_tool(
-        tools,
-        "".join(f"GPU {k}: A100 (UUID: {name})\n" for k, name in enumerate(names)),
-        "40960\n" * number,
-    )
+    listed = "".join(f"GPU {k}: A100 (UUID: {name})\n" for k, name in enumerate(names))
+    put_tool(tools, listed, "40960\n" * number)
     project.edit("config.yaml", "device: auto", "device: auto\njobs_per_gpu: 1")
     project.edit("fu/gpus.py", "                os.environ[VISIBLE] = name\n", NOTED)
     computing = project.graph().where(lambda job: job.stage in WITH_MODELS)

@@ -144,10 +144,8 @@ def test_scenarios_that_share_a_file_have_its_rows_each(helped: Project) -> None
     [
         ({}, "pat/seed0/original.trained"),
         ({"method": "fedosd"}, "pat/seed0/fedosd+chosen.recovered"),
-        ({"method": "fedosd", "role": "unlearned"}, "pat/seed0/fedosd+chosen.unlearned"),
         ({"method": "fedosd", "point": "lr0.005"}, "pat/seed0/fedosd+lr0.005.unlearned"),
         ({"method": "fedosd.m5", "role": "unlearned"}, "pat/seed0/fedosd+chosen.unlearned"),
-        ({"method": "retraining"}, "pat/seed0/retraining.unlearned"),
     ],
 )
 def test_a_model_has_the_weights_of_its_file(root: Path, given: dict[str, Any], file: str) -> None:
