@@ -33,7 +33,7 @@ def words(command: str, given: Mapping[str, str]) -> list[str]:
     if command == "show":
         return ["cell", given.get("CELL", ""), *pairs]
     taken = [given.get(name, "") for name in TAKES[command]]
-    while taken and not taken[-1]:
+    if command == "audit" and "CSV" not in given:
         taken.pop()
     return [command, *taken, *(given.get("TARGETS", "").split() if command == "compare" else [])]
 

@@ -22,6 +22,7 @@ from tests.workflow.project import REPOSITORY
         (["show"], ["cell", ""]),
         (["show", "CELL=fedosd/a", "PAPERS=fedosd"], ["cell", "fedosd/a", 'papers= "fedosd" ']),
         (["compare", "A=one", "B=two", "TARGETS=t"], ["compare", "one", "two", "t"]),
+        (["compare", "A=one", "TARGETS=t"], ["compare", "one", "", "t"]),
         (["audit", "ORACLES=o", "PREDICTIONS=p", "CSV=c"], ["audit", "o", "p", "c"]),
         (["audit", "ORACLES=o", "CSV=c"], ["audit", "o", "", "c"]),
         (["why", "DATA_DIR=🙂"], ["why", 'data_dir= "🙂" ']),
